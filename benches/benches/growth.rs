@@ -104,7 +104,7 @@ fn child() -> Result<(), Failure> {
 /// The least time of a small call, in nanoseconds.
 fn call() -> Result<f64, Failure> {
     const CALLS: u32 = 20_000;
-    let (a, b) = (Tensor::from_vec(vec![1.0f32], &[1])?, Tensor::from_vec(vec![2.0f32], &[1])?);
+    let (a, b) = (Tensor::from_vec(vec![1.0f32], [1])?, Tensor::from_vec(vec![2.0f32], [1])?);
     let mut least = Duration::MAX;
     for _ in 0..20 {
         let begin = Instant::now();

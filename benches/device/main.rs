@@ -6,7 +6,7 @@
 //! alone, while the device has little to do; the others wait for the device after their last call.
 
 use keyway::autograd::no_grad;
-use keyway::nn::{Linear, Module, Reduction, Relu, Sequential, loss::cross_entropy};
+use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
 use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
@@ -134,7 +134,7 @@ fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
 
 /// What a call costs the host.
 fn launches(device: Device) -> Vec<Case> {
-    let one = move || Tensor::ones(&[1], DType::F32, device);
+    let one = move || Tensor::ones_with([1], device);
     vec![
         case("launch.add", ("op", 1.0), move || {
             let (a, b) = (one()?, one()?);
@@ -154,12 +154,12 @@ fn by_bytes(device: Device, sizes: Sizes) -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16] {
         let bytes = |tensors: usize, count: usize| ("byte", (tensors * count * dtype.size()) as f64);
-        let line = move || Tensor::rand(&[n], dtype, device);
-        let square = move || Tensor::rand(&[side, side], dtype, device);
+        let line = move || Tensor::rand_with([n], (dtype, device));
+        let square = move || Tensor::rand_with([side, side], (dtype, device));
         let name = |what: &str| format!("{what}.{dtype}");
         all.push(case(name("copy"), bytes(2, n), move || {
             let a = line()?;
-            call(move || a.copied())
+            call(move || a.copy())
         }));
         all.push(case(name("add"), bytes(3, n), move || {
             let (a, b) = (line()?, line()?);
@@ -171,28 +171,28 @@ fn by_bytes(device: Device, sizes: Sizes) -> Vec<Case> {
         }));
         all.push(case(name("sum"), bytes(1, n), move || {
             let a = line()?;
-            call(move || a.sum())
+            call(move || a.sum_all())
         }));
         all.push(case(name("transpose"), bytes(2, side * side), move || {
             let a = square()?.t()?;
-            call(move || a.copied())
+            call(move || a.copy())
         }));
         all.push(case(name("sum_rows"), bytes(1, side * side), move || {
             let a = square()?;
-            call(move || a.sum_dims(&[1], false))
+            call(move || a.sum(1))
         }));
         all.push(case(name("sum_columns"), bytes(1, side * side), move || {
             let a = square()?;
-            call(move || a.sum_dims(&[0], false))
+            call(move || a.sum(0))
         }));
         all.push(case(name("softmax"), bytes(2, side * side), move || {
             let a = square()?;
             call(move || a.softmax(-1))
         }));
         all.push(case(name("layer_norm"), bytes(2, side * side), move || {
-            let (a, weight) = (square()?, Tensor::ones(&[side], dtype, device)?);
+            let (a, weight) = (square()?, Tensor::ones_with([side], (dtype, device))?);
             let shape = [side as i64];
-            call(move || a.layer_norm(&shape, Some(&weight), Some(&weight), 1e-5))
+            call(move || a.layer_norm(shape, Some(&weight), Some(&weight), 1e-5))
         }));
     }
     all
@@ -204,14 +204,14 @@ fn products(device: Device, sizes: Sizes) -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         all.push(case(format!("mm.{dtype}"), ("flop", 2.0 * (n as f64).powi(3)), move || {
-            let make = || Tensor::rand(&[n, n], dtype, device);
+            let make = || Tensor::rand_with([n, n], (dtype, device));
             let (a, b) = (make()?, make()?);
             call(move || a.mm(&b))
         }));
         let (heads, length) = (sizes.heads, sizes.length);
         let flops = 4.0 * (4 * heads * length * length * 64) as f64;
         all.push(case(format!("attention.{dtype}"), ("flop", flops), move || {
-            let make = || Tensor::rand(&[4, heads, length, 64], dtype, device);
+            let make = || Tensor::rand_with([4, heads, length, 64], (dtype, device));
             let (q, k, v) = (make()?, make()?, make()?);
             call(move || q.scaled_dot_product_attention(&k, &v, AttentionOptions::default()))
         }));
@@ -231,15 +231,15 @@ fn mlp_step(device: Device) -> keyway::Result<Call> {
         .push(Relu)
         .push(linear(512, 10)?);
     model.to_device(device)?;
-    let x = Tensor::rand(&[128, 784], DType::F32, device)?;
+    let x = Tensor::rand_with([128, 784], device)?;
     let y = {
         let _off = no_grad();
-        Tensor::randint(0, 10, &[128], DType::I64, device)?
+        Tensor::randint_with(0, 10, [128], (DType::I64, device))?
     };
     let mut sgd = Sgd::new(model.parameters(), SgdOptions { lr: 1e-3, ..SgdOptions::default() })?;
     Ok(Box::new(move || {
         sgd.zero_grad();
-        cross_entropy(&model.forward(&x)?, &y, Reduction::Mean)?.backward()?;
+        cross_entropy(&model.forward(&x)?, &y)?.backward()?;
         sgd.step()
     }))
 }

@@ -69,14 +69,19 @@ def ours(case, threads, program):
         return json.loads(lines.read_text().splitlines()[-1])["median_ns"]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def arguments(doc):
+    """What the scripts of this folder are told."""
+    parser = argparse.ArgumentParser(description=doc.split("\n")[0])
     parser.add_argument("--case", default="", help="only cases whose name holds this")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--program", help="the bench program, where it is built already")
     parser.add_argument("--peer", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    options = arguments(__doc__)
     if options.peer:
         print(theirs(options.peer, options.threads))
         return

@@ -10,13 +10,12 @@ medians, and the ratio the median of the rounds' ratios of our time over the lea
 with a dense matrix are of compressed rows where entries are in order.
 """
 
-import argparse
 import statistics
 import subprocess
 import sys
 import time
 
-from beside_pytorch import PROGRAM, ours
+from beside_pytorch import PROGRAM, arguments, ours
 
 SIDE, ENTRIES = 10_000, 1_000_000
 CASES = [f"sparse.{op}" for op in ("coalesce", "softmax", "add", "mm_sparse", "mm_64", "unsorted_mm_64")]
@@ -98,13 +97,7 @@ def median(call):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--case", default="", help="only cases whose name holds this")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--program", help="the bench program, where it is built already")
-    parser.add_argument("--peer", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = arguments(__doc__)
     if options.peer:
         library, case = options.peer.split(":sparse.")
         call = scipys(case) if library == "scipy" else pytorchs(case, options.threads)

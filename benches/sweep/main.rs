@@ -7,7 +7,7 @@
 mod cases;
 
 use cases::{Case, Lie, Spec, Value};
-use keyway::{DType, Device, MemoryFormat, Tensor};
+use keyway::{DType, MemoryFormat, Tensor};
 use keyway_dispatcher::call::call;
 use keyway_dispatcher::op::{Arg, Args, OpEntry, Out};
 use keyway_dispatcher::tensor::TensorRef;
@@ -167,12 +167,12 @@ fn tensor(spec: &Spec) -> keyway::Result<Tensor> {
         Lie::Expanded => sizes[last - 2] = 1,
     }
     let (low, high) = spec.range;
-    let values = Tensor::rand(&sizes, DType::F64, Device::CPU)?.mul(high - low)?.add(low)?;
+    let values = Tensor::rand_with(&sizes, DType::F64)?.mul(high - low)?.add(low)?;
     let values = if spec.dtype == DType::BOOL { values.ge(1.0)? } else { values.to_dtype(spec.dtype)? };
     match spec.lie {
         Lie::Contiguous => Ok(values),
         Lie::Transposed => values.transpose(-2, -1),
         Lie::Expanded => values.expand(&spec.sizes),
-        Lie::ChannelsLast => values.to_format(MemoryFormat::ChannelsLast),
+        Lie::ChannelsLast => values.to(MemoryFormat::ChannelsLast),
     }
 }

@@ -47,8 +47,8 @@ fn a_graph_net_tells_the_two_sides_of_the_club() {
     let ran = keyway(SPARSE, &arguments).expect(0);
     assert!(ran.out.contains("wrote the weights to") && ran.out.contains("SERVED BY"), "{}", ran.out);
     let saved = keyway::io::safetensors::load(&weights).unwrap();
-    assert_eq!(saved["layers.0.weight"].sizes(), [34, 16]);
-    assert_eq!(saved["layers.1.weight"].sizes(), [16, 2]);
+    assert_eq!(saved["layers.0.weight"].shape(), [34, 16]);
+    assert_eq!(saved["layers.1.weight"].shape(), [16, 2]);
     let shown = keyway(&[], &["profile", "show", &file("trace.json")]).expect(0);
     assert!(shown.out.contains("keyway-sparse"), "{}", shown.out);
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();

@@ -131,13 +131,7 @@ pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Fa
 /// # Errors
 /// The first output that is wrong.
 pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Result<(), Failure> {
-    if expected.len() != got.len() {
-        return within(expected, got, Tolerance::of);
-    }
-    for (nth, (expected, got)) in expected.iter().zip(got).enumerate() {
-        one(nth, expected, got, of_size(expected, Tolerance::of(expected.dtype).times(factor), loose))?;
-    }
-    Ok(())
+    each(expected, got, |array| of_size(array, Tolerance::of(array.dtype).times(factor), loose))
 }
 
 /// The tolerance `loose` times as wide, the absolute one by the size of what is expected.
@@ -165,6 +159,10 @@ pub fn within(
     got: &[Tensor],
     tolerance: impl Fn(DType) -> Tolerance,
 ) -> Result<(), Failure> {
+    each(expected, got, |array| tolerance(array.dtype))
+}
+
+fn each(expected: &[Array], got: &[Tensor], tolerance: impl Fn(&Array) -> Tolerance) -> Result<(), Failure> {
     if expected.len() != got.len() {
         return Err(Failure::new(
             "wrong number of outputs",
@@ -173,20 +171,16 @@ pub fn within(
         ));
     }
     for (nth, (expected, got)) in expected.iter().zip(got).enumerate() {
-        one(nth, expected, got, tolerance(expected.dtype))?;
+        let Some(values) = memory::read(got)? else {
+            return Err(Failure::new(
+                format!("output {nth} holds bytes that are no {}", got.dtype()),
+                "valid elements",
+                "invalid bytes",
+            ));
+        };
+        array(nth, expected, &values, tolerance(expected))?;
     }
     Ok(())
-}
-
-fn one(nth: usize, expected: &Array, got: &Tensor, tolerance: Tolerance) -> Result<(), Failure> {
-    let Some(values) = memory::read(got)? else {
-        return Err(Failure::new(
-            format!("output {nth} holds bytes that are no {}", got.dtype()),
-            "valid elements",
-            "invalid bytes",
-        ));
-    };
-    array(nth, expected, &values, tolerance)
 }
 
 /// Checks the signs of zeros, which the tolerances leave open. The outputs must be as expected otherwise.

@@ -232,7 +232,7 @@ pub fn make(known: Known, array: &Array, layout: Layout, device: Device, form: F
 pub fn read(known: Known, tensor: &Tensor) -> Result<Option<Array>> {
     let parts = tensor.detach().components()?;
     let parts = parts.iter().map(read_strided).collect::<Result<Option<Vec<_>>>>()?;
-    Ok(parts.and_then(|parts| values(known, tensor.sizes(), tensor.dtype(), &parts)))
+    Ok(parts.and_then(|parts| values(known, tensor.shape(), tensor.dtype(), &parts)))
 }
 
 #[cfg(test)]

@@ -264,5 +264,5 @@ pub fn read_strided(tensor: &Tensor) -> Result<Option<Array>> {
     let dtype = tensor.dtype();
     let values: Option<Vec<Number>> =
         bytes.chunks_exact(dtype.size().max(1)).map(|b| encode::number(b, dtype)).collect();
-    Ok(values.map(|values| Array::new(dtype, tensor.sizes(), values)))
+    Ok(values.map(|values| Array::new(dtype, tensor.shape(), values)))
 }

@@ -20,7 +20,7 @@ pub const FALLBACK_VARIABLE: &str = "KEYWAY_FALLBACK";
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
-/// let x = Tensor::from_slice(&[1.0f32])?;
+/// let x = Tensor::new([1.0f32])?;
 /// let y = keyway::with_backend("keyway-cpu", || x.add(1.0))??;
 /// assert_eq!(y.item::<f32>()?, 2.0);
 /// # Ok(()) }

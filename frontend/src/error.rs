@@ -15,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
-/// let error = Tensor::from_vec(vec![1.0f32, 2.0], &[3]).unwrap_err();
+/// let error = Tensor::from_vec(vec![1.0f32, 2.0], 3).unwrap_err();
 /// assert_eq!(format!("{error:?}"), "from_vec: shape [3] has 3 elements, but 2 values came");
 /// assert!(format!("{error:#?}").starts_with("Length {"));
 /// # Ok(()) }

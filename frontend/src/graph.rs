@@ -21,16 +21,16 @@
 //! ```no_run
 //! # fn main() -> keyway::Result<()> {
 //! use keyway::optim::{Optimizer, Sgd, SgdOptions};
-//! use keyway::{DType, Device, Tensor, graph};
+//! use keyway::{Device, Tensor, graph};
 //! let device = Device::new("cuda", 0)?;
-//! let (x, y) = (Tensor::ones(&[64, 8], DType::F32, device)?, Tensor::ones(&[64, 1], DType::F32, device)?);
-//! let w = Tensor::zeros(&[8, 1], DType::F32, device)?.set_requires_grad(true)?;
+//! let (x, y) = (Tensor::ones_with((64, 8), device)?, Tensor::ones_with((64, 1), device)?);
+//! let w = Tensor::zeros_with((8, 1), device)?.requires_grad_(true)?;
 //! let options = SgdOptions { lr: 0.01, momentum: 0.9, ..SgdOptions::default() };
 //! let mut optimizer = Sgd::new(vec![w.clone()], options)?;
 //! let mut step = || -> keyway::Result<Tensor> {
 //!     optimizer.zero_grad();
 //!     let difference = x.mm(&w)?.sub(&y)?;
-//!     let loss = difference.mul(&difference)?.mean()?;
+//!     let loss = difference.mul(&difference)?.mean_all()?;
 //!     loss.backward()?;
 //!     optimizer.step()?;
 //!     Ok(loss.detach())
@@ -38,7 +38,7 @@
 //! step()?;
 //! let (loss, captured) = graph::capture(device, step)?;
 //! for _ in 0..100 {
-//!     x.copy_(&Tensor::ones(&[64, 8], DType::F32, device)?)?; // the next batch
+//!     x.copy_(&Tensor::ones_with((64, 8), device)?)?; // the next batch
 //!     captured.replay()?;
 //! }
 //! println!("{}", loss.item::<f32>()?);

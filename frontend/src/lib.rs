@@ -6,8 +6,8 @@
 //! ```
 //! # fn main() -> keyway::Result<()> {
 //! use keyway::Tensor;
-//! let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], &[3])?.set_requires_grad(true)?;
-//! let y = (&x * &x)?.sum()?;
+//! let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], 3)?.requires_grad_(true)?;
+//! let y = (&x * &x)?.sum_all()?;
 //! y.backward()?;
 //! assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0, 6.0]);
 //! # Ok(()) }
@@ -17,12 +17,13 @@
 //! - every call gives a `Result`: shapes and dtypes come from data, and bad data must not end a program;
 //! - an op is one definition (`ops::def::OpDef`), from which the typed call, the table, the derivative and
 //!   the test cases derive;
-//! - a clone of a tensor is the same tensor; [`Tensor::copied`] copies the values.
+//! - a clone of a tensor is the same tensor; [`Tensor::copy`] copies the values.
 #![forbid(unsafe_code)]
 
 pub mod autograd;
 pub mod backend;
 pub mod data;
+mod defaults;
 pub mod error;
 pub mod graph;
 pub mod interposer;
@@ -30,17 +31,23 @@ pub mod io;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+pub mod prelude;
 pub mod profiler;
 pub mod rng;
 pub mod runtime;
 pub mod storage;
 pub mod tensor;
 
+pub use autograd::{enable_grad, inference_mode, no_grad};
 pub use backend::{set_fallback, with_backend};
+pub use defaults::{default_device, default_dtype, set_default_device, set_default_dtype};
 pub use error::{Error, Result};
+/// The 16-bit floating-point types of host values.
+pub use half::{bf16, f16};
 pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;
 pub use keyway_dispatcher::op::Arg;
 pub use keyway_dispatcher::{DType, Device, Layout};
-pub use tensor::{MemoryFormat, Tensor};
+pub use rng::manual_seed;
+pub use tensor::{MemoryFormat, Tensor, TensorOptions};

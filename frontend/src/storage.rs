@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::storage::{HostAllocator, with_host_allocator};
-/// use keyway::{DType, Device, Tensor};
+/// use keyway::Tensor;
 /// use std::alloc::{Layout, alloc_zeroed, dealloc};
 /// use std::ptr::NonNull;
 ///
@@ -56,7 +56,7 @@ use std::sync::Arc;
 ///     }
 /// }
 ///
-/// let x = with_host_allocator(std::sync::Arc::new(Zeroed), || Tensor::empty(&[3], DType::F32, Device::CPU))?;
+/// let x = with_host_allocator(std::sync::Arc::new(Zeroed), || Tensor::empty(3))?;
 /// assert_eq!(x.storage()?.allocator(), "zeroed");
 /// assert_eq!(x.to_vec::<f32>()?, [0.0; 3]);
 /// # Ok(()) }

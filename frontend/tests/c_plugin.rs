@@ -53,7 +53,7 @@ fn an_op_in_c_runs_on_the_cpu() {
         assert!(text.contains(["self", "other", "alpha", "beta"][at]) && text.contains("must be"), "{text}");
     }
     // It has no derivative, and says so where one is asked for.
-    let grad = ramp(&[2]).set_requires_grad(true).unwrap();
+    let grad = ramp(&[2]).requires_grad_(true).unwrap();
     let error = by_name::call("axpby", &[(&grad).into(), (&grad).into(), one, one]).unwrap_err().to_string();
     assert!(error.contains("axpby"), "{error}");
     // There is no kernel for f64: the error names who serves the op.
@@ -78,11 +78,11 @@ fn a_device_in_c_adds_and_prints() {
     let text = format!("{scaled}");
     assert!(text.contains("1.5") && text.contains("example.org/c-device"), "{text}");
     // Values that the walk must not change on the way.
-    let odd = Tensor::from_slice(&[f32::INFINITY, -0.0, f32::NAN]).unwrap().to_device(device).unwrap();
-    let bits: Vec<u32> = odd.copied().unwrap().to_vec::<f32>().unwrap().iter().map(|v| v.to_bits()).collect();
+    let odd = Tensor::new([f32::INFINITY, -0.0, f32::NAN]).unwrap().to_device(device).unwrap();
+    let bits: Vec<u32> = odd.copy().unwrap().to_vec::<f32>().unwrap().iter().map(|v| v.to_bits()).collect();
     assert_eq!(bits[..2], [f32::INFINITY.to_bits(), (-0.0f32).to_bits()]);
     // More memory than there is: an error, and the device works on.
-    let error = Tensor::empty(&[1 << 50], DType::F32, device).unwrap_err().to_string();
+    let error = Tensor::empty_with([1usize << 50], device).unwrap_err().to_string();
     assert!(error.contains("example.org/c-device"), "{error}");
     assert_eq!((&a + &a).unwrap().to_vec::<f32>().unwrap(), [0.0, 2.0, 4.0, 6.0]);
 }
@@ -111,7 +111,7 @@ fn a_backward_op_that_does_not_exist_fails_at_the_forward_call() {
     let Some(library) = c_compiler::plugin(&source, &name, &["-DMISTAKE=BACKWARD"]) else { return };
     let loaded = runtime::load_backends(&[library]).unwrap();
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
-    let x = ramp(&[2]).set_requires_grad(true).unwrap();
+    let x = ramp(&[2]).requires_grad_(true).unwrap();
     let error = by_name::call("mistaken_same", &[(&x).into()]).unwrap_err().to_string();
     for part in
         ["mistaken_same: no derivative", "backward op `mistaken_same_backwrd`", "keyway.test/mistaken"]

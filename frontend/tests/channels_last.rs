@@ -42,12 +42,12 @@ fn convolutions_of_images_go_to_their_backend_and_others_do_not() -> Result<()> 
     let options = || ConvOptions::default().padding(1).stride([1, 2]);
     let plain = x.conv2d(&w, None, options())?;
     assert_ne!(last_server(), IMAGES);
-    let y = x.to_format(MemoryFormat::ChannelsLast)?.conv2d(&w, None, options())?;
+    let y = x.to(MemoryFormat::ChannelsLast)?.conv2d(&w, None, options())?;
     assert_eq!(last_server(), IMAGES);
     assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast));
     assert!(difference(&plain, &y)? < 1e-5);
     // Memory that is not dense is the strided kernels'.
-    let wide = x.to_format(MemoryFormat::ChannelsLast)?.narrow(1, 3, 16)?;
+    let wide = x.to(MemoryFormat::ChannelsLast)?.narrow(1, 3, 16)?;
     let part = wide.conv2d(&w.narrow(1, 3, 16)?, None, options())?;
     assert_ne!(last_server(), IMAGES);
     let expected = x.narrow(1, 3, 16)?.conv2d(&w.narrow(1, 3, 16)?, None, options())?;
@@ -74,10 +74,10 @@ fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
     let run = |format: MemoryFormat| -> Result<Vec<Tensor>> {
         let model = build()?;
         model.to_memory_format(format)?;
-        let x = x.to_format(format)?.detach().set_requires_grad(true)?;
+        let x = x.to(format)?.detach().requires_grad_(true)?;
         let y = model.forward(&x)?;
         assert!(y.is_contiguous_in(format), "{:?}", y.strides());
-        y.square()?.sum()?.backward()?;
+        y.square()?.sum_all()?.backward()?;
         let grads = model.parameters().into_iter().map(|p| p.grad().unwrap());
         Ok([y, x.grad().unwrap()].into_iter().chain(grads).collect())
     };
@@ -93,14 +93,14 @@ fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
-    let x = random(&[3, 33, 40, 41], 7)?.to_format(MemoryFormat::ChannelsLast)?.set_requires_grad(true)?;
-    let w = random(&[40, 33, 3, 3], 8)?.set_requires_grad(true)?;
+    let x = random(&[3, 33, 40, 41], 7)?.to(MemoryFormat::ChannelsLast)?.requires_grad_(true)?;
+    let w = random(&[40, 33, 3, 3], 8)?.requires_grad_(true)?;
     let run = |threads: usize| -> Result<Vec<Vec<u8>>> {
         keyway::dispatcher::parallel::set_num_threads(threads);
         x.zero_grad();
         w.zero_grad();
         let y = x.conv2d(&w, None, ConvOptions::default().padding(1))?;
-        y.sum()?.backward()?;
+        y.sum_all()?.backward()?;
         [y, x.grad().unwrap(), w.grad().unwrap()].iter().map(Tensor::to_bytes).collect()
     };
     let one = run(1)?;
@@ -129,7 +129,7 @@ fn transposed_convolutions_of_images_go_to_their_backend() -> Result<()> {
                 || ConvTransposeOptions::default().stride(2).padding(1).output_padding(1).groups(groups);
             let plain = x.conv_transpose2d(&w, Some(&bias), options())?;
             let profile = keyway::profiler::profile();
-            let y = x.to_format(MemoryFormat::ChannelsLast)?.conv_transpose2d(&w, Some(&bias), options())?;
+            let y = x.to(MemoryFormat::ChannelsLast)?.conv_transpose2d(&w, Some(&bias), options())?;
             let report = profile.report();
             let of = |op: &str| report.rows.iter().find(|row| row.op == op).map(|row| row.served_by.clone());
             assert_eq!(of("conv_input_grad").as_deref(), Some(IMAGES), "{report}");

@@ -6,7 +6,7 @@ use keyway::nn::{
     ConvTransposeOptions, MaxPool2d, MaxPoolOptions, Module, Padding, Relu, Sequential,
 };
 use keyway::rng::Philox;
-use keyway::{DType, Device, Result, Tensor};
+use keyway::{Result, Tensor};
 
 /// 1, 2, 3 ..
 fn counted(sizes: &[usize]) -> Tensor {
@@ -19,13 +19,13 @@ fn values(t: &Tensor) -> Vec<f64> {
 }
 
 fn is_channels_last(t: &Tensor) -> bool {
-    t.sizes().len() == 4 && t.strides()[1] == 1 && t.strides()[3] == t.sizes()[1]
+    t.shape().len() == 4 && t.strides()[1] == 1 && t.strides()[3] == t.shape()[1]
 }
 
 #[test]
 fn a_format_is_kept_in_the_strides_where_elements_lie_in_both() -> Result<()> {
     let gray = counted(&[2, 1, 3, 4]);
-    let last = gray.to_format(MemoryFormat::ChannelsLast)?;
+    let last = gray.to(MemoryFormat::ChannelsLast)?;
     assert!(last.shares_storage(&gray) && last.strides() == [12, 1, 4, 1], "{:?}", last.strides());
     assert!(
         last.is_contiguous_in(MemoryFormat::ChannelsLast) && last.is_contiguous_in(MemoryFormat::Contiguous)
@@ -37,11 +37,11 @@ fn a_format_is_kept_in_the_strides_where_elements_lie_in_both() -> Result<()> {
     let back = last.contiguous()?;
     assert!(back.shares_storage(&gray) && back.strides() == gray.strides());
     // The gradient goes through.
-    let x = gray.detach().set_requires_grad(true)?;
-    x.to_format(MemoryFormat::ChannelsLast)?.mul(2.0)?.sum()?.backward()?;
+    let x = gray.detach().requires_grad_(true)?;
+    x.to(MemoryFormat::ChannelsLast)?.mul(2.0)?.sum_all()?.backward()?;
     assert_eq!(values(&x.grad().unwrap()), [2.0; 24]);
     // A rank that has no channels_last.
-    let error = counted(&[2, 3]).to_format(MemoryFormat::ChannelsLast).unwrap_err().to_string();
+    let error = counted(&[2, 3]).to(MemoryFormat::ChannelsLast).unwrap_err().to_string();
     assert!(error.contains("3, 4 or 5 dimensions"), "{error}");
     Ok(())
 }
@@ -67,7 +67,7 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
         // One image without a batch, and its gradients.
         let leaves = || -> Result<[Tensor; 4]> {
             let all = [waves(&[2, 5, 4])?.mul(3.0)?, waves(&[3, 2, 2, 3])?, waves(&[3])?, waves(&[3, 5, 4])?];
-            let [x, w, bias, add] = all.map(|t| t.detach().set_requires_grad(true));
+            let [x, w, bias, add] = all.map(|t| t.detach().requires_grad_(true));
             Ok([x?, w?, bias?, add?])
         };
         let [x, w, bias, add] = leaves()?;
@@ -76,8 +76,8 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
         let expected = steps(&x2.conv2d(&w2, Some(&bias2), options)?.add(&add2)?, activation)?;
         near(&made, &expected);
         let weights = waves(&[3, 5, 4])?;
-        made.mul(&weights)?.sum()?.backward()?;
-        expected.mul(&weights)?.sum()?.backward()?;
+        made.mul(&weights)?.sum_all()?.backward()?;
+        expected.mul(&weights)?.sum_all()?.backward()?;
         for (leaf, other) in [(x, x2), (w, w2), (bias, bias2), (add, add2)] {
             near(&leaf.grad().unwrap(), &other.grad().unwrap());
         }
@@ -117,11 +117,11 @@ fn a_transposed_convolution_adds_at_the_end_less_than_its_stride_or_dilation() -
     let expected = [0., 27., 26., 33., 34., 0., 42., 0., 0., 41., 36., 51., 48., 0., 60., 0.];
     assert_eq!(values(&y), expected);
 
-    let x = Tensor::from_vec(vec![1.0, 2.0, 5.0, 6.0], &[1, 1, 2, 2])?;
-    let bias = Tensor::from_slice(&[0.5])?;
+    let x = Tensor::from_vec(vec![1.0, 2.0, 5.0, 6.0], [1, 1, 2, 2])?;
+    let bias = Tensor::new([0.5])?;
     let options = ConvTransposeOptions::default().stride([2, 1]).padding([0, 1]).output_padding([1, 0]);
     let y = x.conv_transpose2d(&counted(&[1, 1, 2, 2]), Some(&bias), options)?;
-    assert_eq!(y.sizes(), [1, 1, 5, 1]);
+    assert_eq!(y.shape(), [1, 1, 5, 1]);
     assert_eq!(values(&y), [4.5, 10.5, 16.5, 38.5, 0.5]);
     Ok(())
 }
@@ -131,17 +131,17 @@ fn an_input_without_a_batch_gives_a_result_without_one() -> Result<()> {
     let (x, w) = (counted(&[2, 4, 5]), counted(&[3, 2, 2, 2]));
     let alone = x.conv2d(&w, None, ConvOptions::default())?;
     let batch = x.unsqueeze(0)?.conv2d(&w, None, ConvOptions::default())?;
-    assert_eq!((alone.sizes(), batch.sizes()), (&[3, 3, 4][..], &[1, 3, 3, 4][..]));
+    assert_eq!((alone.shape(), batch.shape()), (&[3, 3, 4][..], &[1, 3, 3, 4][..]));
     assert_eq!(values(&alone), values(&batch));
     let (largest, places) = x.max_pool2d_with_indices(MaxPoolOptions::new(2))?;
-    assert_eq!((largest.sizes(), places.sizes()), (&[2, 2, 2][..], &[2, 2, 2][..]));
+    assert_eq!((largest.shape(), places.shape()), (&[2, 2, 2][..], &[2, 2, 2][..]));
     assert_eq!(places.to_vec::<i64>()?, [6, 8, 16, 18, 6, 8, 16, 18]);
-    assert_eq!(x.avg_pool2d(AvgPoolOptions::new(2))?.sizes(), [2, 2, 2]);
-    assert_eq!(counted(&[3, 4]).max_pool1d(MaxPoolOptions::new(2))?.sizes(), [3, 2]);
+    assert_eq!(x.avg_pool2d(AvgPoolOptions::new(2))?.shape(), [2, 2, 2]);
+    assert_eq!(counted(&[3, 4]).max_pool1d(MaxPoolOptions::new(2))?.shape(), [3, 2]);
     let volume = counted(&[1, 2, 2, 2]);
     assert_eq!(values(&volume.avg_pool3d(AvgPoolOptions::new(2))?), [4.5]);
     assert_eq!(
-        volume.conv_transpose3d(&counted(&[1, 1, 2, 2, 2]), None, Default::default())?.sizes(),
+        volume.conv_transpose3d(&counted(&[1, 1, 2, 2, 2]), None, Default::default())?.shape(),
         [1, 3, 3, 3]
     );
     Ok(())
@@ -158,15 +158,15 @@ fn a_net_stays_in_the_format_it_is_given() -> Result<()> {
         .push(Conv2d::new(8, 4, 3, ConvOptions::default().stride(2).groups(4), &mut rng)?)
         .push(AvgPool2d(AvgPoolOptions::new(2).stride(1).padding(1)))
         .push(ConvTranspose2d::new(4, 2, 2, ConvTransposeOptions::default().stride(2), &mut rng)?);
-    let x = Tensor::randn(&[2, 3, 12, 14], DType::F32, Device::CPU)?;
-    let last = x.to_format(MemoryFormat::ChannelsLast)?;
+    let x = Tensor::randn([2, 3, 12, 14])?;
+    let last = x.to(MemoryFormat::ChannelsLast)?;
     let mut results = Vec::new();
     for input in [x, last] {
-        let input = input.detach().set_requires_grad(true)?;
+        let input = input.detach().requires_grad_(true)?;
         model.parameters().iter().for_each(|p| p.zero_grad());
         let y = model.forward(&input)?;
         assert_eq!(is_channels_last(&y), is_channels_last(&input), "{:?}", y.strides());
-        y.square()?.sum()?.backward()?;
+        y.square()?.sum_all()?.backward()?;
         let grad = input.grad().unwrap();
         assert_eq!(is_channels_last(&grad), is_channels_last(&input), "{:?}", grad.strides());
         let mut all = vec![values(&y), values(&grad)];
@@ -185,7 +185,7 @@ fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
     let conv = Conv2d::new(4, 6, [3, 5], ConvOptions::default().groups(2), &mut rng)?;
     let state = conv.state_dict();
     assert_eq!(state.keys().collect::<Vec<_>>(), ["bias", "weight"]);
-    assert_eq!((conv.weight().sizes(), state["bias"].sizes()), (&[6, 2, 3, 5][..], &[6][..]));
+    assert_eq!((conv.weight().shape(), state["bias"].shape()), (&[6, 2, 3, 5][..], &[6][..]));
     let bound = 1.0 / 30f64.sqrt();
     for name in ["weight", "bias"] {
         let all = values(&state[name]);
@@ -193,7 +193,7 @@ fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
         assert!(all.iter().any(|v| v.abs() > 0.5 * bound), "{name}");
     }
     let back = ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default().groups(2), &mut rng)?;
-    assert_eq!((back.weight().sizes(), back.bias().unwrap().sizes()), (&[4, 3, 3, 3][..], &[6][..]));
+    assert_eq!((back.weight().shape(), back.bias().unwrap().shape()), (&[4, 3, 3, 3][..], &[6][..]));
     assert_eq!(Conv1d::without_bias(2, 3, 4, ConvOptions::default(), &mut rng)?.num_parameters(), 24);
     let taken = Conv3d::from_tensors(counted(&[1, 1, 1, 1, 1]), None, ConvOptions::default())?;
     assert_eq!(values(&taken.forward(&counted(&[1, 1, 1, 1, 2]))?), [1.0, 2.0]);
@@ -254,7 +254,7 @@ fn wrong_calls_say_what_was_expected_and_what_came() {
 #[test]
 fn nan_is_the_largest_and_of_equal_elements_the_first_counts() -> Result<()> {
     let nan = f64::NAN;
-    let x = Tensor::from_vec(vec![1.0, 1.0, nan, 5.0, -f64::INFINITY, -f64::INFINITY], &[1, 1, 6])?;
+    let x = Tensor::from_vec(vec![1.0, 1.0, nan, 5.0, -f64::INFINITY, -f64::INFINITY], [1, 1, 6])?;
     let (largest, places) = x.max_pool1d_with_indices(MaxPoolOptions::new(2))?;
     let largest = values(&largest);
     assert!(largest[0] == 1.0 && largest[1].is_nan() && largest[2] == -f64::INFINITY, "{largest:?}");

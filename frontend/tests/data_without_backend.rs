@@ -19,19 +19,19 @@ fn rows_are_picked_without_kernels() {
     }
     runtime::start().unwrap();
     assert!(keyway::dispatcher::registry::kernels().is_empty());
-    let inputs = Tensor::from_vec((0..24).collect::<Vec<i32>>(), &[4, 3, 2]).unwrap();
+    let inputs = Tensor::from_vec((0..24).collect::<Vec<i32>>(), [4, 3, 2]).unwrap();
     // A part of a larger tensor begins somewhere in its memory.
-    let targets = Tensor::from_slice(&[9i64, 0, 10, 20, 30]).unwrap().narrow(0, 1, 4).unwrap();
+    let targets = Tensor::new([9i64, 0, 10, 20, 30]).unwrap().narrow(0, 1, 4).unwrap();
     let data = TensorDataset::new(inputs, targets).unwrap();
     let batch = data.batch(&[3, 0, 3]).unwrap();
-    assert_eq!((batch.inputs.sizes(), batch.inputs.dtype()), ([3, 3, 2].as_slice(), DType::I32));
+    assert_eq!((batch.inputs.shape(), batch.inputs.dtype()), ([3, 3, 2].as_slice(), DType::I32));
     let wanted: Vec<i32> = (18..24).chain(0..6).chain(18..24).collect();
     assert_eq!(batch.inputs.to_vec::<i32>().unwrap(), wanted);
     assert_eq!(batch.targets.to_vec::<i64>().unwrap(), [30, 0, 30]);
-    assert_eq!(data.batch(&[]).unwrap().inputs.sizes(), [0, 3, 2]);
+    assert_eq!(data.batch(&[]).unwrap().inputs.shape(), [0, 3, 2]);
     assert!(data.batch(&[4]).unwrap_err().to_string().contains('4'));
 
     let (train, _) = Digits::train_test().unwrap();
     let first = DataLoader::new(train, 32).unwrap().shuffle(0).epoch(0).next().unwrap().unwrap();
-    assert_eq!((first.inputs.sizes(), first.targets.sizes()), ([32, 64].as_slice(), [32].as_slice()));
+    assert_eq!((first.inputs.shape(), first.targets.shape()), ([32, 64].as_slice(), [32].as_slice()));
 }

@@ -64,7 +64,7 @@ const MEMORIES: [Memory; 5] =
     [Memory::Contiguous, Memory::Reversed, Memory::ChannelsLast, Memory::Mixed, Memory::Gaps];
 
 fn arranged(t: &Tensor, memory: Memory, i: usize) -> Tensor {
-    let sizes = t.sizes();
+    let sizes = t.shape();
     let reversed = || -> Vec<usize> {
         let mut strides = vec![1; sizes.len()];
         for d in 1..sizes.len() {
@@ -79,7 +79,7 @@ fn arranged(t: &Tensor, memory: Memory, i: usize) -> Tensor {
         Memory::Gaps => contiguous_strides(sizes).iter().map(|s| 2 * s).collect(),
         _ => return t.clone(),
     };
-    let made = Tensor::empty_strided(sizes, &strides, t.dtype(), t.device()).unwrap();
+    let made = Tensor::empty_strided_with(sizes, &strides, (t.dtype(), t.device())).unwrap();
     made.copy_(t).unwrap();
     made
 }
@@ -207,8 +207,8 @@ fn a_plan_states_what_the_decomposition_makes() {
                 failures.push(format!("{what}: {} outputs, not {}", made.len(), plan.outputs.len()));
             }
             for (i, (spec, t)) in plan.outputs.iter().zip(made).enumerate() {
-                if spec.sizes.as_slice() != t.sizes() || spec.dtype != t.dtype() {
-                    let (sizes, dtype) = (t.sizes(), t.dtype());
+                if spec.sizes.as_slice() != t.shape() || spec.dtype != t.dtype() {
+                    let (sizes, dtype) = (t.shape(), t.dtype());
                     failures.push(format!(
                         "{what}: made {dtype} {sizes:?}, plan {} {:?}",
                         spec.dtype, spec.sizes
@@ -217,8 +217,8 @@ fn a_plan_states_what_the_decomposition_makes() {
                 let expected = strides_of(args, &plan, i);
                 // A view lies where its base does; the plan is for a new tensor.
                 let view = tensors.iter().any(|given| given.shares_storage(t));
-                if !view && !same_places(t.sizes(), t.strides(), &expected) {
-                    let sizes = t.sizes();
+                if !view && !same_places(t.shape(), t.strides(), &expected) {
+                    let sizes = t.shape();
                     failures
                         .push(format!("{what}: made {sizes:?} strides {:?}, plan {expected:?}", t.strides()));
                 }
@@ -240,7 +240,7 @@ fn a_call_that_needs_a_gradient_is_refused_as_any_other() {
                 .tensors
                 .iter()
                 .zip(&built.tested)
-                .map(|(t, tested)| t.clone().set_requires_grad(*tested).unwrap())
+                .map(|(t, tested)| t.clone().requires_grad_(*tested).unwrap())
                 .collect();
             match built.call(def, &tensors) {
                 Err(error) if error.to_string().contains(sample.message) => {}
@@ -447,7 +447,7 @@ fn agrees(a: &Tensor, b: &Tensor, factor: f64) -> bool {
     let close = |(x, y): (&f64, &f64)| {
         (x.is_nan() && y.is_nan()) || x == y || (x - y).abs() <= factor * (absolute + relative * y.abs())
     };
-    let same = a.sizes() == b.sizes() && a.dtype() == b.dtype();
+    let same = a.shape() == b.shape() && a.dtype() == b.dtype();
     same && a.to_f64_vec().unwrap().iter().zip(&b.to_f64_vec().unwrap()).all(close)
 }
 

@@ -15,7 +15,7 @@ fn on_small_stack(test: impl FnOnce() -> Result<()> + Send + 'static) {
 }
 
 fn leaf(value: f32) -> Tensor {
-    Tensor::scalar(value).unwrap().set_requires_grad(true).unwrap()
+    Tensor::new(value).unwrap().requires_grad_(true).unwrap()
 }
 
 /// Makes a chain twice: one is dropped as it is, the other after backward. The gradient of the leaf is `expected`.
@@ -37,14 +37,14 @@ fn a_chain_of_ops() {
 
 #[test]
 fn a_chain_of_ops_that_save_their_inputs() {
-    let one = Tensor::scalar(1.0f32).unwrap();
+    let one = Tensor::new(1.0f32).unwrap();
     check(1.0, move |x| (0..links()).try_fold(x.clone(), |y, _| y.mul(&one)?.pow(1)));
 }
 
 #[test]
 fn a_chain_of_writes_to_views() {
     check(1.0, |x| {
-        let base = Tensor::from_slice(&[0.0f32, 0.0])?.add(x)?;
+        let base = Tensor::new([0.0f32, 0.0])?.add(x)?;
         for _ in 0..links() {
             base.select(0, 0)?.add_(1)?;
         }
@@ -55,9 +55,9 @@ fn a_chain_of_writes_to_views() {
 #[test]
 fn a_chain_of_writes_to_one_view() {
     check(1.0, |x| {
-        let base = Tensor::from_slice(&[0.0f32, 0.0])?.add(x)?;
+        let base = Tensor::new([0.0f32, 0.0])?.add(x)?;
         let view = base.select(0, 1)?;
-        let one = Tensor::scalar(1.0f32)?;
+        let one = Tensor::new(1.0f32)?;
         for _ in 0..links() {
             view.mul_(&one)?;
         }
@@ -73,7 +73,7 @@ impl Function for Twice {
     }
     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         context.save(&[&inputs[0]]);
-        Ok(vec![inputs[0].copied()?])
+        Ok(vec![inputs[0].copy()?])
     }
     fn backward(&self, _: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![Some(grads[0].clone())])
@@ -93,7 +93,7 @@ impl Function for Keeps {
         "keeps"
     }
     fn forward(&self, _: &mut Context, _: &[Tensor]) -> Result<Vec<Tensor>> {
-        Ok(vec![self.0.copied()?])
+        Ok(vec![self.0.copy()?])
     }
     fn backward(&self, _: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![Some(grads[0].clone())])
@@ -122,7 +122,7 @@ fn a_chain_of_checkpoints() {
 fn hooked(tensor: Tensor, kept: Tensor) -> Result<Tensor> {
     tensor
         .register_hook(move |_| {
-            assert_eq!(kept.numel(), 1);
+            assert_eq!(kept.elem_count(), 1);
             Ok(None)
         })?
         .keep();
@@ -162,11 +162,11 @@ fn a_chain_of_gradients() {
 #[test]
 fn a_chain_of_saved_tensors_that_got_a_history_later() {
     check(1.0, |x| {
-        let first = Tensor::scalar(0.0f32)?;
+        let first = Tensor::new(0.0f32)?;
         let mut saved = first.clone();
         let mut product = x.mul(&saved)?;
         for _ in 0..links() {
-            let next = Tensor::scalar(0.0f32)?;
+            let next = Tensor::new(0.0f32)?;
             let later = x.mul(&next)?;
             next.add_(&product)?;
             (saved, product) = (next, later);

@@ -1,7 +1,7 @@
 //! Forked children: tensors work in them, or say why they do not. None waits for a thread that only its parent has.
 #![cfg(target_os = "linux")]
 
-use keyway::{DType, Device, Error, Result, Tensor, rng};
+use keyway::{Error, Result, Tensor, rng};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -39,13 +39,13 @@ fn in_child(work: impl FnOnce() -> i32) -> i32 {
 
 /// Work that takes every kind of lock: memory of all sizes, random numbers, all threads.
 fn work() -> Result<f64> {
-    let sum = Tensor::ones(&[1 << 20], DType::F32, Device::CPU)?.sum()?.item::<f32>()?;
-    let square = Tensor::ones(&[200, 200], DType::F32, Device::CPU)?;
-    let product = square.mm(&square)?.sum()?.item::<f32>()?;
+    let sum = Tensor::ones([1 << 20])?.sum_all()?.item::<f32>()?;
+    let square = Tensor::ones([200, 200])?;
+    let product = square.mm(&square)?.sum_all()?.item::<f32>()?;
     let mut total = f64::from(sum + product);
     for size in [1usize, 1000, 5000, 100_000, 2_000_000] {
-        let drawn = Tensor::rand(&[size], DType::F32, Device::CPU)?;
-        let sorted = drawn.slice(0, None, Some(1000), 1)?.sort(0, false, true)?.0;
+        let drawn = Tensor::rand([size])?;
+        let sorted = drawn.slice(0, None, Some(1000), 1)?.sort_with(0, false, true)?.0;
         total += f64::from(u8::from(sorted.to_vec::<f32>()?.is_sorted()));
     }
     Ok(total)
@@ -71,7 +71,7 @@ fn a_child_works_after_its_parent_did() {
         "and a child of the child"
     );
     check();
-    let drawn = || Tensor::rand(&[3], DType::F32, Device::CPU).unwrap().to_vec::<f32>().unwrap();
+    let drawn = || Tensor::rand([3]).unwrap().to_vec::<f32>().unwrap();
     rng::manual_seed(5);
     let expected = {
         let drawn = drawn();

@@ -26,13 +26,13 @@ fn counted(sizes: &[usize]) -> Result<Tensor> {
 type Factory = fn(&[usize], MemoryFormat) -> Result<Tensor>;
 
 const FACTORIES: [(&str, Factory); 7] = [
-    ("empty", |n, f| Tensor::empty_in(n, DType::F32, Device::CPU, f)),
-    ("full", |n, f| Tensor::full_in(n, 7, DType::F32, Device::CPU, f)),
-    ("zeros", |n, f| Tensor::zeros_in(n, DType::F32, Device::CPU, f)),
-    ("ones", |n, f| Tensor::ones_in(n, DType::F32, Device::CPU, f)),
-    ("rand", |n, f| Tensor::rand_in(n, DType::F32, Device::CPU, f)),
-    ("randn", |n, f| Tensor::randn_in(n, DType::F32, Device::CPU, f)),
-    ("randint", |n, f| Tensor::randint_in(0, 100, n, DType::I64, Device::CPU, f)),
+    ("empty", |n, f| Tensor::empty_with(n, f)),
+    ("full", |n, f| Tensor::full_with(n, 7, (DType::F32, Device::CPU, f))),
+    ("zeros", |n, f| Tensor::zeros_with(n, f)),
+    ("ones", |n, f| Tensor::ones_with(n, f)),
+    ("rand", |n, f| Tensor::rand_with(n, f)),
+    ("randn", |n, f| Tensor::randn_with(n, f)),
+    ("randint", |n, f| Tensor::randint_with(0, 100, n, (DType::I64, Device::CPU, f))),
 ];
 
 #[test]
@@ -61,13 +61,13 @@ fn factories_make_each_rank_in_each_format_with_the_same_numbers() -> Result<()>
 type Like = fn(&Tensor, MemoryFormat) -> Result<Tensor>;
 
 const LIKES: [(&str, Like); 7] = [
-    ("empty_like", |t, f| t.empty_like_in(f)),
-    ("full_like", |t, f| t.full_like_in(7, f)),
-    ("zeros_like", |t, f| t.zeros_like_in(f)),
-    ("ones_like", |t, f| t.ones_like_in(f)),
-    ("rand_like", |t, f| t.rand_like_in(f)),
-    ("randn_like", |t, f| t.randn_like_in(f)),
-    ("randint_like", |t, f| t.randint_like_in(0, 9, f)),
+    ("empty_like", |t, f| t.empty_like_with(f)),
+    ("full_like", |t, f| t.full_like_with(7, f)),
+    ("zeros_like", |t, f| t.zeros_like_with(f)),
+    ("ones_like", |t, f| t.ones_like_with(f)),
+    ("rand_like", |t, f| t.rand_like_with(f)),
+    ("randn_like", |t, f| t.randn_like_with(f)),
+    ("randint_like", |t, f| t.randint_like_with(0, 9, f)),
 ];
 
 #[test]
@@ -75,19 +75,19 @@ fn likes_preserve_or_change_the_format() -> Result<()> {
     let _guard = load(&[]);
     for (name, like) in LIKES {
         for (sizes, strides) in SHAPES {
-            let last = counted(sizes)?.to_format(LAST)?;
+            let last = counted(sizes)?.to(LAST)?;
             assert_eq!(like(&last, MemoryFormat::Preserve)?.strides(), strides, "{name}");
             assert!(like(&last, ROWS)?.is_contiguous(), "{name}");
             assert_eq!(like(&counted(sizes)?, LAST)?.strides(), strides, "{name}");
         }
         // Channels of a larger tensor: their order, without the gaps.
-        let slice = counted(&[2, 5, 4, 3])?.to_format(LAST)?.narrow(1, 1, 3)?;
+        let slice = counted(&[2, 5, 4, 3])?.to(LAST)?.narrow(1, 1, 3)?;
         assert_eq!(like(&slice, MemoryFormat::Preserve)?.strides(), [36, 1, 9, 3], "{name}");
         assert!(like(&counted(&[3, 4])?, LAST).unwrap_err().to_string().contains("3, 4 or 5"), "{name}");
     }
-    let last = counted(&[2, 3, 4, 5])?.to_format(LAST)?;
-    assert_eq!(last.new_zeros(&[1, 6, 2, 2])?.strides(), [24, 1, 12, 6]);
-    assert!(last.new_ones(&[6, 2])?.is_contiguous());
+    let last = counted(&[2, 3, 4, 5])?.to(LAST)?;
+    assert_eq!(last.new_zeros([1, 6, 2, 2])?.strides(), [24, 1, 12, 6]);
+    assert!(last.new_ones([6, 2])?.is_contiguous());
     Ok(())
 }
 
@@ -95,17 +95,17 @@ fn likes_preserve_or_change_the_format() -> Result<()> {
 fn conversions_keep_values_and_gradients() -> Result<()> {
     let _guard = load(&[]);
     for (sizes, strides) in SHAPES {
-        let x = counted(sizes)?.set_requires_grad(true)?;
-        let y = x.to_dtype_in(DType::F64, LAST)?;
+        let x = counted(sizes)?.requires_grad_(true)?;
+        let y = x.to((DType::F64, LAST))?;
         assert_eq!((y.dtype(), y.strides()), (DType::F64, strides));
         assert_eq!(y.to_f64_vec()?, x.detach().to_f64_vec()?);
-        y.mul(&x.copied_in(LAST)?)?.sum()?.backward()?;
+        y.mul(&x.copy_with(LAST)?)?.sum_all()?.backward()?;
         let doubled: Vec<f64> = x.detach().to_f64_vec()?.iter().map(|v| 2.0 * v).collect();
         assert_eq!(x.grad().unwrap().to_f64_vec()?, doubled);
         let back = y.detach().contiguous_in(ROWS)?;
         assert!(back.is_contiguous() && !back.shares_storage(&y));
     }
-    let error = counted(&[2, 3])?.to_dtype_in(DType::F64, LAST).unwrap_err().to_string();
+    let error = counted(&[2, 3])?.to((DType::F64, LAST)).unwrap_err().to_string();
     assert!(error.contains("3, 4 or 5 dimensions"), "{error}");
     Ok(())
 }
@@ -113,7 +113,7 @@ fn conversions_keep_values_and_gradients() -> Result<()> {
 #[test]
 fn slices_keep_their_order() -> Result<()> {
     let _guard = load(&[]);
-    let last = counted(&[2, 6, 5, 4])?.to_format(LAST)?;
+    let last = counted(&[2, 6, 5, 4])?.to(LAST)?;
     let slices = [
         last.narrow(1, 1, 4)?,
         last.narrow(2, 1, 3)?,
@@ -129,16 +129,16 @@ fn slices_keep_their_order() -> Result<()> {
             // Both orders of a mixture.
             slice.mul(&rows)?,
             rows.mul(&slice)?,
-            slice.copied()?,
+            slice.copy()?,
             slice.softmax(1)?,
             slice.cumsum(2)?,
             slice.clamp(1.0, 5.0)?,
             Tensor::cat(&[&slice, &rows], 1)?,
-            slice.gt(&rows)?.select_where(&slice, &rows)?,
+            slice.gt(&rows)?.where_cond(&slice, &rows)?,
             slice.max_pool2d(MaxPoolOptions::new(1))?,
         ] {
             assert!(made.is_contiguous_in(LAST), "{:?} of {:?}", made.strides(), slice.strides());
-            assert!(!made.is_in_row_major_alone(), "{:?} of {:?}", made.strides(), slice.sizes());
+            assert!(!made.is_in_row_major_alone(), "{:?} of {:?}", made.strides(), slice.shape());
         }
         assert_eq!(slice.mul(&rows)?.to_f64_vec()?, slice.contiguous()?.mul(&rows)?.to_f64_vec()?);
     }
@@ -157,7 +157,7 @@ trait Lies {
 impl Lies for Tensor {
     /// Whether the strides say row-major, also where elements lie in both formats.
     fn is_in_row_major_alone(&self) -> bool {
-        self.strides() == keyway::dispatcher::dims::contiguous_strides(self.sizes()).as_slice()
+        self.strides() == keyway::dispatcher::dims::contiguous_strides(self.shape()).as_slice()
     }
 }
 
@@ -173,7 +173,7 @@ fn the_strides_of_one_channel_decide_key_and_format() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
     const IMAGES: &str = "keyway-channels-last";
     let (gray, kernels) = (counted(&[2, 1, 8, 8])?, counted(&[16, 1, 3, 3])?);
-    let (gray_last, kernels_last) = (gray.to_format(LAST)?, kernels.to_format(LAST)?);
+    let (gray_last, kernels_last) = (gray.to(LAST)?, kernels.to(LAST)?);
     for (x, w, last) in [
         (&gray, &kernels, false),
         (&gray_last, &kernels, true),
@@ -187,10 +187,10 @@ fn the_strides_of_one_channel_decide_key_and_format() -> Result<()> {
         assert_eq!(last_server() == IMAGES, last, "{:?} {:?}", x.strides(), w.strides());
     }
     // One that lies in a format for certain goes before what others mean.
-    let pixel = counted(&[2, 16, 1, 1])?.to_format(LAST)?;
+    let pixel = counted(&[2, 16, 1, 1])?.to(LAST)?;
     let rows = counted(&[2, 16, 4, 4])?;
     assert!(rows.mul(&pixel)?.is_contiguous() && pixel.mul(&rows)?.is_contiguous());
-    assert!(rows.to_format(LAST)?.mul(&pixel.contiguous()?)?.is_contiguous_in(LAST));
+    assert!(rows.to(LAST)?.mul(&pixel.contiguous()?)?.is_contiguous_in(LAST));
     for made in [
         gray_last.relu()?,
         gray_last.max_pool2d(MaxPoolOptions::new(2))?,
@@ -199,8 +199,8 @@ fn the_strides_of_one_channel_decide_key_and_format() -> Result<()> {
     ] {
         assert_eq!(made.strides()[1], 1, "{:?}", made.strides());
     }
-    assert_eq!(rows.to_format(LAST)?.mean_dims(&[2, 3], true)?.strides(), [16, 1, 16, 16]);
-    assert_eq!(rows.to_format(LAST)?.sum_dims(&[1], true)?.strides(), [16, 1, 4, 1]);
+    assert_eq!(rows.to(LAST)?.mean_keepdim((2, 3))?.strides(), [16, 1, 16, 16]);
+    assert_eq!(rows.to(LAST)?.sum_keepdim(1)?.strides(), [16, 1, 4, 1]);
     Ok(())
 }
 
@@ -224,10 +224,10 @@ fn a_net_for_one_channel_reorders_nothing_in_a_step() -> Result<()> {
     for format in [ROWS, LAST] {
         let model = net()?;
         model.to_memory_format(format)?;
-        let x = counted(&[3, 1, 8, 8])?.div(100.0)?.to_format(format)?.detach().set_requires_grad(true)?;
+        let x = counted(&[3, 1, 8, 8])?.div(100.0)?.to(format)?.detach().requires_grad_(true)?;
         let profile = profiler::trace();
         let y = model.forward(&x)?;
-        y.square()?.mean()?.backward()?;
+        y.square()?.mean_all()?.backward()?;
         let report = profile.report();
         assert!(report.reorderings.is_empty(), "{:?}", report.reorderings);
         assert!(report.format_changes.is_empty(), "{:?}", report.format_changes);
@@ -236,7 +236,7 @@ fn a_net_for_one_channel_reorders_nothing_in_a_step() -> Result<()> {
     }
     for (nth, (rows, last)) in results[0].iter().zip(&results[1]).enumerate() {
         let scale = rows.to_f64_vec()?.into_iter().fold(1e-3, |scale: f64, x| scale.max(x.abs()));
-        let difference = rows.sub(last)?.abs()?.amax()?.to_f64_vec()?[0];
+        let difference = rows.sub(last)?.abs()?.max_all()?.to_f64_vec()?[0];
         assert!(difference < 1e-4 * scale, "result {nth}: {difference} of {scale}");
     }
     Ok(())
@@ -252,22 +252,22 @@ fn a_kernel_as_large_as_its_image_is_the_same_layer_in_both_formats() -> Result<
     let expected =
         wide.conv2d(&w, Some(&bias), ConvOptions::default())?.narrow(3, 0, 1)?.contiguous()?.to_f64_vec()?;
     for (x_format, w_format) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, LAST)] {
-        let x = x.to_format(x_format)?.detach().set_requires_grad(true)?;
-        let w = w.to_format(w_format)?.detach().set_requires_grad(true)?;
+        let x = x.to(x_format)?.detach().requires_grad_(true)?;
+        let w = w.to(w_format)?.detach().requires_grad_(true)?;
         let y = x.conv2d(&w, Some(&bias), ConvOptions::default())?;
         let last = x_format == LAST || w_format == LAST;
-        assert_eq!((y.sizes(), y.strides()[1] == 1), (&[3, 7, 1, 1][..], true), "{:?}", y.strides());
+        assert_eq!((y.shape(), y.strides()[1] == 1), (&[3, 7, 1, 1][..], true), "{:?}", y.strides());
         assert_eq!(y.strides()[2] == 7, last, "{:?}", y.strides());
         let got = y.detach().to_f64_vec()?;
         assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0)));
-        y.sum()?.backward()?;
+        y.sum_all()?.backward()?;
         assert!(x.grad().unwrap().is_contiguous_in(x_format) && w.grad().unwrap().is_contiguous_in(w_format));
         let of_x = x.grad().unwrap().select(0, 2)?.to_f64_vec()?;
-        let summed = w.detach().sum_dims(&[0], false)?.to_f64_vec()?;
+        let summed = w.detach().sum(0)?.to_f64_vec()?;
         assert!(of_x.iter().zip(&summed).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0)));
     }
     // Without a batch, and what the op refuses it refuses here too.
-    assert_eq!(x.select(0, 0)?.conv2d(&w, None, ConvOptions::default())?.sizes(), [7, 1, 1]);
+    assert_eq!(x.select(0, 0)?.conv2d(&w, None, ConvOptions::default())?.shape(), [7, 1, 1]);
     let error = x.conv2d(&w, Some(&counted(&[6])?), ConvOptions::default()).unwrap_err().to_string();
     assert!(error.contains("bias"), "{error}");
     Ok(())
@@ -278,7 +278,7 @@ fn files_keep_what_is_meant() -> Result<()> {
     let _guard = load(&[]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gray.safetensors");
-    let gray = counted(&[2, 1, 3, 4])?.to_format(LAST)?;
+    let gray = counted(&[2, 1, 3, 4])?.to(LAST)?;
     let plain = counted(&[2, 1, 3, 4])?;
     let state = [("last".to_string(), gray.clone()), ("rows".to_string(), plain.clone())];
     safetensors::save(&path, &state.into_iter().collect())?;

@@ -9,7 +9,7 @@ use keyway::{Tensor, with_backend};
 const SECOND: &str = "keyway.test/second";
 
 fn matrix(values: &[f32], columns: usize) -> Tensor {
-    Tensor::from_vec(values.to_vec(), &[values.len() / columns, columns]).unwrap()
+    Tensor::from_vec(values.to_vec(), [values.len() / columns, columns]).unwrap()
 }
 
 #[test]
@@ -20,15 +20,15 @@ fn a_fused_kernel_serves_a_composite_op_unless_a_gradient_is_wanted() {
     assert_eq!(last_served().name(), SECOND);
     assert_eq!(fused.to_vec::<f32>().unwrap(), [42.0, 42.0]);
     // What it refuses goes to the decomposition.
-    let row = Tensor::from_slice(&[1.0f32, 2.0]).unwrap();
+    let row = Tensor::new([1.0f32, 2.0]).unwrap();
     let composed = with_backend(SECOND, || row.linear(&w, None)).unwrap().unwrap();
     assert_eq!(last_served().name(), "(decomposition)");
     assert_eq!(composed.to_vec::<f32>().unwrap(), [21.0]);
     // The parts are recorded.
-    let w = w.set_requires_grad(true).unwrap();
+    let w = w.requires_grad_(true).unwrap();
     let y = with_backend(SECOND, || x.linear(&w, None)).unwrap().unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [21.0, 43.0]);
-    y.sum().unwrap().backward().unwrap();
+    y.sum_all().unwrap().backward().unwrap();
     assert_eq!(w.grad().unwrap().to_vec::<f32>().unwrap(), [4.0, 6.0]);
     // Nothing is recorded without a gradient, whatever requires one.
     let _off = keyway::autograd::no_grad();

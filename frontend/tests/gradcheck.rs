@@ -18,7 +18,7 @@ fn check(def: &'static OpDef, second: bool) -> Result<usize, String> {
             .tensors
             .iter()
             .zip(&built.tested)
-            .map(|(t, tested)| if *tested { t.clone().set_requires_grad(true).unwrap() } else { t.clone() })
+            .map(|(t, tested)| if *tested { t.clone().requires_grad_(true).unwrap() } else { t.clone() })
             .collect();
         if !built.tested.contains(&true) {
             continue;

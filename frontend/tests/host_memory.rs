@@ -2,12 +2,12 @@
 
 use keyway::io::safetensors::{SafetensorsError, save};
 use keyway::nn::StateDict;
-use keyway::{DType, Device, Error, Result, Tensor};
+use keyway::{DType, Error, Result, Tensor};
 use std::fmt::Debug;
 
 /// More bytes than any machine gives, of a tensor that has one.
 fn huge() -> Tensor {
-    Tensor::scalar(1u8).unwrap().expand(&[1 << 40, 1 << 10]).unwrap()
+    Tensor::new(1u8).unwrap().expand([1usize << 40, 1 << 10]).unwrap()
 }
 
 fn out_of_memory<T: Debug>(result: Result<T>, bytes: u64) {
@@ -25,10 +25,10 @@ fn values_that_do_not_fit_the_host() -> Result<()> {
     out_of_memory(huge().to_vec::<u8>(), 1 << 50);
     out_of_memory(huge().to_bytes(), 1 << 50);
     out_of_memory(huge().to_f64_vec(), 1 << 53);
-    let wide = Tensor::scalar(1.0f32)?.expand(&[1 << 40, 1 << 10])?;
+    let wide = Tensor::new(1.0f32)?.expand([1usize << 40, 1 << 10])?;
     out_of_memory(wide.to_vec::<f32>(), 1 << 52);
     out_of_memory(wide.to_f64_vec(), 1 << 53);
-    out_of_memory(Tensor::empty(&[1 << 50], DType::U8, Device::CPU), 1 << 50);
+    out_of_memory(Tensor::empty_with([1usize << 50], DType::U8), 1 << 50);
     Ok(())
 }
 
@@ -53,9 +53,9 @@ fn a_slice_that_cannot_be_copied() {
     const BYTES: usize = 1 << 30;
     if std::env::var_os(CHILD).is_some() {
         let values = vec![0u8; BYTES];
-        let error = Tensor::from_slice(&values).expect_err("the limit leaves no room for a second gibibyte");
+        let error = Tensor::new(&values).expect_err("the limit leaves no room for a second gibibyte");
         println!("{error}");
-        let small = Tensor::from_slice(&values[..10]).unwrap();
+        let small = Tensor::new(&values[..10]).unwrap();
         assert_eq!(small.to_vec::<u8>().unwrap(), [0; 10]);
         return;
     }

@@ -8,7 +8,7 @@ use keyway::nn::{
     AvgPoolOptions, InterpolateMode, InterpolateOptions, LpPoolOptions, MaxPoolOptions, UnfoldOptions,
 };
 use keyway::ops::by_name::call;
-use keyway::{Arg, DType, Device, MemoryFormat, Result, Tensor};
+use keyway::{Arg, DType, MemoryFormat, Result, Tensor};
 use rehearsal_support::{assert_close, load, message};
 
 const IMAGES: &str = "keyway_backend_channels_last";
@@ -18,7 +18,7 @@ const MOST: i64 = 1 << 40;
 const HUGE: usize = 1 << 40;
 
 fn ones(sizes: &[usize]) -> Result<Tensor> {
-    Tensor::ones(sizes, DType::F32, Device::CPU)
+    Tensor::ones(sizes)
 }
 
 /// -0.5 to 0.5 without order, the same each time.
@@ -28,7 +28,7 @@ fn numbers(sizes: &[usize]) -> Tensor {
 }
 
 fn last(t: &Tensor) -> Result<Tensor> {
-    t.to_format(MemoryFormat::ChannelsLast)
+    t.to(MemoryFormat::ChannelsLast)
 }
 
 fn values(t: &Tensor) -> Vec<f64> {
@@ -53,14 +53,14 @@ fn conv([x, w]: [&Tensor; 2], moves: [[i64; 2]; 3], groups: i64) -> Result<Tenso
 /// Fails unless the convolution and both gradients of `x` in channels_last are those of `x` row-major.
 #[track_caller]
 fn same_in_both_formats([x, w]: [&Tensor; 2], moves: [[i64; 2]; 3], groups: i64) -> Result<()> {
-    let [plain, w] = [x, w].map(|t| t.copied().unwrap().set_requires_grad(true).unwrap());
-    let images = last(x)?.set_requires_grad(true)?;
-    let weight = w.detach().copied()?.set_requires_grad(true)?;
+    let [plain, w] = [x, w].map(|t| t.copy().unwrap().requires_grad_(true).unwrap());
+    let images = last(x)?.requires_grad_(true)?;
+    let weight = w.detach().copy()?.requires_grad_(true)?;
     let (expected, got) = (conv([&plain, &w], moves, groups)?, conv([&images, &weight], moves, groups)?);
     assert_close(&values(&got), &values(&expected), 1e-5);
-    let factors = numbers(expected.sizes());
-    expected.mul(&factors)?.sum()?.backward()?;
-    got.mul(&last(&factors)?)?.sum()?.backward()?;
+    let factors = numbers(expected.shape());
+    expected.mul(&factors)?.sum_all()?.backward()?;
+    got.mul(&last(&factors)?)?.sum_all()?.backward()?;
     for (expected, got) in [(&plain, &images), (&w, &weight)] {
         assert_close(&values(&got.grad().unwrap()), &values(&expected.grad().unwrap()), 1e-5);
     }
@@ -154,19 +154,19 @@ fn a_gradient_is_refused_before_any_of_it_is_written() -> Result<()> {
 #[test]
 fn a_window_steps_over_the_image_at_once() -> Result<()> {
     let _guard = load(&[IMAGES]);
-    let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[1, 1, 4])?;
+    let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [1, 1, 4])?;
     let max = |x: &Tensor, stride: usize| x.max_pool1d(MaxPoolOptions::new(2).stride(stride));
     for stride in [8, 1 << 20, HUGE] {
         assert_eq!(values(&max(&x, stride)?), [2.0]);
-        let leaf = x.copied()?.set_requires_grad(true)?;
-        leaf.avg_pool1d(AvgPoolOptions::new(2).stride(stride))?.sum()?.backward()?;
+        let leaf = x.copy()?.requires_grad_(true)?;
+        leaf.avg_pool1d(AvgPoolOptions::new(2).stride(stride))?.sum_all()?.backward()?;
         assert_eq!(values(&leaf.grad().unwrap()), [0.5, 0.5, 0.0, 0.0]);
         // A window whose border is far larger than the image.
         let options = AvgPoolOptions::new(stride).stride(stride).padding(stride / 2);
         let mean = values(&x.avg_pool1d(options)?)[0];
         assert_close(&[mean * stride as f64], &[10.0], 1e-6);
-        let leaf = x.copied()?.set_requires_grad(true)?;
-        leaf.avg_pool1d(options.count_include_pad(false))?.sum()?.backward()?;
+        let leaf = x.copy()?.requires_grad_(true)?;
+        leaf.avg_pool1d(options.count_include_pad(false))?.sum_all()?.backward()?;
         assert_eq!(values(&leaf.grad().unwrap()), [0.25; 4]);
         let (largest, place) =
             x.max_pool1d_with_indices(MaxPoolOptions::new(stride).stride(stride).padding(stride / 2))?;
@@ -175,11 +175,11 @@ fn a_window_steps_over_the_image_at_once() -> Result<()> {
     let wide = MaxPoolOptions::new(HUGE).stride(HUGE - 2).padding(HUGE / 2 - 1).ceil_mode(true);
     assert_eq!(values(&x.max_pool1d(wide)?), [4.0]);
     // As images whose channels lie side by side.
-    let images = last(&ones(&[1, 8, 4, 4])?)?.set_requires_grad(true)?;
+    let images = last(&ones(&[1, 8, 4, 4])?)?.requires_grad_(true)?;
     let y = images.avg_pool2d(AvgPoolOptions::new(2).stride(HUGE))?;
     assert_eq!(values(&y), [1.0; 8]);
-    y.sum()?.backward()?;
-    assert_eq!(images.grad().unwrap().sum()?.item::<f32>()?, 8.0);
+    y.sum_all()?.backward()?;
+    assert_eq!(images.grad().unwrap().sum_all()?.item::<f32>()?, 8.0);
     Ok(())
 }
 
@@ -201,18 +201,18 @@ fn a_power_mean_counts_windows_of_any_size() -> Result<()> {
 #[test]
 fn windows_of_tensors_without_elements_take_no_memory() -> Result<()> {
     let _guard = load(&[IMAGES]);
-    let none = ones(&[0, 1, 1])?.expand(&[0, 1, HUGE])?;
-    assert_eq!(none.avg_pool1d(AvgPoolOptions::new(1))?.sizes(), [0, 1, HUGE]);
-    assert_eq!(none.max_pool1d(MaxPoolOptions::new(1))?.sizes(), [0, 1, HUGE]);
-    assert_eq!(none.adaptive_avg_pool1d(HUGE)?.sizes(), [0, 1, HUGE]);
+    let none = ones(&[0, 1, 1])?.expand([0, 1, HUGE])?;
+    assert_eq!(none.avg_pool1d(AvgPoolOptions::new(1))?.shape(), [0, 1, HUGE]);
+    assert_eq!(none.max_pool1d(MaxPoolOptions::new(1))?.shape(), [0, 1, HUGE]);
+    assert_eq!(none.adaptive_avg_pool1d(HUGE)?.shape(), [0, 1, HUGE]);
     let half = InterpolateOptions::sizes(&[HUGE / 2]);
-    assert_eq!(none.interpolate(&half)?.sizes(), [0, 1, HUGE / 2]);
+    assert_eq!(none.interpolate(&half)?.shape(), [0, 1, HUGE / 2]);
     // Kernels of no channels or rows.
     let (grad, x) = (ones(&[1, 0, 2])?, ones(&[1, 1, 1])?);
     let half: &[i64] = &[MOST / 2];
     let made = run("conv_weight_grad", [&grad, &x], [&[MOST], &[1], half, &[1]], 1)?;
-    assert_eq!(made.sizes(), [0, 1, HUGE]);
-    let w = ones(&[0, 1, 1])?.expand(&[0, 1, HUGE])?;
+    assert_eq!(made.shape(), [0, 1, HUGE]);
+    let w = ones(&[0, 1, 1])?.expand([0, 1, HUGE])?;
     let made = run("conv_input_grad", [&grad, &w], [&[1], &[1], half, &[1]], 1)?;
     assert_eq!(values(&made), [0.0]);
     let columns = ones(&[1, 0, 4])?;
@@ -224,7 +224,7 @@ fn windows_of_tensors_without_elements_take_no_memory() -> Result<()> {
 #[test]
 fn an_image_that_is_one_element_many_times_is_resampled() -> Result<()> {
     let _guard = load(&[IMAGES]);
-    let x = ones(&[1, 1, 1])?.expand(&[1, 1, HUGE])?;
+    let x = ones(&[1, 1, 1])?.expand([1, 1, HUGE])?;
     for mode in [InterpolateMode::Nearest, InterpolateMode::NearestExact, InterpolateMode::Linear] {
         let y = x.interpolate(&InterpolateOptions::sizes(&[2]).mode(mode))?;
         assert_eq!(values(&y), [1.0, 1.0]);
@@ -257,7 +257,7 @@ fn cubic_weights_are_numbers_however_small_the_scale() -> Result<()> {
 fn an_infinite_mean_moves_all_to_the_other_end() -> Result<()> {
     let _guard = load(&[IMAGES]);
     let x = numbers(&[2, 8, 4, 8]);
-    let mean = Tensor::from_vec(vec![f32::INFINITY; 8], &[8])?;
+    let mean = Tensor::from_vec(vec![f32::INFINITY; 8], [8])?;
     let var = ones(&[8])?;
     for x in [x.clone(), last(&x)?] {
         let y = x.batch_norm(Some((&mean, &var)), None, None, false, 0.1, 1e-5)?;
@@ -271,7 +271,7 @@ fn squares_beyond_the_dtype_are_variances_that_it_holds() -> Result<()> {
     let _guard = load(&[IMAGES]);
     for size in [1e19f32, 1e18, -3e18] {
         let sign = |i: usize| if i.is_multiple_of(2) { size } else { -size };
-        let x = Tensor::from_vec((0..2 * 8 * 4 * 8).map(sign).collect(), &[2, 8, 4, 8])?;
+        let x = Tensor::from_vec((0..2 * 8 * 4 * 8).map(sign).collect(), [2, 8, 4, 8])?;
         let expected: Vec<f64> = (0..512).map(|i| f64::from(sign(i)).signum()).collect();
         for x in [x.clone(), last(&x)?] {
             assert_close(&values(&x.group_norm(2, None, None, 1e-5)?), &expected, 1e-5);
@@ -287,7 +287,7 @@ fn squares_beyond_the_dtype_are_variances_that_it_holds() -> Result<()> {
     }
     // Where even the variance is none of the dtype's numbers, the result is none either, or 0.
     let sign = |i: usize| if i.is_multiple_of(2) { 3e19f32 } else { -3e19 };
-    let x = Tensor::from_vec((0..512).map(sign).collect(), &[2, 8, 4, 8])?;
+    let x = Tensor::from_vec((0..512).map(sign).collect(), [2, 8, 4, 8])?;
     for x in [x.clone(), last(&x)?] {
         let y = values(&x.group_norm(2, None, None, 1e-5)?);
         assert!(y.iter().all(|v| v.abs() <= 1.0 + 1e-5), "{y:?}");
@@ -305,7 +305,7 @@ fn an_infinite_pixel_reaches_the_taps_that_read_it_alone() -> Result<()> {
         (f32::INFINITY, 3, DType::BF16),
     ] {
         let at = |i: usize| if i == 4 { number } else { 1.0 };
-        let x = Tensor::from_vec((0..channels * 16).map(at).collect(), &[1, channels, 4, 4])?;
+        let x = Tensor::from_vec((0..channels * 16).map(at).collect(), [1, channels, 4, 4])?;
         let x = last(&x.to_dtype(dtype)?)?;
         let grad = last(&ones(&[1, 8, 2, 2])?.to_dtype(dtype)?)?;
         let made = run("conv_weight_grad", [&grad, &x], [&[3, 3], &[1, 1], &[0, 0], &[1, 1]], 1)?;

@@ -7,7 +7,7 @@ use keyway::nn::{
 };
 use keyway::ops::image::{GridMode, GridOptions, GridPadding};
 use keyway::rng::{self, Generator};
-use keyway::{DType, Device, MemoryFormat, Result, Tensor};
+use keyway::{DType, MemoryFormat, Result, Tensor};
 
 /// 1, 2, 3 ..
 fn counted(sizes: &[usize]) -> Tensor {
@@ -45,7 +45,7 @@ fn adaptive_pooling_has_the_windows_of_pytorch() -> Result<()> {
     let x = counted(&[1, 1, 4, 5]);
     let expected = [4.5, 6.5, 9.5, 11.5, 14.5, 16.5];
     assert_eq!(values(&x.adaptive_avg_pool2d([3, 2])?), expected);
-    assert_eq!(values(&x.to_format(MemoryFormat::ChannelsLast)?.adaptive_avg_pool2d([3, 2])?), expected);
+    assert_eq!(values(&x.to(MemoryFormat::ChannelsLast)?.adaptive_avg_pool2d([3, 2])?), expected);
     // The last NaN, the first of equal ones.
     let x = of(&[3., 1., 3., 2., f64::NAN, 0., 5., 5., 4., 1., 5., 2.], &[1, 1, 4, 3]);
     let (largest, places) = x.adaptive_max_pool2d_with_indices([3, 2])?;
@@ -55,20 +55,20 @@ fn adaptive_pooling_has_the_windows_of_pytorch() -> Result<()> {
     // One size may stay, and an input may have no batch.
     let x = counted(&[2, 3, 4]);
     let kept = x.adaptive_avg_pool2d([None, Some(3)])?;
-    assert_eq!(kept.sizes(), [2, 3, 3]);
+    assert_eq!(kept.shape(), [2, 3, 3]);
     assert_eq!(values(&kept)[..3], [1.5, 2.5, 3.5]);
-    assert_eq!(x.adaptive_max_pool1d(1)?.sizes(), [2, 3, 1]);
-    assert_eq!(x.unsqueeze(0)?.adaptive_avg_pool3d([1, 2, 3])?.sizes(), [1, 1, 2, 3]);
+    assert_eq!(x.adaptive_max_pool1d(1)?.shape(), [2, 3, 1]);
+    assert_eq!(x.unsqueeze(0)?.adaptive_avg_pool3d([1, 2, 3])?.shape(), [1, 1, 2, 3]);
     Ok(())
 }
 
 #[test]
 fn adaptive_pooling_by_whole_windows_is_plain_pooling_and_its_gradient_too() -> Result<()> {
-    let x = counted(&[2, 3, 4, 6]).to_format(MemoryFormat::ChannelsLast)?.set_requires_grad(true)?;
+    let x = counted(&[2, 3, 4, 6]).to(MemoryFormat::ChannelsLast)?.requires_grad_(true)?;
     for (to, share) in [([1, 1], 1.0 / 24.0), ([2, 3], 0.25), ([4, 6], 1.0)] {
         let y = x.adaptive_avg_pool2d(to)?;
-        assert_eq!(y.sizes()[2..], to);
-        y.sum()?.backward()?;
+        assert_eq!(y.shape()[2..], to);
+        y.sum_all()?.backward()?;
         let grad = x.grad().unwrap();
         assert!(values(&grad).iter().all(|g| (g - share).abs() < 1e-12), "{to:?}");
         x.zero_grad();
@@ -87,15 +87,15 @@ fn unpooling_puts_elements_where_they_were() -> Result<()> {
     assert_eq!(values(&back), [0., 7., 0., 0., 0., 0., 9., 8., 0.]);
     // Of several elements with one place the last one stays, in each format.
     let x = of(&[5., 6., 7.], &[1, 1, 3]);
-    let places = Tensor::from_vec(vec![3i64, 1, 3], &[1, 1, 3])?;
+    let places = Tensor::from_vec(vec![3i64, 1, 3], [1, 1, 3])?;
     assert_eq!(values(&x.max_unpool1d(&places, MaxUnpoolOptions::new(2))?), [0., 6., 0., 7., 0., 0.]);
     let longer = MaxUnpoolOptions::new(2).output_size([7]);
-    assert_eq!(x.max_unpool1d(&places, longer)?.sizes(), [1, 1, 7]);
+    assert_eq!(x.max_unpool1d(&places, longer)?.shape(), [1, 1, 7]);
     assert_refused(
         x.max_unpool1d(&places, MaxUnpoolOptions::new(2).output_size([8])),
         &["output_size", "6 or less than the stride 2 from it", "8"],
     );
-    let outside = Tensor::from_vec(vec![0i64, 1, 6], &[1, 1, 3])?;
+    let outside = Tensor::from_vec(vec![0i64, 1, 6], [1, 1, 3])?;
     assert_refused(x.max_unpool1d(&outside, MaxUnpoolOptions::new(2)), &["places in 0..6", "6"]);
     assert_refused(x.max_unpool1d(&places.narrow(2, 0, 2)?, MaxUnpoolOptions::new(2)), &["[1, 1, 3]"]);
     Ok(())
@@ -140,21 +140,21 @@ fn the_nearest_element_is_found_without_rounding() -> Result<()> {
 #[test]
 fn resampling_keeps_the_format_and_gives_the_same_in_both() -> Result<()> {
     let x = counted(&[2, 3, 5, 4]);
-    let last = x.to_format(MemoryFormat::ChannelsLast)?;
+    let last = x.to(MemoryFormat::ChannelsLast)?;
     for mode in [InterpolateMode::Nearest, InterpolateMode::Bilinear, InterpolateMode::Bicubic] {
         for (to, part) in [([9, 3], 4), ([2, 11], 4), ([9, 3], 2)] {
             let options = InterpolateOptions::sizes(&to).mode(mode);
             let [plain, other] =
                 [&x, &last].map(|x| x.narrow(3, 0, part).and_then(|x| x.interpolate(&options)));
             let (plain, other) = (plain?, other?);
-            let whole = part == x.sizes()[3];
+            let whole = part == x.shape()[3];
             assert!(plain.is_contiguous() && (!whole || other.is_contiguous_in(MemoryFormat::ChannelsLast)));
             assert_near(&other, &values(&plain));
         }
     }
-    let x = x.set_requires_grad(true)?;
-    let y = x.to_format(MemoryFormat::ChannelsLast)?;
-    resized(&y, InterpolateOptions::size(7), InterpolateMode::Bilinear)?.sum()?.backward()?;
+    let x = x.requires_grad_(true)?;
+    let y = x.to(MemoryFormat::ChannelsLast)?;
+    resized(&y, InterpolateOptions::size(7), InterpolateMode::Bilinear)?.sum_all()?.backward()?;
     let sum: f64 = values(&x.grad().unwrap()).iter().sum();
     assert!((sum - 2.0 * 3.0 * 49.0).abs() < 1e-9, "{sum}");
     Ok(())
@@ -175,7 +175,7 @@ fn resampling_refuses_what_makes_no_sense() -> Result<()> {
     for mode in [Nearest, Area] {
         assert_refused(resized(&x, InterpolateOptions::size(2).align_corners(true), mode), &["false"]);
     }
-    let integers = Tensor::from_vec(vec![1i64, 2], &[1, 1, 2])?;
+    let integers = Tensor::from_vec(vec![1i64, 2], [1, 1, 2])?;
     assert_refused(integers.interpolate(&InterpolateOptions::size(4)), &["float"]);
     Ok(())
 }
@@ -200,18 +200,18 @@ fn a_grid_reads_what_pytorch_reads() -> Result<()> {
         let options = GridOptions { mode, padding, align_corners: false };
         assert_near(&x.grid_sample(&grid, options)?, &expected);
         // With a graph it is composed of other ops.
-        let tracked = x.detach().set_requires_grad(true)?;
+        let tracked = x.detach().requires_grad_(true)?;
         assert_near(&tracked.grid_sample(&grid, options)?, &expected);
     }
     // A place at the border has no gradient along it.
-    let grid = grid.set_requires_grad(true)?;
+    let grid = grid.requires_grad_(true)?;
     x.grid_sample(&grid, GridOptions { padding: Border, align_corners: true, ..Default::default() })?
-        .sum()?
+        .sum_all()?
         .backward()?;
     assert_near(&grid.grad().unwrap(), &[0., 0., 1., 1.5, 0., 1.5]);
     // The nearest pixel does not depend on the place, which has a gradient of zeros.
-    let grid = of(&[-0.5, 0.1], &[1, 1, 1, 2]).set_requires_grad(true)?;
-    x.grid_sample(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum()?.backward()?;
+    let grid = of(&[-0.5, 0.1], &[1, 1, 1, 2]).requires_grad_(true)?;
+    x.grid_sample(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum_all()?.backward()?;
     assert_eq!(values(&grid.grad().unwrap()), [0., 0.]);
     Ok(())
 }
@@ -222,15 +222,15 @@ fn a_grid_of_no_numbers_reads_zeros_and_the_format_is_kept() -> Result<()> {
     let grid = of(&[f64::NAN, 0.0, f64::INFINITY, 0.0], &[1, 1, 2, 2]);
     for padding in [GridPadding::Zeros, GridPadding::Border, GridPadding::Reflection] {
         for tracked in [false, true] {
-            let x = x.detach().set_requires_grad(tracked)?;
+            let x = x.detach().requires_grad_(tracked)?;
             let y = values(&x.grid_sample(&grid, GridOptions { padding, ..Default::default() })?);
             assert_eq!((y[0], y[2]), (0.0, 0.0), "{padding:?}");
             assert_eq!(y[1], if padding == GridPadding::Border { 6.0 } else { 0.0 }, "{padding:?}");
         }
     }
-    let last = x.to_format(MemoryFormat::ChannelsLast)?;
+    let last = x.to(MemoryFormat::ChannelsLast)?;
     let same = of(&[1., 0., 0., 0., 1., 0.], &[1, 2, 3]).affine_grid(&[1, 2, 3, 3], false)?;
-    for x in [last.clone(), last.set_requires_grad(true)?] {
+    for x in [last.clone(), last.requires_grad_(true)?] {
         let y = x.grid_sample(&same, GridOptions::default())?;
         assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast));
         assert_near(&y, &values(&counted(&[1, 2, 3, 3])));
@@ -257,15 +257,15 @@ fn windows_as_columns_and_back() -> Result<()> {
     let x = counted(&[1, 1, 2, 3]);
     let options = UnfoldOptions::new(2).padding([0, 1]).stride([1, 2]);
     let columns = x.im2col(options)?;
-    assert_eq!((columns.sizes(), values(&columns)), (&[1, 4, 2][..], vec![0., 2., 1., 3., 0., 5., 4., 6.]));
+    assert_eq!((columns.shape(), values(&columns)), (&[1, 4, 2][..], vec![0., 2., 1., 3., 0., 5., 4., 6.]));
     assert_eq!(values(&columns.col2im([2, 3], options)?), [1., 2., 3., 4., 5., 6.]);
     // Without a batch too, and from memory in another order.
-    let last = counted(&[2, 3, 4, 5]).to_format(MemoryFormat::ChannelsLast)?;
+    let last = counted(&[2, 3, 4, 5]).to(MemoryFormat::ChannelsLast)?;
     let window = UnfoldOptions::new([2, 3]).dilation([2, 1]);
     let columns = last.im2col(window)?;
     assert_eq!(values(&columns), values(&last.contiguous()?.im2col(window)?));
     let one = last.select(0, 1)?.im2col(window)?;
-    assert_eq!(one.sizes(), [18, 6]);
+    assert_eq!(one.shape(), [18, 6]);
     assert_eq!(values(&one), values(&columns.select(0, 1)?));
     assert_eq!(values(&one.col2im([4, 5], window)?), values(&columns.col2im([4, 5], window)?.select(0, 1)?));
     // A window of one element gives no view of the image.
@@ -287,7 +287,7 @@ fn sums_of_f16_columns_are_rounded_once() -> Result<()> {
 #[test]
 fn channels_and_pixels_change_places_in_both_formats() -> Result<()> {
     let x = counted(&[2, 8, 3, 2]);
-    let last = x.to_format(MemoryFormat::ChannelsLast)?;
+    let last = x.to(MemoryFormat::ChannelsLast)?;
     let up = x.pixel_shuffle(2)?;
     // Channel 0 at the 4 pixels that come of the first one.
     assert_eq!(values(&up.select(0, 0)?.select(0, 0)?.narrow(0, 0, 2)?.narrow(1, 0, 2)?), [1., 7., 13., 19.]);
@@ -315,15 +315,15 @@ fn responses_and_powers_are_those_of_pytorch() -> Result<()> {
     let over = LpPoolOptions::new(2.0, 2).ceil_mode(true);
     assert_near(&x.lp_pool1d(over)?, &[2.236068, 5.0, 7.071068]);
     // Of zeros a root has no gradient; it is taken as 0.
-    let zeros = Tensor::zeros(&[1, 1, 4], DType::F64, Device::CPU)?.set_requires_grad(true)?;
-    zeros.lp_pool1d(LpPoolOptions::new(2.0, 2))?.sum()?.backward()?;
+    let zeros = Tensor::zeros_with([1, 1, 4], DType::F64)?.requires_grad_(true)?;
+    zeros.lp_pool1d(LpPoolOptions::new(2.0, 2))?.sum_all()?.backward()?;
     assert_eq!(values(&zeros.grad().unwrap()), [0.0; 4]);
     Ok(())
 }
 
 #[test]
 fn whole_channels_are_dropped() -> Result<()> {
-    let x = Tensor::ones(&[4, 8, 3, 2], DType::F32, Device::CPU)?;
+    let x = Tensor::ones([4, 8, 3, 2])?;
     let seeded = |run: &dyn Fn() -> Result<Tensor>| rng::using(&Generator::new(3), run);
     let y = seeded(&|| x.dropout2d(0.25, true))?;
     let channels: Vec<Vec<f64>> = values(&y).chunks(6).map(<[f64]>::to_vec).collect();
@@ -332,30 +332,30 @@ fn whole_channels_are_dropped() -> Result<()> {
     assert!((2..16).contains(&dropped), "{dropped} of 32");
     assert!(channels.iter().all(|c| c[0] == 0.0 || (c[0] - 4.0 / 3.0).abs() < 1e-6));
     // The format and the dtype stay, and so do places in the stream.
-    let last = x.to_format(MemoryFormat::ChannelsLast)?.to_dtype(DType::BF16)?;
+    let last = x.to(MemoryFormat::ChannelsLast)?.to_dtype(DType::BF16)?;
     let z = seeded(&|| last.dropout2d(0.25, true))?;
     assert!(z.is_contiguous_in(MemoryFormat::ChannelsLast) && z.dtype() == DType::BF16);
     assert!(values(&z).iter().zip(values(&y)).all(|(a, b)| (*a == 0.0) == (b == 0.0)));
     // `[channels, length]` has no batch; `[batch, channels, length]` does for both.
-    let rows = Tensor::ones(&[64, 5], DType::F32, Device::CPU)?.dropout1d(0.5, true)?;
+    let rows = Tensor::ones([64, 5])?.dropout1d(0.5, true)?;
     assert!(values(&rows).chunks(5).all(|row| row.iter().all(|v| *v == row[0])));
     assert!(values(&rows).contains(&0.0) && values(&rows).contains(&2.0));
     assert_refused(x.dropout1d(0.5, true), &["[batch, channels, length]"]);
     assert_refused(x.dropout3d(1.5, true), &["from 0 to 1"]);
     assert_refused(rows.dropout2d(0.5, false), &["of 4 dimensions"]);
-    assert_eq!(values(&x.dropout2d(1.0, true)?), vec![0.0; x.numel()]);
+    assert_eq!(values(&x.dropout2d(1.0, true)?), vec![0.0; x.elem_count()]);
     Ok(())
 }
 
 #[test]
 fn alpha_dropout_keeps_mean_and_variance() -> Result<()> {
     let draw = |sizes: &[usize]| {
-        rng::using(&Generator::new(1), || Tensor::empty(sizes, DType::F64, Device::CPU)?.normal_(0.0, 1.0))
+        rng::using(&Generator::new(1), || Tensor::empty_with(sizes, DType::F64)?.normal_(0.0, 1.0))
     };
     let x = draw(&[200_000])?;
     for p in [0.1, 0.5] {
         let y = rng::using(&Generator::new(2), || x.alpha_dropout(p, true))?;
-        let (mean, var) = (y.mean()?.item::<f64>()?, y.var()?.item::<f64>()?);
+        let (mean, var) = (y.mean_all()?.item::<f64>()?, y.var_all()?.item::<f64>()?);
         assert!(mean.abs() < 0.02 && (var - 1.0).abs() < 0.02, "{p}: {mean} and {var}");
     }
     // One value for each dropped channel, PyTorch's.
@@ -383,7 +383,7 @@ fn modules_of_images_have_no_parameters_and_follow_the_mode() -> Result<()> {
     let x = counted(&[2, 4, 8, 8]).div(100.0)?;
     net.eval();
     assert_eq!(values(&net.forward(&x)?), values(&net.forward(&x)?));
-    assert_eq!(net.forward(&x)?.sizes(), [2, 4, 3, 8]);
+    assert_eq!(net.forward(&x)?.shape(), [2, 4, 3, 8]);
     assert_eq!(net.num_parameters(), 0);
     net.train();
     assert_ne!(values(&net.forward(&x)?), values(&net.forward(&x)?));

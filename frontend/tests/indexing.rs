@@ -4,22 +4,22 @@ use keyway::tensor::{Ellipsis, Index, NewAxis, Step};
 use keyway::{Result, Tensor};
 
 fn cube() -> Tensor {
-    Tensor::from_vec((0..24).collect::<Vec<i32>>(), &[2, 3, 4]).unwrap()
+    Tensor::from_vec((0..24).collect::<Vec<i32>>(), [2, 3, 4]).unwrap()
 }
 
 #[test]
 fn each_kind_of_index() -> Result<()> {
     let a = cube();
-    assert_eq!(a.i(1)?.sizes(), [3, 4]);
+    assert_eq!(a.i(1)?.shape(), [3, 4]);
     assert_eq!(a.i((0, -1))?.to_vec::<i32>()?, [8, 9, 10, 11]);
     assert_eq!(a.i((.., 0, 1..))?.to_vec::<i32>()?, [1, 2, 3, 13, 14, 15]);
     assert_eq!(a.i((0, 0, -3..-1))?.to_vec::<i32>()?, [1, 2]);
     assert_eq!(a.i((0, 0, ..=1))?.to_vec::<i32>()?, [0, 1]);
-    assert_eq!(a.i((Ellipsis, Step(.., 3)))?.sizes(), [2, 3, 2]);
-    assert_eq!(a.i((NewAxis, Ellipsis, NewAxis))?.sizes(), [1, 2, 3, 4, 1]);
+    assert_eq!(a.i((Ellipsis, Step(.., 3)))?.shape(), [2, 3, 2]);
+    assert_eq!(a.i((NewAxis, Ellipsis, NewAxis))?.shape(), [1, 2, 3, 4, 1]);
     assert_eq!(a.i((0, Ellipsis, 2))?.to_vec::<i32>()?, [2, 6, 10]);
-    assert_eq!(a.i(&[Index::At(1), Index::Ellipsis][..])?.sizes(), [3, 4]);
-    assert_eq!(a.i((1usize, 5..9))?.sizes(), [0, 4]);
+    assert_eq!(a.i(&[Index::At(1), Index::Ellipsis][..])?.shape(), [3, 4]);
+    assert_eq!(a.i((1usize, 5..9))?.shape(), [0, 4]);
     assert!(a.i((0, 1))?.shares_storage(&a));
     Ok(())
 }
@@ -38,12 +38,12 @@ fn wrong_indices_name_dimension_and_size() {
 #[test]
 fn tensors_among_the_indices() -> Result<()> {
     let a = cube();
-    let at = Tensor::from_slice(&[2i64, 0])?;
-    assert_eq!(a.i((.., &at))?.sizes(), [2, 2, 4]);
-    assert_eq!(a.i((Ellipsis, &at))?.sizes(), [2, 3, 2]);
+    let at = Tensor::new([2i64, 0])?;
+    assert_eq!(a.i((.., &at))?.shape(), [2, 2, 4]);
+    assert_eq!(a.i((Ellipsis, &at))?.shape(), [2, 3, 2]);
     assert_eq!(a.i((0, &at, ..2))?.to_vec::<i32>()?, [8, 9, 0, 1]);
     assert_eq!(a.i((NewAxis, 1, Ellipsis, &at))?.to_vec::<i32>()?, [14, 12, 18, 16, 22, 20]);
-    let pair = Tensor::from_slice(&[0i64, 1])?;
+    let pair = Tensor::new([0i64, 1])?;
     assert_eq!(a.i((&pair, &at, 3))?.to_vec::<i32>()?, [11, 15]);
     assert_eq!(a.i((&pair, .., &at))?.to_vec::<i32>()?, [2, 6, 10, 12, 16, 20]);
     let mask = a.i((.., .., 0))?.gt(7)?;
@@ -51,8 +51,8 @@ fn tensors_among_the_indices() -> Result<()> {
     let too_many = a.i((&mask, 0, 0)).unwrap_err().to_string();
     assert!(too_many.contains("at most 3 indices"), "{too_many}");
 
-    let x = a.to_dtype(keyway::DType::F32)?.set_requires_grad(true)?;
-    x.i((0, &at, 1..3))?.sum()?.backward()?;
-    assert_eq!(x.grad().unwrap().sum()?.item::<f32>()?, 4.0);
+    let x = a.to_dtype(keyway::DType::F32)?.requires_grad_(true)?;
+    x.i((0, &at, 1..3))?.sum_all()?.backward()?;
+    assert_eq!(x.grad().unwrap().sum_all()?.item::<f32>()?, 4.0);
     Ok(())
 }

@@ -6,14 +6,14 @@ use keyway::{Error, Result, Tensor};
 fn leaf(sizes: &[usize]) -> Tensor {
     let count: usize = sizes.iter().product();
     let values = (1..=count).map(|i| i as f64).collect();
-    Tensor::from_vec(values, sizes).unwrap().set_requires_grad(true).unwrap()
+    Tensor::from_vec(values, sizes).unwrap().requires_grad_(true).unwrap()
 }
 
 /// Backward from the sum of the elements times -1, -0.5, 0, ...; then the gradients and the values.
 fn check(out: &Tensor, value: &[f64], expected: &[(&Tensor, &[f64])]) {
-    let weights = (0..out.numel()).map(|i| i as f64 * 0.5 - 1.0).collect();
-    let weights = Tensor::from_vec(weights, out.sizes()).unwrap();
-    out.mul(&weights).unwrap().sum().unwrap().backward().unwrap();
+    let weights = (0..out.elem_count()).map(|i| i as f64 * 0.5 - 1.0).collect();
+    let weights = Tensor::from_vec(weights, out.shape()).unwrap();
+    out.mul(&weights).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(out.to_vec::<f64>().unwrap(), value);
     for (leaf, grad) in expected {
         assert_eq!(leaf.grad().unwrap().to_vec::<f64>().unwrap(), *grad);
@@ -95,7 +95,7 @@ fn a_view_after_its_base_was_changed() -> Result<()> {
 fn a_view_of_a_view_after_the_base_was_changed_by_a_tensor() -> Result<()> {
     let (x, b) = (leaf(&[4]), leaf(&[4]));
     let y = x.mul(2)?;
-    let v = y.view(&[2, 2])?;
+    let v = y.view([2, 2])?;
     y.mul_(&b)?;
     let expected: &[f64] = &[-2.0, 0.0, -3.0, 4.0];
     check(&v.t()?.mul(1)?, &[2.0, 18.0, 8.0, 32.0], &[(&x, expected), (&b, expected)]);
@@ -108,7 +108,7 @@ fn two_views_that_meet_changed_in_turn() -> Result<()> {
     let y = x.mul(1)?;
     let (a, c) = (y.slice(0, None, Some(3), 1)?, y.slice(0, Some(2), None, 1)?);
     a.mul_(2)?;
-    c.mul_(&a.detach().copied()?)?;
+    c.mul_(&a.detach().copy()?)?;
     check(&y, &[2.0, 4.0, 12.0, 16.0, 30.0], &[(&x, &[-2.0, -1.0, 0.0, 2.0, 6.0])]);
     Ok(())
 }
@@ -126,7 +126,7 @@ fn another_view_sees_the_change() -> Result<()> {
 #[test]
 fn a_copy_into_a_part_of_zeros_brings_the_gradient() -> Result<()> {
     let b = leaf(&[2]);
-    let base = Tensor::from_slice(&[0.0f64; 4])?;
+    let base = Tensor::new([0.0f64; 4])?;
     base.slice(0, Some(1), Some(3), 1)?.copy_(&b.mul(3)?)?;
     assert!(base.requires_grad());
     check(&base, &[0.0, 3.0, 6.0, 0.0], &[(&b, &[-1.5, 0.0])]);
@@ -147,7 +147,7 @@ fn an_op_that_saves_its_result() -> Result<()> {
     let x = leaf(&[2, 2]);
     let y = x.mul(0.5)?;
     y.select(0, 0)?.exp_()?;
-    y.sum()?.backward()?;
+    y.sum_all()?.backward()?;
     let got = x.grad().unwrap().to_vec::<f64>()?;
     let expected = [0.5 * 0.5f64.exp(), 0.5 * 1f64.exp(), 0.5, 0.5];
     for (a, b) in got.iter().zip(expected) {
@@ -169,7 +169,7 @@ fn a_view_above_a_changed_view() -> Result<()> {
 fn a_diagonal() -> Result<()> {
     let x = leaf(&[3, 3]);
     let y = x.mul(1)?;
-    y.diagonal(0, 0, 1)?.mul_(7)?;
+    y.diagonal()?.mul_(7)?;
     let value = [7.0, 2.0, 3.0, 4.0, 35.0, 6.0, 7.0, 8.0, 63.0];
     check(&y, &value, &[(&x, &[-7.0, -0.5, 0.0, 0.5, 7.0, 1.5, 2.0, 2.5, 21.0])]);
     Ok(())
@@ -179,7 +179,7 @@ fn a_diagonal() -> Result<()> {
 fn views_that_repeat_elements_gather_their_gradients() -> Result<()> {
     let x = leaf(&[2, 1]);
     let y = x.mul(1)?;
-    let repeated = y.expand(&[2, 3])?;
+    let repeated = y.expand([2, 3])?;
     y.mul_(3)?;
     check(&repeated, &[3.0, 3.0, 3.0, 6.0, 6.0, 6.0], &[(&x, &[-4.5, 9.0])]);
     let x = leaf(&[4]);
@@ -197,11 +197,11 @@ fn the_second_derivative_goes_through_a_changed_view() -> Result<()> {
     let tail = |t: &Tensor| t.slice(0, Some(1), None, 1);
     tail(&y)?.mul_(&tail(&x)?)?;
     let options = autograd::BackwardOptions { create_graph: true, ..Default::default() };
-    y.sum()?.backward_with(options)?;
+    y.sum_all()?.backward_with(options)?;
     let first = x.grad().unwrap();
     assert_eq!(first.to_vec::<f64>()?, [2.0, 12.0, 27.0]);
     x.zero_grad();
-    first.sum()?.backward()?;
+    first.sum_all()?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [2.0, 12.0, 18.0]);
     Ok(())
 }
@@ -225,7 +225,7 @@ fn a_saved_base_changed_through_a_view_is_found() -> Result<()> {
     let y = leaf(&[3]).mul(1)?;
     let z = y.mul(&y)?;
     y.slice(0, None, Some(1), 1)?.mul_(2)?;
-    let error = z.sum()?.backward().unwrap_err();
+    let error = z.sum_all()?.backward().unwrap_err();
     assert!(matches!(error, Error::Autograd(AutogradError::SavedChanged { .. })), "{error}");
     Ok(())
 }

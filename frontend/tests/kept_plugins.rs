@@ -53,10 +53,10 @@ fn a_device_in_rust_trains() {
         Tensor::from_vec(values.to_vec(), sizes).unwrap().to_device(device).unwrap()
     };
     let x = there(&[1.0, 2.0, 3.0, 4.0], &[2, 2]);
-    let w = there(&[0.5, -1.0, 0.25, 2.0], &[2, 2]).set_requires_grad(true).unwrap();
+    let w = there(&[0.5, -1.0, 0.25, 2.0], &[2, 2]).requires_grad_(true).unwrap();
     let y = x.mm(&w).unwrap().relu().unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, 3.0, 2.5, 5.0]);
-    y.sum().unwrap().backward().unwrap();
+    y.sum_all().unwrap().backward().unwrap();
     assert_eq!(w.grad().unwrap().to_vec::<f32>().unwrap(), [4.0, 4.0, 6.0, 6.0]);
 }
 
@@ -64,10 +64,10 @@ fn a_device_in_rust_trains() {
 #[test]
 fn an_op_in_rust_is_differentiated() {
     load("softsign_plugin");
-    let x = Tensor::from_slice(&[-3.0f64, 0.0, 1.0]).unwrap().set_requires_grad(true).unwrap();
+    let x = Tensor::new([-3.0f64, 0.0, 1.0]).unwrap().requires_grad_(true).unwrap();
     let y = by_name::call("softsign", &[(&x).into()]).unwrap().remove(0);
     assert_eq!(y.to_vec::<f64>().unwrap(), [-0.75, 0.0, 0.5]);
-    let gradients = Some(vec![Tensor::from_slice(&[1.0f64, 1.0, 1.0]).unwrap()]);
+    let gradients = Some(vec![Tensor::new([1.0f64, 1.0, 1.0]).unwrap()]);
     y.backward_with(BackwardOptions { gradients, ..BackwardOptions::default() }).unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [0.0625, 1.0, 0.25]);
     assert_eq!(by_name::samples("softsign").unwrap().len(), 2);
@@ -78,7 +78,7 @@ fn an_op_in_rust_is_differentiated() {
 fn a_dtype_in_rust_is_stored_and_printed() {
     load("fp8_plugin");
     let fp8 = DType::from_name("example.org/fp8_e4m3").unwrap();
-    let x = Tensor::from_slice(&[1.1f32, -448.0, 1000.0]).unwrap().to_dtype(fp8).unwrap();
+    let x = Tensor::new([1.1f32, -448.0, 1000.0]).unwrap().to_dtype(fp8).unwrap();
     assert_eq!(x.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap()[..2], [1.125, -448.0]);
     assert!(format!("{x}").contains("1.125"), "{x}");
 }
@@ -88,7 +88,7 @@ fn a_dtype_in_rust_is_stored_and_printed() {
 fn a_layout_in_rust_is_converted() {
     load("diagonal_plugin");
     let layout = Layout::from_name("example.org/diagonal").unwrap();
-    let dense = Tensor::from_vec(vec![1.0f64, 0.0, 0.0, -2.0], &[2, 2]).unwrap();
+    let dense = Tensor::from_vec(vec![1.0f64, 0.0, 0.0, -2.0], [2, 2]).unwrap();
     let d = dense.to_layout(layout).unwrap();
     assert_eq!(d.component("values").unwrap().to_vec::<f64>().unwrap(), [1.0, -2.0]);
     assert_eq!(d.to_strided().unwrap().to_vec::<f64>().unwrap(), [1.0, 0.0, 0.0, -2.0]);
@@ -98,7 +98,7 @@ fn a_layout_in_rust_is_converted() {
 #[test]
 fn a_plugin_in_c_serves() {
     load("c_plugin");
-    let a = Tensor::from_slice(&[1.0f32, 2.0]).unwrap();
+    let a = Tensor::new([1.0f32, 2.0]).unwrap();
     let made = by_name::call("axpby", &[(&a).into(), (&a).into(), Arg::Float(0.5), Arg::Int(10)]).unwrap();
     assert_eq!(made[0].to_vec::<f32>().unwrap(), [10.5, 21.0]);
     let there = a.to_device(Device::new("example.org/c-device", 0).unwrap()).unwrap();

@@ -2,7 +2,7 @@
 use keyway::data::{DataLoader, Dataset, Digits};
 use keyway::nn::{
     BatchNorm1d, Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict,
-    loss,
+    functional,
 };
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
@@ -39,7 +39,7 @@ fn train(model: &Sequential, epochs: u64) {
             let batch = batch.unwrap();
             optimizer.zero_grad();
             let scores = model.forward(&batch.inputs).unwrap();
-            loss::cross_entropy(&scores, &batch.targets, Default::default()).unwrap().backward().unwrap();
+            functional::cross_entropy(&scores, &batch.targets).unwrap().backward().unwrap();
             optimizer.step().unwrap();
         }
         schedule.step(&mut optimizer).unwrap();
@@ -83,10 +83,10 @@ fn a_state_dict_that_does_not_fit_changes_nothing() {
     let model = mlp(0);
     let before = model.state_dict()["0.weight"].to_vec::<f32>().unwrap();
     let mut state: StateDict =
-        mlp(1).state_dict().into_iter().map(|(name, t)| (name, t.copied().unwrap())).collect();
+        mlp(1).state_dict().into_iter().map(|(name, t)| (name, t.copy().unwrap())).collect();
     let removed = state.remove("2.bias").unwrap();
     state.insert("2.offset".into(), removed);
-    state.insert("2.weight".into(), Tensor::from_vec(vec![0.0f32; 6], &[2, 3]).unwrap());
+    state.insert("2.weight".into(), Tensor::from_vec(vec![0.0f32; 6], [2, 3]).unwrap());
     let error = model.load_state_dict(&state).unwrap_err().to_string();
     for part in [
         "1 missing: 2.bias",
@@ -126,18 +126,18 @@ impl Module for Tied {
 
 #[test]
 fn a_shared_parameter_counts_once_and_stays_shared() {
-    let weight = Tensor::from_slice(&[1.0f32, 2.0]).unwrap();
+    let weight = Tensor::new([1.0f32, 2.0]).unwrap();
     let tied = Tied {
         first: Slot::parameter(weight.clone()).unwrap(),
         second: Slot::parameter(weight).unwrap(),
-        count: Slot::buffer(Tensor::scalar(0i64).unwrap()),
+        count: Slot::buffer(Tensor::new(0i64).unwrap()),
     };
     assert_eq!((tied.parameters().len(), tied.num_parameters(), tied.state_dict().len()), (1, 2, 3));
     tied.to_dtype(DType::F64).unwrap();
     assert!(tied.first.get().is_same(&tied.second.get()));
     assert_eq!((tied.first.get().dtype(), tied.count.get().dtype()), (DType::F64, DType::I64));
     assert!(tied.first.get().requires_grad() && tied.first.get().is_leaf());
-    tied.forward(&Tensor::scalar(1.0f64).unwrap()).unwrap().sum().unwrap().backward().unwrap();
+    tied.forward(&Tensor::new(1.0f64).unwrap()).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(tied.parameters()[0].grad().unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0]);
     tied.zero_grad();
     assert!(tied.parameters()[0].grad().is_none());
@@ -148,7 +148,7 @@ fn modes_reach_every_part() {
     let model = Sequential::new()
         .push(Flatten::default())
         .push(Sequential::new().push(Dropout::new(0.5, 1).unwrap()));
-    let x = Tensor::from_vec(vec![1.0f32; 64], &[2, 2, 16]).unwrap();
+    let x = Tensor::from_vec(vec![1.0f32; 64], [2, 2, 16]).unwrap();
     let run = || model.forward(&x).unwrap().to_vec::<f32>().unwrap();
     assert_ne!(run(), [1.0; 64]);
     assert_ne!(run(), run(), "each call has a mask of its own");
@@ -161,19 +161,19 @@ fn modes_reach_every_part() {
 
 #[test]
 fn layer_norm_and_losses_are_pytorchs() {
-    let norm = LayerNorm::new(&[3]).unwrap();
-    let y = norm.forward(&Tensor::from_slice(&[1.0f32, 2.0, 4.0]).unwrap()).unwrap().to_vec::<f32>().unwrap();
+    let norm = LayerNorm::new(3).unwrap();
+    let y = norm.forward(&Tensor::new([1.0f32, 2.0, 4.0]).unwrap()).unwrap().to_vec::<f32>().unwrap();
     let near = |a: f32, b: f32| assert!((a - b).abs() < 1e-5, "{a} {b}");
     y.iter().zip([-1.069043, -0.267261, 1.336304]).for_each(|(&a, b)| near(a, b));
-    let scores = Tensor::from_vec(vec![1.0f32, 2.0, 0.5, -1.0, 300.0, 2.0], &[2, 3]).unwrap();
-    let target = Tensor::from_slice(&[0i64, 1]).unwrap();
-    near(loss::cross_entropy(&scores, &target, Default::default()).unwrap().item().unwrap(), 0.732184);
-    let t = Tensor::from_vec(vec![1.0f32, 0.0, 0.5, 1.0, 1.0, 0.0], &[2, 3]).unwrap();
-    let bce = loss::binary_cross_entropy_with_logits(&scores, &t, Default::default()).unwrap();
+    let scores = Tensor::from_vec(vec![1.0f32, 2.0, 0.5, -1.0, 300.0, 2.0], [2, 3]).unwrap();
+    let target = Tensor::new([0i64, 1]).unwrap();
+    near(functional::cross_entropy(&scores, &target).unwrap().item().unwrap(), 0.732184);
+    let t = Tensor::from_vec(vec![1.0f32, 0.0, 0.5, 1.0, 1.0, 0.0], [2, 3]).unwrap();
+    let bce = functional::binary_cross_entropy_with_logits(&scores, &t).unwrap();
     near(bce.item().unwrap(), (0.313262 + 2.126928 + 0.724077 + 1.313262 + 0.0 + 2.126928) / 6.0);
-    let wrong = loss::mse_loss(&scores, &target, Default::default()).unwrap_err().to_string();
+    let wrong = functional::mse_loss(&scores, &target).unwrap_err().to_string();
     assert!(wrong.contains("of the target's shape [2], got shape [2, 3]"), "{wrong}");
-    let wrong = loss::cross_entropy(&scores, &Tensor::from_slice(&[0i64]).unwrap(), Default::default());
+    let wrong = functional::cross_entropy(&scores, &Tensor::new([0i64]).unwrap());
     assert!(wrong.unwrap_err().to_string().contains("of shape [2], that of the input without its classes"));
 }
 
@@ -199,7 +199,7 @@ fn epochs(model: &Sequential, optimizer: &mut Sgd, from: u64, to: u64) {
             let batch = batch.unwrap();
             optimizer.zero_grad();
             let scores = model.forward(&batch.inputs).unwrap();
-            loss::cross_entropy(&scores, &batch.targets, Default::default()).unwrap().backward().unwrap();
+            functional::cross_entropy(&scores, &batch.targets).unwrap().backward().unwrap();
             optimizer.step().unwrap();
         }
         schedule.step(optimizer).unwrap();
@@ -269,12 +269,12 @@ fn states_of_generators_have_names_and_must_fit() {
     let mut wrong = state.clone();
     let other = wrong.remove("last.generator").unwrap();
     wrong.insert("first.generator".to_string(), other);
-    wrong.insert("2.generator".to_string(), Tensor::from_slice(&[1i64, 2]).unwrap());
+    wrong.insert("2.generator".to_string(), Tensor::new([1i64, 2]).unwrap());
     let error = before(&wrong);
     assert!(error.contains("1 missing: last.generator; 1 unexpected: first.generator"), "{error}");
-    for odd in [Tensor::from_slice(&[1i64]).unwrap(), Tensor::from_slice(&[1.0f32, 2.0]).unwrap()] {
+    for odd in [Tensor::new([1i64]).unwrap(), Tensor::new([1.0f32, 2.0]).unwrap()] {
         let mut wrong = state.clone();
-        wrong.insert("2.generator".to_string(), Tensor::from_slice(&[1i64, 2]).unwrap());
+        wrong.insert("2.generator".to_string(), Tensor::new([1i64, 2]).unwrap());
         wrong.insert("last.generator".to_string(), odd);
         let error = before(&wrong);
         assert!(error.contains("[2]") || error.contains("i64"), "{error}");

@@ -9,7 +9,7 @@ use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
 use keyway::rng::{self, Philox};
 use keyway::tensor::Ellipsis;
-use keyway::{DType, Device, Result, Tensor};
+use keyway::{DType, Result, Tensor};
 
 fn near(got: &Tensor, expected: &[f64]) {
     let got = got.to_f64_vec().unwrap();
@@ -20,12 +20,12 @@ fn near(got: &Tensor, expected: &[f64]) {
 /// `(7 i mod 11) / 4 - 1` for element `i`.
 fn images() -> Result<Tensor> {
     let values = (0..24).map(|i| f64::from(i * 7 % 11) / 4.0 - 1.0).collect();
-    Tensor::from_vec(values, &[2, 3, 2, 2])
+    Tensor::from_vec(values, [2, 3, 2, 2])
 }
 
 fn fill(model: &dyn Module, name: &str, values: &[f64]) -> Result<()> {
     let target = &model.state_dict()[name];
-    target.copy_(&Tensor::from_vec(values.to_vec(), target.sizes())?)?;
+    target.copy_(&Tensor::from_vec(values.to_vec(), target.shape())?)?;
     Ok(())
 }
 
@@ -67,7 +67,7 @@ fn instance_norm_averages_its_statistics_over_the_batch() -> Result<()> {
     norm.eval();
     near(&norm.forward(&x)?.i((1, .., 1, 1))?, &[0.4593686, -0.7851721, 0.7573289]);
     let alone = norm.forward(&x.i(0)?)?;
-    assert_eq!(alone.sizes(), [3, 2, 2]);
+    assert_eq!(alone.shape(), [3, 2, 2]);
     Ok(())
 }
 
@@ -79,7 +79,7 @@ fn the_parts_have_pytorchs_names() -> Result<()> {
     assert!(names(&BatchNorm1d::new(3)?.without_affine()?.without_running_stats()?).is_empty());
     let attention = MultiheadAttention::new(8, 2, &mut Philox::new(0))?;
     assert_eq!(names(&attention), ["in_proj_bias", "in_proj_weight", "out_proj.bias", "out_proj.weight"]);
-    let wrong = norm.forward(&Tensor::from_vec(vec![0.0f32; 8], &[2, 4])?).unwrap_err().to_string();
+    let wrong = norm.forward(&Tensor::from_vec(vec![0.0f32; 8], [2, 4])?).unwrap_err().to_string();
     assert!(wrong.contains("of 2 or 3 dimensions, [batch, 3, ..], got shape [2, 4]"), "{wrong}");
     assert!(GroupNorm::new(3, 4).unwrap_err().to_string().contains("a divisor of the number of channels"));
     Ok(())
@@ -88,9 +88,8 @@ fn the_parts_have_pytorchs_names() -> Result<()> {
 #[test]
 fn normalisations_of_channels_keep_the_memory_format() -> Result<()> {
     let plain = images()?;
-    let last = plain.to_format(MemoryFormat::ChannelsLast)?;
-    let (weight, bias) =
-        (Tensor::from_slice(&[0.5f64, 1.5, 2.0])?, Tensor::from_slice(&[0.1f64, -0.2, 0.3])?);
+    let last = plain.to(MemoryFormat::ChannelsLast)?;
+    let (weight, bias) = (Tensor::new([0.5f64, 1.5, 2.0])?, Tensor::new([0.1f64, -0.2, 0.3])?);
     let (w, b) = (Some(&weight), Some(&bias));
     type Norm<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
     let norms: [Norm<'_>; 4] = [
@@ -112,10 +111,10 @@ fn attention_of_several_heads() -> Result<()> {
     let attention = MultiheadAttention::new(4, 2, &mut Philox::new(0))?;
     attention.to_dtype(DType::F64)?;
     for (name, tensor) in attention.state_dict() {
-        let values: Vec<f64> = (0..tensor.numel()).map(|i| (i * 5 % 13) as f64 / 10.0 - 0.6).collect();
+        let values: Vec<f64> = (0..tensor.elem_count()).map(|i| (i * 5 % 13) as f64 / 10.0 - 0.6).collect();
         fill(&attention, &name, &values)?;
     }
-    let z = Tensor::from_vec((0..24).map(|i| f64::from(i * 3 % 7) / 4.0 - 0.7).collect(), &[2, 3, 4])?;
+    let z = Tensor::from_vec((0..24).map(|i| f64::from(i * 3 % 7) / 4.0 - 0.7).collect(), [2, 3, 4])?;
     let all = attention.forward(&z)?;
     near(&all.i((0, 0))?, &[0.0815048, -0.3150513, 1.045238, -0.7307795]);
     near(&all.i((1, 2))?, &[-0.0434261, -0.2792759, 0.9245798, -0.6366303]);
@@ -126,21 +125,21 @@ fn attention_of_several_heads() -> Result<()> {
 
 #[test]
 fn attention_that_looks_at_nothing_has_neither_value_nor_gradient() -> Result<()> {
-    let x = Tensor::from_vec((0..6).map(f64::from).collect(), &[2, 3])?.set_requires_grad(true)?;
-    let mask = Tensor::from_vec(vec![true, false, false, false], &[2, 2])?;
+    let x = Tensor::from_vec((0..6).map(f64::from).collect(), [2, 3])?.requires_grad_(true)?;
+    let mask = Tensor::from_vec(vec![true, false, false, false], [2, 2])?;
     let options = AttentionOptions { attn_mask: Some(&mask), ..Default::default() };
     let y = x.scaled_dot_product_attention(&x, &x, options)?;
     near(&y, &[0.0, 1.0, 2.0, 0.0, 0.0, 0.0]);
-    y.sum()?.backward()?;
+    y.sum_all()?.backward()?;
     near(&x.grad().unwrap(), &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
     Ok(())
 }
 
 #[test]
 fn dropped_weights_of_attention_keep_the_others_scaled() -> Result<()> {
-    let zeros = Tensor::zeros(&[1, 4], DType::F32, Device::CPU)?;
-    let keys = Tensor::zeros(&[1000, 4], DType::F32, Device::CPU)?;
-    let ones = Tensor::ones(&[1000, 1], DType::F32, Device::CPU)?;
+    let zeros = Tensor::zeros([1, 4])?;
+    let keys = Tensor::zeros([1000, 4])?;
+    let ones = Tensor::ones([1000, 1])?;
     let options = AttentionOptions { dropout_p: 0.5, ..Default::default() };
     let draw = || zeros.scaled_dot_product_attention(&keys, &ones, options)?.item::<f32>();
     let kept = rng::using(&rng::Generator::new(3), draw)?;
@@ -152,22 +151,22 @@ fn dropped_weights_of_attention_keep_the_others_scaled() -> Result<()> {
 fn embeddings_leave_their_padding_alone() -> Result<()> {
     let mut rng = Philox::new(1);
     let words = Embedding::new(5, 2, &mut rng)?.padding_idx(-1)?;
-    let at = Tensor::from_vec(vec![4i64, 0, 0, 2], &[2, 2])?;
+    let at = Tensor::from_vec(vec![4i64, 0, 0, 2], [2, 2])?;
     let y = words.forward(&at)?;
     near(&y.i((0, 0))?, &[0.0, 0.0]);
-    y.sum()?.backward()?;
+    y.sum_all()?.backward()?;
     near(&words.parameters()[0].grad().unwrap().i((Ellipsis, 0))?, &[2.0, 0.0, 1.0, 0.0, 0.0]);
 
     let bags = EmbeddingBag::new(5, 2, &mut rng)?.mode(BagMode::Sum).padding_idx(4)?;
-    bags.forward(&at)?.sum()?.backward()?;
+    bags.forward(&at)?.sum_all()?.backward()?;
     near(&bags.parameters()[0].grad().unwrap().i((Ellipsis, 1))?, &[2.0, 0.0, 1.0, 0.0, 0.0]);
     Ok(())
 }
 
 #[test]
 fn indices_behind_the_last_bag_count_nothing() -> Result<()> {
-    let weight = Tensor::from_vec((0..5).map(f64::from).collect(), &[5, 1])?;
-    let (at, ends) = (Tensor::from_slice(&[1i64, 2, 3, 4, 0, 1, 2])?, Tensor::from_slice(&[0i64, 2, 5])?);
+    let weight = Tensor::from_vec((0..5).map(f64::from).collect(), [5, 1])?;
+    let (at, ends) = (Tensor::new([1i64, 2, 3, 4, 0, 1, 2])?, Tensor::new([0i64, 2, 5])?);
     for (mode, expected) in
         [(BagMode::Sum, [3.0, 7.0]), (BagMode::Max, [2.0, 4.0]), (BagMode::Mean, [1.5, 7.0 / 3.0])]
     {

@@ -16,12 +16,12 @@ struct Problem {
 impl Problem {
     fn new() -> Problem {
         let leaf = |values: &[f64], sizes: &[usize]| {
-            Tensor::from_vec(values.to_vec(), sizes).unwrap().set_requires_grad(true).unwrap()
+            Tensor::from_vec(values.to_vec(), sizes).unwrap().requires_grad_(true).unwrap()
         };
         Problem {
             a: leaf(&[1.0, -2.0, 0.5, 3.0], &[2, 2]),
             b: leaf(&[0.7, -1.3], &[2]),
-            s: Tensor::from_vec(vec![2.0f64, 0.5, 1.0, 4.0], &[2, 2]).unwrap(),
+            s: Tensor::from_vec(vec![2.0f64, 0.5, 1.0, 4.0], [2, 2]).unwrap(),
         }
     }
 
@@ -32,8 +32,8 @@ impl Problem {
     fn backward(&self) -> Result<()> {
         let (a, b) = (&self.a, &self.b);
         let square = b.mul(b)?;
-        let loss = a.mul(a)?.mul(&self.s)?.sum()?.mul(0.5)?;
-        let loss = loss.add(&square.mul(&square)?.sum()?.mul(0.25)?)?.add(&a.mul(b)?.sum()?)?;
+        let loss = a.mul(a)?.mul(&self.s)?.sum_all()?.mul(0.5)?;
+        let loss = loss.add(&square.mul(&square)?.sum_all()?.mul(0.25)?)?.add(&a.mul(b)?.sum_all()?)?;
         loss.backward()
     }
 
@@ -388,14 +388,9 @@ fn clipping_is_pytorchs() {
 
 #[test]
 fn parameters_stay_leaves_and_half_precision_trains() {
-    let w = Tensor::from_slice(&[1.0f32, 2.0])
-        .unwrap()
-        .to_dtype(DType::BF16)
-        .unwrap()
-        .set_requires_grad(true)
-        .unwrap();
+    let w = Tensor::new([1.0f32, 2.0]).unwrap().to_dtype(DType::BF16).unwrap().requires_grad_(true).unwrap();
     let mut optimizer = Adam::new(vec![w.clone()], AdamOptions { lr: 0.5, ..Default::default() }).unwrap();
-    w.mul(&w).unwrap().sum().unwrap().backward().unwrap();
+    w.mul(&w).unwrap().sum_all().unwrap().backward().unwrap();
     optimizer.step().unwrap();
     assert!(w.is_leaf() && w.requires_grad() && w.dtype() == DType::BF16);
     // Computed in f32 and rounded once.
@@ -404,16 +399,11 @@ fn parameters_stay_leaves_and_half_precision_trains() {
     assert_eq!(state["state.0.exp_avg"].dtype(), DType::BF16);
 
     // In f16, `eps` would be 0 and the step of an element without gradient 0 / 0.
-    let w = Tensor::from_slice(&[1.0f32, 2.0])
-        .unwrap()
-        .to_dtype(DType::F16)
-        .unwrap()
-        .set_requires_grad(true)
-        .unwrap();
+    let w = Tensor::new([1.0f32, 2.0]).unwrap().to_dtype(DType::F16).unwrap().requires_grad_(true).unwrap();
     let options =
         RmsPropOptions { lr: 0.5, alpha: 0.75, momentum: 0.9, centered: true, ..Default::default() };
     let mut optimizer = RmsProp::new(vec![w.clone()], options).unwrap();
-    w.narrow(0, 1, 1).unwrap().sum().unwrap().backward().unwrap();
+    w.narrow(0, 1, 1).unwrap().sum_all().unwrap().backward().unwrap();
     optimizer.step().unwrap();
     // The second one's gradient is 1, its mean square 0.25 and its mean 0.25: 2 - 0.5 / sqrt(0.1875).
     assert_eq!(w.to_f64_vec().unwrap(), [1.0, 0.84521484375]);
@@ -422,7 +412,7 @@ fn parameters_stay_leaves_and_half_precision_trains() {
 
 #[test]
 fn a_memory_that_other_options_ask_for_is_missing() {
-    let leaf = || Tensor::scalar(1.0f64).unwrap().set_requires_grad(true).unwrap();
+    let leaf = || Tensor::new(1.0f64).unwrap().requires_grad_(true).unwrap();
     let make = |options: RmsPropOptions| {
         let w = leaf();
         let mut optimizer = RmsProp::new(vec![w.clone()], options).unwrap();
@@ -437,20 +427,20 @@ fn a_memory_that_other_options_ask_for_is_missing() {
         RmsProp::new(vec![leaf()], RmsPropOptions { centered: true, ..Default::default() }).unwrap();
     optimizer.load_state_dict(&plain).unwrap();
     assert!(!optimizer.groups()[0].options.centered);
-    plain.insert("group.0.centered".into(), Tensor::scalar(1.0f64).unwrap());
+    plain.insert("group.0.centered".into(), Tensor::new(1.0f64).unwrap());
     let error = optimizer.load_state_dict(&plain).unwrap_err().to_string();
     assert!(error.contains("1 missing: state.0.grad_avg"), "{error}");
 }
 
 #[test]
 fn wrong_use_is_named() {
-    let leaf = || Tensor::scalar(1.0f32).unwrap().set_requires_grad(true).unwrap();
+    let leaf = || Tensor::new(1.0f32).unwrap().requires_grad_(true).unwrap();
     let message =
         |parameters: Vec<Tensor>, options: SgdOptions| Sgd::new(parameters, options).unwrap_err().to_string();
     let some = SgdOptions::default();
     for (got, part) in [
         (message(vec![], some), "at least one tensor"),
-        (message(vec![Tensor::scalar(1.0f32).unwrap()], some), "got one that does not require grad"),
+        (message(vec![Tensor::new(1.0f32).unwrap()], some), "got one that does not require grad"),
         (message(vec![leaf().mul(2.0).unwrap()], some), "got the result of an op"),
         (
             message(vec![leaf()], SgdOptions { lr: -1.0, ..some }),
@@ -473,9 +463,9 @@ fn wrong_use_is_named() {
     let mut optimizer = Adam::new(vec![leaf()], AdamOptions::default()).unwrap();
     let mut state = optimizer.state_dict().unwrap();
     state.remove("group.0.eps");
-    state.insert("state.0.step".into(), Tensor::scalar(1i64).unwrap());
-    state.insert("state.0.exp_avg".into(), Tensor::from_slice(&[1.0f32]).unwrap());
-    state.insert("other".into(), Tensor::scalar(1i64).unwrap());
+    state.insert("state.0.step".into(), Tensor::new(1i64).unwrap());
+    state.insert("state.0.exp_avg".into(), Tensor::new([1.0f32]).unwrap());
+    state.insert("other".into(), Tensor::new(1i64).unwrap());
     let error = optimizer.load_state_dict(&state).unwrap_err().to_string();
     for part in [
         "2 missing: group.0.eps, state.0.exp_avg_sq",

@@ -4,14 +4,14 @@
 use keyway::nn::StateDict;
 use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
 use keyway::optim::{Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, Sgd, SgdOptions};
-use keyway::{DType, Device, Result, Tensor};
+use keyway::{DType, Result, Tensor};
 
 fn full(sizes: &[usize], value: f64, dtype: DType) -> Tensor {
-    Tensor::full(sizes, value, dtype, Device::CPU).unwrap()
+    Tensor::full_with(sizes, value, dtype).unwrap()
 }
 
 fn leaf(t: &Tensor) -> Tensor {
-    t.detach().set_requires_grad(true).unwrap()
+    t.detach().requires_grad_(true).unwrap()
 }
 
 fn near(what: &str, got: &Tensor, expected: &[f64], tolerance: f64) {
@@ -65,7 +65,7 @@ fn parameters_that_share_memory_are_stepped_one_after_the_other() {
             let mut optimizer = make(parameters.clone());
             for round in 1..3 {
                 for p in &parameters {
-                    p.set_grad(full(p.sizes(), 0.5 * f64::from(round), DType::F64)).unwrap();
+                    p.set_grad(full(p.shape(), 0.5 * f64::from(round), DType::F64)).unwrap();
                 }
                 optimizer.step().unwrap();
             }
@@ -92,9 +92,9 @@ fn parameters_of_two_groups_that_share_memory_are_stepped_in_order() {
 
 /// A tensor with these numbers: row-major, transposed in memory, or with gaps.
 fn laid(values: &Tensor, way: usize) -> Tensor {
-    let sizes = values.sizes();
+    let sizes = values.shape();
     match way {
-        0 => values.contiguous().unwrap().copied().unwrap(),
+        0 => values.contiguous().unwrap().copy().unwrap(),
         1 => values.t().unwrap().contiguous().unwrap().t().unwrap(),
         _ => {
             let wide = full(&[sizes[0], 2 * sizes[1]], 7.0, values.dtype());
@@ -237,7 +237,7 @@ fn a_step_with_a_count_on_the_device_that_is_refused_changes_nothing() {
         let mut optimizer = capturable(parameters.to_vec()).unwrap();
         let before = everything(&optimizer);
         for (nth, p) in parameters.iter().enumerate() {
-            let grad = full(p.sizes(), 0.5, DType::F64);
+            let grad = full(p.shape(), 0.5, DType::F64);
             p.set_grad(if turned && nth == 1 { laid(&grad, 1) } else { grad }).unwrap();
         }
         let text = optimizer.step().unwrap_err().to_string();
@@ -277,7 +277,7 @@ fn rates_out_of_range_are_refused_and_nothing_is_set() {
         optimizer.set_learning_rates(&[0.25]).unwrap();
         assert_eq!(optimizer.learning_rates(), [0.25, before[1]]);
         let mut state = optimizer.state_dict().unwrap();
-        state.insert("group.0.lr".into(), Tensor::scalar(-1.0f64).unwrap());
+        state.insert("group.0.lr".into(), Tensor::new(-1.0f64).unwrap());
         let text = optimizer.load_state_dict(&state).unwrap_err().to_string();
         assert!(text.starts_with(&format!("{name}:")), "{text}");
     }

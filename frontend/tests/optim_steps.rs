@@ -1,7 +1,7 @@
 //! Steps of all parameters in one call have the bits of the same formula in single ops, wherever parameters and gradients lie.
 
 use keyway::optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
-use keyway::{Arg, DType, Device, Result, Tensor};
+use keyway::{Arg, DType, Result, Tensor};
 use keyway_dispatcher::op::Out;
 
 /// Numbers of some disorder.
@@ -41,21 +41,20 @@ fn compare<M>(
     mut step: impl FnMut(&Tensor, &Tensor, &mut Option<M>) -> Result<()>,
 ) {
     let leaf = |t: &Tensor| {
-        let own = Tensor::empty_strided(t.sizes(), t.strides(), dtype, Device::CPU).unwrap();
+        let own = Tensor::empty_strided_with(t.shape(), t.strides(), dtype).unwrap();
         own.copy_(t).unwrap();
         own
     };
     let (together, expected) = (all(dtype), all(dtype));
     let parameters: Vec<Tensor> =
-        together.iter().map(|(p, _)| leaf(p).set_requires_grad(true).unwrap()).collect();
+        together.iter().map(|(p, _)| leaf(p).requires_grad_(true).unwrap()).collect();
     let alone: Vec<Tensor> = expected.iter().map(|(p, _)| leaf(p)).collect();
     let mut optimizer = make(parameters.clone());
     let mut memory: Vec<Option<M>> = (0..alone.len()).map(|_| None).collect();
     for round in 0..3 {
         for (nth, (_, grad)) in together.iter().enumerate() {
             let grad = grad.mul(f64::from(round + 1)).unwrap();
-            let own =
-                Tensor::empty_strided(grad.sizes(), together[nth].1.strides(), dtype, Device::CPU).unwrap();
+            let own = Tensor::empty_strided_with(grad.shape(), together[nth].1.strides(), dtype).unwrap();
             own.copy_(&grad).unwrap();
             parameters[nth].set_grad(own.clone()).unwrap();
             // One has no gradient in the second step.
@@ -92,20 +91,20 @@ fn steps_have_the_bits_of_single_ops() {
                     if o.momentum != 0.0 {
                         let share = if buffer.is_some() { 1.0 - o.dampening } else { 1.0 };
                         let v = match buffer.as_ref() {
-                            Some(v) => v.mul(o.momentum)?.add_scaled(grad, share)?,
-                            None => grad.copied()?,
+                            Some(v) => v.mul(o.momentum)?.add_with(grad, share)?,
+                            None => grad.copy()?,
                         };
                         let v =
-                            if o.weight_decay == 0.0 { v } else { v.add_scaled(p, share * o.weight_decay)? };
+                            if o.weight_decay == 0.0 { v } else { v.add_with(p, share * o.weight_decay)? };
                         *buffer = Some(v.clone());
                         if !o.nesterov {
-                            p.add_scaled_(&v, -o.lr)?;
+                            p.add_with_(&v, -o.lr)?;
                             return Ok(());
                         }
                     }
-                    p.mul_(1.0 - o.lr * o.weight_decay)?.add_scaled_(grad, -o.lr)?;
+                    p.mul_(1.0 - o.lr * o.weight_decay)?.add_with_(grad, -o.lr)?;
                     if let Some(v) = buffer {
-                        p.add_scaled_(&*v, -o.lr * o.momentum)?;
+                        p.add_with_(&*v, -o.lr * o.momentum)?;
                     }
                     Ok(())
                 },
@@ -128,9 +127,9 @@ fn steps_have_the_bits_of_single_ops() {
                     let steps = steps + 1;
                     let grad = match decoupled || weight_decay == 0.0 {
                         true => grad.clone(),
-                        false => grad.add_scaled(p, weight_decay)?,
+                        false => grad.add_with(p, weight_decay)?,
                     };
-                    m.mul_(o.beta1)?.add_scaled_(&grad, 1.0 - o.beta1)?;
+                    m.mul_(o.beta1)?.add_with_(&grad, 1.0 - o.beta1)?;
                     v.mul_(o.beta2)?.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
                     let root = (1.0 - o.beta2.powf(f64::from(steps))).sqrt();
                     let rate = o.lr * root / (1.0 - o.beta1.powf(f64::from(steps)));
@@ -147,7 +146,7 @@ fn steps_have_the_bits_of_single_ops() {
 #[test]
 fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
     let make = |device_counts: bool| {
-        let w = numbers(1, &[4, 3], DType::F64).set_requires_grad(true).unwrap();
+        let w = numbers(1, &[4, 3], DType::F64).requires_grad_(true).unwrap();
         let adam = AdamW::new(vec![w.clone()], AdamOptions::adamw()).unwrap();
         (w, if device_counts { adam.capturable().unwrap() } else { adam })
     };

@@ -23,22 +23,22 @@ fn vec64(t: &Tensor) -> Vec<f64> {
 }
 
 fn leaf(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values).unwrap().set_requires_grad(true).unwrap()
+    Tensor::new(values).unwrap().requires_grad_(true).unwrap()
 }
 
 #[test]
 fn an_element_wise_op_promotes_and_keeps_strides_and_has_every_form() {
     start();
-    let x = Tensor::from_vec(vec![1i64, -3, 0, 1], &[2, 2]).unwrap();
+    let x = Tensor::from_vec(vec![1i64, -3, 0, 1], [2, 2]).unwrap();
     let y = call("plug_softsign", &[(&x).into()]).unwrap().remove(0);
     assert_eq!((y.dtype(), vec64(&y)), (DType::F32, vec![0.5, -0.75, 0.0, 0.5]));
     let t = y.t().unwrap();
     assert_eq!(call("plug_softsign", &[(&t).into()]).unwrap()[0].strides(), t.strides());
 
-    let z = Tensor::from_slice(&[1.0f64, -3.0]).unwrap();
+    let z = Tensor::new([1.0f64, -3.0]).unwrap();
     let back = call_in_place("plug_softsign", &[(&z).into()]).unwrap();
     assert_eq!((vec64(&z), vec64(&back)), (vec![0.5, -0.75], vec![0.5, -0.75]));
-    let out = Tensor::from_slice(&[0.0f64, 0.0]).unwrap();
+    let out = Tensor::new([0.0f64, 0.0]).unwrap();
     call_out("plug_softsign", &[(&z).into()], &[&out]).unwrap();
     assert_eq!(vec64(&out)[0], 1.0 / 3.0);
     let text = call_out("plug_softsign", &[(&z).into()], &[&out, &z]).unwrap_err().to_string();
@@ -52,36 +52,36 @@ fn gradients_go_through_the_backward_op_which_takes_what_was_saved() {
     start();
     let x = leaf(&[-3.0, 0.0, 1.0]);
     let y = call("plug_softsign", &[(&x).into()]).unwrap().remove(0);
-    y.sum().unwrap().backward().unwrap();
+    y.sum_all().unwrap().backward().unwrap();
     assert_eq!(vec64(&x.grad().unwrap()), [0.0625, 1.0, 0.25]);
     // The input was saved, and the output was not: only a change of the first is refused.
     let x = leaf(&[1.0, 2.0]);
     let inner = x.mul(1.0).unwrap();
     let y = call("plug_softsign", &[(&inner).into()]).unwrap().remove(0);
-    let total = y.sum().unwrap();
+    let total = y.sum_all().unwrap();
     y.detach().mul_(5.0).unwrap();
     total.backward().unwrap();
     let y = call("plug_softsign", &[(&inner).into()]).unwrap().remove(0);
     inner.detach().mul_(5.0).unwrap();
-    assert!(y.sum().unwrap().backward().is_err());
+    assert!(y.sum_all().unwrap().backward().is_err());
 }
 
 #[test]
 fn several_outputs_of_a_stated_dtype_and_only_the_gradients_that_are_wanted() {
     start();
-    let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
-    let b = Tensor::from_slice(&[10.0f32, 20.0]).unwrap();
+    let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2]).unwrap().requires_grad_(true).unwrap();
+    let b = Tensor::new([10.0f32, 20.0]).unwrap();
     let made = call("plug_sum_diff", &[(&a).into(), (&b).into()]).unwrap();
     assert_eq!((made[0].dtype(), vec64(&made[0])), (DType::F64, vec![11.0, 22.0, 13.0, 24.0]));
     assert_eq!(vec64(&made[1]), [-9.0, -18.0, -7.0, -16.0]);
     // Only `a` wants one: the other gradient is never made.
-    made[0].add(&made[1].mul(2.0).unwrap()).unwrap().sum().unwrap().backward().unwrap();
+    made[0].add(&made[1].mul(2.0).unwrap()).unwrap().sum_all().unwrap().backward().unwrap();
     let gradient = a.grad().unwrap();
     assert_eq!((gradient.dtype(), vec64(&gradient)), (DType::F32, vec![3.0; 4]));
 
     let b = leaf(&[10.0, 20.0]);
     let made = call("plug_sum_diff", &[(&a).into(), (&b).into()]).unwrap();
-    let total = made[1].sum().unwrap();
+    let total = made[1].sum_all().unwrap();
     // Summed over what was broadcast.
     let found = grad(&[total], std::slice::from_ref(&b), BackwardOptions::default()).unwrap();
     assert_eq!(vec64(found[0].as_ref().unwrap()), [-2.0, -2.0]);
@@ -93,9 +93,9 @@ fn a_decomposition_serves_where_no_kernel_does_and_carries_gradients() {
     let (a, b) = (leaf(&[1.0, 2.0]), leaf(&[10.0, 20.0]));
     let y = call("plug_scale_add", &[(&a).into(), (&b).into(), Arg::Float(0.5)]).unwrap().remove(0);
     assert_eq!(vec64(&y), [6.0, 12.0]);
-    y.sum().unwrap().backward().unwrap();
+    y.sum_all().unwrap().backward().unwrap();
     assert_eq!((vec64(&a.grad().unwrap()), vec64(&b.grad().unwrap())), (vec![1.0; 2], vec![0.5; 2]));
-    let out = Tensor::from_slice(&[0.0f64, 0.0]).unwrap();
+    let out = Tensor::new([0.0f64, 0.0]).unwrap();
     let (a, b) = (a.detach(), b.detach());
     call_out("plug_scale_add", &[(&a).into(), (&b).into(), Arg::Float(0.5)], &[&out]).unwrap();
     assert_eq!(vec64(&out), [6.0, 12.0]);
@@ -107,7 +107,7 @@ fn a_decomposition_serves_where_no_kernel_does_and_carries_gradients() {
 #[test]
 fn outputs_lie_as_the_rule_states() {
     start();
-    let image = Tensor::from_vec((0..24).map(|v| v as f32).collect(), &[1, 2, 3, 4]).unwrap();
+    let image = Tensor::from_vec((0..24).map(|v| v as f32).collect(), [1, 2, 3, 4]).unwrap();
     let made =
         |t: &Tensor, how: &str| call("plug_formats", &[t.into(), Arg::Str(how)]).map(|mut m| m.remove(0));
     let last = made(&image, "channels_last").unwrap();
@@ -116,7 +116,7 @@ fn outputs_lie_as_the_rule_states() {
         assert_eq!(made(&last, how).unwrap().strides(), last.strides(), "{how}");
         assert_eq!(made(&image, how).unwrap().strides(), image.strides(), "{how}");
     }
-    let square = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap();
+    let square = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2]).unwrap();
     let turned = made(&square, "transposed").unwrap();
     assert_eq!((turned.strides(), vec64(&turned)), (&[1, 2][..], vec![1.0, 2.0, 3.0, 4.0]));
     for (t, how, part) in [
@@ -149,7 +149,7 @@ fn samples_and_a_reference_come_with_the_op() {
     assert!(!by_name::samples("add").unwrap().is_empty());
     assert!(by_name::foreign().unwrap().contains(&"plug_softsign"));
 
-    let x = Tensor::from_slice(&[1.0f64, -3.0]).unwrap();
+    let x = Tensor::new([1.0f64, -3.0]).unwrap();
     let made = by_name::reference("plug_softsign", &[(&x).into()]).unwrap().unwrap();
     assert_eq!(vec64(&made[0]), [0.5, -0.75]);
     assert!(by_name::reference("plug_formats", &[(&x).into(), Arg::Str("")]).unwrap().is_none());
@@ -160,7 +160,7 @@ fn what_the_plugin_gets_wrong_is_named() {
     start();
     let (a, b) = (leaf(&[1.0]), leaf(&[2.0]));
     let y = call("plug_wrong", &[(&a).into(), (&b).into()]).unwrap().remove(0);
-    let text = y.sum().unwrap().backward().unwrap_err().to_string();
+    let text = y.sum_all().unwrap().backward().unwrap_err().to_string();
     for part in ["`mul`, the `backward` of `plug_wrong` by `keyway.test/ops`", "2", "1"] {
         assert!(text.contains(part), "{part}: {text}");
     }

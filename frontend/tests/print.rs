@@ -3,7 +3,7 @@
 use keyway::{DType, Result, Tensor};
 
 fn shows(values: &[f32], text: &str) {
-    assert_eq!(Tensor::from_slice(values).unwrap().to_string(), text);
+    assert_eq!(Tensor::new(values).unwrap().to_string(), text);
 }
 
 #[test]
@@ -23,17 +23,17 @@ fn floats_by_their_range() {
 
 #[test]
 fn other_dtypes_and_ranks() -> Result<()> {
-    assert_eq!(Tensor::scalar(std::f32::consts::PI)?.to_string(), "tensor(3.1416)");
-    assert_eq!(Tensor::scalar(7i64)?.to_string(), "tensor(7)");
-    assert_eq!(Tensor::scalar(1e-7f32)?.to_string(), "tensor(1.0000e-07)");
-    let t = Tensor::from_vec(vec![1i32, -20, 300, 4], &[2, 2])?;
+    assert_eq!(Tensor::new(std::f32::consts::PI)?.to_string(), "tensor(3.1416)");
+    assert_eq!(Tensor::new(7i64)?.to_string(), "tensor(7)");
+    assert_eq!(Tensor::new(1e-7f32)?.to_string(), "tensor(1.0000e-07)");
+    let t = Tensor::from_vec(vec![1i32, -20, 300, 4], [2, 2])?;
     assert_eq!(t.to_string(), "tensor([[  1, -20],\n        [300,   4]], dtype=i32)");
-    assert_eq!(Tensor::from_slice(&[true, false])?.to_string(), "tensor([ True, False])");
-    assert_eq!(Tensor::from_slice(&[u64::MAX])?.to_string(), "tensor([18446744073709551615], dtype=u64)");
-    let half = Tensor::from_slice(&[1.5f32, 2.0])?.to_dtype(DType::F16)?;
+    assert_eq!(Tensor::new([true, false])?.to_string(), "tensor([ True, False])");
+    assert_eq!(Tensor::new([u64::MAX])?.to_string(), "tensor([18446744073709551615], dtype=u64)");
+    let half = Tensor::new([1.5f32, 2.0])?.to_dtype(DType::F16)?;
     assert_eq!(half.to_string(), "tensor([1.5000, 2.0000], dtype=f16)");
-    assert_eq!(Tensor::from_vec(Vec::<f32>::new(), &[2, 0, 3])?.to_string(), "tensor([], size=(2, 0, 3))");
-    let cube = Tensor::from_vec((0..12).map(|i| i as f32).collect(), &[2, 2, 3])?;
+    assert_eq!(Tensor::from_vec(Vec::<f32>::new(), [2, 0, 3])?.to_string(), "tensor([], size=(2, 0, 3))");
+    let cube = Tensor::from_vec((0..12).map(|i| i as f32).collect(), [2, 2, 3])?;
     let text = "tensor([[[ 0.,  1.,  2.],\n         [ 3.,  4.,  5.]],\n\n        [[ 6.,  7.,  8.],\n         [ 9., 10., 11.]]])";
     assert_eq!(cube.to_string(), text);
     Ok(())
@@ -41,7 +41,7 @@ fn other_dtypes_and_ranks() -> Result<()> {
 
 #[test]
 fn the_graph_is_named() -> Result<()> {
-    let x = Tensor::from_slice(&[1.5f32])?.set_requires_grad(true)?;
+    let x = Tensor::new([1.5f32])?.requires_grad_(true)?;
     assert_eq!(x.to_string(), "tensor([1.5000], requires_grad=true)");
     assert_eq!(x.mul(2)?.to_string(), "tensor([3.], grad_fn=<mul>)");
     Ok(())
@@ -49,14 +49,13 @@ fn the_graph_is_named() -> Result<()> {
 
 #[test]
 fn long_rows_wrap_and_large_tensors_are_cut() -> Result<()> {
-    let row =
-        Tensor::from_vec((0..14).map(|i| f64::from(i) / 7.0).collect(), &[14])?.set_requires_grad(true)?;
+    let row = Tensor::from_vec((0..14).map(|i| f64::from(i) / 7.0).collect(), [14])?.requires_grad_(true)?;
     let text = "tensor([0.0000, 0.1429, 0.2857, 0.4286, 0.5714, 0.7143, 0.8571, 1.0000, 1.1429,\n        \
                 1.2857, 1.4286, 1.5714, 1.7143, 1.8571], dtype=f64, requires_grad=true)";
     assert_eq!(row.to_string(), text);
-    let many = Tensor::from_vec((0..2000i64).collect(), &[2000])?;
+    let many = Tensor::from_vec((0..2000i64).collect(), [2000])?;
     assert_eq!(many.to_string(), "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])");
-    let square = Tensor::from_vec((0..40000).map(|i| i as f32).collect(), &[200, 200])?.to_string();
+    let square = Tensor::from_vec((0..40000).map(|i| i as f32).collect(), [200, 200])?.to_string();
     let start =
         "tensor([[0.0000e+00, 1.0000e+00, 2.0000e+00,  ..., 1.9700e+02, 1.9800e+02,\n         1.9900e+02],\n";
     assert!(square.starts_with(start), "{square}");
@@ -66,7 +65,7 @@ fn long_rows_wrap_and_large_tensors_are_cut() -> Result<()> {
 
 #[test]
 fn many_dimensions_are_cut_short_and_only_what_is_shown_is_read() -> Result<()> {
-    let one = Tensor::scalar(1.0f32)?;
+    let one = Tensor::new(1.0f32)?;
     for sizes in [vec![7usize; 10], vec![2; 30], vec![1, 7, 1, 7, 7, 7, 7, 7, 7, 7], vec![1 << 25, 1 << 25]] {
         let began = std::time::Instant::now();
         let text = one.expand(&sizes)?.to_string();
@@ -78,9 +77,9 @@ fn many_dimensions_are_cut_short_and_only_what_is_shown_is_read() -> Result<()> 
         assert_eq!(text.matches('[').count(), text.matches(']').count(), "{sizes:?}");
     }
     // As PyTorch does it, as long as that is not too much.
-    let text = one.expand(&[20, 30, 40])?.to_string();
+    let text = one.expand([20, 30, 40])?.to_string();
     assert_eq!((text.matches("1.").count(), text.matches("...").count()), (216, 43));
-    let outer = Tensor::from_vec((0..16_384).map(|i| i as f32).collect(), &[2; 14])?.to_string();
+    let outer = Tensor::from_vec((0..16_384).map(|i| i as f32).collect(), [2; 14])?.to_string();
     assert!(outer.starts_with(&format!("tensor({}0.0000e+00, ", "[".repeat(14))), "{outer}");
     assert!(outer.contains("8.1910e+03") && !outer.contains("8.1920e+03"), "{outer}");
     Ok(())

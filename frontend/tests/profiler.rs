@@ -9,12 +9,12 @@ fn calls(report: &Report, op: &str) -> u64 {
 
 #[test]
 fn calls_are_counted_by_op_and_library() {
-    let x = Tensor::from_vec(vec![1.0f32; 6], &[2, 3]).unwrap();
+    let x = Tensor::from_vec(vec![1.0f32; 6], [2, 3]).unwrap();
     x.mul(2.0).unwrap();
     let profile = profile();
     // Held until the report: the peak of small tensors is seen when the statistics are read.
     let _held = [(); 4].map(|()| x.mul(2.0).unwrap());
-    x.view(&[6]).unwrap();
+    x.view([6]).unwrap();
     let report = profile.report();
     drop(profile);
     x.mul(2.0).unwrap();
@@ -29,7 +29,7 @@ fn calls_are_counted_by_op_and_library() {
 
 #[test]
 fn nested_ops_have_rows_of_their_own_and_times_add_up() {
-    let x = Tensor::from_vec(vec![1i32, 2, 3], &[3]).unwrap();
+    let x = Tensor::from_vec(vec![1i32, 2, 3], [3]).unwrap();
     let profile = profile();
     // The kernel wants floats, so the call needs a cast.
     x.exp().unwrap();
@@ -43,9 +43,9 @@ fn nested_ops_have_rows_of_their_own_and_times_add_up() {
 
 #[test]
 fn a_backward_pass_is_counted() {
-    let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2]).unwrap().set_requires_grad(true).unwrap();
+    let x = Tensor::from_vec(vec![1.0f32, 2.0], [2]).unwrap().requires_grad_(true).unwrap();
     let profile = profile();
-    let loss = x.mul(&x).unwrap().sum().unwrap();
+    let loss = x.mul(&x).unwrap().sum_all().unwrap();
     let forward = profile.report();
     loss.backward().unwrap();
     let whole = profile.report();
@@ -55,7 +55,7 @@ fn a_backward_pass_is_counted() {
 
 #[test]
 fn a_profile_within_another_is_added_to_it() {
-    let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2]).unwrap();
+    let x = Tensor::from_vec(vec![1.0f32, 2.0], [2]).unwrap();
     let outer = profile();
     x.mul(2.0).unwrap();
     let inner = profile();
@@ -68,14 +68,14 @@ fn a_profile_within_another_is_added_to_it() {
 
 #[test]
 fn other_threads_are_not_seen_and_failures_are_told() {
-    let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2]).unwrap();
+    let x = Tensor::from_vec(vec![1.0f32, 2.0], [2]).unwrap();
     let profile = profile();
     std::thread::scope(|scope| {
         let other = scope.spawn(|| x.mul(2.0).map(|_| ()));
         other.join().unwrap().unwrap();
     });
     assert_eq!(calls(&profile.report(), "mul"), 0);
-    let wrong = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], &[3]).unwrap();
+    let wrong = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], [3]).unwrap();
     assert!(x.mul(&wrong).is_err());
     let report = profile.report();
     assert_eq!(report.rows[0].served_by, "(failed)");

@@ -13,7 +13,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn ones(n: usize) -> Tensor {
-    Tensor::from_vec(vec![1.0f32; n], &[n]).unwrap()
+    Tensor::from_vec(vec![1.0f32; n], [n]).unwrap()
 }
 
 /// Bytes that an op made, holds and held at most.
@@ -56,10 +56,10 @@ fn modules_and_the_backward_pass_are_told_apart() -> Result<()> {
         .push_named("first", Linear::new(8, 16, &mut rng)?)
         .push_named("last", Linear::new(16, 4, &mut rng)?);
     let memory = profiler::memory();
-    let y = model.forward(&ones(32).view(&[4, 8])?)?;
+    let y = model.forward(&ones(32).view([4, 8])?)?;
     let modules: Vec<_> = memory.snapshot().holders.into_iter().map(|h| h.module).collect();
     assert!(modules.iter().any(|m| m.contains("last")), "{modules:?}");
-    y.sum()?.backward()?;
+    y.sum_all()?.backward()?;
     let snapshot = memory.snapshot();
     let gradients = 4 * (8 * 16 + 16 + 16 * 4 + 4);
     // One number more was made: what the pass starts from.

@@ -27,12 +27,12 @@ fn step(flatten: bool) -> Result<Trace> {
         model = model.push(Flatten::default());
     }
     model.to_memory_format(MemoryFormat::ChannelsLast)?;
-    let x = ramp(&[2, 3, 8, 8]).to_format(MemoryFormat::ChannelsLast)?;
+    let x = ramp(&[2, 3, 8, 8]).to(MemoryFormat::ChannelsLast)?;
     let mut optimizer = Sgd::new(model.parameters(), SgdOptions { momentum: 0.9, ..SgdOptions::default() })?;
     let profile = profiler::trace();
     for _ in 0..2 {
         optimizer.zero_grad();
-        model.forward(&x)?.square()?.mean()?.backward()?;
+        model.forward(&x)?.square()?.mean_all()?.backward()?;
         optimizer.step()?;
     }
     Ok(profile.trace())
@@ -65,14 +65,14 @@ fn nested(trace: &Trace) -> Vec<Vec<&str>> {
 
 #[test]
 fn rows_tell_bytes_key_and_shapes() {
-    let x = ramp(&[2, 3, 4, 4]).to_format(MemoryFormat::ChannelsLast).unwrap();
+    let x = ramp(&[2, 3, 4, 4]).to(MemoryFormat::ChannelsLast).unwrap();
     let y = ramp(&[5]);
     let profile = profiler::profile();
     for _ in 0..3 {
         x.exp().unwrap();
     }
     y.exp().unwrap();
-    x.permute(&[0, 2, 3, 1]).unwrap();
+    x.permute([0, 2, 3, 1]).unwrap();
     let report = profile.report();
     // Served by one kernel or by two, depending on what is installed.
     let exp: Vec<_> = report.rows.iter().filter(|row| row.op == "exp").collect();
@@ -125,7 +125,7 @@ fn scratch_memory_of_kernels_is_told_by_op_on_any_number_of_threads() {
 #[test]
 fn an_expanded_argument_counts_once_and_a_target_of_a_copy_not_as_read() {
     let (row_of_three, target) = (ramp(&[1, 3]), ramp(&[4, 3]));
-    let wide = row_of_three.expand(&[4, 3]).unwrap();
+    let wide = row_of_three.expand([4, 3]).unwrap();
     let profile = profiler::profile();
     target.copy_(&wide).unwrap();
     let report = profile.report();
@@ -137,7 +137,7 @@ fn an_expanded_argument_counts_once_and_a_target_of_a_copy_not_as_read() {
 fn a_transposed_copy_is_a_reordering_with_its_caller_and_bytes() {
     let x = ramp(&[3, 4]).t().unwrap();
     let profile = profiler::trace();
-    x.reshape(&[12]).unwrap();
+    x.reshape([12]).unwrap();
     x.contiguous().unwrap();
     ramp(&[3, 4]).narrow(1, 1, 2).unwrap().contiguous().unwrap();
     let trace = profile.trace();
@@ -226,7 +226,7 @@ fn own_times_follow_from_the_nesting_and_add_up() -> Result<()> {
 
 #[test]
 fn an_op_that_changes_the_format_is_told_once_for_each_place() -> Result<()> {
-    let x = ramp(&[2, 3, 4, 4]).to_format(MemoryFormat::ChannelsLast)?;
+    let x = ramp(&[2, 3, 4, 4]).to(MemoryFormat::ChannelsLast)?;
     let weight = ramp(&[5, 4]);
     let profile = profiler::trace();
     for _ in 0..3 {
@@ -234,8 +234,8 @@ fn an_op_that_changes_the_format_is_told_once_for_each_place() -> Result<()> {
     }
     x.relu()?;
     // Asked for, or of the same memory: nothing is wrong with it.
-    x.contiguous()?.to_format(MemoryFormat::ChannelsLast)?;
-    x.permute(&[0, 2, 3, 1])?;
+    x.contiguous()?.to(MemoryFormat::ChannelsLast)?;
+    x.permute([0, 2, 3, 1])?;
     let trace = profile.trace();
     // Told of the innermost op, by which the others around it change theirs.
     let [change] = &trace.report.format_changes[..] else { panic!("{}", trace.report) };
@@ -257,7 +257,7 @@ fn an_op_that_changes_the_format_is_told_once_for_each_place() -> Result<()> {
 #[test]
 fn an_op_of_both_formats_is_told() -> Result<()> {
     let x = ramp(&[2, 3, 4, 4]);
-    let last = x.to_format(MemoryFormat::ChannelsLast)?;
+    let last = x.to(MemoryFormat::ChannelsLast)?;
     let profile = profiler::profile();
     last.add(&x)?;
     last.add(&last)?;

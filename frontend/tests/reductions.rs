@@ -32,16 +32,17 @@ fn any_dimensions_of_any_strides() {
         t.transpose(0, 3).unwrap(),
         t.transpose(1, 2).unwrap(),
         t.transpose(1, 3).unwrap().transpose(0, 1).unwrap(),
-        ramp(&[3, 1, 4, 1]).expand(&[3, 5, 4, 6]).unwrap(),
+        ramp(&[3, 1, 4, 1]).expand([3, 5, 4, 6]).unwrap(),
     ];
     for view in views {
         let values: Vec<f64> = view.to_f64_vec().unwrap();
         for mask in 1usize..16 {
             let dims: Vec<usize> = (0..4).filter(|d| mask >> d & 1 != 0).collect();
             let list: Vec<i64> = dims.iter().map(|&d| d as i64).collect();
-            let expected = walked(&values, view.sizes(), &dims);
-            let got = view.sum_dims(&list, mask % 2 == 0).unwrap().to_f64_vec().unwrap();
-            assert_eq!(got, expected, "{:?} {:?} over {dims:?}", view.sizes(), view.strides());
+            let expected = walked(&values, view.shape(), &dims);
+            let got = if mask % 2 == 0 { view.sum_keepdim(&list) } else { view.sum(&list) };
+            let got = got.unwrap().to_f64_vec().unwrap();
+            assert_eq!(got, expected, "{:?} {:?} over {dims:?}", view.shape(), view.strides());
         }
     }
 }
@@ -50,18 +51,18 @@ fn any_dimensions_of_any_strides() {
 fn the_number_of_threads_changes_no_bit() {
     let n = 700;
     let values: Vec<f32> = (0..n * n).map(|i| ((i as f32) * 0.7).sin() * 1e3).collect();
-    let t = Tensor::from_vec(values, &[n, n]).unwrap();
+    let t = Tensor::from_vec(values, [n, n]).unwrap();
     let all = |t: &Tensor| -> Vec<f32> {
-        let mut out = t.sum().unwrap().to_vec::<f32>().unwrap();
+        let mut out = t.sum_all().unwrap().to_vec::<f32>().unwrap();
         for dim in [0, 1] {
-            out.extend(t.sum_dims(&[dim], false).unwrap().to_vec::<f32>().unwrap());
+            out.extend(t.sum(dim).unwrap().to_vec::<f32>().unwrap());
         }
         out
     };
     let mut results = Vec::new();
     for threads in [1, 2, 3] {
         set_num_threads(threads);
-        results.push((all(&t), all(&t.transpose(0, 1).unwrap()), all(&t.reshape(&[7, 70_000]).unwrap())));
+        results.push((all(&t), all(&t.transpose(0, 1).unwrap()), all(&t.reshape([7, 70_000]).unwrap())));
     }
     set_num_threads(0);
     assert!(results.windows(2).all(|pair| pair[0] == pair[1]));

@@ -37,7 +37,7 @@ fn values_go_there_and_back() {
     assert!(p.asynchronous && !p.host_accessible && p.name == "a far away device");
     let a = ramp(&[3, 4]);
     let there = a.to_device(d).unwrap();
-    assert_eq!((there.device(), there.sizes()), (d, [3, 4].as_slice()));
+    assert_eq!((there.device(), there.shape()), (d, [3, 4].as_slice()));
     assert_eq!(there.to_vec::<f32>().unwrap(), a.to_vec::<f32>().unwrap());
     assert_eq!(there.to_device(Device::CPU).unwrap().to_vec::<f32>().unwrap(), a.to_vec::<f32>().unwrap());
     assert!(there.to_device(d).unwrap().is_same(&there));
@@ -45,13 +45,13 @@ fn values_go_there_and_back() {
     let t = there.t().unwrap();
     assert_eq!(t.device(), d);
     assert_eq!(t.to_vec::<f32>().unwrap(), a.t().unwrap().to_vec::<f32>().unwrap());
-    assert_eq!(t.to_device(Device::CPU).unwrap().sizes(), [4, 3]);
+    assert_eq!(t.to_device(Device::CPU).unwrap().shape(), [4, 3]);
     // Other dtypes move as well, although no kernel knows them; so do tensors without elements or dimensions.
-    let n = Tensor::from_slice(&[1i64, -2]).unwrap().to_device(d).unwrap();
+    let n = Tensor::new([1i64, -2]).unwrap().to_device(d).unwrap();
     assert_eq!(n.to_vec::<i64>().unwrap(), [1, -2]);
-    let none = Tensor::from_vec(Vec::<f32>::new(), &[0, 3]).unwrap().to_device(d).unwrap();
+    let none = Tensor::from_vec(Vec::<f32>::new(), [0, 3]).unwrap().to_device(d).unwrap();
     assert!(none.to_vec::<f32>().unwrap().is_empty());
-    assert_eq!(Tensor::scalar(2.5f64).unwrap().to_device(d).unwrap().item::<f64>().unwrap(), 2.5);
+    assert_eq!(Tensor::new(2.5f64).unwrap().to_device(d).unwrap().item::<f64>().unwrap(), 2.5);
     // Debug output needs no memory at all.
     assert!(format!("{there:?}").contains("test.keyway/remote:0"), "{there:?}");
 }
@@ -59,11 +59,11 @@ fn values_go_there_and_back() {
 #[test]
 fn an_empty_view_goes_there_and_back_wherever_it_begins() {
     let _one = load(PLUGIN);
-    let empty = Tensor::from_vec(Vec::<f32>::new(), &[3, 0, 2]).unwrap();
+    let empty = Tensor::from_vec(Vec::<f32>::new(), [3, 0, 2]).unwrap();
     let view = empty.select(2, 1).unwrap();
     assert_eq!(view.storage_offset(), 1);
     let back = view.to_device(remote(0)).unwrap().to_device(Device::CPU).unwrap();
-    assert_eq!(back.sizes(), [3, 0]);
+    assert_eq!(back.shape(), [3, 0]);
     assert!(back.to_vec::<f32>().unwrap().is_empty());
 }
 
@@ -72,18 +72,18 @@ fn arithmetic_with_gradients_and_a_step_of_sgd() {
     let _one = load(PLUGIN);
     let step = |device: Device| -> (Vec<f32>, Vec<f32>, f32) {
         let x = ramp(&[5, 3]).to_device(device).unwrap();
-        let w = ramp(&[3, 2]).to_device(device).unwrap().set_requires_grad(true).unwrap();
-        let b = ramp(&[2]).to_device(device).unwrap().set_requires_grad(true).unwrap();
+        let w = ramp(&[3, 2]).to_device(device).unwrap().requires_grad_(true).unwrap();
+        let b = ramp(&[2]).to_device(device).unwrap().requires_grad_(true).unwrap();
         // Broadcasting, numbers, a host scalar, casts: all on the device.
         let h = x.mm(&w).unwrap().add(&b).unwrap().mul(0.5).unwrap();
-        let loss = h.exp().unwrap().mul(&Tensor::scalar(0.1f32).unwrap()).unwrap().sum().unwrap();
+        let loss = h.exp().unwrap().mul(&Tensor::new(0.1f32).unwrap()).unwrap().sum_all().unwrap();
         loss.backward().unwrap();
         let (gw, gb) = (w.grad().unwrap(), b.grad().unwrap());
         assert_eq!((gw.device(), gb.device()), (device, device));
         {
             let _off = no_grad();
-            w.add_scaled_(&gw, -0.1).unwrap();
-            b.add_scaled_(&gb, -0.1).unwrap();
+            w.add_with_(&gw, -0.1).unwrap();
+            b.add_with_(&gb, -0.1).unwrap();
         }
         assert_eq!(w.device(), device);
         (w.to_vec().unwrap(), b.to_vec().unwrap(), loss.item().unwrap())
@@ -117,9 +117,9 @@ fn arithmetic_with_gradients_and_a_step_of_sgd() {
 #[test]
 fn gradients_cross_devices() {
     let _one = load(PLUGIN);
-    let x = ramp(&[4]).set_requires_grad(true).unwrap();
+    let x = ramp(&[4]).requires_grad_(true).unwrap();
     let y = x.to_device(remote(0)).unwrap().mul(3.0).unwrap().to_device(remote(1)).unwrap().mul(2.0).unwrap();
-    y.sum().unwrap().to_device(Device::CPU).unwrap().backward().unwrap();
+    y.sum_all().unwrap().to_device(Device::CPU).unwrap().backward().unwrap();
     let g = x.grad().unwrap();
     assert_eq!((g.device(), g.to_vec::<f32>().unwrap()), (Device::CPU, vec![6.0; 4]));
 }
@@ -134,12 +134,12 @@ fn devices_do_not_mix() {
         assert!(text.contains("test.keyway/remote:") && text.contains("to_device"), "{text}");
     }
     // A tensor of no dimensions in host memory goes with any device; one on a device does not.
-    let half = Tensor::scalar(0.5f32).unwrap();
+    let half = Tensor::new(0.5f32).unwrap();
     let wanted: Vec<f32> = host.to_vec::<f32>().unwrap().iter().map(|v| v * 0.5).collect();
     assert_eq!(zero.mul(&half).unwrap().to_vec::<f32>().unwrap(), wanted);
     assert_eq!(half.mul(&zero).unwrap().to_vec::<f32>().unwrap(), wanted);
     // Of another dtype it is cast on the host.
-    let wide = Tensor::scalar(0.5f64).unwrap();
+    let wide = Tensor::new(0.5f64).unwrap();
     let made = zero.mul(&wide).unwrap();
     assert_eq!((made.dtype(), made.to_vec::<f32>().unwrap()), (DType::F32, wanted));
     let far = half.to_device(remote(0)).unwrap();
@@ -151,7 +151,7 @@ fn the_value_of_a_host_scalar_is_taken_when_the_work_is_queued() {
     let _one = load(PLUGIN);
     let a = ramp(&[4]).to_device(remote(0)).unwrap();
     let slow = pause(&a, 50);
-    let factor = Tensor::scalar(2.0f32).unwrap();
+    let factor = Tensor::new(2.0f32).unwrap();
     let made = slow.mul(&factor).unwrap();
     factor.fill_(100.0).unwrap();
     drop(factor);
@@ -165,7 +165,7 @@ fn a_device_that_is_not_there() {
     let nine = remote(9);
     for text in [
         message(ramp(&[2]).to_device(nine)),
-        message(Tensor::empty(&[2], DType::F32, nine)),
+        message(Tensor::empty_with([2], nine)),
         message(Stream::new(nine).map_err(Into::into)),
     ] {
         assert!(text.contains("test.keyway/remote:9 does not exist: 2 device(s)"), "{text}");
@@ -180,8 +180,8 @@ fn running_out_of_memory_and_going_on() {
     let d = remote(0);
     let before = in_use(d);
     set_memory_limit(d, before + 4096).unwrap();
-    let small = Tensor::empty(&[512], DType::F32, d).unwrap().fill_(1.0).unwrap();
-    let text = message(Tensor::empty(&[1024], DType::F32, d));
+    let small = Tensor::empty_with([512], d).unwrap().fill_(1.0).unwrap();
+    let text = message(Tensor::empty_with([1024], d));
     assert!(text.contains("out of memory on test.keyway/remote:0: 4096 bytes were asked for"), "{text}");
     assert!(text.contains("2048 bytes can be had") && text.contains("free tensors"), "{text}");
     // The number asked for is said once, what is held already beside it.
@@ -195,16 +195,16 @@ fn running_out_of_memory_and_going_on() {
     let slow = pause_into_nothing(&other);
     drop((small, other));
     assert!(slow);
-    assert!(Tensor::empty(&[1024], DType::F32, d).is_ok());
+    assert!(Tensor::empty_with([1024], d).is_ok());
     // The other device is not concerned.
-    assert!(Tensor::empty(&[1024], DType::F32, remote(1)).is_ok());
+    assert!(Tensor::empty_with([1024], remote(1)).is_ok());
     set_memory_limit(d, 0).unwrap();
     assert_eq!(in_use(d), before);
 }
 
 /// Queues work that holds a tensor for a while; there is no memory for a result, so it works in place.
 fn pause_into_nothing(t: &Tensor) -> bool {
-    let half = Tensor::scalar(0.5f32).unwrap();
+    let half = Tensor::new(0.5f32).unwrap();
     (0..50).all(|_| t.mul_(&half).is_ok())
 }
 
@@ -214,8 +214,8 @@ fn statistics_return_to_zero() {
     for d in [remote(0), remote(1)] {
         reset_peak(d).unwrap();
         assert_eq!(in_use(d), 0, "nothing of the tests before is left");
-        let a = ramp(&[64]).to_device(d).unwrap().set_requires_grad(true).unwrap();
-        let loss = a.mul(&a).unwrap().exp().unwrap().sum().unwrap();
+        let a = ramp(&[64]).to_device(d).unwrap().requires_grad_(true).unwrap();
+        let loss = a.mul(&a).unwrap().exp().unwrap().sum_all().unwrap();
         loss.backward().unwrap();
         assert!(in_use(d) >= 2 * 256);
         drop((a, loss));
@@ -313,7 +313,7 @@ fn copies_between_devices_wait_for_both_sides() {
     let back = there.add(1.0).unwrap().to_device(zero).unwrap();
     drop(there);
     assert_eq!(back.to_vec::<f32>().unwrap(), wanted.iter().map(|v| v + 1.0).collect::<Vec<_>>());
-    let into = Tensor::empty(&[6], DType::F64, one).unwrap();
+    let into = Tensor::empty_with([6], (DType::F64, one)).unwrap();
     into.copy_(&back).unwrap();
     assert_eq!(into.to_vec::<f64>().unwrap()[5], f64::from(wanted[5]) + 1.0);
 }
@@ -346,7 +346,7 @@ fn a_kernel_that_is_missing() {
     ] {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }
-    let n = Tensor::from_slice(&[1i64]).unwrap().to_device(remote(0)).unwrap();
+    let n = Tensor::new([1i64]).unwrap().to_device(remote(0)).unwrap();
     let text = message(n.add(&n));
     for part in [
         "`keyway.test/device` for (test.keyway/remote, strided): f32, f64",
@@ -366,7 +366,7 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let sink = lines.clone();
     log::set_sink(Box::new(move |_, text| sink.lock().unwrap().push(text.to_string())));
-    let n = Tensor::from_slice(&[1i64, 2, 3]).unwrap().to_device(d).unwrap();
+    let n = Tensor::new([1i64, 2, 3]).unwrap().to_device(d).unwrap();
     let run = || n.add(&n).map(|t| (t.device(), t.to_vec::<i64>().unwrap()));
     let count = || ledger::fallbacks().iter().filter(|f| f.op == "add").map(|f| f.calls).sum::<u64>();
 
@@ -392,13 +392,13 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
     // In place, through views with gaps, and packing: nothing of it may need a kernel of the device.
     n.add_(&n).unwrap();
     assert_eq!(n.to_vec::<i64>().unwrap(), [2, 4, 6]);
-    let grid = Tensor::from_vec((0..6i64).collect(), &[2, 3]).unwrap().to_device(d).unwrap();
+    let grid = Tensor::from_vec((0..6i64).collect(), [2, 3]).unwrap().to_device(d).unwrap();
     let turned = grid.t().unwrap();
-    turned.add_(&Tensor::from_slice(&[10i64, 20]).unwrap().to_device(d).unwrap()).unwrap();
+    turned.add_(&Tensor::new([10i64, 20]).unwrap().to_device(d).unwrap()).unwrap();
     assert_eq!(grid.to_vec::<i64>().unwrap(), [10, 11, 12, 23, 24, 25]);
-    let spread = n.expand(&[2, 3]).unwrap();
+    let spread = n.expand([2, 3]).unwrap();
     assert_eq!(spread.to_device(remote(1)).unwrap().to_vec::<i64>().unwrap(), [2, 4, 6, 2, 4, 6]);
-    let mut out = Tensor::empty(&[3], DType::I64, d).unwrap();
+    let mut out = Tensor::empty_with([3], (DType::I64, d)).unwrap();
     n.add_out(&n, &mut out).unwrap();
     assert_eq!(out.to_vec::<i64>().unwrap(), [4, 8, 12]);
     set_fallback(d.kind, FallbackPolicy::Error).unwrap();
@@ -409,7 +409,7 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
 fn a_fallback_that_does_not_serve_is_named_in_the_error() {
     let _one = load(PLUGIN);
     let (d, nobody) = (remote(0), Device::new("test.keyway/nobody", 0).unwrap());
-    let n = Tensor::from_slice(&[1i64, 2]).unwrap().to_device(d).unwrap();
+    let n = Tensor::new([1i64, 2]).unwrap().to_device(d).unwrap();
     set_fallback(d.kind, FallbackPolicy::Allow(nobody.kind)).unwrap();
     let text = message(n.add(&n));
     let why = explain(find_op("add").unwrap(), d, Layout::STRIDED, DType::I64);

@@ -4,7 +4,7 @@
 mod rehearsal_support;
 
 use keyway::ops::by_name;
-use keyway::{DType, Device, Tensor};
+use keyway::{Device, Tensor};
 use keyway_dispatcher::device::capture::Graph;
 use keyway_dispatcher::device::{
     Event, PinnedStats, Stream, empty_cache, memory_stats, peer, pinned_stats, synchronize,
@@ -104,9 +104,9 @@ fn tensors_are_pinned_with_their_strides_and_gradients() {
     assert!(text.contains("pin_memory: expected all tensors on cpu") && text.contains("to_device"), "{text}");
     let text = message(a.pin_memory_for(Device::new("test.keyway/nowhere", 0).unwrap()));
     assert!(text.contains("no backend for device"), "{text}");
-    let x = ramp(&[3]).set_requires_grad(true).unwrap();
+    let x = ramp(&[3]).requires_grad_(true).unwrap();
     let far = x.pin_memory().unwrap().to_device_non_blocking(remote(0)).unwrap();
-    far.mul(2.0).unwrap().sum().unwrap().to_device_non_blocking(Device::CPU).unwrap().backward().unwrap();
+    far.mul(2.0).unwrap().sum_all().unwrap().to_device_non_blocking(Device::CPU).unwrap().backward().unwrap();
     assert_eq!(values(&x.grad().unwrap()), [2.0; 3]);
 }
 
@@ -332,7 +332,7 @@ fn captured_work_is_done_with_each_launch() {
 fn copies_of_pinned_memory_are_captured_as_well() {
     let _one = start();
     let d = remote(0);
-    let (from, to) = (ramp(&[4]).pin_memory_for(d).unwrap(), Tensor::empty(&[4], DType::F32, d).unwrap());
+    let (from, to) = (ramp(&[4]).pin_memory_for(d).unwrap(), Tensor::empty_with([4], d).unwrap());
     let stream = Stream::new(d).unwrap();
     let (storage, target) =
         (from.as_ref().storage().unwrap().clone(), to.as_ref().storage().unwrap().clone());

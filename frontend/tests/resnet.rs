@@ -3,7 +3,9 @@
 mod rehearsal_support;
 
 use keyway::nn::models::ResNet;
-use keyway::nn::{Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Linear, Module, StateDict, loss};
+use keyway::nn::{
+    Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Linear, Module, StateDict, functional,
+};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
 use keyway::{DType, MemoryFormat, Result, Tensor, autograd, profiler};
@@ -63,7 +65,7 @@ fn state(classes: usize) -> StateDict {
     for (k, (name, sizes)) in torchvision(classes).into_iter().enumerate() {
         let seed = 1_000_003 * (k as u64 + 1);
         let tensor = if name.ends_with("num_batches_tracked") {
-            Tensor::scalar(0i64).unwrap()
+            Tensor::new(0i64).unwrap()
         } else if name.ends_with("running_var") || (sizes.len() == 1 && name.ends_with("weight")) {
             numbers(&sizes, seed, |v| 1.0 + 0.5 * v)
         } else if sizes.len() > 1 {
@@ -87,7 +89,7 @@ fn model(format: MemoryFormat, dtype: DType) -> ResNet {
 
 fn images(format: MemoryFormat, dtype: DType) -> Tensor {
     let images = numbers(&[2, 3, 40, 32], 77, |v| v);
-    images.to_format(format).unwrap().to_dtype(dtype).unwrap()
+    images.to(format).unwrap().to_dtype(dtype).unwrap()
 }
 
 #[track_caller]
@@ -106,7 +108,7 @@ fn the_state_has_the_names_and_shapes_of_torchvision() {
     let _guard = load(BOTH);
     for (classes, parameters) in [(1_000, 11_689_512), (10, 11_181_642)] {
         let model = ResNet::resnet18(classes, &mut Philox::new(0)).unwrap();
-        let sizes = |(name, tensor): (String, Tensor)| (name, tensor.sizes().to_vec());
+        let sizes = |(name, tensor): (String, Tensor)| (name, tensor.shape().to_vec());
         let state: BTreeMap<_, _> = model.state_dict().into_iter().map(sizes).collect();
         assert_eq!(state, torchvision(classes));
         assert_eq!((state.len(), model.parameters().len(), model.named_buffers().len()), (122, 62, 60));
@@ -126,9 +128,9 @@ fn initial_values_are_those_of_torchvision() {
         let values = tensor.to_f64_vec().unwrap();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64;
-        match (tensor.ndim(), name.rsplit('.').next().unwrap()) {
+        match (tensor.rank(), name.rsplit('.').next().unwrap()) {
             (4, _) => {
-                let fan_out = (tensor.sizes()[0] * tensor.sizes()[2] * tensor.sizes()[3]) as f64;
+                let fan_out = (tensor.shape()[0] * tensor.shape()[2] * tensor.shape()[3]) as f64;
                 assert!((variance * fan_out / 2.0 - 1.0).abs() < 0.05, "{name}: {variance}");
                 assert!(mean.abs() < 4.0 * (variance / values.len() as f64).sqrt(), "{name}: {mean}");
             }
@@ -158,7 +160,7 @@ fn results_in_use_are_those_of_pytorch_in_both_formats() -> Result<()> {
             let model = model(format, dtype);
             model.eval();
             let scores = model.forward(&images(format, dtype))?;
-            assert_eq!((scores.sizes(), scores.dtype()), ([2, CLASSES].as_slice(), dtype));
+            assert_eq!((scores.shape(), scores.dtype()), ([2, CLASSES].as_slice(), dtype));
             assert_near(&scores, &EXPECTED, tolerance);
         }
     }
@@ -241,14 +243,14 @@ fn a_training_step_is_that_of_pytorch_in_both_formats() -> Result<()> {
         let model = model(format, DType::F32);
         let scores = model.forward(&images(format, DType::F32))?;
         assert_near(&scores, &EXPECTED, 1e-4);
-        let loss = loss::cross_entropy(&scores, &Tensor::from_slice(&[2i64, 5])?, Default::default())?;
+        let loss = functional::cross_entropy(&scores, &Tensor::new([2i64, 5])?)?;
         assert_near(&loss, &[2.8985324208871717], 1e-4);
         loss.backward()?;
         let parameters: BTreeMap<_, _> = model.named_parameters().into_iter().collect();
         for (name, expected) in GRADIENTS {
             let grad = parameters[name].grad().unwrap();
-            assert_near(&grad.abs()?.sum()?, &[expected], 1e-3);
-            assert!(grad.ndim() < 4 || grad.is_contiguous_in(format), "{name}");
+            assert_near(&grad.abs()?.sum_all()?, &[expected], 1e-3);
+            assert!(grad.rank() < 4 || grad.is_contiguous_in(format), "{name}");
         }
         let state = model.state_dict();
         let three = |name: &str| state[name].narrow(0, 0, 3);
@@ -270,13 +272,13 @@ fn each_layer_keeps_the_memory_format() -> Result<()> {
             model.eval();
         }
         let mut features = model.stem(&images(format, DType::F32))?;
-        let mut sizes = vec![features.sizes().to_vec()];
+        let mut sizes = vec![features.shape().to_vec()];
         for stage in model.stages() {
             for block in stage.blocks() {
                 assert!(features.is_contiguous_in(format), "{:?} in {format}", features.strides());
                 features = block.forward(&features)?;
             }
-            sizes.push(features.sizes().to_vec());
+            sizes.push(features.shape().to_vec());
         }
         assert!(features.is_contiguous_in(format));
         assert_eq!(sizes, [[2, 64, 10, 8], [2, 64, 10, 8], [2, 128, 5, 4], [2, 256, 3, 2], [2, 512, 2, 1]]);
@@ -291,12 +293,12 @@ fn a_few_steps_lower_the_loss() -> Result<()> {
     model.to_memory_format(MemoryFormat::ChannelsLast)?;
     let options = SgdOptions { lr: 0.01, momentum: 0.9, ..Default::default() };
     let mut optimizer = Sgd::new(model.parameters(), options)?;
-    let images = numbers(&[4, 3, 32, 32], 5, |v| v).to_format(MemoryFormat::ChannelsLast)?;
-    let targets = Tensor::from_slice(&[0i64, 3, 6, 3])?;
+    let images = numbers(&[4, 3, 32, 32], 5, |v| v).to(MemoryFormat::ChannelsLast)?;
+    let targets = Tensor::new([0i64, 3, 6, 3])?;
     let mut losses = Vec::new();
     for _ in 0..4 {
         optimizer.zero_grad();
-        let loss = loss::cross_entropy(&model.forward(&images)?, &targets, Default::default())?;
+        let loss = functional::cross_entropy(&model.forward(&images)?, &targets)?;
         losses.push(loss.detach().item::<f32>()?);
         loss.backward()?;
         optimizer.step()?;

@@ -2,7 +2,7 @@
 use keyway::MemoryFormat;
 use keyway::io::safetensors::{SafetensorsError, load, load_file, save, save_with_metadata};
 use keyway::nn::StateDict;
-use keyway::{DType, Device, Error, Tensor};
+use keyway::{DType, Error, Tensor};
 use std::path::Path;
 
 fn dict(entries: impl IntoIterator<Item = (&'static str, Tensor)>) -> StateDict {
@@ -23,8 +23,8 @@ fn every_dtype_and_shape_comes_back() {
         tensors.insert(format!("plain.{dtype}"), values.to_dtype(dtype).unwrap());
         tensors.insert(format!("turned.{dtype}"), values.to_dtype(dtype).unwrap().t().unwrap());
     }
-    tensors.insert("nothing".into(), Tensor::empty(&[0, 4], DType::F32, Device::CPU).unwrap());
-    tensors.insert("scalar \"é\"".into(), Tensor::scalar(5i64).unwrap());
+    tensors.insert("nothing".into(), Tensor::empty([0, 4]).unwrap());
+    tensors.insert("scalar \"é\"".into(), Tensor::new(5i64).unwrap());
     let notes = [("b".to_string(), "2".to_string()), ("a".to_string(), "\"1\"\n".to_string())].into();
     save_with_metadata(&path, &tensors, &notes).unwrap();
     let first = std::fs::read(&path).unwrap();
@@ -37,7 +37,7 @@ fn every_dtype_and_shape_comes_back() {
     assert_eq!(file.tensors.len(), tensors.len());
     for (name, expected) in &tensors {
         let got = &file.tensors[name];
-        assert_eq!((got.dtype(), got.sizes()), (expected.dtype(), expected.sizes()), "{name}");
+        assert_eq!((got.dtype(), got.shape()), (expected.dtype(), expected.shape()), "{name}");
         assert_eq!(got.to_bytes().unwrap(), expected.to_bytes().unwrap(), "{name}");
         assert!(got.is_contiguous());
     }
@@ -130,13 +130,13 @@ fn channels_last_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("images.safetensors");
     let plain = floats(&(0..240u8).map(f32::from).collect::<Vec<_>>(), &[2, 3, 5, 8]);
-    let last = plain.to_format(MemoryFormat::ChannelsLast).unwrap();
-    let volume = plain.reshape(&[2, 3, 2, 5, 4]).unwrap();
+    let last = plain.to(MemoryFormat::ChannelsLast).unwrap();
+    let volume = plain.reshape([2, 3, 2, 5, 4]).unwrap();
     let tensors = dict([
         ("plain", plain.clone()),
         ("last", last.clone()),
         ("bool", last.gt(7.0).unwrap()),
-        ("volume", volume.to_format(MemoryFormat::ChannelsLast).unwrap()),
+        ("volume", volume.to(MemoryFormat::ChannelsLast).unwrap()),
         ("row", floats(&[1.0, 2.0], &[2])),
     ]);
     save(&path, &tensors).unwrap();
@@ -145,7 +145,7 @@ fn channels_last_comes_back() {
     assert!(file.metadata.is_empty(), "{:?}", file.metadata);
     for (name, expected) in &tensors {
         let got = &file.tensors[name];
-        assert_eq!((got.sizes(), got.strides()), (expected.sizes(), expected.strides()), "{name}");
+        assert_eq!((got.shape(), got.strides()), (expected.shape(), expected.strides()), "{name}");
         assert_eq!(got.to_bytes().unwrap(), expected.to_bytes().unwrap(), "{name}");
     }
     save(&path, &file.tensors).unwrap();
@@ -156,11 +156,11 @@ fn channels_last_comes_back() {
     // More than one chunk of the file, and into a tensor that is in channels_last already.
     let many = floats(&vec![0.5; 3 * 400 * 400], &[1, 3, 400, 400]);
     many.narrow(3, 7, 1).unwrap().fill_(2.0).unwrap();
-    save(&path, &dict([("w", many.to_format(MemoryFormat::ChannelsLast).unwrap())])).unwrap();
+    save(&path, &dict([("w", many.to(MemoryFormat::ChannelsLast).unwrap())])).unwrap();
     let loaded = load(&path).unwrap().remove("w").unwrap();
     assert_eq!(loaded.to_bytes().unwrap(), many.to_bytes().unwrap());
-    let target = Tensor::zeros(&[1, 3, 400, 400], DType::F32, Device::CPU).unwrap();
-    let target = target.to_format(MemoryFormat::ChannelsLast).unwrap();
+    let target = Tensor::zeros([1, 3, 400, 400]).unwrap();
+    let target = target.to(MemoryFormat::ChannelsLast).unwrap();
     target.copy_(&loaded).unwrap();
     assert_eq!(target.to_bytes().unwrap(), many.to_bytes().unwrap());
 }

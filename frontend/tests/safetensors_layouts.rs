@@ -11,7 +11,7 @@ use std::path::Path;
 fn sparse() -> Tensor {
     let dense = vec![1.0f64, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.5, 3.0, 0.0, 0.0, 4.0];
     let layout = Layout::from_name("test.keyway/csr").expect("the plugin is loaded");
-    Tensor::from_vec(dense, &[3, 4]).unwrap().to_layout(layout).unwrap()
+    Tensor::from_vec(dense, [3, 4]).unwrap().to_layout(layout).unwrap()
 }
 
 fn refused(result: Result<impl std::fmt::Debug, Error>) -> (SafetensorsError, String) {
@@ -40,7 +40,7 @@ fn a_sparse_matrix_is_saved_by_component_and_loaded_in_its_layout() {
     let _one = load_plugins(&["keyway_test_csr"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sparse.safetensors");
-    let bias = Tensor::from_slice(&[1.0f32, 2.0]).unwrap();
+    let bias = Tensor::new([1.0f32, 2.0]).unwrap();
     let notes = [("by".to_string(), "a test".to_string())].into();
     let saved = StateDict::from([("w".to_string(), sparse()), ("b".to_string(), bias)]);
     save_with_metadata(&path, &saved, &notes).unwrap();
@@ -58,8 +58,8 @@ fn a_sparse_matrix_is_saved_by_component_and_loaded_in_its_layout() {
     assert_eq!(file.tensors.keys().collect::<Vec<_>>(), ["b", "w"]);
     let (got, expected) = (&file.tensors["w"], &saved["w"]);
     assert_eq!(
-        (got.layout(), got.sizes(), got.dtype()),
-        (expected.layout(), expected.sizes(), expected.dtype())
+        (got.layout(), got.shape(), got.dtype()),
+        (expected.layout(), expected.shape(), expected.dtype())
     );
     assert_eq!(got.as_ref().components().len(), 3);
     assert_eq!(got.to_vec::<f64>().unwrap(), expected.to_vec::<f64>().unwrap());
@@ -97,7 +97,7 @@ fn what_does_not_fit_is_told() {
     let text = load(&path).unwrap_err().to_string();
     assert!(text.contains("crow_indices"), "{text}");
 
-    let twice = [("w".to_string(), sparse()), ("w.values".to_string(), Tensor::scalar(1.0f32).unwrap())];
+    let twice = [("w".to_string(), sparse()), ("w.values".to_string(), Tensor::new(1.0f32).unwrap())];
     let (error, text) = refused(save(&path, &StateDict::from(twice)));
     assert!(matches!(error, SafetensorsError::ComponentName { .. }) && text.contains("`w.values`"), "{text}");
     let reserved = [("keyway.layouts".to_string(), String::new())].into();

@@ -8,7 +8,7 @@ use keyway_dispatcher::device::{memory_stats, set_memory_limit};
 type Case = (&'static str, usize, Box<dyn Fn() -> Result<()>>);
 
 fn zeros(sizes: &[usize], dtype: DType) -> Tensor {
-    Tensor::zeros(sizes, dtype, Device::CPU).unwrap()
+    Tensor::zeros_with(sizes, dtype).unwrap()
 }
 
 #[test]
@@ -25,11 +25,11 @@ fn scratch_memory_that_does_not_suffice_is_an_error() {
     let cases: Vec<Case> = vec![
         ("sort", 36 * MIB, {
             let bytes = bytes.clone();
-            Box::new(move || bytes.sort(0, false, true).map(drop))
+            Box::new(move || bytes.sort_with(0, false, true).map(drop))
         }),
         ("topk", 0, {
             let bytes = bytes.clone();
-            Box::new(move || bytes.topk(1000, 0, true, true).map(drop))
+            Box::new(move || bytes.topk(1000, 0).map(drop))
         }),
         ("unique", 0, {
             let words = words.clone();
@@ -45,7 +45,7 @@ fn scratch_memory_that_does_not_suffice_is_an_error() {
         }),
         ("layer_norm", 8 * MIB, {
             let halves = halves.clone();
-            Box::new(move || halves.layer_norm(&[4 << 20], Some(&weight), None, 1e-5).map(drop))
+            Box::new(move || halves.layer_norm([4 << 20], Some(&weight), None, 1e-5).map(drop))
         }),
         ("index", 4 * MIB, {
             let (small, row, column) = (small.clone(), row.clone(), column.clone());

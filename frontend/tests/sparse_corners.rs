@@ -18,10 +18,10 @@ fn message<T: std::fmt::Debug>(result: keyway::Result<T>) -> String {
 #[test]
 fn a_step_as_large_as_a_number_can_be_leaves_one_index() {
     let _one = load(PLUGINS);
-    let s = Tensor::sparse_coo(&ints(&[0, 2, 1, 3], &[2, 2]), &floats(&[1.0, 2.0], &[2]), &[4, 4]).unwrap();
+    let s = Tensor::sparse_coo(&ints(&[0, 2, 1, 3], &[2, 2]), &floats(&[1.0, 2.0], &[2]), [4, 4]).unwrap();
     let first = s.slice(0, None, None, i64::MAX).unwrap();
-    assert_eq!((first.sizes(), f64s(&first)), ([1, 4].as_slice(), vec![0.0, 1.0, 0.0, 0.0]));
-    let none = Tensor::sparse_coo(&ints(&[], &[0, 1]), &floats(&[5.0], &[1]), &[]).unwrap();
+    assert_eq!((first.shape(), f64s(&first)), ([1, 4].as_slice(), vec![0.0, 1.0, 0.0, 0.0]));
+    let none = Tensor::sparse_coo(&ints(&[], &[0, 1]), &floats(&[5.0], &[1]), ()).unwrap();
     for wrong in [message(none.select(0, 0)), message(none.slice(0, None, None, 1))] {
         assert!(wrong.contains("one of no dimensions"), "{wrong}");
     }
@@ -30,22 +30,23 @@ fn a_step_as_large_as_a_number_can_be_leaves_one_index() {
 #[test]
 fn what_no_number_counts_is_refused_beside_a_size_of_0() {
     let _one = load(PLUGINS);
-    let huge = 1 << 40;
+    let huge = 1usize << 40;
     let indices = ints(&[huge as i64 - 1, 5], &[2, 1]);
-    let made = Tensor::sparse_coo(&indices, &floats(&[], &[1, 0]), &[huge, huge, 0]);
+    let made = Tensor::sparse_coo(&indices, &floats(&[], &[1, 0]), [huge, huge, 0]);
     assert!(message(made).contains("places"));
     // Nothing is stored where nothing can be.
-    let none = Tensor::empty(&[1 << 36, 0], DType::F64, keyway::Device::CPU).unwrap().to_sparse(1).unwrap();
-    assert_eq!((none.nnz().unwrap(), none.sizes()), (0, [1 << 36, 0].as_slice()));
+    let none =
+        Tensor::empty_with([1usize << 36, 0], (DType::F64, keyway::Device::CPU)).unwrap().to_sparse(1).unwrap();
+    assert_eq!((none.nnz().unwrap(), none.shape()), (0, [1usize << 36, 0].as_slice()));
 }
 
 #[test]
 fn a_product_needs_no_memory_for_columns_that_nothing_has() {
     let _one = load(PLUGINS);
-    let a = Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[2.0, 3.0, 4.0], &[3]), &[2, 3]);
+    let a = Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[2.0, 3.0, 4.0], &[3]), [2, 3]);
     let far = 1i64 << 40;
     let places = ints(&[0, 2, 2, 1, far - 1, 7, far - 1, 5], &[2, 4]);
-    let b = Tensor::sparse_coo(&places, &floats(&[1.0, 10.0, 100.0, 1000.0], &[4]), &[3, 1 << 40]).unwrap();
+    let b = Tensor::sparse_coo(&places, &floats(&[1.0, 10.0, 100.0, 1000.0], &[4]), [3, 1usize << 40]).unwrap();
     let product = a.unwrap().mm(&b).unwrap().coalesce().unwrap();
     assert_eq!(product.indices().unwrap().to_vec::<i64>().unwrap(), [0, 0, 1, 7, far - 1, 5]);
     assert_eq!(product.values().unwrap().to_f64_vec().unwrap(), [30.0, 302.0, 4000.0]);
@@ -57,7 +58,7 @@ fn time_and_memory_follow_entries_and_not_rows() {
     let _one = load(PLUGINS);
     let (rows, far) = (1usize << 29, (1i64 << 29) - 1);
     let places = ints(&[far, 5, 5, 0, 2, 1, 0, 1], &[2, 4]);
-    let a = Tensor::sparse_coo(&places, &floats(&[2.0, 3.0, 4.0, 5.0], &[4]), &[rows, 3]).unwrap();
+    let a = Tensor::sparse_coo(&places, &floats(&[2.0, 3.0, 4.0, 5.0], &[4]), [rows, 3]).unwrap();
     let listed = |t: keyway::Result<Tensor>| {
         let t = t.unwrap().coalesce().unwrap();
         (t.indices().unwrap().to_vec::<i64>().unwrap(), t.values().unwrap().to_f64_vec().unwrap())
@@ -73,8 +74,8 @@ fn time_and_memory_follow_entries_and_not_rows() {
     assert_eq!(listed(a.softmax(0)).1.len(), 4);
     assert_eq!(listed(a.add(&a)).1, [10.0, 8.0, 6.0, 4.0]);
     assert_eq!(listed(a.mul(&a)).1, [25.0, 16.0, 9.0, 4.0]);
-    assert_eq!(listed(a.sum_dims(&[1], false)).1, [5.0, 7.0, 2.0]);
-    assert_eq!(a.sum_dims(&[0], false).unwrap().to_dense().unwrap().to_f64_vec().unwrap(), [4.0, 8.0, 2.0]);
+    assert_eq!(listed(a.sum(1)).1, [5.0, 7.0, 2.0]);
+    assert_eq!(a.sum(0).unwrap().to_dense().unwrap().to_f64_vec().unwrap(), [4.0, 8.0, 2.0]);
     assert_eq!(listed(a.index_select(0, &ints(&[5, far], &[2]))).1, [4.0, 3.0, 2.0]);
     let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
     assert!(most < 1 << 20, "{most} bytes");
@@ -86,7 +87,7 @@ fn few_indices_of_a_long_dimension_are_found() {
     let size = 1usize << 36;
     let last = size as i64 - 1;
     let s =
-        Tensor::sparse_coo(&ints(&[7, last, 3, 7], &[1, 4]), &floats(&[1.0, 2.0, 4.0, 8.0], &[4]), &[size]);
+        Tensor::sparse_coo(&ints(&[7, last, 3, 7], &[1, 4]), &floats(&[1.0, 2.0, 4.0, 8.0], &[4]), [size]);
     let made = s.unwrap().index_select(0, &ints(&[last, 0, 7, 7], &[4])).unwrap();
     assert_eq!(f64s(&made), [2.0, 0.0, 9.0, 9.0]);
 }
@@ -94,18 +95,18 @@ fn few_indices_of_a_long_dimension_are_found() {
 #[test]
 fn zeros_like_one_of_integers_keeps_its_places() {
     let _one = load(PLUGINS);
-    let a = Tensor::sparse_coo(&ints(&[1, 2], &[1, 2]), &ints(&[10, 20], &[2]), &[3]).unwrap();
+    let a = Tensor::sparse_coo(&ints(&[1, 2], &[1, 2]), &ints(&[10, 20], &[2]), [3]).unwrap();
     let zeros = a.coalesce().unwrap().zeros_like().unwrap();
     assert_eq!(zeros.indices().unwrap().to_vec::<i64>().unwrap(), [1, 2]);
     assert_eq!(zeros.values().unwrap().to_vec::<i64>().unwrap(), [0, 0]);
-    let other = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &ints(&[5], &[1]), &[3]).unwrap();
+    let other = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &ints(&[5], &[1]), [3]).unwrap();
     assert_eq!(f64s(&zeros.add(&other).unwrap()), [5.0, 0.0, 0.0]);
 }
 
 #[test]
 fn a_flag_that_is_stale_is_found_out() {
     let _one = load(PLUGINS);
-    let c = Tensor::sparse_coo(&ints(&[0, 1], &[1, 2]), &floats(&[1.0, 2.0], &[2]), &[2]).unwrap();
+    let c = Tensor::sparse_coo(&ints(&[0, 1], &[1, 2]), &floats(&[1.0, 2.0], &[2]), [2]).unwrap();
     let c = c.coalesce().unwrap();
     c.indices().unwrap().fill_(0).unwrap();
     assert!(message(c.to_dense()).contains("a component that was changed"));
@@ -114,18 +115,18 @@ fn a_flag_that_is_stale_is_found_out() {
 #[test]
 fn a_mean_of_nothing_is_not_0() {
     let _one = load(PLUGINS);
-    let s = Tensor::sparse_coo(&ints(&[], &[1, 0]), &floats(&[], &[0, 0]), &[3, 0]).unwrap();
-    assert!(message(s.mean_dims(&[1], false)).contains("to_dense()"));
+    let s = Tensor::sparse_coo(&ints(&[], &[1, 0]), &floats(&[], &[0, 0]), [3, 0]).unwrap();
+    assert!(message(s.mean(1)).contains("to_dense()"));
 }
 
 #[test]
 fn components_are_strided_tensors_of_numbers() {
     let _one = load(PLUGINS);
-    let s = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &floats(&[1.0], &[1]), &[1]).unwrap();
-    assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &s, &[2])).contains("strided"));
-    let flags = Tensor::from_vec(vec![true], &[1]).unwrap();
-    assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &flags, &[2])).contains("numbers"));
-    let rows = |values: &Tensor| Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), values, &[1, 1]);
+    let s = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &floats(&[1.0], &[1]), [1]).unwrap();
+    assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &s, [2])).contains("strided"));
+    let flags = Tensor::from_vec(vec![true], [1]).unwrap();
+    assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &flags, [2])).contains("numbers"));
+    let rows = |values: &Tensor| Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), values, [1, 1]);
     assert!(message(rows(&s)).contains("strided"));
     assert!(message(rows(&flags)).contains("numbers"));
 }
@@ -133,8 +134,8 @@ fn components_are_strided_tensors_of_numbers() {
 #[test]
 fn nothing_becomes_strided_by_being_joined() {
     let _one = load(PLUGINS);
-    let s = Tensor::sparse_coo(&ints(&[0, 1], &[2, 1]), &floats(&[1.0], &[1]), &[2, 2]).unwrap();
-    let hybrid = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[1.0, 2.0], &[1, 2]), &[2, 2]).unwrap();
+    let s = Tensor::sparse_coo(&ints(&[0, 1], &[2, 1]), &floats(&[1.0], &[1]), [2, 2]).unwrap();
+    let hybrid = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[1.0, 2.0], &[1, 2]), [2, 2]).unwrap();
     for other in [&floats(&[0.0; 4], &[2, 2]), &hybrid] {
         assert!(message(Tensor::cat(&[&s, other], 0)).contains("expected"), "{other:?}");
     }
@@ -143,9 +144,9 @@ fn nothing_becomes_strided_by_being_joined() {
 #[test]
 fn integers_are_divided_with_rounding() {
     let _one = load(PLUGINS);
-    let s = Tensor::sparse_coo(&ints(&[1, 1, 0], &[1, 3]), &ints(&[-4, -3, 9], &[3]), &[3]).unwrap();
+    let s = Tensor::sparse_coo(&ints(&[1, 1, 0], &[1, 3]), &ints(&[-4, -3, 9], &[3]), [3]).unwrap();
     for (rounding, expected) in [(Rounding::Trunc, [4, -3, 0]), (Rounding::Floor, [4, -4, 0])] {
-        let made = s.div_rounded(2, rounding).unwrap();
+        let made = s.div_with(2, rounding).unwrap();
         assert_eq!(made.to_dense().unwrap().to_vec::<i64>().unwrap(), expected);
     }
 }
@@ -154,9 +155,9 @@ fn integers_are_divided_with_rounding() {
 fn ties_among_more_places_than_f16_counts_share_the_gradient() {
     let _one = load(PLUGINS);
     for dtype in [DType::F16, DType::BF16, DType::F32] {
-        let v = floats(&[1.0, 0.5], &[2]).to_dtype(dtype).unwrap().set_requires_grad(true).unwrap();
-        let s = Tensor::sparse_coo(&ints(&[5, 9], &[1, 2]), &v, &[70_000]).unwrap();
-        s.amax_dims(&[], false).unwrap().backward().unwrap();
+        let v = floats(&[1.0, 0.5], &[2]).to_dtype(dtype).unwrap().requires_grad_(true).unwrap();
+        let s = Tensor::sparse_coo(&ints(&[5, 9], &[1, 2]), &v, [70_000]).unwrap();
+        s.amax(..).unwrap().backward().unwrap();
         assert_eq!(v.grad().unwrap().to_f64_vec().unwrap(), [1.0, 0.0], "{dtype}");
     }
 }
@@ -164,14 +165,14 @@ fn ties_among_more_places_than_f16_counts_share_the_gradient() {
 #[test]
 fn gradients_that_two_tables_share_are_clipped_once() {
     let _one = load(PLUGINS);
-    let table = || floats(&[1.0, 1.0], &[1, 2]).set_requires_grad(true).unwrap();
+    let table = || floats(&[1.0, 1.0], &[1, 2]).requires_grad_(true).unwrap();
     let (tokens, places, at) = (table(), table(), ints(&[0], &[1]));
     let factors = floats(&[3.0, 4.0], &[1, 2]);
     let run = || {
         let (a, b) =
             (tokens.embedding_sparse(&at, None).unwrap(), places.embedding_sparse(&at, None).unwrap());
         [&tokens, &places].iter().for_each(|t| t.zero_grad());
-        a.add(&b).unwrap().mul(&factors).unwrap().sum().unwrap().backward().unwrap();
+        a.add(&b).unwrap().mul(&factors).unwrap().sum_all().unwrap().backward().unwrap();
     };
     run();
     let norm = clip_grad_norm_(&[tokens.clone(), places.clone()], 1.0).unwrap().to_f64_vec().unwrap()[0];
@@ -188,7 +189,7 @@ fn gradients_that_two_tables_share_are_clipped_once() {
     );
     // Rows that are one number, repeated.
     tokens.zero_grad();
-    tokens.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
+    tokens.embedding_sparse(&at, None).unwrap().sum_all().unwrap().backward().unwrap();
     clip_grad_norm_(std::slice::from_ref(&tokens), 1.0).unwrap();
     assert!(f64s(&tokens.grad().unwrap()).iter().all(|g| (g - 0.5f64.sqrt()).abs() < 1e-5));
     assert_eq!(tokens.grad().unwrap().layout(), Layout::from_name("sparse_coo").unwrap());
@@ -197,12 +198,12 @@ fn gradients_that_two_tables_share_are_clipped_once() {
 #[test]
 fn a_gradient_keeps_its_rows_when_the_indices_are_filled_anew() {
     let _one = load(PLUGINS);
-    let table = floats(&[1.0, 2.0, 3.0], &[3, 1]).set_requires_grad(true).unwrap();
+    let table = floats(&[1.0, 2.0, 3.0], &[3, 1]).requires_grad_(true).unwrap();
     let at = ints(&[0, 1], &[2]);
-    table.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
+    table.embedding_sparse(&at, None).unwrap().sum_all().unwrap().backward().unwrap();
     at.copy_(&ints(&[2, 2], &[2])).unwrap();
     assert_eq!(f64s(&table.grad().unwrap()), [1.0, 1.0, 0.0]);
-    table.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
+    table.embedding_sparse(&at, None).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(f64s(&table.grad().unwrap()), [1.0, 1.0, 2.0]);
 }
 
@@ -211,23 +212,23 @@ fn ops_that_are_not_linear_do_not_believe_a_flag() {
     let _one = load(PLUGINS);
     let three = |places: &[i64]| {
         let s =
-            Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[1.0, 2.0, 3.0], &[3]), &[3, 3]);
+            Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[1.0, 2.0, 3.0], &[3]), [3, 3]);
         let s = s.unwrap().coalesce().unwrap();
         s.indices().unwrap().copy_(&ints(places, &[2, 3])).unwrap();
         s
     };
     let unsorted = three(&[1, 0, 0, 2, 1, 0]);
-    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[1.0], &[1]), &[3, 3]).unwrap();
+    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[1.0], &[1]), [3, 3]).unwrap();
     assert_eq!(f64s(&unsorted.mul(&other).unwrap())[0], 3.0);
     let doubled = three(&[0, 0, 0, 2, 2, 2]);
     let one = |t: keyway::Result<Tensor>| t.unwrap().to_dense().unwrap().to_f64_vec().unwrap();
-    assert_eq!(one(doubled.norm(2.0, &[], false)), [6.0]);
-    assert_eq!(one(doubled.amax_dims(&[], false)), [6.0]);
-    assert_eq!(one(doubled.square().unwrap().sum()), [36.0]);
+    assert_eq!(one(doubled.norm(2.0, ..)), [6.0]);
+    assert_eq!(one(doubled.amax(..)), [6.0]);
+    assert_eq!(one(doubled.square().unwrap().sum_all()), [36.0]);
     let outside = three(&[-1, 0, 0, 2, 1, 0]);
-    assert!(message(outside.norm(2.0, &[], false)).contains("indices"));
+    assert!(message(outside.norm(2.0, ..)).contains("indices"));
     assert!(message(floats(&[1.0; 9], &[3, 3]).add_(&outside)).contains("indices"));
-    let rows = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[5.0, 6.0], &[1, 2]), &[3, 2]).unwrap();
+    let rows = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[5.0, 6.0], &[1, 2]), [3, 2]).unwrap();
     rows.indices().unwrap().fill_(-1).unwrap();
     let target = floats(&[1.0; 6], &[3, 2]);
     assert!(target.add_(&rows).is_err());
@@ -238,14 +239,14 @@ fn ops_that_are_not_linear_do_not_believe_a_flag() {
 fn large_sizes_are_errors_or_cost_nothing() {
     let _one = load(PLUGINS);
     let n = 1usize << 40;
-    let none = Tensor::sparse_coo(&ints(&[], &[1, 0]), &floats(&[], &[0, n]), &[3, n]).unwrap();
+    let none = Tensor::sparse_coo(&ints(&[], &[1, 0]), &floats(&[], &[0, n]), [3, n]).unwrap();
     assert_eq!(none.mul(&floats(&[1.0; 3], &[3, 1])).unwrap().nnz().unwrap(), 0);
     let most = i64::MAX as usize;
-    let s = Tensor::sparse_coo(&ints(&[5], &[1, 1]), &floats(&[1.0], &[1]), &[most]).unwrap();
+    let s = Tensor::sparse_coo(&ints(&[5], &[1, 1]), &floats(&[1.0], &[1]), [most]).unwrap();
     assert!(message(Tensor::cat(&[&s, &s], 0)).contains("add up"));
-    let wide = Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), &floats(&[1.0], &[1]), &[1, most]);
+    let wide = Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), &floats(&[1.0], &[1]), [1, most]);
     assert!(wide.unwrap().t().is_err());
-    let tall = Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), &floats(&[1.0], &[1]), &[most, 1]);
+    let tall = Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), &floats(&[1.0], &[1]), [most, 1]);
     assert!(message(tall).contains("crow_indices"));
 }
 
@@ -256,10 +257,10 @@ fn compressed_rows_have_norms_powers_and_products_in_stacks() {
     let c = d.to_sparse_csr().unwrap();
     assert!(c.is_coalesced().unwrap());
     assert_eq!(f64s(&c.pow(2.0).unwrap()), f64s(&d.pow(2.0).unwrap()));
-    assert_eq!(f64s(&c.norm(2.0, &[1], true).unwrap()), f64s(&d.norm(2.0, &[1], true).unwrap()));
+    assert_eq!(f64s(&c.norm_keepdim(2.0, 1).unwrap()), f64s(&d.norm_keepdim(2.0, 1).unwrap()));
     let stack = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[1, 3, 2]);
     assert_eq!(f64s(&c.matmul(&stack).unwrap()), f64s(&d.matmul(&stack).unwrap()));
-    let leaf = c.copied().unwrap().set_requires_grad(true).unwrap();
+    let leaf = c.copy().unwrap().requires_grad_(true).unwrap();
     let refused = keyway::optim::Sgd::new(vec![leaf], keyway::optim::SgdOptions::default());
     assert!(message(refused.map(|_| ())).contains("a sparse tensor"));
 }

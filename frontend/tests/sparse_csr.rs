@@ -9,7 +9,7 @@ use rehearsal_support::*;
 use sparse_support::{PLUGINS, check, f64s, floats, leaf};
 
 fn ints(values: &[i64]) -> Tensor {
-    Tensor::from_slice(values).unwrap()
+    Tensor::new(values).unwrap()
 }
 
 /// Numbers without a pattern.
@@ -20,7 +20,7 @@ fn numbers(count: usize) -> Vec<f64> {
 /// A 4 x 4 matrix whose row 1 is empty, with a stored 0.
 fn matrix() -> Tensor {
     let values = floats(&[-2.0, 3.75, 0.0, 0.5, 0.75], &[5]);
-    Tensor::sparse_csr(&ints(&[0, 1, 1, 3, 5]), &ints(&[3, 0, 2, 0, 1]), &values, &[4, 4]).unwrap()
+    Tensor::sparse_csr(&ints(&[0, 1, 1, 3, 5]), &ints(&[3, 0, 2, 0, 1]), &values, [4, 4]).unwrap()
 }
 
 const DENSE: [f64; 16] = [0.0, 0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 3.75, 0.0, 0.0, 0.0, 0.5, 0.75, 0.0, 0.0];
@@ -48,7 +48,7 @@ fn layout(t: &Tensor) -> &'static str {
 #[track_caller]
 fn same(what: &str, sparse: keyway::Result<Tensor>, dense: keyway::Result<Tensor>) -> Tensor {
     let (sparse, dense) = (sparse.unwrap_or_else(|e| panic!("{what}: {e}")), dense.unwrap());
-    assert_eq!(sparse.sizes(), dense.sizes(), "{what}");
+    assert_eq!(sparse.shape(), dense.shape(), "{what}");
     assert_eq!(sparse.dtype(), dense.dtype(), "{what}");
     assert_close(&f64s(&sparse), &f64s(&dense), 1e-12);
     if !sparse.as_ref().is_strided() {
@@ -69,7 +69,7 @@ fn rows(what: &str, sparse: keyway::Result<Tensor>, dense: keyway::Result<Tensor
 fn made_and_asked() {
     let _one = load(PLUGINS);
     let a = matrix();
-    assert_eq!((layout(&a), a.sizes(), a.dtype()), ("sparse_csr", [4, 4].as_slice(), DType::F64));
+    assert_eq!((layout(&a), a.shape(), a.dtype()), ("sparse_csr", [4, 4].as_slice(), DType::F64));
     assert_eq!((a.nnz().unwrap(), a.sparse_dim().unwrap(), a.dense_dim().unwrap()), (5, 2, 0));
     assert_eq!(f64s(&a), DENSE);
     assert_eq!(a.crow_indices().unwrap().to_vec::<i64>().unwrap(), [0, 1, 1, 3, 5]);
@@ -88,7 +88,7 @@ fn bad_parts_are_refused() {
     let _one = load(PLUGINS);
     let (crow, col, values) = (ints(&[0, 1, 3]), ints(&[2, 0, 2]), floats(&[1.0, 2.0, 3.0], &[3]));
     let narrow = col.to_dtype(DType::I32).unwrap();
-    let stack = crow.reshape(&[1, 3]).unwrap();
+    let stack = crow.reshape([1, 3]).unwrap();
     let two = floats(&[1.0, 2.0], &[2]);
     for (crow, col, values, sizes, part) in [
         (&crow, &col, &values, &[2, 3, 4][..], "batches of matrices are held by `sparse_coo`"),
@@ -138,8 +138,8 @@ fn converted_without_a_strided_step() {
     // So large that no machine has the memory for a strided tensor of it.
     let (n, m) = (1usize << 10, 1usize << 45);
     let far = [n as i64 - 1, m as i64 - 1];
-    let places = Tensor::from_vec(vec![far[0], 0, 5, 0, 1, far[1], 7, 1], &[2, 4]).unwrap();
-    let coo = Tensor::sparse_coo(&places, &floats(&[1.0, 2.0, 3.0, 4.0], &[4]), &[n, m]).unwrap();
+    let places = Tensor::from_vec(vec![far[0], 0, 5, 0, 1, far[1], 7, 1], [2, 4]).unwrap();
+    let coo = Tensor::sparse_coo(&places, &floats(&[1.0, 2.0, 3.0, 4.0], &[4]), [n, m]).unwrap();
     let back = |csr: &Tensor| {
         let coo = csr.to_sparse(2).unwrap();
         assert!(coo.is_coalesced().unwrap());
@@ -163,8 +163,8 @@ fn converted_without_a_strided_step() {
         assert!(a.to_sparse_csr().unwrap().values().unwrap().shares_storage(&a.values().unwrap()));
     }
     // Entries in any order, two at one place.
-    let places = Tensor::from_vec(vec![2i64, 0, 2, 2, 1, 2, 1, 0], &[2, 4]).unwrap();
-    let coo = Tensor::sparse_coo(&places, &floats(&[1.0, 2.0, 3.0, 4.0], &[4]), &[3, 3]).unwrap();
+    let places = Tensor::from_vec(vec![2i64, 0, 2, 2, 1, 2, 1, 0], [2, 4]).unwrap();
+    let coo = Tensor::sparse_coo(&places, &floats(&[1.0, 2.0, 3.0, 4.0], &[4]), [3, 3]).unwrap();
     let csr = rows("of entries in any order", coo.to_sparse_csr(), coo.to_dense());
     assert_eq!(csr.crow_indices().unwrap().to_vec::<i64>().unwrap(), [0, 1, 1, 3]);
     assert_eq!(csr.values().unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0, 4.0]);
@@ -191,7 +191,7 @@ fn ops_of_one_matrix() {
         ("sign", Tensor::sign),
         ("mul", |t| t.mul(-2.5)),
         ("div", |t| t.div(4)),
-        ("clone", Tensor::copied),
+        ("clone", Tensor::copy),
         ("coalesce", Tensor::coalesce),
         ("to_dtype", |t| t.to_dtype(DType::F32)),
     ];
@@ -207,18 +207,18 @@ fn ops_of_one_matrix() {
             );
         }
         rows("t", a.t(), d.t());
-        rows("permute", a.permute(&[1, 0]), d.permute(&[1, 0]));
+        rows("permute", a.permute([1, 0]), d.permute([1, 0]));
         rows("transpose of one", a.transpose(0, 0), d.transpose(0, 0));
-        same("sum", a.sum(), d.sum());
-        same("sum 0", a.sum_dims(&[0], false), d.sum_dims(&[0], false));
-        same("sum 1", a.sum_dims(&[1], false), d.sum_dims(&[1], false));
-        rows("sum 0 kept", a.sum_dims(&[0], true), d.sum_dims(&[0], true));
-        rows("sum 1 kept", a.sum_dims(&[1], true), d.sum_dims(&[1], true));
-        if d.numel() > 0 {
-            same("mean", a.mean(), d.mean());
-            same("mean 1", a.mean_dims(&[1], true), d.mean_dims(&[1], true));
-            same("amax", a.amax_dims(&[], false), d.amax_dims(&[], false));
-            same("amin 0", a.amin_dims(&[0], true), d.amin_dims(&[0], true));
+        same("sum", a.sum_all(), d.sum_all());
+        same("sum 0", a.sum(0), d.sum(0));
+        same("sum 1", a.sum(1), d.sum(1));
+        rows("sum 0 kept", a.sum_keepdim(0), d.sum_keepdim(0));
+        rows("sum 1 kept", a.sum_keepdim(1), d.sum_keepdim(1));
+        if d.elem_count() > 0 {
+            same("mean", a.mean_all(), d.mean_all());
+            same("mean 1", a.mean_keepdim(1), d.mean_keepdim(1));
+            same("amax", a.amax(..), d.amax(..));
+            same("amin 0", a.amin_keepdim(0), d.amin_keepdim(0));
             same("select", a.select(0, 1), d.select(0, 1));
             rows("narrow", a.narrow(1, 1, 2), d.narrow(1, 1, 2));
             rows("slice", a.slice(0, Some(0), None, 2), d.slice(0, Some(0), None, 2));
@@ -230,8 +230,8 @@ fn ops_of_one_matrix() {
         rows("cat 1", Tensor::cat(&[&a, &a], 1), Tensor::cat(&[&d, &d], 1));
     }
     let (a, d) = (large(6, 4), large(6, 4).to_dense().unwrap());
-    rows("reshape", a.reshape(&[8, 3]), d.reshape(&[8, 3]));
-    assert_eq!(layout(&same("flat", a.reshape(&[24]), d.reshape(&[24]))), "sparse_coo");
+    rows("reshape", a.reshape([8, 3]), d.reshape([8, 3]));
+    assert_eq!(layout(&same("flat", a.reshape([24]), d.reshape([24]))), "sparse_coo");
     let minus = d.masked_fill(&d.eq(0).unwrap(), f64::NEG_INFINITY).unwrap();
     let wanted = minus.softmax(1).unwrap().sparse_mask(&a).unwrap();
     rows("softmax", a.softmax(1), Ok(wanted));
@@ -244,21 +244,21 @@ fn ops_of_one_matrix() {
 fn sums_and_products_of_two() {
     let _one = load(PLUGINS);
     for (a, d) in several() {
-        let b = floats(&numbers(d.numel()), d.sizes());
+        let b = floats(&numbers(d.elem_count()), d.shape());
         let other = b.masked_fill(&b.lt(0.3).unwrap(), 0).unwrap().to_sparse_csr().unwrap();
         let o = other.to_dense().unwrap();
         rows("add", a.add(&other), d.add(&o));
-        rows("add scaled", a.add_scaled(&other, -0.5), d.add_scaled(&o, -0.5));
+        rows("add scaled", a.add_with(&other, -0.5), d.add_with(&o, -0.5));
         rows("sub", a.sub(&other), d.sub(&o));
         rows("add to itself", a.add(&a), d.add(&d));
         rows("mul", a.mul(&other), d.mul(&o));
         rows("mul dense", a.mul(&b), d.mul(&b));
         rows("dense mul", b.mul(&a), b.mul(&d));
-        rows("mul 0-d", a.mul(&Tensor::scalar(3.0f64).unwrap()), d.mul(3.0));
+        rows("mul 0-d", a.mul(&Tensor::new(3.0f64).unwrap()), d.mul(3.0));
         rows("div dense", a.div(&b.add(10.0).unwrap()), d.div(&b.add(10.0).unwrap()));
         for dense in [
             same("add dense", a.add(&b), d.add(&b)),
-            same("dense add", b.add_scaled(&a, 3), b.add_scaled(&d, 3)),
+            same("dense add", b.add_with(&a, 3), b.add_with(&d, 3)),
             same("dense sub", b.sub(&a), b.sub(&d)),
             same("sub dense", a.sub(&b), d.sub(&b)),
         ] {
@@ -281,7 +281,7 @@ fn sums_and_products_of_two() {
     let (a, b) = (matrix(), floats(&numbers(16), &[4, 4]));
     let row = b.select(0, 1).unwrap();
     rows("mul row", a.mul(&row), a.to_dense().unwrap().mul(&row));
-    let target = b.copied().unwrap();
+    let target = b.copy().unwrap();
     target.add_(&a).unwrap();
     same("add_", Ok(target), b.add(&a.to_dense().unwrap()));
     assert!(message(b.div(&a)).contains("to_dense()"));
@@ -291,14 +291,14 @@ fn sums_and_products_of_two() {
 fn stored(a: &Tensor) -> Tensor {
     let ones = a.values().unwrap().ones_like().unwrap();
     let (crow, col) = (a.crow_indices().unwrap(), a.col_indices().unwrap());
-    Tensor::sparse_csr(&crow, &col, &ones, a.sizes()).unwrap().to_dense().unwrap()
+    Tensor::sparse_csr(&crow, &col, &ones, a.shape()).unwrap().to_dense().unwrap()
 }
 
 #[test]
 fn products_of_matrices() {
     let _one = load(PLUGINS);
     for (a, d) in several().into_iter().chain([large(70, 90)].map(|a| (a.clone(), a.to_dense().unwrap()))) {
-        let (n, k) = (d.sizes()[0], d.sizes()[1]);
+        let (n, k) = (d.shape()[0], d.shape()[1]);
         for m in [0, 1, 5, 8, 33, 70] {
             let b = floats(&numbers(k * m), &[k, m]);
             same("mm", a.mm(&b), d.mm(&b));
@@ -307,8 +307,8 @@ fn products_of_matrices() {
             let left = floats(&numbers(n * m), &[m, n]);
             same("dense mm", left.mm(&a), left.mm(&d));
             let c = floats(&numbers(n * m), &[n, m]);
-            same("addmm", c.addmm_scaled(&a, &b, 0.5, 2.0), c.addmm_scaled(&d, &b, 0.5, 2.0));
-            same("addmm 0", c.addmm_scaled(&a, &b, 0, 1), c.addmm_scaled(&d, &b, 0, 1));
+            same("addmm", c.addmm_with(&a, &b, 0.5, 2.0), c.addmm_with(&d, &b, 0.5, 2.0));
+            same("addmm 0", c.addmm_with(&a, &b, 0, 1), c.addmm_with(&d, &b, 0, 1));
             let sampled = rows(
                 "sampled",
                 a.sampled_mm(&c, &b.t().unwrap()),
@@ -345,7 +345,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
             b.t()?.mm(&a.t()?)?,
             coo.to_sparse_csr()?.to_dense()?,
             a.add(&coo.to_sparse_csr()?)?.to_dense()?,
-            a.sum_dims(&[0], false)?.to_dense()?,
+            a.sum(0)?.to_dense()?,
             a.sampled_mm(&b.narrow(0, 0, 300)?, &b.t()?)?.to_dense()?,
         ];
         made.iter().map(Tensor::to_vec::<f64>).collect()
@@ -367,12 +367,12 @@ fn integers_and_narrow_floats() {
     let _one = load(PLUGINS);
     for dtype in [DType::I32, DType::U8, DType::I64, DType::F16, DType::BF16, DType::F32] {
         let values = ints(&[3, 4, 5]).to_dtype(dtype).unwrap();
-        let a = Tensor::sparse_csr(&ints(&[0, 2, 3]), &ints(&[0, 2, 1]), &values, &[2, 3]).unwrap();
+        let a = Tensor::sparse_csr(&ints(&[0, 2, 3]), &ints(&[0, 2, 1]), &values, [2, 3]).unwrap();
         let d = a.to_dense().unwrap();
-        same("sum", a.sum(), d.sum());
+        same("sum", a.sum_all(), d.sum_all());
         rows("mul", a.mul(3), d.mul(3));
         rows("add", a.add(&a), d.add(&d));
-        let b = ints(&(1..=102).map(|i| i % 7).collect::<Vec<_>>()).reshape(&[3, 34]).unwrap();
+        let b = ints(&(1..=102).map(|i| i % 7).collect::<Vec<_>>()).reshape([3, 34]).unwrap();
         let b = b.to_dtype(dtype).unwrap();
         same("mm", a.mm(&b), d.mm(&b));
         same("addmm", b.narrow(0, 0, 2).unwrap().addmm(&a, &b), b.narrow(0, 0, 2).unwrap().addmm(&d, &b));
@@ -391,12 +391,12 @@ fn derivatives_with_respect_to_values() {
         ("to_sparse", one(|s, _, _| s.to_sparse(2)?.values()?.square())),
         ("to_sparse, dense", one(|s, _, _| s.to_sparse(2)?.to_dense()?.square())),
         ("there and back", one(|s, _, _| s.to_sparse(2)?.square()?.to_sparse_csr()?.values())),
-        ("both", one(|s, _, c| s.values()?.square()?.sum()?.add(&s.to_dense()?.mul(c)?.sum()?))),
+        ("both", one(|s, _, c| s.values()?.square()?.sum_all()?.add(&s.to_dense()?.mul(c)?.sum_all()?))),
         ("mm", one(|s, b, _| s.mm(b))),
         ("dense mm", one(|s, _, c| c.t()?.mm(s))),
         ("mm sparse", one(|s, _, _| s.mm(&s.t()?)?.to_dense())),
         ("mv", one(|s, b, _| s.mv(&b.select(1, 0)?))),
-        ("addmm", one(|s, b, c| c.narrow(1, 0, 2)?.addmm_scaled(s, b, 2.0, 3.0))),
+        ("addmm", one(|s, b, c| c.narrow(1, 0, 2)?.addmm_with(s, b, 2.0, 3.0))),
         ("sampled", one(|s, b, c| s.sampled_mm(c, &b.mm(&b.t()?)?)?.square()?.to_dense())),
         ("mul dense", one(|s, _, c| s.mul(c)?.to_dense())),
         ("div dense", one(|s, _, c| s.div(c)?.to_dense())),
@@ -404,23 +404,23 @@ fn derivatives_with_respect_to_values() {
         ("add", one(|s, _, c| s.add(&c.sparse_mask(s)?)?.square()?.to_dense())),
         ("add dense", one(|s, _, c| c.sub(s)?.square())),
         ("add coordinates", one(|s, _, c| s.add(&c.to_sparse(2)?)?.square()?.to_dense())),
-        ("sum", one(|s, _, _| s.sum()?.square())),
-        ("sum 0", one(|s, _, _| s.sum_dims(&[0], false)?.square()?.to_dense())),
-        ("sum 1", one(|s, _, _| s.sum_dims(&[1], true)?.to_dense()?.square())),
-        ("mean", one(|s, _, _| s.mean_dims(&[1], true)?.to_dense()?.square())),
+        ("sum", one(|s, _, _| s.sum_all()?.square())),
+        ("sum 0", one(|s, _, _| s.sum(0)?.square()?.to_dense())),
+        ("sum 1", one(|s, _, _| s.sum_keepdim(1)?.to_dense()?.square())),
+        ("mean", one(|s, _, _| s.mean_keepdim(1)?.to_dense()?.square())),
         ("square", one(|s, _, _| s.square()?.to_dense())),
         ("sin", one(|s, _, _| s.sin()?.to_dense())),
-        ("tanh", one(|s, _, _| s.tanh()?.mul(3)?.neg()?.sum())),
+        ("tanh", one(|s, _, _| s.tanh()?.mul(3)?.neg()?.sum_all())),
         ("relu", one(|s, _, _| s.relu()?.to_dense())),
         ("t", one(|s, _, _| s.t()?.square()?.to_dense())),
         ("cat", one(|s, _, _| Tensor::cat(&[s, &s.square()?], 1)?.to_dense())),
         ("index_select", one(|s, _, _| s.index_select(0, &ints(&[2, 1, 2]))?.square()?.to_dense())),
         ("select", one(|s, _, _| s.select(0, 1)?.to_dense())),
         ("narrow", one(|s, _, _| s.narrow(1, 1, 2)?.to_dense())),
-        ("reshape", one(|s, _, _| s.reshape(&[4, 3])?.to_dense())),
+        ("reshape", one(|s, _, _| s.reshape([4, 3])?.to_dense())),
         ("softmax", one(|s, _, _| s.softmax(1)?.to_dense())),
         ("log_softmax", one(|s, _, _| s.log_softmax(1)?.to_dense())),
-        ("amax 1", one(|s, _, _| s.amax_dims(&[1], true)?.to_dense()?.square())),
+        ("amax 1", one(|s, _, _| s.amax_keepdim(1)?.to_dense()?.square())),
     ];
     for (name, function) in functions {
         for (crow, col, values) in [
@@ -430,7 +430,7 @@ fn derivatives_with_respect_to_values() {
         ] {
             let (crow, col) = (ints(crow), ints(col));
             let run = |t: &[Tensor]| {
-                Ok(vec![function(&Tensor::sparse_csr(&crow, &col, &t[0], &[3, 4])?, &t[1], &t[2])?])
+                Ok(vec![function(&Tensor::sparse_csr(&crow, &col, &t[0], [3, 4])?, &t[1], &t[2])?])
             };
             check(name, &run, &[leaf(values, &[values.len()]), b.clone(), c.clone()]);
         }
@@ -457,11 +457,11 @@ fn derivatives_through_conversions() {
     let mask = d.detach().to_sparse_csr().unwrap();
     check("sparse_mask", &|t| Ok(vec![t[1].sparse_mask(&mask)?.square()?.to_dense()?]), &[d, b]);
     // Of coordinates in any order, two at one place.
-    let places = Tensor::from_vec(vec![1i64, 0, 1, 0, 2, 0], &[2, 3]).unwrap();
+    let places = Tensor::from_vec(vec![1i64, 0, 1, 0, 2, 0], [2, 3]).unwrap();
     check(
         "of coordinates",
         &|t| {
-            let coo = Tensor::sparse_coo(&places, &t[0], &[2, 3])?;
+            let coo = Tensor::sparse_coo(&places, &t[0], [2, 3])?;
             Ok(vec![coo.to_sparse_csr()?.square()?.to_dense()?, coo.to_sparse_csr()?.values()?])
         },
         &[leaf(&[1.5, -0.5, 2.0], &[3])],
@@ -471,17 +471,17 @@ fn derivatives_through_conversions() {
 #[test]
 fn a_compressed_leaf_has_a_gradient_of_its_own_pattern() {
     let _one = load(PLUGINS);
-    let a = matrix().set_requires_grad(true).unwrap();
+    let a = matrix().requires_grad_(true).unwrap();
     let b = floats(&(0..8).map(f64::from).collect::<Vec<_>>(), &[4, 2]);
-    a.mm(&b).unwrap().sum().unwrap().backward().unwrap();
+    a.mm(&b).unwrap().sum_all().unwrap().backward().unwrap();
     let grad = a.grad().unwrap();
     assert_eq!(layout(&grad), "sparse_csr");
     assert!(grad.crow_indices().unwrap().shares_storage(&a.crow_indices().unwrap()));
     assert!(grad.col_indices().unwrap().shares_storage(&a.col_indices().unwrap()));
     assert_eq!(grad.values().unwrap().to_vec::<f64>().unwrap(), [13.0, 1.0, 9.0, 1.0, 5.0]);
     // A second pass, a strided gradient, and one as coordinates add to it.
-    a.to_dense().unwrap().sum().unwrap().backward().unwrap();
-    a.to_sparse(2).unwrap().sum().unwrap().backward().unwrap();
+    a.to_dense().unwrap().sum_all().unwrap().backward().unwrap();
+    a.to_sparse(2).unwrap().sum_all().unwrap().backward().unwrap();
     let grad = a.grad().unwrap();
     assert_eq!((layout(&grad), grad.nnz().unwrap()), ("sparse_csr", 5));
     assert_eq!(grad.values().unwrap().to_vec::<f64>().unwrap(), [15.0, 3.0, 11.0, 3.0, 7.0]);

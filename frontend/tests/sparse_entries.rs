@@ -10,7 +10,7 @@ use rehearsal_support::*;
 use sparse_support::{PLUGINS, floats, ints};
 
 fn leaf(values: &[f64]) -> Tensor {
-    floats(values, &[values.len()]).set_requires_grad(true).unwrap()
+    floats(values, &[values.len()]).requires_grad_(true).unwrap()
 }
 
 fn grads(t: &Tensor) -> Vec<f64> {
@@ -19,7 +19,7 @@ fn grads(t: &Tensor) -> Vec<f64> {
 
 /// Entries at places of one dimension.
 fn at(places: &Tensor, values: &Tensor, size: usize) -> Tensor {
-    Tensor::sparse_coo(places, values, &[size]).unwrap()
+    Tensor::sparse_coo(places, values, [size]).unwrap()
 }
 
 #[test]
@@ -28,14 +28,14 @@ fn a_product_of_doubled_entries_is_one_of_their_sums() {
     let both = ints(&[0, 0], &[1, 2]);
     let v = leaf(&[1.0, 2.0]);
     let x = at(&both, &v, 1);
-    x.mul(&x).unwrap().sum().unwrap().backward().unwrap();
+    x.mul(&x).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(grads(&v), [6.0, 6.0]);
-    let whole = at(&both, &floats(&[1.0, 2.0], &[2]), 1).set_requires_grad(true).unwrap();
-    whole.mul(&whole).unwrap().sum().unwrap().backward().unwrap();
+    let whole = at(&both, &floats(&[1.0, 2.0], &[2]), 1).requires_grad_(true).unwrap();
+    whole.mul(&whole).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(whole.grad().unwrap().values().unwrap().to_f64_vec().unwrap(), [6.0, 6.0]);
     // Two tensors over the same indices.
     let (v, w) = (leaf(&[1.0, 2.0]), leaf(&[10.0, 20.0]));
-    at(&both, &v, 1).mul(&at(&both, &w, 1)).unwrap().sum().unwrap().backward().unwrap();
+    at(&both, &v, 1).mul(&at(&both, &w, 1)).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!((grads(&v), grads(&w)), (vec![30.0, 30.0], vec![3.0, 3.0]));
 }
 
@@ -45,8 +45,8 @@ fn places_that_a_factor_lacks_keep_what_others_give_them() {
     let v = leaf(&[1.0, 1.0]);
     let s = at(&ints(&[0, 1], &[1, 2]), &v, 2).coalesce().unwrap();
     let u = at(&ints(&[0, 0], &[1, 2]), &floats(&[1.0, 2.0], &[2]), 2);
-    let through = s.mul(&u).unwrap().sum().unwrap();
-    through.add(&s.to_dense().unwrap().sum().unwrap()).unwrap().backward().unwrap();
+    let through = s.mul(&u).unwrap().sum_all().unwrap();
+    through.add(&s.to_dense().unwrap().sum_all().unwrap()).unwrap().backward().unwrap();
     assert_eq!(grads(&v), [4.0, 1.0]);
 }
 
@@ -55,13 +55,13 @@ fn second_derivatives_are_those_of_the_sums() {
     let _one = load(PLUGINS);
     let v = leaf(&[1.0, 3.0, -2.0, 0.5]);
     let x = at(&ints(&[0, 2, 0, 1], &[1, 4]), &v, 3);
-    let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum().unwrap();
+    let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum_all().unwrap();
     let options = BackwardOptions { create_graph: true, ..Default::default() };
     let first = grad(&[cube], std::slice::from_ref(&v), options).unwrap().remove(0).unwrap();
     let (zero, one, two) = (-1.0, 0.5, 3.0);
     assert_eq!(first.to_f64_vec().unwrap(), [zero, two, zero, one].map(|s: f64| 3.0 * s * s));
     let weights = floats(&[1.0, 2.0, 3.0, 4.0], &[4]);
-    first.mul(&weights).unwrap().sum().unwrap().backward().unwrap();
+    first.mul(&weights).unwrap().sum_all().unwrap().backward().unwrap();
     // 6 s at each entry, times the weights of all entries there.
     assert_eq!(grads(&v), [6.0 * zero * 4.0, 6.0 * two * 2.0, 6.0 * zero * 4.0, 6.0 * one * 4.0]);
 }
@@ -86,12 +86,12 @@ fn a_gradient_that_is_given_counts_by_element() {
 fn what_an_op_stores_of_doubled_entries_has_their_gradient() {
     let _one = load(PLUGINS);
     let indices = ints(&[0, 0, 2, 1, 1, 0], &[2, 3]);
-    let matrix = |v: &Tensor| Tensor::sparse_coo(&indices, v, &[3, 2]).unwrap();
+    let matrix = |v: &Tensor| Tensor::sparse_coo(&indices, v, [3, 2]).unwrap();
     type Op = fn(&Tensor) -> Tensor;
     let ops: [Op; 4] = [
         |s| s.t().unwrap(),
         |s| s.unsqueeze(0).unwrap(),
-        |s| s.reshape(&[2, 3]).unwrap(),
+        |s| s.reshape([2, 3]).unwrap(),
         |s| s.index_select(0, &ints(&[0, 1, 2], &[3])).unwrap(),
     ];
     for op in ops {
@@ -99,7 +99,7 @@ fn what_an_op_stores_of_doubled_entries_has_their_gradient() {
         let stored = op(&matrix(&v)).values().unwrap();
         // Each place once: 3 at (0, 1), 3 at (2, 0).
         assert_eq!(stored.to_f64_vec().unwrap(), [3.0, 3.0]);
-        let made = stored.mul(&floats(&[10.0, 30.0], &[2])).unwrap().sum().unwrap();
+        let made = stored.mul(&floats(&[10.0, 30.0], &[2])).unwrap().sum_all().unwrap();
         made.backward().unwrap();
         let got = grads(&v);
         assert!(got == [10.0, 10.0, 30.0] || got == [30.0, 30.0, 10.0], "{got:?}");
@@ -107,11 +107,11 @@ fn what_an_op_stores_of_doubled_entries_has_their_gradient() {
     // The entries themselves, where they are asked for.
     let v = leaf(&[1.0, 2.0, 3.0]);
     let factors = floats(&[10.0, 20.0, 30.0], &[3]);
-    matrix(&v).values().unwrap().mul(&factors).unwrap().sum().unwrap().backward().unwrap();
+    matrix(&v).values().unwrap().mul(&factors).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(grads(&v), [10.0, 20.0, 30.0]);
-    let (v, d) = (leaf(&[1.0, 2.0, 3.0]), floats(&[5.0; 6], &[3, 2]).set_requires_grad(true).unwrap());
+    let (v, d) = (leaf(&[1.0, 2.0, 3.0]), floats(&[5.0; 6], &[3, 2]).requires_grad_(true).unwrap());
     let product = matrix(&v).mul(&d).unwrap().values().unwrap();
-    product.mul(&product).unwrap().sum().unwrap().backward().unwrap();
+    product.mul(&product).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(grads(&d), [0.0, 90.0, 0.0, 0.0, 90.0, 0.0]);
 }
 
@@ -120,10 +120,10 @@ fn both_ways_at_once_add_up() {
     let _one = load(PLUGINS);
     let v = leaf(&[1.0, 2.0, 3.0]);
     let x = at(&ints(&[1, 1, 0], &[1, 3]), &v, 2);
-    let entries = x.values().unwrap().mul(&floats(&[10.0, 20.0, 30.0], &[3])).unwrap().sum().unwrap();
-    let again = x.values().unwrap().sum().unwrap();
-    let elements = x.mul(&x).unwrap().sum().unwrap();
-    let dense = x.to_dense().unwrap().sum().unwrap();
+    let entries = x.values().unwrap().mul(&floats(&[10.0, 20.0, 30.0], &[3])).unwrap().sum_all().unwrap();
+    let again = x.values().unwrap().sum_all().unwrap();
+    let elements = x.mul(&x).unwrap().sum_all().unwrap();
+    let dense = x.to_dense().unwrap().sum_all().unwrap();
     let all = entries.add(&again).unwrap().add(&elements).unwrap().add(&dense).unwrap();
     all.backward().unwrap();
     assert_eq!(grads(&v), [10.0 + 1.0 + 6.0 + 1.0, 20.0 + 1.0 + 6.0 + 1.0, 30.0 + 1.0 + 6.0 + 1.0]);

@@ -13,13 +13,13 @@ use sparse_support::*;
 /// A table of numbers without a pattern.
 fn table(rows: usize, columns: usize) -> Tensor {
     let values = (0..rows * columns).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5).collect();
-    Tensor::from_vec(values, &[rows, columns]).unwrap().set_requires_grad(true).unwrap()
+    Tensor::from_vec(values, [rows, columns]).unwrap().requires_grad_(true).unwrap()
 }
 
 /// A sum that gives each element another gradient.
 fn weighted(t: &Tensor) -> Tensor {
-    let factors: Vec<f64> = (0..t.numel()).map(|i| (i * 5 % 7) as f64 - 2.5).collect();
-    t.mul(&Tensor::from_vec(factors, t.sizes()).unwrap()).unwrap().sum().unwrap()
+    let factors: Vec<f64> = (0..t.elem_count()).map(|i| (i * 5 % 7) as f64 - 2.5).collect();
+    t.mul(&Tensor::from_vec(factors, t.shape()).unwrap()).unwrap().sum_all().unwrap()
 }
 
 #[test]
@@ -29,11 +29,11 @@ fn a_table_has_a_gradient_of_the_rows_that_were_read() {
     for padding in [None, Some(1), Some(-1)] {
         let (sparse, dense) = (table(6, 3), table(6, 3));
         let read = sparse.embedding_sparse(&at, padding).unwrap();
-        assert_close(&f64s(&read), &f64s(&dense.embedding(&at, padding).unwrap()), 0.0);
+        assert_close(&f64s(&read), &f64s(&dense.embedding_with(&at, padding).unwrap()), 0.0);
         weighted(&read).backward().unwrap();
-        weighted(&dense.embedding(&at, padding).unwrap()).backward().unwrap();
+        weighted(&dense.embedding_with(&at, padding).unwrap()).backward().unwrap();
         let made = sparse.grad().unwrap();
-        assert_eq!((made.layout().name(), made.sizes()), ("sparse_coo", [6, 3].as_slice()));
+        assert_eq!((made.layout().name(), made.shape()), ("sparse_coo", [6, 3].as_slice()));
         assert_eq!(made.nnz().unwrap(), if padding == Some(1) { 3 } else { 4 });
         assert_close(&f64s(&made), &f64s(&dense.grad().unwrap()), 1e-12);
     }
@@ -47,7 +47,7 @@ fn gradients_add_up_in_any_order() {
     let sum = |w: &Tensor, sparse: [bool; 3]| {
         let read = |at: &Tensor, sparse: bool| match sparse {
             true => w.embedding_sparse(at, None).unwrap(),
-            false => w.embedding(at, None).unwrap(),
+            false => w.embedding(at).unwrap(),
         };
         let (x, y) = (weighted(&read(&a, sparse[0])), weighted(&read(&b, sparse[1])));
         x.add(&y).unwrap().add(&weighted(&read(&a, sparse[2]))).unwrap()
@@ -76,7 +76,7 @@ fn bags_have_sparse_gradients() {
     let matrix = ints(&[1, 0, 4, 1, 2, 2], &[2, 3]);
     let line = ints(&[1, 0, 4, 1, 2, 2, 3], &[7]);
     let offsets = ints(&[0, 2, 2, 5], &[4]);
-    let factors = Tensor::from_vec(vec![0.5, -1.0, 2.0, 1.5, 0.25, 3.0, -2.0], &[7]).unwrap();
+    let factors = Tensor::from_vec(vec![0.5, -1.0, 2.0, 1.5, 0.25, 3.0, -2.0], [7]).unwrap();
     for mode in [BagMode::Sum, BagMode::Mean, BagMode::Max] {
         for padding_idx in [None, Some(1), Some(-3)] {
             let by_rows = BagOptions { mode, padding_idx, ..Default::default() };
@@ -113,7 +113,7 @@ fn steps_and_bounds_are_those_of_strided_gradients() {
             of_sparse.zero_grad();
             of_dense.zero_grad();
             weighted(&sparse.embedding_sparse(&at, None).unwrap()).backward().unwrap();
-            weighted(&dense.embedding(&at, None).unwrap()).backward().unwrap();
+            weighted(&dense.embedding(&at).unwrap()).backward().unwrap();
             if step == 1 {
                 let norms = [&sparse, &dense].map(|w| clip_grad_norm_(std::slice::from_ref(w), 1.5).unwrap());
                 assert_close(&f64s(&norms[0]), &f64s(&norms[1]), 1e-12);
@@ -145,10 +145,10 @@ fn hooks_see_them_and_they_can_be_differentiated() {
     let w = table(6, 3);
     let read = w.embedding_sparse(&ints(&[3, 1], &[2]), None).unwrap();
     let options = BackwardOptions { create_graph: true, ..Default::default() };
-    let cubes = read.square().unwrap().mul(&read).unwrap().sum().unwrap();
+    let cubes = read.square().unwrap().mul(&read).unwrap().sum_all().unwrap();
     let first = grad(&[cubes], std::slice::from_ref(&w), options).unwrap().remove(0).unwrap();
     assert_eq!(first.layout().name(), "sparse_coo");
-    first.sum().unwrap().backward().unwrap();
+    first.sum_all().unwrap().backward().unwrap();
     let wanted: Vec<f64> = f64s(&w)
         .iter()
         .enumerate()

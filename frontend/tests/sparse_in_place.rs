@@ -14,7 +14,7 @@ use sparse_support::*;
 const PLACES: [i64; 10] = [1, 0, 2, 1, 2, 2, 3, 0, 2, 1];
 
 fn matrix(values: &Tensor) -> Tensor {
-    Tensor::sparse_coo(&ints(&PLACES, &[2, 5]), values, &[3, 4]).unwrap()
+    Tensor::sparse_coo(&ints(&PLACES, &[2, 5]), values, [3, 4]).unwrap()
 }
 
 fn numbers() -> Tensor {
@@ -32,11 +32,11 @@ fn numbers_are_changed_where_they_stand() {
         ("abs", |x| x.abs_()),
         ("relu", |x| x.relu_()),
         ("square", |x| x.square_()),
-        ("leaky_relu", |x| x.leaky_relu_(0.5)),
+        ("leaky_relu", |x| x.leaky_relu_with_(0.5)),
     ];
     for (name, op) in linear.iter().chain(&others) {
         let coalesced = numbers().coalesce().unwrap();
-        for x in [coalesced.copied().unwrap(), coalesced.to_sparse_csr().unwrap()] {
+        for x in [coalesced.copy().unwrap(), coalesced.to_sparse_csr().unwrap()] {
             let (dense, before, values) = (x.to_dense().unwrap(), x.version(), x.values().unwrap());
             let made = op(&x).unwrap();
             op(&dense).unwrap();
@@ -65,11 +65,11 @@ fn what_is_added_stands_where_something_is_stored() {
     let _one = load(PLUGINS);
     let whole = numbers().coalesce().unwrap();
     let part =
-        Tensor::sparse_coo(&ints(&[1, 2, 2, 1], &[2, 2]), &floats(&[10.0, 20.0], &[2]), &[3, 4]).unwrap();
-    for (alpha, x) in [(1.0, whole.copied().unwrap()), (-0.5, whole.copied().unwrap())] {
+        Tensor::sparse_coo(&ints(&[1, 2, 2, 1], &[2, 2]), &floats(&[10.0, 20.0], &[2]), [3, 4]).unwrap();
+    for (alpha, x) in [(1.0, whole.copy().unwrap()), (-0.5, whole.copy().unwrap())] {
         let dense = x.to_dense().unwrap();
-        x.add_scaled_(&part, alpha).unwrap();
-        dense.add_scaled_(&part, alpha).unwrap();
+        x.add_with_(&part, alpha).unwrap();
+        dense.add_with_(&part, alpha).unwrap();
         assert_eq!(f64s(&x), f64s(&dense));
     }
     let x = part.coalesce().unwrap();
@@ -88,7 +88,7 @@ fn gradients_see_changes_in_place() {
     let v = leaf(&[1.0, -2.0, 3.0, -4.0, 5.0], &[5]);
     let x = matrix(&v).mul(2.0).unwrap();
     assert!(message(x.mul_(2.0)).contains("where a gradient is wanted"));
-    let made = x.mul(&x).unwrap().sum().unwrap();
+    let made = x.mul(&x).unwrap().sum_all().unwrap();
     {
         let _off = no_grad();
         x.mul_(2.0).unwrap();
@@ -96,15 +96,15 @@ fn gradients_see_changes_in_place() {
     // What the product saved is not there any more, and the change is in no graph.
     assert!(message(made.backward()).contains("in place"));
     assert!(message(x.mul(3.0)).contains("in place"));
-    assert!(message(matrix(&v).set_requires_grad(true).and_then(|t| t.neg_())).contains("in place"));
+    assert!(message(matrix(&v).requires_grad_(true).and_then(|t| t.neg_())).contains("in place"));
 }
 
 #[test]
 fn products_of_sparse_vectors_have_derivatives() {
     let _one = load(PLUGINS);
-    let vector = |v: &Tensor| Tensor::sparse_coo(&ints(&[2, 0, 2], &[1, 3]), v, &[4]);
-    let other = |v: &Tensor| Tensor::sparse_coo(&ints(&[0, 3, 2], &[1, 3]), v, &[4]);
-    let of = |v: &Tensor| Tensor::sparse_coo(&ints(&PLACES, &[2, 5]), v, &[3, 4]);
+    let vector = |v: &Tensor| Tensor::sparse_coo(&ints(&[2, 0, 2], &[1, 3]), v, [4]);
+    let other = |v: &Tensor| Tensor::sparse_coo(&ints(&[0, 3, 2], &[1, 3]), v, [4]);
+    let of = |v: &Tensor| Tensor::sparse_coo(&ints(&PLACES, &[2, 5]), v, [3, 4]);
     let (v, w) = (leaf(&[1.0, 2.0, 3.0], &[3]), leaf(&[-1.0, 0.5, 2.0], &[3]));
     let (d, m) = (leaf(&[0.5, 1.5, -2.5, 1.0], &[4]), leaf(&[1.0, -2.0, 0.5, 3.0, 1.5], &[5]));
     let dense = leaf(&[0.5, 1.5, -2.5, 1.0, 2.0, -1.0, 0.25, 3.0, 1.0, -1.0, 2.0, 0.5], &[3, 4]);
@@ -123,7 +123,7 @@ fn products_of_sparse_vectors_have_derivatives() {
         ("matmul strided, vector", &|x| Ok(vec![x[1].matmul(&vector(&x[0])?)?]), [&v, &dense]),
         (
             "matmul batch, vector",
-            &|x| Ok(vec![x[1].reshape(&[3, 1, 4])?.matmul(&vector(&x[0])?)?]),
+            &|x| Ok(vec![x[1].reshape([3, 1, 4])?.matmul(&vector(&x[0])?)?]),
             [&v, &dense],
         ),
         ("outer sparse, strided", &|x| Ok(vec![vector(&x[0])?.outer(&x[1])?.to_dense()?]), [&v, &d]),
@@ -131,7 +131,11 @@ fn products_of_sparse_vectors_have_derivatives() {
     for (name, function, inputs) in cases {
         check(name, function, &inputs.map(Tensor::clone));
     }
-    check("leaky_relu", &|x| Ok(vec![of(&x[0])?.leaky_relu(0.25)?.to_dense()?]), std::slice::from_ref(&m));
+    check(
+        "leaky_relu",
+        &|x| Ok(vec![of(&x[0])?.leaky_relu_with(0.25)?.to_dense()?]),
+        std::slice::from_ref(&m),
+    );
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn coordinates_are_split_anew() {
     let hybrid = Tensor::sparse_coo(
         &ints(&[2, 0, 2], &[1, 3]),
         &floats(&[1.0, 2.0, 3.0, 4.0, 0.0, 6.0], &[3, 2]),
-        &[4, 2],
+        [4, 2],
     );
     let (hybrid, none) = (hybrid.unwrap(), matrix_without_entries());
     for t in [numbers(), numbers().coalesce().unwrap(), hybrid, none, numbers().to_sparse_csr().unwrap()] {
@@ -160,23 +164,23 @@ fn coordinates_are_split_anew() {
     }
     let m = leaf(&[1.0, -2.0, 0.5, 3.0, 1.5], &[5]);
     check("fewer", &|x| Ok(vec![matrix(&x[0]).to_sparse(1)?.to_dense()?]), std::slice::from_ref(&m));
-    let blocks = |x: &Tensor| Tensor::sparse_coo(&ints(&[2, 0, 2], &[1, 3]), &x.reshape(&[3, 2])?, &[4, 2]);
+    let blocks = |x: &Tensor| Tensor::sparse_coo(&ints(&[2, 0, 2], &[1, 3]), &x.reshape([3, 2])?, [4, 2]);
     let six = leaf(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[6]);
     check("more", &|x| Ok(vec![blocks(&x[0])?.to_sparse(2)?.to_dense()?]), &[six]);
 }
 
 fn matrix_without_entries() -> Tensor {
-    Tensor::sparse_coo(&ints(&[], &[2, 0]), &floats(&[], &[0]), &[3, 4]).unwrap()
+    Tensor::sparse_coo(&ints(&[], &[2, 0]), &floats(&[], &[0]), [3, 4]).unwrap()
 }
 
 #[test]
 fn the_sum_s_layout_hangs_on_no_factor() {
     let _one = load(PLUGINS);
     let (a, b) = (numbers(), numbers().t().unwrap());
-    let dense = Tensor::ones(&[3, 3], DType::F64, keyway::Device::CPU).unwrap();
+    let dense = Tensor::ones_with([3, 3], (DType::F64, keyway::Device::CPU)).unwrap();
     for beta in [0.0, 1.0] {
-        let strided = dense.addmm_scaled(&a, &b, beta, 1.0).unwrap();
-        let sparse = dense.to_sparse(2).unwrap().addmm_scaled(&a, &b, beta, 1.0).unwrap();
+        let strided = dense.addmm_with(&a, &b, beta, 1.0).unwrap();
+        let sparse = dense.to_sparse(2).unwrap().addmm_with(&a, &b, beta, 1.0).unwrap();
         assert!(strided.as_ref().is_strided() && !sparse.as_ref().is_strided());
         assert_eq!(f64s(&strided), f64s(&sparse));
     }
@@ -189,11 +193,11 @@ fn halves_are_rounded_once() {
     for alpha in [0.3, 0.7, -1.1, 3.3] {
         let values: Vec<f64> = (0..40).map(|i| 1.0 + f64::from(i) * 0.037).collect();
         let t =
-            Tensor::sparse_coo(&ints(&(0..40).collect::<Vec<_>>(), &[1, 40]), &floats(&values, &[40]), &[40]);
+            Tensor::sparse_coo(&ints(&(0..40).collect::<Vec<_>>(), &[1, 40]), &floats(&values, &[40]), [40]);
         let half = t.unwrap().to_dtype(DType::F16).unwrap();
-        let made = half.add_scaled(&half, alpha).unwrap();
+        let made = half.add_with(&half, alpha).unwrap();
         let strided = half.to_dense().unwrap();
-        assert_eq!(f64s(&made), f64s(&strided.add_scaled(&strided, alpha).unwrap()), "{alpha}");
+        assert_eq!(f64s(&made), f64s(&strided.add_with(&strided, alpha).unwrap()), "{alpha}");
     }
 }
 
@@ -210,17 +214,17 @@ fn dropout_is_of_what_is_stored() {
 #[test]
 fn too_many_places_are_an_error() {
     let _one = load(PLUGINS);
-    let none = Tensor::sparse_coo(&ints(&[], &[3, 0]), &floats(&[], &[0]), &[1, 1, 1]).unwrap();
-    assert!(message(none.expand(&[1 << 40, 1 << 40, 1])).contains("at most 9223372036854775807 places"));
-    let one = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &floats(&[1.0], &[1]), &[1]).unwrap();
-    assert!(message(one.unsqueeze(0).unwrap().expand(&[1 << 40, 1])).contains("out of memory"));
-    assert_eq!(none.expand(&[1 << 40, 1, 1]).unwrap().nnz().unwrap(), 0);
+    let none = Tensor::sparse_coo(&ints(&[], &[3, 0]), &floats(&[], &[0]), [1, 1, 1]).unwrap();
+    assert!(message(none.expand([1usize << 40, 1 << 40, 1])).contains("at most 9223372036854775807 places"));
+    let one = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &floats(&[1.0], &[1]), [1]).unwrap();
+    assert!(message(one.unsqueeze(0).unwrap().expand([1usize << 40, 1])).contains("out of memory"));
+    assert_eq!(none.expand([1usize << 40, 1, 1]).unwrap().nnz().unwrap(), 0);
 }
 
 #[test]
 fn messages_name_what_was_called() {
     let _one = load(PLUGINS);
-    let wrong = Tensor::sparse_coo(&ints(&[7], &[1, 1]), &floats(&[1.0], &[1]), &[4]);
+    let wrong = Tensor::sparse_coo(&ints(&[7], &[1, 1]), &floats(&[1.0], &[1]), [4]);
     let said = message(wrong);
     assert!(said.starts_with("sparse_coo: argument `indices`") && !said.contains("part"), "{said}");
     let said = message(floats(&[1.0], &[1]).nnz());
@@ -249,8 +253,8 @@ fn messages_name_what_was_called() {
 fn numbers_are_copied_where_the_places_are_the_same() {
     let _one = load(PLUGINS);
     let coo = numbers().coalesce().unwrap();
-    for x in [numbers(), coo.copied().unwrap(), coo.to_sparse_csr().unwrap()] {
-        let (target, before) = (x.copied().unwrap(), x.version());
+    for x in [numbers(), coo.copy().unwrap(), coo.to_sparse_csr().unwrap()] {
+        let (target, before) = (x.copy().unwrap(), x.version());
         target.zero_().unwrap();
         let values = target.values().unwrap();
         target.copy_(&x).unwrap();
@@ -266,11 +270,11 @@ fn numbers_are_copied_where_the_places_are_the_same() {
         assert!(narrow.version() > noted, "no change was noted");
         let dense = x.to_dense().unwrap();
         assert!(message(target.copy_(&dense)).contains("of layout sparse"));
-        let wants = x.detach().set_requires_grad(true).unwrap();
+        let wants = x.detach().requires_grad_(true).unwrap();
         assert!(message(target.copy_(&wants)).contains("no_grad"));
         assert_eq!(f64s(&target), f64s(&x), "refused, and yet changed");
     }
-    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), &[3, 4]).unwrap();
+    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), [3, 4]).unwrap();
     assert!(message(coo.copy_(&other)).contains("store the places"));
     let rows = coo.to_sparse_csr().unwrap();
     assert!(message(rows.copy_(&other.to_sparse_csr().unwrap())).contains("store the places"));
@@ -298,7 +302,7 @@ fn what_cannot_be_saved_is_said_at_the_save() {
 fn the_reason_of_a_refusal_is_the_true_one() {
     let _one = load(PLUGINS);
     let whole = numbers().coalesce().unwrap();
-    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), &[3, 4]).unwrap();
+    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), [3, 4]).unwrap();
     for (x, other) in
         [(whole.clone(), other.clone()), (whole.to_sparse_csr().unwrap(), other.to_sparse_csr().unwrap())]
     {
@@ -341,11 +345,11 @@ fn a_module_with_a_sparse_buffer_is_loaded_whole_or_not() {
     };
     let whole = numbers().coalesce().unwrap();
     let saved = of(1.0, whole.mul(2.0).unwrap()).state_dict();
-    let model = of(5.0, whole.copied().unwrap());
+    let model = of(5.0, whole.copy().unwrap());
     model.load_state_dict(&saved).unwrap();
     assert_eq!(f64s(&model.graph.get()), f64s(&whole.mul(2.0).unwrap()));
     assert_eq!(f64s(&model.a_weight.get()), [1.0]);
-    let other = of(5.0, Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), &[3, 4]).unwrap());
+    let other = of(5.0, Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), [3, 4]).unwrap());
     for graph in [whole.to_dense().unwrap(), whole] {
         let said = message(other.load_state_dict(&of(1.0, graph).state_dict()));
         assert!(said.contains("entry `graph`") && said.contains("(0 others were)"), "{said}");

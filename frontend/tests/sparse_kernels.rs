@@ -22,11 +22,11 @@ fn numbers(n: usize) -> Vec<f64> {
 }
 
 fn matrix(places: &[i64], values: &Tensor) -> Tensor {
-    Tensor::sparse_coo(&ints(places, &[2, places.len() / 2]), values, &[3, 4]).unwrap()
+    Tensor::sparse_coo(&ints(places, &[2, places.len() / 2]), values, [3, 4]).unwrap()
 }
 
 fn rows(places: &[i64], values: &Tensor) -> Tensor {
-    Tensor::sparse_coo(&ints(places, &[1, places.len()]), values, &[5, 3]).unwrap()
+    Tensor::sparse_coo(&ints(places, &[1, places.len()]), values, [5, 3]).unwrap()
 }
 
 fn all() -> Vec<Tensor> {
@@ -38,7 +38,7 @@ fn all() -> Vec<Tensor> {
 #[track_caller]
 fn same(what: &str, sparse: keyway::Result<Tensor>, dense: keyway::Result<Tensor>) {
     let (sparse, dense) = (sparse.unwrap_or_else(|e| panic!("{what}: {e}")), dense.unwrap());
-    assert_eq!((sparse.sizes(), sparse.dtype()), (dense.sizes(), dense.dtype()), "{what}");
+    assert_eq!((sparse.shape(), sparse.dtype()), (dense.shape(), dense.dtype()), "{what}");
     println!("{what}");
     assert_close(&f64s(&sparse), &f64s(&dense), 1e-12);
 }
@@ -50,10 +50,9 @@ fn values_are_those_of_strided_tensors() {
         let d = a.to_dense().unwrap();
         for p in [2.0, 1.0, 0.0, 3.0, 0.5, INFINITY, -INFINITY] {
             for dims in [&[][..], &[0], &[1], &[-1, 0]] {
-                for keep in [false, true] {
-                    let what = format!("norm {p} over {dims:?}, {keep}");
-                    same(&what, a.norm(p, dims, keep), d.norm(p, dims, keep));
-                }
+                let what = format!("norm {p} over {dims:?}");
+                same(&what, a.norm(p, dims), d.norm(p, dims));
+                same(&format!("{what}, kept"), a.norm_keepdim(p, dims), d.norm_keepdim(p, dims));
             }
         }
         same("pow 2", a.pow(2), d.pow(2));
@@ -65,30 +64,26 @@ fn values_are_those_of_strided_tensors() {
         for dim in [0, 1] {
             same("stack", Tensor::stack(&[&a, &a], dim), Tensor::stack(&[&d, &d], dim));
         }
-        same(
-            "expand",
-            a.expand(&[2, d.sizes()[0], d.sizes()[1]]),
-            d.expand(&[2, d.sizes()[0], d.sizes()[1]]),
-        );
-        let (thin, wide) = (a.unsqueeze(1).unwrap(), [2, d.sizes()[0], 3, d.sizes()[1]]);
-        same("expand more", thin.expand(&wide), d.unsqueeze(1).unwrap().expand(&wide));
-        assert_eq!(thin.expand(&wide).unwrap().is_coalesced().unwrap(), a.is_coalesced().unwrap());
-        let none = [d.sizes()[0], 0, d.sizes()[1]];
-        same("expand to none", thin.expand(&none), d.unsqueeze(1).unwrap().expand(&none));
+        same("expand", a.expand([2, d.shape()[0], d.shape()[1]]), d.expand([2, d.shape()[0], d.shape()[1]]));
+        let (thin, wide) = (a.unsqueeze(1).unwrap(), [2, d.shape()[0], 3, d.shape()[1]]);
+        same("expand more", thin.expand(wide), d.unsqueeze(1).unwrap().expand(wide));
+        assert_eq!(thin.expand(wide).unwrap().is_coalesced().unwrap(), a.is_coalesced().unwrap());
+        let none = [d.shape()[0], 0, d.shape()[1]];
+        same("expand to none", thin.expand(none), d.unsqueeze(1).unwrap().expand(none));
     }
     let i = matrix(PLACES[0], &ints(&[3, -2, 5, 4, 1], &[5]));
     same("pow of whole numbers", i.pow(3), i.to_dense().unwrap().pow(3));
     let half = all()[0].to_dtype(DType::BF16).unwrap();
-    let norm = half.norm(2.0, &[1], false).unwrap();
+    let norm = half.norm(2.0, 1).unwrap();
     assert_eq!(norm.dtype(), DType::BF16);
-    assert_close(&f64s(&norm), &f64s(&half.to_dense().unwrap().norm(2.0, &[1], false).unwrap()), 1e-2);
+    assert_close(&f64s(&norm), &f64s(&half.to_dense().unwrap().norm(2.0, 1).unwrap()), 1e-2);
 }
 
 #[test]
 fn products_of_vectors_are_strided_numbers() {
     let _one = load(PLUGINS);
     let vector = |at: &[i64], values: &[f64]| {
-        Tensor::sparse_coo(&ints(at, &[1, at.len()]), &floats(values, &[at.len()]), &[7]).unwrap()
+        Tensor::sparse_coo(&ints(at, &[1, at.len()]), &floats(values, &[at.len()]), [7]).unwrap()
     };
     let a = vector(&[5, 1, 5, 2], &[1.0, -2.0, 0.5, 3.0]);
     let x = floats(&numbers(7), &[7]);
@@ -107,13 +102,13 @@ fn products_of_vectors_are_strided_numbers() {
 fn a_sparse_tensor_is_added_in_place_where_it_stores() {
     let _one = load(PLUGINS);
     for a in all() {
-        let base = floats(&numbers(a.numel()), a.sizes());
-        for strided in [base.copied().unwrap(), base.t().unwrap().copied().unwrap().t().unwrap()] {
+        let base = floats(&numbers(a.elem_count()), a.shape());
+        for strided in [base.copy().unwrap(), base.t().unwrap().copy().unwrap().t().unwrap()] {
             let d = a.to_dense().unwrap();
             strided.add_(&a).unwrap();
-            same("add_", Ok(strided.copied().unwrap()), base.add(&d));
-            strided.sub_scaled_(&a, 0.5).unwrap();
-            same("sub_scaled_", Ok(strided), base.add_scaled(&d, 0.5));
+            same("add_", Ok(strided.copy().unwrap()), base.add(&d));
+            strided.sub_with_(&a, 0.5).unwrap();
+            same("sub_with_", Ok(strided), base.add_with(&d, 0.5));
         }
         let half = base.to_dtype(DType::F32).unwrap();
         half.add_(&a.to_dtype(DType::F32).unwrap()).unwrap();
@@ -123,20 +118,20 @@ fn a_sparse_tensor_is_added_in_place_where_it_stores() {
     let few = Tensor::sparse_coo(
         &ints(&[0, 2, 0], &[1, 3]),
         &ints(&[5, 9, 7], &[3]).to_dtype(DType::U8).unwrap(),
-        &[3],
+        [3],
     );
     whole.sub_(&few.unwrap()).unwrap();
     assert_eq!(f64s(&whole), [238.0, 3.0, 251.0]);
     // Memory follows the entries.
-    let large = Tensor::zeros(&[1 << 11, 1 << 11], DType::F32, Device::CPU).unwrap();
+    let large = Tensor::zeros([1 << 11, 1 << 11]).unwrap();
     let few =
-        Tensor::sparse_coo(&ints(&[7, 2000, 5, 5], &[2, 2]), &floats(&[1.0, 2.0], &[2]), &[1 << 11, 1 << 11]);
+        Tensor::sparse_coo(&ints(&[7, 2000, 5, 5], &[2, 2]), &floats(&[1.0, 2.0], &[2]), [1 << 11, 1 << 11]);
     let few = few.unwrap().to_dtype(DType::F32).unwrap();
     reset_peak(Device::CPU).unwrap();
     let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
     large.add_(&few).unwrap();
     assert!(memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before < 1 << 16);
-    assert_eq!(large.sum().unwrap().item::<f32>().unwrap(), 3.0);
+    assert_eq!(large.sum_all().unwrap().item::<f32>().unwrap(), 3.0);
 }
 
 #[test]
@@ -144,18 +139,19 @@ fn sizes_may_be_larger_than_memory() {
     let _one = load(PLUGINS);
     let sizes = [1usize << 40, 1 << 20];
     let indices = ints(&[(1 << 40) - 1, 5, (1 << 40) - 1, 7, 3, 7], &[2, 3]);
-    let s = Tensor::sparse_coo(&indices, &floats(&[1.0, 2.0, 4.0], &[3]), &sizes).unwrap();
+    let s = Tensor::sparse_coo(&indices, &floats(&[1.0, 2.0, 4.0], &[3]), sizes).unwrap();
     let c = s.coalesce().unwrap();
-    assert_eq!((c.nnz().unwrap(), s.numel()), (2, 1 << 60));
+    assert_eq!((c.nnz().unwrap(), s.elem_count()), (2, 1 << 60));
     assert_eq!(c.values().unwrap().to_f64_vec().unwrap(), [2.0, 5.0]);
     assert_eq!(c.indices().unwrap().to_vec::<i64>().unwrap(), [5, (1 << 40) - 1, 3, 7]);
-    assert_eq!(s.sum().unwrap().to_f64_vec().unwrap(), [7.0]);
-    assert_eq!(s.add(&c).unwrap().mul(&s).unwrap().sum().unwrap().to_f64_vec().unwrap(), [58.0]);
-    assert_eq!(s.t().unwrap().sizes(), [1 << 20, 1 << 40]);
-    assert_eq!(s.select(0, -1).unwrap().sum().unwrap().to_f64_vec().unwrap(), [5.0]);
+    assert_eq!(s.sum_all().unwrap().to_f64_vec().unwrap(), [7.0]);
+    assert_eq!(s.add(&c).unwrap().mul(&s).unwrap().sum_all().unwrap().to_f64_vec().unwrap(), [58.0]);
+    assert_eq!(s.t().unwrap().shape(), [1 << 20, 1 << 40]);
+    assert_eq!(s.select(0, -1).unwrap().sum_all().unwrap().to_f64_vec().unwrap(), [5.0]);
     assert!(format!("{s}").contains("1099511627776"));
     assert!(message(s.to_dense()).contains("smaller sizes"));
-    let text = message(Tensor::sparse_coo(&indices, &floats(&[1.0, 2.0, 4.0], &[3]), &[1 << 40, 1 << 23]));
+    let text =
+        message(Tensor::sparse_coo(&indices, &floats(&[1.0, 2.0, 4.0], &[3]), [1usize << 40, 1 << 23]));
     assert!(text.contains("smaller sizes"), "{text}");
 }
 
@@ -164,22 +160,22 @@ fn derivatives() {
     let _one = load(PLUGINS);
     let one = |f: fn(&Tensor) -> keyway::Result<Tensor>| f;
     let functions = [
-        ("norm", one(|s| s.norm(2.0, &[], false))),
-        ("norm 2 0", one(|s| s.norm(2.0, &[0], false)?.square()?.to_dense())),
-        ("norm 2 1", one(|s| s.norm(2.0, &[1], true)?.to_dense())),
-        ("norm 1", one(|s| s.norm(1.0, &[1], false)?.square()?.to_dense())),
-        ("norm 3", one(|s| s.norm(3.0, &[0], true)?.to_dense())),
-        ("norm 3 of all", one(|s| s.norm(3.0, &[], false))),
-        ("norm inf", one(|s| s.norm(INFINITY, &[1], false)?.square()?.to_dense())),
-        ("norm inf of all", one(|s| s.norm(INFINITY, &[], false)?.square())),
-        ("norm -inf", one(|s| s.norm(-INFINITY, &[], false))),
-        ("norm 0", one(|s| s.norm(0.0, &[0], false)?.to_dense()?.add(&s.sum_dims(&[0], false)?.to_dense()?))),
-        ("norms and more", one(|s| s.norm(2.0, &[], false)?.add(&s.square()?.sum()?)?.mul(&s.sum()?))),
+        ("norm", one(|s| s.norm(2.0, ..))),
+        ("norm 2 0", one(|s| s.norm(2.0, 0)?.square()?.to_dense())),
+        ("norm 2 1", one(|s| s.norm_keepdim(2.0, 1)?.to_dense())),
+        ("norm 1", one(|s| s.norm(1.0, 1)?.square()?.to_dense())),
+        ("norm 3", one(|s| s.norm_keepdim(3.0, 0)?.to_dense())),
+        ("norm 3 of all", one(|s| s.norm(3.0, ..))),
+        ("norm inf", one(|s| s.norm(INFINITY, 1)?.square()?.to_dense())),
+        ("norm inf of all", one(|s| s.norm(INFINITY, ..)?.square())),
+        ("norm -inf", one(|s| s.norm(-INFINITY, ..))),
+        ("norm 0", one(|s| s.norm(0.0, 0)?.to_dense()?.add(&s.sum(0)?.to_dense()?))),
+        ("norms and more", one(|s| s.norm(2.0, ..)?.add(&s.square()?.sum_all()?)?.mul(&s.sum_all()?))),
         ("pow", one(|s| s.pow(2)?.to_dense())),
         ("pow 3", one(|s| s.pow(3.0)?.mul(2)?.to_dense())),
-        ("pow 1.5", one(|s| s.square()?.pow(1.5)?.sum())),
+        ("pow 1.5", one(|s| s.square()?.pow(1.5)?.sum_all())),
         ("stack", one(|s| Tensor::stack(&[s, &s.square()?], 0)?.to_dense())),
-        ("expand", one(|s| s.unsqueeze(0)?.expand(&[2, s.sizes()[0], s.sizes()[1]])?.square()?.to_dense())),
+        ("expand", one(|s| s.unsqueeze(0)?.expand([2, s.shape()[0], s.shape()[1]])?.square()?.to_dense())),
     ];
     for (name, function) in functions {
         for at in PLACES {
@@ -192,7 +188,7 @@ fn derivatives() {
         }
     }
     let x = leaf(&numbers(7), &[7]);
-    let sparse = |at: &[i64], t: &Tensor| Tensor::sparse_coo(&ints(at, &[1, at.len()]), t, &[7]);
+    let sparse = |at: &[i64], t: &Tensor| Tensor::sparse_coo(&ints(at, &[1, at.len()]), t, [7]);
     for at in [&[5i64, 1, 5, 2][..], &[1, 2, 5], &[]] {
         let values = leaf(&numbers(at.len()), &[at.len()]);
         check("dot", &|t| Ok(vec![sparse(at, &t[0])?.dot(&t[1])?]), &[values.clone(), x.clone()]);
@@ -200,13 +196,13 @@ fn derivatives() {
             "dot of two",
             &|t| {
                 let (a, b) = (sparse(at, &t[0])?, sparse(&[2, 5, 2, 0], &t[1])?);
-                Ok(vec![a.dot(&b)?.add(&a.sum()?)?])
+                Ok(vec![a.dot(&b)?.add(&a.sum_all()?)?])
             },
             &[values.clone(), leaf(&numbers(4), &[4])],
         );
         check(
             "add_",
-            &|t| Ok(vec![t[1].square()?.add_scaled_(&sparse(at, &t[0])?, 3.0)?.square()?]),
+            &|t| Ok(vec![t[1].square()?.add_with_(&sparse(at, &t[0])?, 3.0)?.square()?]),
             &[values, x.clone()],
         );
     }

@@ -19,20 +19,20 @@ const READS: [&[i64]; 4] = [&[4, 1, 4, 0], &[2, 2], &[4], &[1, 0, 0, 1, 5, 4]];
 
 fn table() -> Tensor {
     let values = (0..ROWS * COLUMNS).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5).collect();
-    Tensor::from_vec(values, &[ROWS, COLUMNS]).unwrap().set_requires_grad(true).unwrap()
+    Tensor::from_vec(values, [ROWS, COLUMNS]).unwrap().requires_grad_(true).unwrap()
 }
 
 /// The gradient of a sum of squares, each with another factor.
 fn backward(table: &Tensor, rows: &[i64], sparse: bool) {
-    let at = Tensor::from_slice(rows).unwrap();
+    let at = Tensor::new(rows).unwrap();
     let read = match sparse {
         true => table.embedding_sparse(&at, None),
-        false => table.embedding(&at, None),
+        false => table.embedding(&at),
     }
     .unwrap();
-    let factors: Vec<f64> = (0..read.numel()).map(|i| (i * 5 % 7) as f64 - 2.5).collect();
-    let factors = Tensor::from_vec(factors, read.sizes()).unwrap();
-    read.square().unwrap().mul(&factors).unwrap().sum().unwrap().backward().unwrap();
+    let factors: Vec<f64> = (0..read.elem_count()).map(|i| (i * 5 % 7) as f64 - 2.5).collect();
+    let factors = Tensor::from_vec(factors, read.shape()).unwrap();
+    read.square().unwrap().mul(&factors).unwrap().sum_all().unwrap().backward().unwrap();
 }
 
 /// Trains, from a step on to another.
@@ -346,11 +346,11 @@ fn what_does_not_go_is_named_and_changes_nothing() {
 fn the_memory_of_a_step_follows_its_rows() {
     let _one = load(PLUGINS);
     let rows = 50_000;
-    let values = Tensor::zeros(&[rows, 16], DType::F32, Device::CPU).unwrap();
+    let values = Tensor::zeros([rows, 16]).unwrap();
     let sgd: Make = |p| Ok(Box::new(Sgd::new(p, SgdOptions::default())?));
     let steps = ALL[..6].iter().copied().chain([("SGD", sgd)]);
     for (name, make) in steps {
-        let w = values.copied().unwrap().set_requires_grad(true).unwrap();
+        let w = values.copy().unwrap().requires_grad_(true).unwrap();
         let mut optimizer = make(vec![w.clone()]).unwrap();
         for step in 0..2 {
             reset_peak(Device::CPU).unwrap();
@@ -396,9 +396,9 @@ fn halves_step_as_in_f32() {
                 if sparse_dim == 3 && name != "Adagrad" {
                     continue;
                 }
-                let w = table().detach().to_dtype(dtype).unwrap().set_requires_grad(true).unwrap();
+                let w = table().detach().to_dtype(dtype).unwrap().requires_grad_(true).unwrap();
                 let before = f64s(&w);
-                let grad = Tensor::from_vec(grads.clone(), w.sizes()).unwrap().to_dtype(dtype).unwrap();
+                let grad = Tensor::from_vec(grads.clone(), w.shape()).unwrap().to_dtype(dtype).unwrap();
                 let exact = f64s(&grad);
                 // Three stands for a strided gradient.
                 w.set_grad(if sparse_dim == 3 { grad } else { grad.to_sparse(sparse_dim).unwrap() }).unwrap();

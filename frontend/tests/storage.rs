@@ -54,7 +54,7 @@ fn a_storage_tells_who_gave_it_and_who_holds_it() -> Result<()> {
 #[test]
 fn memory_of_an_arc_is_shared_read_only_and_dropped_last() -> Result<()> {
     let weights: Arc<[f32]> = (0..6).map(|i| i as f32).collect();
-    let x = Tensor::from_owner(weights.clone(), &[2, 3])?;
+    let x = Tensor::from_owner(weights.clone(), [2, 3])?;
     assert_eq!(x.data_ptr(), weights.as_ptr().cast());
     assert!(x.is_read_only() && x.storage()?.allocator().contains("Arc"));
     assert_eq!(Arc::strong_count(&weights), 2);
@@ -70,24 +70,24 @@ fn memory_of_an_arc_is_shared_read_only_and_dropped_last() -> Result<()> {
         x.detach().sub_(1.0).map(drop),
         x.copy_(&fresh).map(drop),
         x.copy_(&fresh.to_dtype(DType::F64)?).map(drop),
-        x.view(&[6])?.uniform_(0.0, 1.0).map(drop),
+        x.view([6])?.uniform_(0.0, 1.0).map(drop),
         fresh.add_out(&fresh, &mut target).map(drop),
         fresh.product_into(&mut target),
     ] {
-        let error = refused(result, &["read-only", "Arc", "`copied()`"]);
+        let error = refused(result, &["read-only", "Arc", "`copy()`"]);
         assert!(matches!(error, Error::Dispatch(DispatchError::ReadOnly { .. })), "{error:?}");
     }
     assert!(refused(target.as_slice_mut::<f32>(), &["read-only"]).to_string().starts_with("as_slice_mut"));
     assert!(keyway_dispatcher::memory::write_bytes(x.storage()?, 0, &[1]).is_err());
     assert_eq!(&weights[..], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-    assert_eq!(x.copied()?.add_(1.0)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(x.copy()?.add_(1.0)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     // Read-only memory may be read by reference though others hold it.
     assert_eq!(target.as_slice::<f32>()?, &weights[..]);
     assert_eq!(target.accessor_ref::<f32, 2>()?[[1, 0]], 3.0);
     let other = std::thread::spawn(move || drop((x, target)));
     other.join().unwrap();
     assert_eq!(Arc::strong_count(&weights), 1);
-    refused(Tensor::from_owner(weights, &[7]), &["from_owner", "7 elements", "6 values"]);
+    refused(Tensor::from_owner(weights, [7]), &["from_owner", "7 elements", "6 values"]);
     Ok(())
 }
 
@@ -107,7 +107,7 @@ impl Product for Tensor {
 fn an_owner_of_its_memory_alone_is_written_to() -> Result<()> {
     let values: Box<[i64]> = vec![1, 2, 3, 4].into();
     let at = values.as_ptr();
-    let x = Tensor::from_blob(Blob::from_owner_mut(values).named("boxed"), &[2, 2], DType::I64)?;
+    let x = Tensor::from_blob(Blob::from_owner_mut(values).named("boxed"), [2, 2], DType::I64)?;
     assert_eq!((x.data_ptr(), x.storage()?.allocator()), (at.cast(), "boxed"));
     assert_eq!(x.add_(1)?.to_vec::<i64>()?, [2, 3, 4, 5]);
     Ok(())
@@ -118,18 +118,18 @@ fn geometry_that_does_not_fit_is_an_error() {
     let blob = || Blob::from_owner_mut(vec![0f32; 6]);
     let strided =
         |sizes: &[usize], strides: &[usize], dtype| Tensor::from_blob_strided(blob(), sizes, strides, dtype);
-    refused(Tensor::from_blob(blob(), &[7], DType::F32), &["from_blob", "24 bytes", "[7]"]);
-    refused(Tensor::from_blob(blob(), &[4], DType::F64), &["from_blob", "24 bytes", "f64"]);
-    refused(Tensor::from_blob(blob(), &[1 << 40, 1 << 40], DType::F32), &["from_blob", "more bytes"]);
+    refused(Tensor::from_blob(blob(), [7], DType::F32), &["from_blob", "24 bytes", "[7]"]);
+    refused(Tensor::from_blob(blob(), [4], DType::F64), &["from_blob", "24 bytes", "f64"]);
+    refused(Tensor::from_blob(blob(), [1usize << 40, 1 << 40], DType::F32), &["from_blob", "more bytes"]);
     refused(strided(&[2, 3], &[4, 1], DType::F32), &["within the storage's 24 bytes", "[4, 1]"]);
     refused(strided(&[2], &[usize::MAX], DType::F32), &["from_blob", "within"]);
     refused(strided(&[2, 3], &[1], DType::F32), &["2 strides, one for each size", "[1]"]);
-    refused(Tensor::from_blob(Blob::from_owner(vec![0u8, 2]), &[2], DType::BOOL), &["0 or 1", "2 at byte 1"]);
+    refused(Tensor::from_blob(Blob::from_owner(vec![0u8, 2]), [2], DType::BOOL), &["0 or 1", "2 at byte 1"]);
     // An element that is shown twice can be read, and not written to.
     let twice = strided(&[2, 3], &[0, 1], DType::F32).unwrap();
-    assert_eq!(twice.sum().unwrap().item::<f32>().unwrap(), 0.0);
+    assert_eq!(twice.sum_all().unwrap().item::<f32>().unwrap(), 0.0);
     refused(twice.add_(1.0), &["overlaps itself"]);
-    assert_eq!(Tensor::from_blob(blob(), &[0, 5], DType::F32).unwrap().numel(), 0);
+    assert_eq!(Tensor::from_blob(blob(), [0, 5], DType::F32).unwrap().elem_count(), 0);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn an_accessor_names_what_it_expected() -> Result<()> {
     refused(x.accessor_mut::<f64, 2>(), &["accessor_mut", "must be f64"]);
     let mut turned = x.t()?;
     refused(turned.as_slice::<f32>(), &["as_slice", "contiguous()", "[1, 3]"]);
-    let error = refused(x.as_slice::<f32>(), &["as_slice", "2 clones, views or graphs", "`copied()`"]);
+    let error = refused(x.as_slice::<f32>(), &["as_slice", "2 clones, views or graphs", "`copy()`"]);
     assert!(matches!(error, Error::Dispatch(DispatchError::Held { .. })));
     drop(turned);
     assert_eq!(x.as_slice::<f32>()?[5], 5.0);
@@ -150,17 +150,17 @@ fn an_accessor_names_what_it_expected() -> Result<()> {
 #[test]
 fn what_is_written_by_hand_is_counted_and_never_lost_in_a_graph() -> Result<()> {
     let mut x = counting(&[3]);
-    let w = Tensor::from_slice(&[1.0f32, 2.0, 3.0])?.set_requires_grad(true)?;
+    let w = Tensor::new([1.0f32, 2.0, 3.0])?.requires_grad_(true)?;
     let y = w.mul(&x)?;
     let error = refused(x.as_slice_mut::<f32>(), &["graph"]);
     assert!(matches!(error, Error::Dispatch(DispatchError::Held { .. })), "the graph saved it");
-    y.sum()?.backward()?;
+    y.sum_all()?.backward()?;
     drop(y);
     let version = x.version();
     x.as_slice_mut::<f32>()?[0] = 8.0;
     assert_eq!(x.version(), version + 1);
     assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [0.0, 1.0, 2.0]);
-    let mut leaf = counting(&[2]).set_requires_grad(true)?;
+    let mut leaf = counting(&[2]).requires_grad_(true)?;
     let error = refused(leaf.accessor_mut::<f32, 1>(), &["accessor_mut", "no_grad"]);
     assert!(matches!(error, Error::Autograd(AutogradError::WrittenByHand { .. })));
     let _off = no_grad();
@@ -192,12 +192,12 @@ proptest! {
         start in 0i64..2,
         step in 1i64..3,
     ) {
-        let whole = counting(&sizes).permute(&turn).unwrap();
-        let start = start.min(whole.sizes()[1] as i64);
+        let whole = counting(&sizes).permute(turn).unwrap();
+        let start = start.min(whole.shape()[1] as i64);
         let mut x = whole.slice(1, Some(start), None, step).unwrap();
         drop(whole);
         let expected = x.to_vec::<f32>().unwrap();
-        let [a, b, c, d] = *<&[usize; 4]>::try_from(x.sizes()).unwrap();
+        let [a, b, c, d] = *<&[usize; 4]>::try_from(x.shape()).unwrap();
         let all = (0..a).flat_map(|i| (0..b).flat_map(move |j| {
             (0..c).flat_map(move |k| (0..d).map(move |l| [i, j, k, l]))
         }));

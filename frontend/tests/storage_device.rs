@@ -56,7 +56,7 @@ fn foreign_memory_of_a_device_goes_back_when_the_device_is_done_with_it() {
             done.send(value).unwrap();
         })
     };
-    let x = Tensor::from_blob(blob.unwrap().named("lent"), &[64], DType::F32).unwrap();
+    let x = Tensor::from_blob(blob.unwrap().named("lent"), [64], DType::F32).unwrap();
     assert_eq!((x.device(), x.storage().unwrap().allocator()), (d, "lent"));
     by_name::call("remote_pause", &[(&x).into(), Arg::Int(30)]).unwrap();
     x.fill_(5.0).unwrap();
@@ -74,9 +74,9 @@ fn a_composite_tensor_has_the_storages_of_its_parts() {
     assert!(s.data_ptr().is_null() && !s.shares_storage(&s));
     // Numbers that others read stay as they are.
     let values: Arc<[f32]> = vec![1.0, 2.0].into();
-    let indices = Tensor::from_vec(vec![0i64, 1, 1, 0], &[2, 2]).unwrap();
+    let indices = Tensor::from_vec(vec![0i64, 1, 1, 0], [2, 2]).unwrap();
     let fixed =
-        Tensor::sparse_coo(&indices, &Tensor::from_owner(values.clone(), &[2]).unwrap(), &[2, 2]).unwrap();
+        Tensor::sparse_coo(&indices, &Tensor::from_owner(values.clone(), [2]).unwrap(), [2, 2]).unwrap();
     assert!(fixed.is_read_only());
     contains(&message(fixed.mul_(2.0)), &["read-only"]);
     contains(&message(fixed.zero_()), &["read-only"]);

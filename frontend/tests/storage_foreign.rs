@@ -33,9 +33,9 @@ fn six(bytes: usize) -> (Result<Blob>, Arc<AtomicUsize>) {
 fn the_deleter_runs_once_when_the_last_tensor_goes_on_whatever_thread() -> Result<()> {
     let _one = alone();
     let (blob, runs) = six(24);
-    let x = Tensor::from_blob(blob?, &[2, 3], DType::F32)?.set_requires_grad(true)?;
+    let x = Tensor::from_blob(blob?, [2, 3], DType::F32)?.requires_grad_(true)?;
     let (view, alias, row) = (x.t()?, x.detach(), x.narrow(0, 1, 1)?);
-    let loss = (&x * &x)?.sum()?;
+    let loss = (&x * &x)?.sum_all()?;
     drop((x, view, alias));
     loss.backward()?;
     drop(loss);
@@ -51,7 +51,7 @@ fn threads_that_drop_at_once_run_it_once() -> Result<()> {
     let _one = alone();
     for _ in 0..50 {
         let (blob, runs) = six(24);
-        let x = Tensor::from_blob(blob?, &[6], DType::F32)?;
+        let x = Tensor::from_blob(blob?, [6], DType::F32)?;
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 let (x, y) = (x.clone(), x.detach());
@@ -107,7 +107,7 @@ fn what_is_refused_goes_back_to_its_owner_once() {
     // SAFETY: 20 bytes of the box, which the deleter keeps until then.
     let odd =
         unsafe { Blob::from_raw_parts(at, 20, Device::CPU, move |_| drop(inner.lock().unwrap().take())) };
-    let error = Tensor::from_blob(odd.unwrap(), &[5], DType::F32).unwrap_err().to_string();
+    let error = Tensor::from_blob(odd.unwrap(), [5], DType::F32).unwrap_err().to_string();
     assert!(error.contains("aligned to 4 bytes for f32"), "{error}");
     assert_eq!(runs.load(SeqCst), 1);
 }
@@ -147,10 +147,10 @@ unsafe impl HostAllocator for Limited {
 fn a_host_allocator_gives_the_memory_of_results() -> Result<()> {
     let _one = alone();
     let allocator = Arc::new(Limited { most: 1 << 20, ..Limited::default() });
-    let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0])?.set_requires_grad(true)?;
+    let x = Tensor::new([1.0f32, 2.0, 3.0])?.requires_grad_(true)?;
     let y = with_host_allocator(allocator.clone(), || -> Result<Tensor> {
         let e = x.exp()?;
-        let y = e.mul(&e)?.sum()?;
+        let y = e.mul(&e)?.sum_all()?;
         y.backward()?;
         Ok(y)
     })?;
@@ -170,9 +170,9 @@ fn a_host_allocator_gives_the_memory_of_results() -> Result<()> {
 fn a_host_allocator_that_has_no_more_is_an_error_that_names_it() -> Result<()> {
     let _one = alone();
     let allocator = Arc::new(Limited { most: 64, ..Limited::default() });
-    let x = Tensor::from_vec(vec![1.0f32; 100], &[100])?;
+    let x = Tensor::from_vec(vec![1.0f32; 100], [100])?;
     with_host_allocator(allocator.clone(), || {
-        for error in [x.add(&x).unwrap_err(), Tensor::zeros(&[100], DType::F32, Device::CPU).unwrap_err()] {
+        for error in [x.add(&x).unwrap_err(), Tensor::zeros([100]).unwrap_err()] {
             let text = error.to_string();
             assert!(text.contains("`limited` has no more") && text.contains("400 bytes"), "{text}");
             let requested = match error {
@@ -195,7 +195,7 @@ fn an_allocator_of_the_whole_program_serves_all_threads_but_those_that_chose() -
         Arc::new(Limited { most: 1 << 20, ..Limited::default() }),
         Arc::new(Limited { most: 1 << 20, ..Limited::default() }),
     );
-    let x = Tensor::from_slice(&[1.0f32, 2.0])?;
+    let x = Tensor::new([1.0f32, 2.0])?;
     assert!(set_host_allocator(Some(global.clone())).is_none());
     let sum = std::thread::scope(|scope| scope.spawn(|| x.add(&x)).join().unwrap())?;
     let other = with_host_allocator(own.clone(), || x.add(&x))?;

@@ -23,10 +23,10 @@ fn said(folder: &Path, nowhere: &Path) -> String {
 #[test]
 fn the_error_says_what_the_search_came_to() {
     if std::env::var_os(ALONE).is_some() {
-        let one = Tensor::from_slice(&[1.0f32]).unwrap();
+        let one = Tensor::new([1.0f32]).unwrap();
         println!("{}", one.add(&one).unwrap_err());
         let nobodys = keyway::Device::new("test.keyway/nobody", 0).unwrap();
-        println!("{}", Tensor::empty(&[1], keyway::DType::F32, nobodys).unwrap_err());
+        println!("{}", Tensor::empty_with([1], (keyway::DType::F32, nobodys)).unwrap_err());
         return;
     }
     let root = tempfile::tempdir().unwrap();

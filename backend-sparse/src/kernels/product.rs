@@ -120,8 +120,8 @@ impl<'a, T: Number> Rows<'a, T> {
         (&self.columns[self.columns.len() - self.nnz..][range.clone()], &self.values[range])
     }
 
-    /// The row's own number.
-    fn name(&self, nth: usize) -> i64 {
+    /// The row's index in the matrix.
+    fn index(&self, nth: usize) -> i64 {
         self.stored.as_ref().map_or(nth as i64, |stored| stored[nth] as i64)
     }
 
@@ -234,7 +234,7 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<V
                     }
                 }
                 columns.sort_unstable();
-                entries.rows.push((a.name(row), columns.len()));
+                entries.rows.push((a.index(row), columns.len()));
                 for column in columns.drain(..) {
                     has[column] = false;
                     entries.columns.push(column_of(column));

@@ -1,12 +1,12 @@
 //! Element by element, and copies: bound by memory beyond a few thousand elements.
 
 use criterion::Criterion;
+use keyway::Tensor;
 use keyway::ops::pointwise::gelu::Approximate;
-use keyway::{DType, Device, Tensor};
 use keyway_benches::{case, wanted};
 
 fn rand(n: usize) -> Tensor {
-    Tensor::rand(&[n], DType::F32, Device::CPU).expect("memory")
+    Tensor::rand([n]).expect("memory")
 }
 
 /// The cases.
@@ -28,13 +28,13 @@ pub fn cases(c: &mut Criterion) {
         });
         case(c, &format!("ew.exp_{label}"), "byte", bytes(8.0), || a.exp().expect("exp"));
         case(c, &format!("ew.exp_out_{label}"), "byte", bytes(8.0), || a.exp_out(&mut o).expect("exp"));
-        case(c, &format!("ew.gelu_{label}"), "byte", bytes(8.0), || a.gelu(Approximate::None).expect("gelu"));
+        case(c, &format!("ew.gelu_{label}"), "byte", bytes(8.0), || a.gelu().expect("gelu"));
         case(c, &format!("ew.gelu_tanh_{label}"), "byte", bytes(8.0), || {
-            a.gelu(Approximate::Tanh).expect("gelu")
+            a.gelu_with(Approximate::Tanh).expect("gelu")
         });
         case(c, &format!("ew.relu_{label}"), "byte", bytes(8.0), || a.relu().expect("relu"));
         let side = (n as f64).sqrt().round() as i64;
-        let square = |t: &Tensor| t.view(&[side, side]).expect("a square");
+        let square = |t: &Tensor| t.view([side, side]).expect("a square");
         let (at, b2, mut o2) = (square(&a).t().expect("a matrix"), square(&b), square(&o));
         let row = at.select(0, 0).expect("a row");
         let column = at.narrow(1, 0, 1).expect("a column");

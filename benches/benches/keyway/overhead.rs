@@ -1,15 +1,15 @@
 //! What a call costs before any element is touched.
 
 use criterion::Criterion;
+use keyway::Tensor;
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::{DType, Device, Tensor};
 use keyway_benches::{case, wanted};
 use keyway_dispatcher::op::{Arg, Args, OpEntry, OpSpec, Out, Plan, Rule};
 use keyway_dispatcher::{call, registry};
 use smallvec::SmallVec;
 
 fn ones(n: usize) -> Tensor {
-    Tensor::from_vec(vec![1.0f32; n], &[n]).expect("host memory")
+    Tensor::from_vec(vec![1.0f32; n], [n]).expect("host memory")
 }
 
 /// An op whose kernel, in a plugin of the tests, does nothing, and whose rule states no output: what is left of a call is
@@ -35,7 +35,7 @@ fn nothing() -> &'static OpEntry {
 pub fn cases(c: &mut Criterion) {
     for n in [1usize, 16, 1024] {
         let (a, b, mut out) = (ones(n), ones(n), ones(n));
-        let leaf = || ones(n).set_requires_grad(true).expect("a float leaf");
+        let leaf = || ones(n).requires_grad_(true).expect("a float leaf");
         let (ag, bg, one) = (leaf(), leaf(), ones(n));
         case(c, &format!("overhead.add_{n}"), "op", 1.0, || a.add(&b).expect("add"));
         case(c, &format!("overhead.add_out_{n}"), "op", 1.0, || a.add_out(&b, &mut out).expect("add"));
@@ -54,16 +54,14 @@ pub fn cases(c: &mut Criterion) {
         });
     }
     let a = ones(1024);
-    let ag = ones(1024).set_requires_grad(true).expect("a float leaf");
-    let m = Tensor::from_vec(vec![1.0f32; 1024], &[32, 32]).expect("host memory");
-    case(c, "overhead.view_1024", "op", 1.0, || a.view(&[32, 32]).expect("view"));
-    case(c, "overhead.view_grad_1024", "op", 1.0, || ag.view(&[32, 32]).expect("view"));
+    let ag = ones(1024).requires_grad_(true).expect("a float leaf");
+    let m = Tensor::from_vec(vec![1.0f32; 1024], [32, 32]).expect("host memory");
+    case(c, "overhead.view_1024", "op", 1.0, || a.view([32, 32]).expect("view"));
+    case(c, "overhead.view_grad_1024", "op", 1.0, || ag.view([32, 32]).expect("view"));
     case(c, "overhead.transpose", "op", 1.0, || m.t().expect("transpose"));
     for (label, n) in [("1", 1usize), ("1024", 1024), ("1e6", 1_000_000), ("1e8", 100_000_000)] {
-        case(c, &format!("overhead.empty_{label}"), "op", 1.0, || {
-            Tensor::empty(&[n], DType::F32, Device::CPU).expect("memory")
-        });
+        case(c, &format!("overhead.empty_{label}"), "op", 1.0, || Tensor::empty([n]).expect("memory"));
     }
-    let scalar = Tensor::scalar(1.0f32).expect("host memory");
+    let scalar = Tensor::new(1.0f32).expect("host memory");
     case(c, "overhead.item", "op", 1.0, || scalar.item::<f32>().expect("one element"));
 }

@@ -1,7 +1,7 @@
 //! Products of matrices.
 
 use criterion::Criterion;
-use keyway::{DType, Device, Tensor};
+use keyway::{DType, Tensor};
 use keyway_benches::{case, wanted};
 
 /// The cases.
@@ -9,9 +9,7 @@ pub fn cases(c: &mut Criterion) {
     if !wanted("mm", "") {
         return;
     }
-    let rand = |sizes: &[usize], dtype| {
-        Tensor::rand(sizes, DType::F32, Device::CPU).and_then(|t| t.to_dtype(dtype)).expect("memory")
-    };
+    let rand = |sizes: &[usize], dtype| Tensor::rand(sizes).and_then(|t| t.to_dtype(dtype)).expect("memory");
     let flop = |n: usize| 2.0 * (n as f64).powi(3);
     for n in [64usize, 256, 1024, 2048] {
         let (a, b) = (rand(&[n, n], DType::F32), rand(&[n, n], DType::F32));

@@ -39,11 +39,12 @@ fn asked(name: &str) -> bool {
 /// A matrix of `distinct` random places, each of which comes `times` times, in random order.
 fn matrix(distinct: usize, times: i64) -> Result<Tensor> {
     let cpu = Device::CPU;
-    let places = Tensor::randint(0, (SIDE * SIDE) as i64, &[distinct], DType::I64, cpu)?.repeat(&[times])?;
-    let places = places.index_select(0, &Tensor::randperm(places.numel(), cpu)?)?;
+    let places =
+        Tensor::randint_with(0, (SIDE * SIDE) as i64, [distinct], (DType::I64, cpu))?.repeat([times])?;
+    let places = places.index_select(0, &Tensor::randperm_with(places.elem_count(), cpu)?)?;
     let (row, column) = (places.floor_divide(SIDE as i64)?, places.remainder(SIDE as i64)?);
-    let values = Tensor::randn(places.sizes(), DType::F32, cpu)?;
-    Tensor::sparse_coo(&Tensor::stack(&[&row, &column], 0)?, &values, &[SIDE, SIDE])
+    let values = Tensor::randn_with(places.shape(), cpu)?;
+    Tensor::sparse_coo(&Tensor::stack(&[&row, &column], 0)?, &values, [SIDE, SIDE])
 }
 
 /// Ops on matrices of coordinates, each with its result in new memory.
@@ -58,7 +59,7 @@ fn matrices(c: &mut Criterion) -> Result<()> {
     let (a, b) = (matrix(ENTRIES, 1)?, matrix(ENTRIES, 1)?.coalesce()?);
     let sorted = a.coalesce()?;
     let few = [matrix(ENTRIES / 10, 1)?.coalesce()?, matrix(ENTRIES / 10, 1)?.coalesce()?];
-    let dense = Tensor::randn(&[SIDE, 64], DType::F32, Device::CPU)?;
+    let dense = Tensor::randn([SIDE, 64])?;
     case(c, coalesce, "step", 1.0, || doubled.coalesce().expect("memory"));
     case(c, softmax, "step", 1.0, || sorted.softmax(1).expect("memory"));
     case(c, add, "step", 1.0, || sorted.add(&b).expect("memory"));
@@ -70,13 +71,12 @@ fn matrices(c: &mut Criterion) -> Result<()> {
 
 fn embedding(c: &mut Criterion, size: &str, rows: usize) {
     let table = || {
-        let zeros = Tensor::zeros(&[rows, COLUMNS], DType::F32, Device::CPU).expect("memory");
-        zeros.set_requires_grad(true).expect("a float")
+        let zeros = Tensor::zeros([rows, COLUMNS]).expect("memory");
+        zeros.requires_grad_(true).expect("a float")
     };
-    let read: Vec<Tensor> = (0..STEPS)
-        .map(|_| Tensor::randint(0, rows as i64, &[READ], DType::I64, Device::CPU).expect("memory"))
-        .collect();
-    let grad = Tensor::rand(&[READ, COLUMNS], DType::F32, Device::CPU).expect("memory");
+    let read: Vec<Tensor> =
+        (0..STEPS).map(|_| Tensor::randint(0, rows as i64, [READ]).expect("memory")).collect();
+    let grad = Tensor::rand([READ, COLUMNS]).expect("memory");
     let mut nth = 0;
     let mut step = |table: &Tensor, optimizer: &mut dyn Optimizer| {
         nth += 1;

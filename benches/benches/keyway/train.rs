@@ -1,11 +1,11 @@
 //! Steps of training.
 
 use criterion::Criterion;
+use keyway::Tensor;
 use keyway::autograd::no_grad;
-use keyway::nn::{Linear, Module, Reduction, Relu, Sequential, loss::cross_entropy};
+use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
 use keyway::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
-use keyway::{DType, Device, Tensor};
 use keyway_benches::{case, wanted};
 
 /// The cases.
@@ -21,14 +21,14 @@ pub fn cases(c: &mut Criterion) {
         .push(linear(512, 512))
         .push(Relu)
         .push(linear(512, 10));
-    let x = Tensor::rand(&[128, 784], DType::F32, Device::CPU).expect("memory");
-    let y = Tensor::randint(0, 10, &[128], DType::I64, Device::CPU).expect("memory");
+    let x = Tensor::rand([128, 784]).expect("memory");
+    let y = Tensor::randint(0, 10, [128]).expect("memory");
     let forward = 2.0 * 128.0 * (784.0 * 512.0 + 512.0 * 512.0 + 5120.0);
     let step_flop = 2.0 * forward + 2.0 * 128.0 * (512.0 * 512.0 + 5120.0);
     let parameters: Vec<Tensor> = model.parameters();
     let step = |optimizer: &mut dyn Optimizer| {
         optimizer.zero_grad();
-        let loss = cross_entropy(&model.forward(&x).expect("forward"), &y, Reduction::Mean).expect("loss");
+        let loss = cross_entropy(&model.forward(&x).expect("forward"), &y).expect("loss");
         loss.backward().expect("backward");
         optimizer.step().expect("step");
     };

@@ -8,7 +8,7 @@ use keyway::autograd::no_grad;
 use keyway::dispatcher::device;
 use keyway::io::safetensors;
 use keyway::nn::models::ResNet;
-use keyway::nn::{Module, Reduction, StateDict, loss};
+use keyway::nn::{Module, StateDict, functional};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::profiler::{self, Trace};
 use keyway::rng::{self, Generator, Philox};
@@ -85,12 +85,12 @@ impl Load {
         model.to_dtype(dtype)?;
         let (batch, size) = (options.batch as usize, options.size as usize);
         let generator = Generator::new(SEED);
-        let images =
-            || Tensor::randn(&[batch, 3, size, size], DType::F32, device)?.to_format(format)?.to_dtype(dtype);
+        let images = || Tensor::randn_with([batch, 3, size, size], device)?.to(format)?.to_dtype(dtype);
         let images = rng::using(&generator, images)?;
         let training = match options.train {
             true => {
-                let targets = || Tensor::randint(0, classes.max(1) as i64, &[batch], DType::I64, device);
+                let targets =
+                    || Tensor::randint_with(0, classes.max(1) as i64, [batch], (DType::I64, device));
                 let settings = SgdOptions { lr: LR, momentum: MOMENTUM, ..SgdOptions::default() };
                 let optimizer = Sgd::new(model.parameters(), settings)?;
                 Some(Training { targets: rng::using(&generator, targets)?, optimizer })
@@ -100,7 +100,7 @@ impl Load {
                 None
             }
         };
-        let bytes = |tensor: &Tensor| (tensor.numel() * tensor.dtype().size()) as u64;
+        let bytes = |tensor: &Tensor| (tensor.elem_count() * tensor.dtype().size()) as u64;
         let weight_bytes = model.state_dict().values().map(bytes).sum();
         Ok(Load { device, parameters, weight_bytes, model, images, training })
     }
@@ -115,7 +115,7 @@ impl Load {
             }
             Some(Training { targets, optimizer }) => {
                 optimizer.zero_grad();
-                let loss = loss::cross_entropy(&self.model.forward(&self.images)?, targets, Reduction::Mean)?;
+                let loss = functional::cross_entropy(&self.model.forward(&self.images)?, targets)?;
                 loss.backward()?;
                 optimizer.step()?;
                 Some(loss.detach().to_dtype(DType::F32)?.item::<f32>()?)
@@ -161,7 +161,7 @@ impl Load {
 
 /// The classes that the last layer of these weights has.
 fn classes(state: &StateDict) -> usize {
-    state.get("fc.weight").filter(|weight| weight.ndim() == 2).map_or(CLASSES, |weight| weight.sizes()[0])
+    state.get("fc.weight").filter(|weight| weight.rank() == 2).map_or(CLASSES, |weight| weight.shape()[0])
 }
 
 /// Loads a state dict. Files from before PyTorch counted batches lack the counts, which then stay 0.

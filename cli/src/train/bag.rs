@@ -28,7 +28,7 @@ impl Module for Words {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let highest = (self.levels - 1) as f64;
         let values = input.mul(highest)?.round()?.clamp(0.0, highest)?.to_dtype(DType::I64)?;
-        values.add(&Tensor::from_slice(&self.firsts)?.to_device(input.device())?)
+        values.add(&Tensor::new(&self.firsts)?.to_device(input.device())?)
     }
 }
 
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn words_are_pixels_with_values() {
         let words = Words::new(3, 17);
-        let images = Tensor::from_vec(vec![0.0f32, 0.5, 1.0, 1.0, 0.0625, 0.0], &[2, 3]).unwrap();
+        let images = Tensor::from_vec(vec![0.0f32, 0.5, 1.0, 1.0, 0.0625, 0.0], [2, 3]).unwrap();
         let made = words.forward(&images).unwrap();
         assert_eq!(made.to_vec::<i64>().unwrap(), [0, 17 + 8, 34 + 16, 16, 17 + 1, 34]);
         assert_eq!(Words::count(3, 17), 51);

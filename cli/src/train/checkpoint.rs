@@ -55,7 +55,7 @@ impl Target {
         ] {
             tensors.extend(part.into_iter().map(|(name, tensor)| (format!("{prefix}{name}"), tensor)));
         }
-        tensors.insert(LOSSES.to_string(), Tensor::from_slice(&done.losses)?);
+        tensors.insert(LOSSES.to_string(), Tensor::new(&done.losses)?);
         let mut notes = self.notes.clone();
         for (key, text) in [
             (KEY, VERSION.to_string()),

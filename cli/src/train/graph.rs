@@ -13,7 +13,7 @@ use keyway::autograd::no_grad;
 use keyway::data::karate::{self, Graph, INSTRUCTOR, OFFICER};
 use keyway::dispatcher::parallel;
 use keyway::io::safetensors;
-use keyway::nn::{Reduction, StateDict, init, loss};
+use keyway::nn::{StateDict, functional, init};
 use keyway::optim::{Adam, AdamOptions, Optimizer};
 use keyway::profiler::{self, Report};
 use keyway::rng::Philox;
@@ -55,9 +55,9 @@ fn normalised(graph: &Graph, device: Device) -> Result<Tensor> {
     let edges: Vec<[usize; 2]> = loops.chain(both).collect();
     let ends = (0..2).flat_map(|end| edges.iter().map(move |edge| edge[end] as i64)).collect();
     let weights = edges.iter().map(|&[a, b]| (degrees[a] * degrees[b]).sqrt().recip()).collect();
-    let indices = Tensor::from_vec(ends, &[2, edges.len()])?.to_device(device)?;
-    let values = Tensor::from_vec(weights, &[edges.len()])?.to_device(device)?;
-    Tensor::sparse_coo(&indices, &values, &[graph.nodes, graph.nodes])?.coalesce()
+    let indices = Tensor::from_vec(ends, [2, edges.len()])?.to_device(device)?;
+    let values = Tensor::from_vec(weights, [edges.len()])?.to_device(device)?;
+    Tensor::sparse_coo(&indices, &values, [graph.nodes, graph.nodes])?.coalesce()
 }
 
 /// Two layers. Each node is told apart by itself alone, so that the first layer's weight is its input.
@@ -70,7 +70,7 @@ impl Net {
     fn new(graph: &Graph, device: Device, seed: u64) -> Result<Net> {
         let mut rng = Philox::new(seed);
         let mut weight = |sizes: &[usize]| {
-            init::xavier_uniform(sizes, 1.0, &mut rng)?.to_device(device)?.set_requires_grad(true)
+            init::xavier_uniform(sizes, 1.0, &mut rng)?.to_device(device)?.requires_grad_(true)
         };
         let weights = [weight(&[graph.nodes, HIDDEN])?, weight(&[HIDDEN, 2])?];
         Ok(Net { graph: normalised(graph, device)?, weights })
@@ -124,7 +124,7 @@ pub fn run(
     let seed = options.seed.unwrap_or(0);
     let net = Net::new(&graph, device, seed)?;
     let labelled = [INSTRUCTOR, OFFICER];
-    let at = |nodes: [usize; 2]| Tensor::from_slice(&nodes.map(|n| n as i64))?.to_device(device);
+    let at = |nodes: [usize; 2]| Tensor::new(nodes.map(|n| n as i64))?.to_device(device);
     let (nodes, targets) = (at(labelled)?, at(labelled.map(|node| graph.classes[node]))?);
     let mut optimizer = Adam::new(net.weights.to_vec(), AdamOptions { lr, ..AdamOptions::default() })?;
     let mut train_loss = Vec::new();
@@ -133,7 +133,7 @@ pub fn run(
         let _scope = profiler::scope(&format!("epoch {}", epoch + 1));
         optimizer.zero_grad();
         let scores = net.forward()?.index_select(0, &nodes)?;
-        let loss = loss::cross_entropy(&scores, &targets, Reduction::Mean)?;
+        let loss = functional::cross_entropy(&scores, &targets)?;
         loss.backward()?;
         optimizer.step()?;
         let loss = f64::from(loss.detach().item::<f32>()?);

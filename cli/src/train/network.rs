@@ -192,7 +192,7 @@ impl Design {
     /// Weights are normal with a variance of `2 / fan_in`, biases 0.
     fn three_layer(&self, rng: &mut Philox) -> Result<Sequential> {
         let mut weight = |sizes: &[usize]| kaiming_normal(sizes, 0.0, Fan::In, rng);
-        let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], &[count]);
+        let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], [count]);
         let filters = weight(&[self.channels[1], self.channels[0], WIDE, WIDE])?;
         let options = ConvOptions::default().padding(WIDE / 2);
         let conv = Conv2d::from_tensors(filters, Some(zeros(self.channels[1])?), options)?;
@@ -219,11 +219,11 @@ impl Design {
     /// # Errors
     /// Rows of another length.
     pub fn inputs(&self, rows: &Tensor) -> Result<Tensor> {
-        let count = rows.size(0)?;
+        let count = rows.dim(0)?;
         let [channels, height, width] = self.image;
         match self.network.has_images() {
-            true => rows.reshape_as_sizes(&[count, channels, height, width]),
-            false => rows.reshape_as_sizes(&[count, channels * height * width]),
+            true => rows.reshape([count, channels, height, width]),
+            false => rows.reshape([count, channels * height * width]),
         }
     }
 }

@@ -9,10 +9,10 @@ use super::settings::Settings;
 use crate::failure::Failure;
 use keyway::autograd::no_grad;
 use keyway::data::DataLoader;
-use keyway::nn::{Module, Reduction, Sequential, loss};
+use keyway::nn::{Module, Sequential, functional};
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{Optimizer, Sgd};
-use keyway::{Device, Result, Tensor, profiler};
+use keyway::{Device, MemoryFormat, Result, Tensor, profiler};
 use std::time::Instant;
 
 /// Rows that are tested at once.
@@ -64,7 +64,7 @@ impl Task {
     fn inputs(&self, rows: &Tensor) -> Result<Tensor> {
         let inputs = self.design().inputs(&rows.to_device(self.device)?)?;
         match self.settings.network.has_images() {
-            true => inputs.to_format(self.settings.format.into()),
+            true => inputs.to(MemoryFormat::from(self.settings.format)),
             false => Ok(inputs),
         }
     }
@@ -97,10 +97,10 @@ impl Task {
                 let inputs = self.inputs(&batch.inputs)?;
                 let targets = batch.targets.to_device(self.device)?;
                 optimizer.zero_grad();
-                let loss = loss::cross_entropy(&model.forward(&inputs)?, &targets, Reduction::Mean)?;
+                let loss = functional::cross_entropy(&model.forward(&inputs)?, &targets)?;
                 loss.backward()?;
                 optimizer.step()?;
-                sum += f64::from(loss.detach().item::<f32>()?) * inputs.size(0)? as f64;
+                sum += f64::from(loss.detach().item::<f32>()?) * inputs.dim(0)? as f64;
             }
             let mean = sum / train.rows() as f64;
             if !mean.is_finite() {
@@ -139,7 +139,7 @@ impl Task {
 
 /// The class with the highest score of each row, the first of several.
 fn classes(scores: &Tensor) -> Result<Vec<i64>> {
-    let classes = scores.size(-1)?.max(1);
+    let classes = scores.dim(-1)?.max(1);
     let best = |row: &[f32]| {
         let better = |best: usize, i: usize| if row[i] > row[best] { i } else { best };
         (0..row.len()).fold(0, better) as i64

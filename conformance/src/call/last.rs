@@ -30,7 +30,7 @@ pub(super) fn note(op: &'static str, values: &Arc<Vec<Value>>, tensors: &[Tensor
             true => Ok(t.strides().to_vec()),
             false => Err(t.layout().name()),
         };
-        Given { dtype: t.dtype(), sizes: t.sizes().to_vec(), strides }
+        Given { dtype: t.dtype(), sizes: t.shape().to_vec(), strides }
     };
     let tensors = tensors.iter().map(given).collect();
     LAST.set(Some(Last { op, values: values.clone(), tensors }));

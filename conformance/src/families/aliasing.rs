@@ -131,12 +131,12 @@ fn twice(context: &Context<'_>) -> Steps {
         let mut tensors = prepared.tensors();
         let Some(one) = tensors.first().cloned() else { return Ok(()) };
         for tensor in &mut tensors {
-            if tensor.sizes() == one.sizes() && tensor.dtype() == one.dtype() {
+            if tensor.shape() == one.shape() && tensor.dtype() == one.dtype() {
                 *tensor = one.clone();
             }
         }
         let [made] = &expected[..] else { return Ok(()) };
-        let fits = def.forms == Forms::InPlace && made.sizes == one.sizes() && made.dtype == one.dtype();
+        let fits = def.forms == Forms::InPlace && made.sizes == one.shape() && made.dtype == one.dtype();
         if matches!(out, Out::InPlace) && !fits {
             continue;
         }
@@ -197,7 +197,7 @@ fn overlap(context: &Context<'_>) -> Steps {
     let prepared = context.place(&inputs)?;
     let mut tensors = prepared.tensors();
     for tensor in &mut tensors {
-        if tensor.sizes() == [n - 1] && tensor.dtype() == dtype {
+        if tensor.shape() == [n - 1] && tensor.dtype() == dtype {
             *tensor = before.clone();
         }
     }

@@ -325,8 +325,8 @@ pub(super) fn analytic(
         outputs.into_iter().filter(|o| o.requires_grad() && o.dtype() == context.dtype()).collect();
     let wanted: Vec<Tensor> = leaves.iter().filter(|t| t.requires_grad()).cloned().collect();
     let start = |t: &Tensor| {
-        let values: Vec<Number> = (0..t.numel()).map(|nth| Number::Float(weight(nth))).collect();
-        Ok(Placed::new(&Array::new(t.dtype(), t.sizes(), values), Arrangement::Contiguous, device)?.tensor)
+        let values: Vec<Number> = (0..t.elem_count()).map(|nth| Number::Float(weight(nth))).collect();
+        Ok(Placed::new(&Array::new(t.dtype(), t.shape(), values), Arrangement::Contiguous, device)?.tensor)
     };
     let pass = |outputs: &[Tensor], create_graph: bool| -> keyway::Result<Vec<Option<Tensor>>> {
         if outputs.is_empty() {

@@ -231,11 +231,11 @@ fn run(context: &Context<'_>) -> Steps {
             let wanted = leaves.iter().filter(|t| t.requires_grad());
             for (nth, (leaf, gradient)) in wanted.zip(made).enumerate() {
                 // Where the result has no format, neither has its gradient.
-                let Some(gradient) = gradient.filter(|_| output.ndim() == rank) else { continue };
+                let Some(gradient) = gradient.filter(|_| output.rank() == rank) else { continue };
                 // One number that is shown at every place has no order.
-                let repeats = may_self_overlap(gradient.sizes(), gradient.strides());
+                let repeats = may_self_overlap(gradient.shape(), gradient.strides());
                 // Other inputs are images where they look like the first, as kernels of convolutions do.
-                let image = nth == 0 || leaf.sizes() == leaves[0].sizes() || is_in(def, &[conv::ALL]);
+                let image = nth == 0 || leaf.shape() == leaves[0].shape() || is_in(def, &[conv::ALL]);
                 if image && !repeats && leaf.as_ref().is_in_channels_last_order() {
                     check(&format!("the gradient of input {nth}"), &gradient)?;
                 }
@@ -247,7 +247,7 @@ fn run(context: &Context<'_>) -> Steps {
             let got = context.call(&prepared)?;
             compare::outputs(&expected, &got, factor(def, &sample))?;
             // Later outputs are places and counts.
-            match got.first().filter(|output| output.ndim() == rank) {
+            match got.first().filter(|output| output.rank() == rank) {
                 Some(output) => check("output 0", output),
                 None => Ok(()),
             }
@@ -257,10 +257,10 @@ fn run(context: &Context<'_>) -> Steps {
 
 /// Refuses what is not channels_last, as far as its sizes can tell.
 fn check(what: &str, made: &Tensor) -> Steps {
-    let wanted = channels_last_strides(made.sizes());
-    let tells = wanted != contiguous_strides(made.sizes()) && !made.sizes().contains(&0);
+    let wanted = channels_last_strides(made.shape());
+    let tells = wanted != contiguous_strides(made.shape()) && !made.shape().contains(&0);
     if tells && !made.as_ref().is_in_channels_last_order() {
-        let strides = format!("strides {:?} for sizes {:?}", made.strides(), made.sizes());
+        let strides = format!("strides {:?} for sizes {:?}", made.strides(), made.shape());
         return Err(Failure::new(format!("{what} lost the format"), "channels_last", strides).into());
     }
     Ok(())

@@ -78,7 +78,7 @@ fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// Tensors of a sample, those of the dtype under test requiring grad.
 pub(super) fn leaves(tensors: Vec<Tensor>, sample: &Sample) -> keyway::Result<Vec<Tensor>> {
     let leaf = |(t, s): (Tensor, &TensorSample)| match s.role {
-        Role::Tested => t.set_requires_grad(true),
+        Role::Tested => t.requires_grad_(true),
         Role::Fixed(_) => Ok(t),
     };
     tensors.into_iter().zip(super::tensors(sample)).map(leaf).collect()
@@ -164,7 +164,7 @@ pub(super) fn gradients(
 
 /// Values for an incoming gradient; with `repeated`, the same along the first dimension.
 fn incoming(output: &Tensor, repeated: bool) -> Array {
-    Array::from_fn(output.dtype(), output.sizes(), |index| {
+    Array::from_fn(output.dtype(), output.shape(), |index| {
         let own = if repeated { index.get(1..).unwrap_or(&[]) } else { index };
         let place = own.iter().enumerate().map(|(d, &i)| (i + 1) * (2 * d + 3)).sum::<usize>();
         Number::Float(0.25 + (place % 11) as f64 / 8.0)
@@ -181,7 +181,7 @@ fn strided(context: &Context<'_>) -> Steps {
     let (prepared, inputs) = prepared(context, device)?;
     let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| context.refused(e))?;
     let dtype = context.dtype();
-    let real = |o: &&Tensor| o.dtype() == dtype && o.requires_grad() && arrangement.suits(o.sizes());
+    let real = |o: &&Tensor| o.dtype() == dtype && o.requires_grad() && arrangement.suits(o.shape());
     for output in outputs.iter().filter(real) {
         let values = incoming(output, arrangement == Arrangement::Expanded);
         let mut all = Vec::new();
@@ -226,7 +226,7 @@ fn in_place(context: &Context<'_>) -> Steps {
     let Some(first) = inputs.first() else { return Ok(()) };
     let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| context.refused(e))?;
     let [output] = &outputs[..] else { return Ok(()) };
-    let fits = output.sizes() == first.sizes() && output.dtype() == first.dtype();
+    let fits = output.shape() == first.shape() && output.dtype() == first.dtype();
     // The sample may have a number where the tensor to be written would be.
     let written = matches!(context.inputs()?.1.get(0), crate::oracle::Value::Array(_));
     if !fits || !written || !output.requires_grad() {
@@ -236,7 +236,7 @@ fn in_place(context: &Context<'_>) -> Steps {
     let gradient = || Placed::new(&values, Arrangement::Contiguous, device).map(|p| p.tensor);
     let expected = gradients(&outputs, &inputs, vec![gradient()?]).map_err(|e| context.refused(e))?;
     let mut tensors = inputs.clone();
-    tensors[0] = first.copied()?;
+    tensors[0] = first.copy()?;
     let made = prepared.call_with(def, &tensors, Out::InPlace).map_err(|e| context.refused(e))?;
     let got = match gradients(&made, &inputs, vec![gradient()?]) {
         Ok(got) => got,

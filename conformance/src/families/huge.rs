@@ -24,12 +24,12 @@ type Check = fn(&Tensor) -> Steps;
 /// The cases, by op.
 const CASES: [(&str, Check); 6] = [
     ("add", |large| check(&large.add(large)?, COUNT, |place| 2 * expected(place))),
-    ("sum", |large| number("the sum", COUNT as i64 + 2, &large.sum()?)),
-    ("argmax", |large| number("the place of the largest", MARK as i64, &large.argmax(None, false)?)),
-    ("clone", |large| check(&large.copied()?, COUNT, expected)),
+    ("sum", |large| number("the sum", COUNT as i64 + 2, &large.sum_all()?)),
+    ("argmax", |large| number("the place of the largest", MARK as i64, &large.argmax_all()?)),
+    ("clone", |large| check(&large.copy()?, COUNT, expected)),
     ("index_select", |large| {
         let places = [MARK as i64, 0, COUNT as i64 - 1];
-        let places = Tensor::from_slice(&places)?.to_device(large.device())?;
+        let places = Tensor::new(places)?.to_device(large.device())?;
         check(&large.index_select(0, &places)?, 3, |place| [3, 1, 1][place])
     }),
     ("cat", |large| {
@@ -68,8 +68,8 @@ fn made(device: Device) -> Steps<Tensor> {
 /// Each byte of a result of one byte an element.
 fn check(got: &Tensor, count: usize, expected: impl Fn(usize) -> u8) -> Steps {
     let storage = got.as_ref().storage().ok_or_else(|| Stop::Skipped("the result is not strided".into()))?;
-    if got.numel() != count || got.dtype() != DType::U8 {
-        let got = format!("{} of {}", got.numel(), got.dtype());
+    if got.elem_count() != count || got.dtype() != DType::U8 {
+        let got = format!("{} of {}", got.elem_count(), got.dtype());
         return Err(Failure::new("the result", format!("{count} of u8"), got).into());
     }
     let mut chunk = vec![0u8; CHUNK];

@@ -368,13 +368,13 @@ fn without_zeros(def: &'static OpDef, inputs: &Inputs) -> Option<Vec<Array>> {
 /// The gradients of an op's float outputs with respect to each tensor, started with ones; `None` for one without.
 fn gradients(op: &'static OpEntry, placed: &placements::Call) -> keyway::Result<Vec<Option<Tensor>>> {
     let leaf =
-        |t: &Tensor| if t.dtype().is_float() { t.detach().set_requires_grad(true) } else { Ok(t.clone()) };
+        |t: &Tensor| if t.dtype().is_float() { t.detach().requires_grad_(true) } else { Ok(t.clone()) };
     let leaves = placed.tensors.iter().map(leaf).collect::<keyway::Result<Vec<_>>>()?;
     let outputs = placed.prepared.call_entry(op, &leaves, Out::New)?;
     let outputs: Vec<Tensor> = outputs.into_iter().filter(Tensor::requires_grad).collect();
     let wanted: Vec<Tensor> = leaves.iter().filter(|t| t.requires_grad()).cloned().collect();
     let start = |out: &Tensor| {
-        let ones = Array::from_fn(out.dtype(), out.sizes(), |_| Number::Float(1.0));
+        let ones = Array::from_fn(out.dtype(), out.shape(), |_| Number::Float(1.0));
         Ok(Placed::new(&ones, Arrangement::Contiguous, out.device())?.tensor)
     };
     let start = outputs.iter().map(start).collect::<keyway::Result<Vec<_>>>()?;

@@ -281,7 +281,7 @@ fn changed(
             match &result {
                 Err(error) if call::is_of_arguments(error) => break,
                 // One size may be the rows of one tensor and the columns of another.
-                Ok(made) if made.iter().map(Tensor::numel).sum::<usize>() > limit => return Ok(false),
+                Ok(made) if made.iter().map(Tensor::elem_count).sum::<usize>() > limit => return Ok(false),
                 _ => {}
             }
             if expected.is_none() {

@@ -85,11 +85,11 @@ fn run(context: &Context<'_>) -> Steps {
     }
     let dense = Placed::new(&values, Arrangement::Contiguous, device)?.tensor;
     let composite = dense.to_layout(layout)?;
-    if composite.layout() != layout || composite.sizes() != dense.sizes() || composite.dtype() != dtype {
+    if composite.layout() != layout || composite.shape() != dense.shape() || composite.dtype() != dtype {
         return Err(Failure::new(
             "the converted tensor",
-            format!("{layout} {:?} {dtype}", dense.sizes()),
-            format!("{} {:?} {}", composite.layout(), composite.sizes(), composite.dtype()),
+            format!("{layout} {:?} {dtype}", dense.shape()),
+            format!("{} {:?} {}", composite.layout(), composite.shape(), composite.dtype()),
         )
         .into());
     }
@@ -118,18 +118,17 @@ fn run(context: &Context<'_>) -> Steps {
         }
         "components" => {
             let parts = composite.components()?;
-            let made = Tensor::from_components(layout, composite.sizes(), dtype, &parts, composite.attrs())?;
+            let made = Tensor::from_components(layout, composite.shape(), dtype, &parts, composite.attrs())?;
             same("made anew of its components", &values, &made.to_strided()?)?;
             let one_less = parts[1..].to_vec();
-            match Tensor::from_components(layout, composite.sizes(), dtype, &one_less, composite.attrs()) {
+            match Tensor::from_components(layout, composite.shape(), dtype, &one_less, composite.attrs()) {
                 Err(_) => Ok(()),
                 Ok(_) => Err(Failure::new("a component too few", "an error", "a tensor").into()),
             }
         }
         "invalid" => invalid(context, layout, &composite),
         "gradients" => {
-            let leaf =
-                Placed::new(&values, Arrangement::Contiguous, device)?.tensor.set_requires_grad(true)?;
+            let leaf = Placed::new(&values, Arrangement::Contiguous, device)?.tensor.requires_grad_(true)?;
             // Started with a gradient, so that no op of any backend has a part in it.
             let threes = values.map(dtype, |_| Number::Float(3.0));
             let start = Placed::new(&threes, Arrangement::Contiguous, device)?.tensor;
@@ -159,7 +158,7 @@ fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
             .iter()
             .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
             .collect::<keyway::Result<Vec<_>>>()?;
-        let made = Tensor::from_components(layout, valid.sizes(), valid.dtype(), &parts, valid.attrs());
+        let made = Tensor::from_components(layout, valid.shape(), valid.dtype(), &parts, valid.attrs());
         if made.is_ok() {
             return Err(Failure::new(what, "an error", "a tensor").into());
         }

@@ -147,13 +147,13 @@ fn gradient(context: &Context<'_>, narrow: DType, wide: DType) -> Steps<Vec<f64>
     let [one, many, rest @ ..] = &tensors[..] else {
         return Err(Stop::Skipped("it takes one tensor".into()));
     };
-    let leaf = one.clone().set_requires_grad(true)?;
+    let leaf = one.clone().requires_grad_(true)?;
     let all: Vec<Tensor> = [leaf.clone(), many.clone()].into_iter().chain(rest.iter().cloned()).collect();
     let outputs = prepared.call_with(def, &all, Out::New).map_err(|e| context.refused(e))?;
     let Some(output) = outputs.into_iter().next().filter(Tensor::requires_grad) else {
         return Ok(Vec::new());
     };
-    let start = Array::from_fn(output.dtype(), output.sizes(), |_| Number::Float(1.0));
+    let start = Array::from_fn(output.dtype(), output.shape(), |_| Number::Float(1.0));
     let start = Placed::new(&start, Arrangement::Contiguous, device)?.tensor;
     let options = BackwardOptions { gradients: Some(vec![start]), allow_unused: true, ..Default::default() };
     let made = grad(&[output], &[leaf], options).map_err(|e| context.refused(e))?;

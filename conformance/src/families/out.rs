@@ -145,13 +145,13 @@ fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], fact
     let held = target.tensor.dtype();
     let rank = |d: DType| u8::from(d != DType::BOOL) + u8::from(d.is_float());
     let fits = expected.len() == 1
-        && expected[0].sizes == target.tensor.sizes()
+        && expected[0].sizes == target.tensor.shape()
         && rank(expected[0].dtype) <= rank(held);
     match prepared.call_watched(def.entry()?, Out::InPlace, &[])? {
         Ok(_) if !fits => Err(Failure::new(
             "an in-place call whose result does not fit is accepted",
             "an error",
-            format!("a result in {held} {:?}", target.tensor.sizes()),
+            format!("a result in {held} {:?}", target.tensor.shape()),
         )
         .into()),
         Ok(_) => {

@@ -133,7 +133,7 @@ pub fn place(
     };
     let arrange = |sizes: &[usize]| if wanted(sizes) { arrangement } else { Arrangement::Contiguous };
     let prepared = Prepared::new(&inputs, device, arrange)?;
-    let any = prepared.placed.iter().any(|placed| wanted(placed.tensor.sizes()));
+    let any = prepared.placed.iter().any(|placed| wanted(placed.tensor.shape()));
     if arrangement != Arrangement::Contiguous && !any {
         return Ok(None);
     }

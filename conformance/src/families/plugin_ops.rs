@@ -158,7 +158,7 @@ fn in_place(context: &Context<'_>, arrangement: &str, inputs: &Inputs, factor: f
     let (entry, device) = (context.entry()?, context.target.device);
     let made = call(context, &Prepared::bare(inputs, device)?)?;
     let (Value::Array(first), [result]) = (inputs.get(0), &made[..]) else { return Ok(()) };
-    if result.sizes() != first.sizes || result.dtype() != first.dtype {
+    if result.shape() != first.sizes || result.dtype() != first.dtype {
         return Ok(());
     }
     let wanted = Arrangement::from_name(arrangement).filter(|a| a.suits(&first.sizes));

@@ -111,8 +111,8 @@ fn run(context: &Context<'_>) -> Steps {
     let (dtype, device) = (context.dtype(), context.target.device);
     let name = context.case.subject.clone();
     let draw = |sizes: &[usize]| match name.as_str() {
-        "uniform" => Tensor::rand(sizes, dtype, device),
-        _ => Tensor::randn(sizes, dtype, device),
+        "uniform" => Tensor::rand_with(sizes, (dtype, device)),
+        _ => Tensor::randn_with(sizes, (dtype, device)),
     };
     let values = |t: &Tensor| -> Steps<Array> {
         read(t)?.ok_or_else(|| Stop::from(Failure::new("invalid bytes", "numbers", "bytes that are none")))

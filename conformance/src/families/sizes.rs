@@ -206,7 +206,7 @@ fn run(context: &Context<'_>) -> Steps {
         return Err(Stop::Skipped("the op takes the sample's arguments with no such sizes".to_string()));
     }
     let expected = context.expected(&inputs)?;
-    let same = |e: &Array, t: &Tensor| e.dtype == t.dtype() && e.sizes == t.sizes();
+    let same = |e: &Array, t: &Tensor| e.dtype == t.dtype() && e.sizes == t.shape();
     if in_place && !prepared.tensors().first().zip(expected.first()).is_some_and(|(t, e)| same(e, t)) {
         return Err(Stop::Skipped("the result does not fit into the first argument".to_string()));
     }

@@ -132,7 +132,7 @@ pub enum Error {
         sizes: Box<[usize]>,
     },
     /// An output that shares memory with itself, with another output, or in part with an input.
-    #[error("{op}: the output's memory overlaps {with}; write into a `copied()` tensor instead")]
+    #[error("{op}: the output's memory overlaps {with}; write into a `copy()` of it instead")]
     Overlap {
         /// The op.
         op: &'static str,
@@ -140,7 +140,7 @@ pub enum Error {
         with: &'static str,
     },
     /// Memory that must not be written to, since others read it.
-    #[error("{op}: the tensor lies in read-only memory of `{owner}`; write to a `copied()` tensor instead")]
+    #[error("{op}: the tensor lies in read-only memory of `{owner}`; write to a `copy()` of it instead")]
     ReadOnly {
         /// The op.
         op: &'static str,
@@ -148,7 +148,7 @@ pub enum Error {
         owner: Box<str>,
     },
     /// Memory that others hold, where it is wanted for oneself.
-    #[error("{op}: expected memory that this tensor alone holds, but {}; drop its clones, views and graphs, or take a `copied()` tensor", held(*.tensors, *.storages))]
+    #[error("{op}: expected memory that this tensor alone holds, but {}; drop its clones, views and graphs, or take a `copy()` of it", held(*.tensors, *.storages))]
     Held {
         /// The op.
         op: &'static str,
@@ -273,7 +273,10 @@ fn held(tensors: usize, storages: usize) -> String {
 
 /// What an allocation that failed had asked for.
 fn asked(requested: u64, detail: &str) -> String {
-    match (requested, detail.strip_prefix("out of memory: ").unwrap_or(detail)) {
+    let words = detail.strip_prefix("out of memory: ").unwrap_or(detail);
+    // A backend's words begin with the bytes too, which are said once.
+    let rest = words.strip_prefix(&format!("{requested} bytes asked for"));
+    match (requested, rest.map_or(words, |rest| rest.trim_start_matches([',', ';', ' ']))) {
         (0, "") => "the backend does not say how many bytes were asked for".to_string(),
         (0, detail) => detail.to_string(),
         (requested, "") => format!("{requested} bytes were asked for"),

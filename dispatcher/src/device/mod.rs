@@ -139,19 +139,12 @@ fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize,
     }
     match code {
         status::OUT_OF_MEMORY => {
-            let detail = [without_request(&message, bytes).to_string(), what_is_held(device)];
-            let detail = detail.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+            let parts = [message, what_is_held(device)].into_iter().filter(|part| !part.is_empty());
+            let detail = parts.collect::<Vec<_>>().join("; ");
             Error::OutOfMemory { device, requested: bytes as u64, detail }
         }
         _ => Error::Backend { op: "allocate", plugin: entry.plugin.name, status: code, message },
     }
-}
-
-/// A backend's words about an allocation, without the bytes asked for, which the error itself says.
-fn without_request(message: &str, bytes: usize) -> &str {
-    let words = message.strip_prefix("out of memory: ").unwrap_or(message);
-    let rest = words.strip_prefix(&format!("{bytes} bytes asked for"));
-    rest.map_or(words, |rest| rest.trim_start_matches([',', ';', ' ']))
 }
 
 /// How much of a device's memory is in use and how much is kept for reuse; empty if the device does not say.

@@ -55,7 +55,7 @@ impl<T: Element, const N: usize> Strided<T, N> {
             Some(first) if first.is_aligned() => first,
             _ => {
                 let (align, dtype) = (align_of::<T>(), T::DTYPE);
-                let expected = format!("aligned to {align} bytes for {dtype}; make a `copied()` tensor");
+                let expected = format!("aligned to {align} bytes for {dtype}; make a `copy()` of it");
                 return Err(value("data", expected, format!("{first:p}")));
             }
         };

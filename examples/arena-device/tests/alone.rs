@@ -4,7 +4,7 @@ mod support;
 
 use keyway::data::{DataLoader, Digits};
 use keyway::dispatcher::registry;
-use keyway::nn::{Linear, Module, Reduction, loss};
+use keyway::nn::{Linear, Module, functional};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
 use keyway::{Device, runtime};
@@ -38,7 +38,7 @@ fn a_step_of_training_needs_no_other_backend() {
         let inputs = batch.inputs.to_device(device).unwrap();
         let targets = batch.targets.to_device(device).unwrap();
         optimizer.zero_grad();
-        let loss = loss::cross_entropy(&model.forward(&inputs).unwrap(), &targets, Reduction::Mean).unwrap();
+        let loss = functional::cross_entropy(&model.forward(&inputs).unwrap(), &targets).unwrap();
         loss.backward().unwrap();
         optimizer.step().unwrap();
         losses.push(loss.detach().item::<f32>().unwrap());

@@ -9,7 +9,7 @@ use keyway::dispatcher::device::{memory_stats, properties, set_memory_limit};
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::registry::{find_op, kernels};
 use keyway::io::safetensors;
-use keyway::nn::{Linear, Module, Reduction, Relu, Sequential, StateDict, loss};
+use keyway::nn::{Linear, Module, Relu, Sequential, StateDict, functional};
 use keyway::ops::tiers;
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
@@ -87,10 +87,10 @@ fn memory_comes_back_and_is_limited() {
     let x = ramp(&[64]).to_device(device).unwrap();
     assert_eq!(in_use(), before + 256);
     set_memory_limit(device, before + 512).unwrap();
-    let error = Tensor::empty(&[1000], DType::F32, device).unwrap_err().to_string();
+    let error = Tensor::empty_with(&[1000], device).unwrap_err().to_string();
     assert!(error.contains("out of memory on example.org/arena") && error.contains("256 bytes"), "{error}");
     set_memory_limit(device, 0).unwrap();
-    let y = x.exp().unwrap().sum().unwrap();
+    let y = x.exp().unwrap().sum_all().unwrap();
     assert!(y.item::<f32>().unwrap() > 64.0);
     drop((x, y));
     assert_eq!(in_use(), before);
@@ -104,7 +104,7 @@ fn what_nobody_serves_and_what_a_kernel_finds_wrong_are_errors() {
     let far = Tensor::from_vec(vec![0i64, 2], &[2, 1]).unwrap().to_device(device).unwrap();
     let error = x.gather(0, &far).unwrap_err().to_string();
     assert!(error.contains("index 2") && error.contains("0..2"), "{error}");
-    let error = x.sort(0, false, false).map(|_| ()).unwrap_err().to_string();
+    let error = x.sort(0).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("no kernel for (example.org/arena:0, strided, f32)"), "{error}");
     assert_eq!(values(&x), values(&ramp(&[2, 3])));
 }
@@ -115,7 +115,7 @@ fn random_numbers_are_those_of_every_device() {
     let device = arena();
     let drawn = |on: Device| {
         rng::manual_seed(7);
-        let [uniform, normal, kept] = [0, 1, 2].map(|_| Tensor::zeros(&[3, 5], DType::F32, on).unwrap());
+        let [uniform, normal, kept] = [0, 1, 2].map(|_| Tensor::zeros_with(&[3, 5], on).unwrap());
         uniform.uniform_(-1.0, 2.0).unwrap();
         normal.normal_(1.0, 2.0).unwrap();
         let kept = kept.add(1).unwrap().dropout(0.4, true).unwrap();
@@ -153,10 +153,10 @@ fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
             let batch = batch?;
             let (inputs, targets) = (batch.inputs.to_device(device)?, batch.targets.to_device(device)?);
             optimizer.zero_grad();
-            let loss = loss::cross_entropy(&model.forward(&inputs)?, &targets, Reduction::Mean)?;
+            let loss = functional::cross_entropy(&model.forward(&inputs)?, &targets)?;
             loss.backward()?;
             optimizer.step()?;
-            sum += f64::from(loss.detach().item::<f32>()?) * inputs.size(0)? as f64;
+            sum += f64::from(loss.detach().item::<f32>()?) * inputs.dim(0)? as f64;
         }
         losses.push(sum / rows as f64);
         schedule.step(&mut optimizer)?;
@@ -164,7 +164,7 @@ fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
     let _off = no_grad();
     let batch = test.batch(&(0..test.rows()).collect::<Vec<_>>())?;
     let (inputs, targets) = (batch.inputs.to_device(device)?, batch.targets.to_device(device)?);
-    let right = model.forward(&inputs)?.argmax(Some(-1), false)?.eq(&targets)?.sum()?;
+    let right = model.forward(&inputs)?.argmax(-1)?.eq(&targets)?.sum_all()?;
     Ok((losses, right.item::<i64>()? as usize))
 }
 

@@ -21,13 +21,13 @@ fn images(dtype: DType) -> [Tensor; 2] {
     let numel = 2 * 3 * 5 * 7;
     let values: Vec<f64> = (0..numel).map(|i| f64::from(i * 37 % 101) / 20.0 - 2.5).collect();
     let rows = Tensor::from_vec(values, &[2, 3, 5, 7]).unwrap().to_dtype(dtype).unwrap();
-    let last = rows.to_format(MemoryFormat::ChannelsLast).unwrap();
+    let last = rows.to(MemoryFormat::ChannelsLast).unwrap();
     assert_eq!((rows.format(), last.format()), (Format::Contiguous, Format::ChannelsLast));
     [rows, last]
 }
 
 fn vector(values: [f64; 3], dtype: DType) -> Tensor {
-    Tensor::from_slice(&values).unwrap().to_dtype(dtype).unwrap()
+    Tensor::new(&values).unwrap().to_dtype(dtype).unwrap()
 }
 
 fn values(t: &Tensor) -> Vec<f64> {
@@ -36,7 +36,7 @@ fn values(t: &Tensor) -> Vec<f64> {
 
 fn assert_close(a: &Tensor, b: &Tensor, dtype: DType) {
     let tolerance = if dtype == DType::F64 { 1e-12 } else { 2e-6 };
-    assert_eq!((a.sizes(), a.dtype()), (b.sizes(), b.dtype()));
+    assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()));
     for (a, b) in values(a).iter().zip(values(b)) {
         assert!((a - b).abs() <= tolerance * (1.0 + b.abs()), "{a} {b}");
     }
@@ -62,10 +62,10 @@ fn channels_last_images_go_to_the_kernel_and_contiguous_ones_do_not() {
         assert_eq!((by, made.format(), made.strides()), (PLUGIN, Format::ChannelsLast, last.strides()));
         assert_close(&made, &expected, dtype);
 
-        let expected = rows.mean_dims(&[2, 3], false).unwrap();
+        let expected = rows.mean((2, 3)).unwrap();
         assert_eq!(last_served().name(), "keyway-cpu");
-        for (dims, keepdim) in [([2, 3], false), ([-1, -2], true)] {
-            let made = last.mean_dims(&dims, keepdim).unwrap();
+        for made in [last.mean((2, 3)), last.mean_keepdim((-1, -2))] {
+            let made = made.unwrap();
             assert_eq!(last_served().name(), PLUGIN);
             assert_close(&made.reshape(&[2, 3]).unwrap(), &expected, dtype);
         }
@@ -84,7 +84,7 @@ fn what_the_kernel_refuses_goes_on() {
     let ((expected, _), (made, by)) = (normalised(&rows, true), normalised(&last, true));
     assert_eq!((by, made.format()), ("(decomposition)", Format::ChannelsLast));
     assert_close(&made, &expected, DType::F32);
-    assert_close(&last.mean_dims(&[1], false).unwrap(), &rows.mean_dims(&[1], false).unwrap(), DType::F32);
+    assert_close(&last.mean(1).unwrap(), &rows.mean(1).unwrap(), DType::F32);
     assert_eq!(last_served().name(), "keyway-cpu");
     // A part of the pixels: the channels still lie beside each other, but there are gaps.
     let part = |t: &Tensor| t.narrow(3, 1, 4).unwrap();
@@ -99,9 +99,9 @@ fn what_the_kernel_refuses_goes_on() {
 fn gradients_are_those_of_the_parts() {
     load();
     let gradient = |x: &Tensor| {
-        let x = x.copied().unwrap().set_requires_grad(true).unwrap();
+        let x = x.copy().unwrap().requires_grad_(true).unwrap();
         let (made, by) = normalised(&x, false);
-        made.mul(&made).unwrap().sum().unwrap().backward().unwrap();
+        made.mul(&made).unwrap().sum_all().unwrap().backward().unwrap();
         (x.grad().unwrap(), by)
     };
     let [rows, last] = images(DType::F64);

@@ -21,11 +21,11 @@ fn diagonal() -> Layout {
 }
 
 fn vector(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values).unwrap()
+    Tensor::new(values).unwrap()
 }
 
 fn of(values: &Tensor) -> Result<Tensor> {
-    let n = values.sizes()[0];
+    let n = values.shape()[0];
     Tensor::from_components(diagonal(), &[n, n], values.dtype(), &[values.clone()], &[])
 }
 
@@ -59,7 +59,7 @@ fn there_and_back() {
     };
     assert!(make(&[2, 3], vector(&VALUES)).contains("must be a square matrix"));
     assert!(make(&[2, 2], vector(&VALUES)).contains("a strided vector of 2"));
-    assert!(make(&[1, 1], Tensor::from_slice(&[1.0f32]).unwrap()).contains("of the matrix's dtype"));
+    assert!(make(&[1, 1], Tensor::new(&[1.0f32]).unwrap()).contains("of the matrix's dtype"));
 }
 
 #[test]
@@ -74,19 +74,19 @@ fn ops_agree_with_dense_ones() {
         ("diagonal @ dense", false, |d, wide, _| d.mm(wide)),
         ("dense @ diagonal", false, |d, wide, _| wide.t()?.mm(d)),
         ("diagonal @ diagonal", true, |d, _, _| d.mm(d)),
-        ("diagonal + diagonal", true, |d, _, _| d.add_scaled(d, 3.0)),
-        ("diagonal + dense", false, |d, _, square| d.add_scaled(square, 3.0)),
-        ("dense + diagonal", false, |d, _, square| square.add_scaled(d, 3.0)),
+        ("diagonal + diagonal", true, |d, _, _| d.add_with(d, 3.0)),
+        ("diagonal + dense", false, |d, _, square| d.add_with(square, 3.0)),
+        ("dense + diagonal", false, |d, _, square| square.add_with(d, 3.0)),
         ("diagonal * number", true, |d, _, _| d.mul(2.0)),
         ("diagonal * diagonal", true, |d, _, _| d.mul(d)),
         ("dense * diagonal", true, |d, _, square| square.mul(d)),
         ("transpose", true, |d, _, _| d.t()),
-        ("sum", false, |d, _, _| d.sum()),
+        ("sum", false, |d, _, _| d.sum_all()),
     ];
     for (name, stays, op) in ops {
         let (got, wanted) = (op(&d, &wide, &square).unwrap(), op(&dense, &wide, &square).unwrap());
         assert_eq!(got.to_vec::<f64>().unwrap(), wanted.to_vec::<f64>().unwrap(), "{name}");
-        assert_eq!((got.sizes(), got.layout() == diagonal()), (wanted.sizes(), stays), "{name}");
+        assert_eq!((got.shape(), got.layout() == diagonal()), (wanted.shape(), stays), "{name}");
     }
     let narrow = d.to_dtype(DType::F32).unwrap();
     assert_eq!((narrow.layout(), narrow.dtype()), (diagonal(), DType::F32));
@@ -103,7 +103,7 @@ fn gradients_agree_with_differences() {
         vector(&[0.3, 1.1, -0.4]),
     ]
     .into_iter()
-    .map(|t| t.set_requires_grad(true).unwrap())
+    .map(|t| t.requires_grad_(true).unwrap())
     .collect();
     let functions: [(&str, &Mapping<'_>); 6] = [
         ("diagonal @ dense", &|t| Ok(vec![of(&t[0])?.mm(&t[1])?])),
@@ -112,7 +112,7 @@ fn gradients_agree_with_differences() {
             let (a, b) = (of(&t[0])?, of(&t[2])?);
             Ok(vec![a.mul(&b)?.add(&b.mul(3.0)?)?.t()?.mm(&t[1])?])
         }),
-        ("sum", &|t| Ok(vec![of(&t[0])?.sum()?])),
+        ("sum", &|t| Ok(vec![of(&t[0])?.sum_all()?])),
         ("to_strided", &|t| Ok(vec![of(&t[0])?.to_strided()?])),
         ("component", &|t| Ok(vec![of(&t[0])?.mul(2.0)?.component("values")?.mul(&t[2])?])),
     ];
@@ -135,14 +135,14 @@ fn gradients_agree_with_differences() {
 #[test]
 fn a_leaf_collects_a_gradient_of_its_layout() {
     diagonal();
-    let d = of(&vector(&VALUES)).unwrap().set_requires_grad(true).unwrap();
+    let d = of(&vector(&VALUES)).unwrap().requires_grad_(true).unwrap();
     let right = Tensor::from_vec((0..9).map(f64::from).collect(), &[3, 3]).unwrap();
-    d.mm(&right).unwrap().sum().unwrap().backward().unwrap();
+    d.mm(&right).unwrap().sum_all().unwrap().backward().unwrap();
     // The gradient of the product is dense; on the diagonal stand the sums of `right`'s rows.
     let grad = d.grad().unwrap();
     assert_eq!(grad.layout(), diagonal());
     assert_eq!(grad.component("values").unwrap().to_vec::<f64>().unwrap(), [3.0, 12.0, 21.0]);
-    d.sum().unwrap().backward().unwrap();
+    d.sum_all().unwrap().backward().unwrap();
     let grad = d.grad().unwrap();
     assert_eq!(grad.component("values").unwrap().to_vec::<f64>().unwrap(), [4.0, 13.0, 22.0]);
 }

@@ -23,13 +23,13 @@ fn fp8() -> DType {
 
 /// A tensor of these codes.
 fn of_codes(codes: &[u8]) -> Tensor {
-    let t = Tensor::empty(&[codes.len()], fp8(), Device::CPU).unwrap();
+    let t = Tensor::empty_with(&[codes.len()], fp8()).unwrap();
     write_bytes(t.as_ref().storage().unwrap(), 0, codes).unwrap();
     t
 }
 
 fn of(values: &[f32]) -> Tensor {
-    Tensor::from_slice(values).unwrap().to_dtype(fp8()).unwrap()
+    Tensor::new(values).unwrap().to_dtype(fp8()).unwrap()
 }
 
 fn values(t: &Tensor) -> Vec<f32> {
@@ -112,7 +112,7 @@ fn halfway_cases_round_to_even_and_their_neighbours_to_the_nearest() {
 fn what_is_out_of_range_saturates() {
     let t = of(&[f32::INFINITY, f32::NEG_INFINITY, 1e9, -1e9, f32::NAN]);
     assert_eq!(t.to_bytes().unwrap(), [0x7e, 0xfe, 0x7e, 0xfe, 0x7f]);
-    let integers = Tensor::from_slice(&[i64::MAX, i64::MIN, 17, -3, 0]).unwrap().to_dtype(fp8()).unwrap();
+    let integers = Tensor::new(&[i64::MAX, i64::MIN, 17, -3, 0]).unwrap().to_dtype(fp8()).unwrap();
     // 17 lies halfway between 16 and 18; 16 has the even mantissa.
     assert_eq!(values(&integers), [448.0, -448.0, 16.0, -3.0, 0.0]);
     assert_eq!(integers.to_dtype(DType::I64).unwrap().to_vec::<i64>().unwrap(), [448, -448, 16, -3, 0]);
@@ -136,7 +136,7 @@ fn the_plugin_adds_and_compares() {
 #[test]
 fn with_another_dtype_it_is_promoted_before_a_kernel_is_looked_for() {
     // The kernel for f32 is another backend's.
-    match of(&[1.0]).add(&Tensor::from_slice(&[1.3f32]).unwrap()) {
+    match of(&[1.0]).add(&Tensor::new(&[1.3f32]).unwrap()) {
         Ok(sum) => assert_eq!(sum.to_vec::<f32>().unwrap(), [2.3]),
         Err(error) => assert!(error.to_string().contains("no kernel for (cpu, strided, f32)"), "{error}"),
     }
@@ -144,15 +144,15 @@ fn with_another_dtype_it_is_promoted_before_a_kernel_is_looked_for() {
 
 #[test]
 fn copies_cast_both_ways_and_keep_strides() {
-    let t = Tensor::empty(&[2, 2], fp8(), Device::CPU).unwrap();
+    let t = Tensor::empty_with(&[2, 2], fp8()).unwrap();
     t.copy_(&Tensor::from_vec(vec![1i32, 2, 3, 4], &[2, 2]).unwrap()).unwrap();
     let column = t.t().unwrap().select(0, 1).unwrap();
-    column.copy_(&Tensor::scalar(9.0f64).unwrap()).unwrap();
+    column.copy_(&Tensor::new(9.0f64).unwrap()).unwrap();
     assert_eq!(values(&t), [1.0, 9.0, 3.0, 9.0]);
     let packed = t.t().unwrap().contiguous().unwrap();
     assert_eq!((packed.dtype(), values(&packed)), (fp8(), vec![1.0, 3.0, 9.0, 9.0]));
-    assert_eq!(t.copied().unwrap().to_bytes().unwrap(), t.to_bytes().unwrap());
-    let wide = Tensor::from_slice(&[0u8; 2]).unwrap();
+    assert_eq!(t.copy().unwrap().to_bytes().unwrap(), t.to_bytes().unwrap());
+    let wide = Tensor::new(&[0u8; 2]).unwrap();
     wide.copy_(&column).unwrap();
     assert_eq!(wide.to_vec::<u8>().unwrap(), [9, 9]);
     // Over itself, reversed in place.
@@ -175,14 +175,14 @@ fn it_is_saved_and_loaded() {
     let matrix = of_codes(&codes).view(&[16, 16]).unwrap();
     let saved = StateDict::from([
         ("w".to_string(), matrix.t().unwrap()),
-        ("b".to_string(), Tensor::from_slice(&[1.0f32]).unwrap()),
+        ("b".to_string(), Tensor::new(&[1.0f32]).unwrap()),
     ]);
     let notes = [("model".to_string(), "mlp".to_string())].into();
     safetensors::save_with_metadata(&path, &saved, &notes).unwrap();
     let loaded = safetensors::load_file(&path).unwrap();
     assert_eq!(loaded.metadata, notes);
     let w = &loaded.tensors["w"];
-    assert_eq!((w.dtype(), w.sizes()), (fp8(), &[16, 16][..]));
+    assert_eq!((w.dtype(), w.shape()), (fp8(), &[16, 16][..]));
     assert_eq!(w.t().unwrap().to_bytes().unwrap(), codes);
 
     // Another program sees bytes; a name that no plugin brings, or one for the wrong tensor, is an error.
@@ -207,10 +207,10 @@ fn it_is_saved_and_loaded() {
 
 #[test]
 fn gradients_pass_through_a_cast() {
-    let x = Tensor::from_slice(&[1.0f32, 2.1]).unwrap().set_requires_grad(true).unwrap();
+    let x = Tensor::new(&[1.0f32, 2.1]).unwrap().requires_grad_(true).unwrap();
     let y = x.to_dtype(fp8()).unwrap().to_dtype(DType::F32).unwrap();
     assert_eq!(values(&y), [1.0, 2.0]);
-    let gradients = Some(vec![Tensor::from_slice(&[1.0f32, 0.5]).unwrap()]);
+    let gradients = Some(vec![Tensor::new(&[1.0f32, 0.5]).unwrap()]);
     y.backward_with(keyway::autograd::BackwardOptions { gradients, ..Default::default() }).unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [1.0, 0.5]);
 }

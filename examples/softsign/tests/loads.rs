@@ -11,10 +11,10 @@ fn the_op_and_its_derivative_arrive() {
     let loaded = runtime::load_backends(&[library]).unwrap();
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
 
-    let x = Tensor::from_slice(&[-3.0f64, 0.0, 1.0]).unwrap().set_requires_grad(true).unwrap();
+    let x = Tensor::new(&[-3.0f64, 0.0, 1.0]).unwrap().requires_grad_(true).unwrap();
     let y = keyway::ops::by_name::call("softsign", &[(&x).into()]).unwrap().remove(0);
     assert_eq!(y.to_vec::<f64>().unwrap(), [-0.75, 0.0, 0.5]);
-    let gradients = Some(vec![Tensor::from_slice(&[1.0f64, 1.0, 1.0]).unwrap()]);
+    let gradients = Some(vec![Tensor::new(&[1.0f64, 1.0, 1.0]).unwrap()]);
     y.backward_with(BackwardOptions { gradients, ..BackwardOptions::default() }).unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [0.0625, 1.0, 0.25]);
 }
@@ -23,7 +23,7 @@ fn the_op_and_its_derivative_arrive() {
 fn every_form_and_the_samples_are_there() {
     let library = std::env::current_exe().unwrap().parent().unwrap().join("libsoftsign_plugin.so");
     runtime::load_backends(&[library]).unwrap();
-    let x = Tensor::from_slice(&[-3.0f64, 1.0]).unwrap();
+    let x = Tensor::new(&[-3.0f64, 1.0]).unwrap();
     keyway::ops::by_name::call_in_place("softsign", &[(&x).into()]).unwrap();
     assert_eq!(x.to_vec::<f64>().unwrap(), [-0.75, 0.5]);
     assert_eq!(keyway::ops::by_name::samples("softsign").unwrap().len(), 2);

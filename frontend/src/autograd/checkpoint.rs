@@ -49,7 +49,7 @@ where
             .saved()
             .iter()
             .zip(&self.wants)
-            .map(|(t, &wants)| if wants { t.detach().set_requires_grad(true) } else { Ok(t.detach()) })
+            .map(|(t, &wants)| if wants { t.detach().requires_grad_(true) } else { Ok(t.detach()) })
             .collect::<Result<Vec<_>>>()?;
         let outputs = self.places.replay(|| (self.run)(&inputs))?;
         let (mut roots, mut starts) = (Vec::new(), Vec::new());
@@ -91,7 +91,7 @@ where
         }
         made = Some(outputs?);
         // An input to hang the node on, since only nodes that lead to a leaf are run.
-        inputs.push(Tensor::scalar(0.0f32)?.set_requires_grad(true)?);
+        inputs.push(Tensor::new(0.0f32)?.requires_grad_(true)?);
     }
     apply(
         Recompute { run: function, wants, places, made: Mutex::new(made), running: Mutex::new(()) },

@@ -314,7 +314,7 @@ impl Grads<'_> {
 /// Brings a gradient to its argument's shape and dtype: sums over what was broadcast. A strided argument has a strided one.
 pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
     let grad = if shape.strided { grad.to_strided()? } else { grad };
-    let grad = if grad.sizes() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
+    let grad = if grad.shape() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
     if grad.dtype() == shape.dtype { Ok(grad) } else { grad.to_dtype(shape.dtype) }
 }
 
@@ -322,16 +322,16 @@ fn sum_to(op: &'static str, grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     let wrong = || AutogradError::GradientShape {
         op: op.to_string(),
         expected: sizes.to_vec(),
-        got: grad.sizes().to_vec(),
+        got: grad.shape().to_vec(),
     };
-    let lead = grad.ndim().checked_sub(sizes.len()).ok_or_else(wrong)?;
+    let lead = grad.rank().checked_sub(sizes.len()).ok_or_else(wrong)?;
     let mut dims: SmallVec<[i64; 8]> = (0..lead as i64).collect();
     for (i, &size) in sizes.iter().enumerate() {
-        match grad.sizes()[lead + i] {
+        match grad.shape()[lead + i] {
             got if got == size => {}
             _ if size == 1 => dims.push((lead + i) as i64),
             _ => return Err(wrong().into()),
         }
     }
-    grad.sum_dims(&dims, true)?.reshape_as_sizes(sizes)
+    grad.sum_keepdim(&dims)?.reshape_as_sizes(sizes)
 }

@@ -35,6 +35,13 @@ pub struct BackwardOptions {
     pub allow_unused: bool,
 }
 
+/// The gradient to start from.
+impl From<&Tensor> for BackwardOptions {
+    fn from(gradient: &Tensor) -> BackwardOptions {
+        BackwardOptions { gradients: Some(vec![gradient.clone()]), ..BackwardOptions::default() }
+    }
+}
+
 /// Gradients of a node's inputs, where there is one.
 pub(super) type Made = SmallVec<[Option<Tensor>; 4]>;
 
@@ -102,19 +109,19 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
     for (i, output) in outputs.iter().enumerate() {
         let edge = meta::edge(output.as_ref()).ok_or(AutogradError::NoGraph)?;
         let gradient = match given.map(|g| &g[i]) {
-            Some(g) if g.sizes() != output.sizes() => {
+            Some(g) if g.shape() != output.shape() => {
                 return Err(AutogradError::GradientShape {
                     op: "backward".into(),
-                    expected: output.sizes().to_vec(),
-                    got: g.sizes().to_vec(),
+                    expected: output.shape().to_vec(),
+                    got: g.shape().to_vec(),
                 }
                 .into());
             }
             // What a caller gives is a tensor like any other: its entries at one place add up.
             Some(g) if edge.by_entry() => g.coalesce()?.project_like(&output.detach())?,
             Some(g) => g.clone(),
-            None if output.numel() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
-            None => return Err(AutogradError::NotScalar { sizes: output.sizes().to_vec() }.into()),
+            None if output.elem_count() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
+            None => return Err(AutogradError::NotScalar { sizes: output.shape().to_vec() }.into()),
         };
         add(&mut pending, &edge, gradient)?;
     }
@@ -122,7 +129,7 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
 }
 
 fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
-    let tensor = Tensor::empty(&shape.sizes, shape.dtype, shape.device)?;
+    let tensor = Tensor::empty_with(&shape.sizes, (shape.dtype, shape.device))?;
     tensor.fill_(value)
 }
 
@@ -425,7 +432,7 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
         let (sizes, strides) = (leaf.sizes().into(), leaf.strides().into());
         Tensor::from_ref(TensorImpl::empty_strided(sizes, strides, grad.dtype(), grad.device())?)
     } else {
-        Tensor::empty(leaf.sizes(), grad.dtype(), grad.device())?
+        Tensor::empty_with(leaf.sizes(), (grad.dtype(), grad.device()))?
     };
     copy.copy_(&grad)?;
     Ok(copy)
@@ -441,6 +448,6 @@ fn own_parts(grad: Tensor) -> Result<Tensor> {
     if grad.as_ref().components().iter().all(is_own) {
         return Ok(grad);
     }
-    let copy = |part: Tensor| if part.dtype().is_float() { part.copied() } else { Ok(part) };
+    let copy = |part: Tensor| if part.dtype().is_float() { part.copy() } else { Ok(part) };
     unchecked(&grad, &grad.components()?.into_iter().map(copy).collect::<Result<Vec<_>>>()?)
 }

@@ -41,7 +41,7 @@ pub enum AutogradError {
         op: &'static str,
     },
     /// An in-place change of a view that autograd cannot follow.
-    #[error("{op}: this view cannot be changed in place: it {reason}; change a `copied()` tensor instead")]
+    #[error("{op}: this view cannot be changed in place: it {reason}; change a `copy()` of it instead")]
     ViewInPlace {
         /// The op.
         op: &'static str,
@@ -57,7 +57,7 @@ pub enum AutogradError {
     /// A saved tensor that is no longer what it was.
     #[error(
         "{op}: `{argument}` was saved for backward at version {expected}, but is at version {got}: it was changed \
-         in place since; change a `copied()` tensor instead, or call backward before"
+         in place since; change a `copy()` of it instead, or call backward before"
     )]
     SavedChanged {
         /// The op.
@@ -72,7 +72,7 @@ pub enum AutogradError {
     /// A composite tensor of the graph with a component that is no longer what it was.
     #[error(
         "{op}: a component of `{argument}` was changed in place after this tensor was made, which its history does not \
-         know; change a `copied()` component, and make the tensor anew with `from_components`"
+         know; change a `copy()` of the component, and make the tensor anew with `from_components`"
     )]
     ComponentChanged {
         /// The op that the tensor came to.
@@ -156,7 +156,7 @@ pub enum AutogradError {
     HookWithoutGrad,
     /// An inference tensor in the graph.
     #[error(
-        "{op}: a tensor made in inference mode cannot be saved for backward; use what `copied()` makes of it outside"
+        "{op}: a tensor made in inference mode cannot be saved for backward; use what `copy()` makes of it outside"
     )]
     Inference {
         /// The op.

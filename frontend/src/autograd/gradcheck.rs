@@ -66,7 +66,7 @@ pub fn gradcheck(
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(|o| o.dtype().is_float()).collect();
     // The place of each output's first element among all of them.
     let mut starts = vec![0usize];
-    outputs.iter().for_each(|o| starts.push(starts.last().copied().unwrap_or(0) + o.numel()));
+    outputs.iter().for_each(|o| starts.push(starts.last().copied().unwrap_or(0) + o.elem_count()));
     let total = starts.last().copied().unwrap_or(0);
     let checked: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].requires_grad()).collect();
 
@@ -79,7 +79,7 @@ pub fn gradcheck(
                 let mut moved = values.clone();
                 moved[element] += shift;
                 let mut all = inputs.to_vec();
-                all[i] = Tensor::from_vec(moved, inputs[i].sizes())?;
+                all[i] = Tensor::from_vec(moved, inputs[i].shape())?;
                 let _off = super::no_grad();
                 flat(&function(&all)?)
             };
@@ -94,9 +94,9 @@ pub fn gradcheck(
         let output = starts.partition_point(|&s| s <= place) - 1;
         let element = place - starts[output];
         let gradients = if outputs[output].requires_grad() {
-            let mut one = vec![0.0f64; outputs[output].numel()];
+            let mut one = vec![0.0f64; outputs[output].elem_count()];
             one[element] = 1.0;
-            let one = Tensor::from_vec(one, outputs[output].sizes())?;
+            let one = Tensor::from_vec(one, outputs[output].shape())?;
             let options = BackwardOptions {
                 gradients: Some(vec![one]),
                 retain_graph: true,
@@ -144,9 +144,10 @@ pub fn gradgradcheck(
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(Tensor::requires_grad).collect();
     let mut all = inputs.to_vec();
     for (k, output) in outputs.iter().enumerate() {
-        let values =
-            (0..output.numel()).map(|i| 0.5 + ((i * 7 + k * 3) % 11) as f64 / 10.0).collect::<Vec<f64>>();
-        all.push(Tensor::from_vec(values, output.sizes())?.set_requires_grad(true)?);
+        let values = (0..output.elem_count())
+            .map(|i| 0.5 + ((i * 7 + k * 3) % 11) as f64 / 10.0)
+            .collect::<Vec<f64>>();
+        all.push(Tensor::from_vec(values, output.shape())?.requires_grad_(true)?);
     }
     let count = inputs.len();
     let wants: Vec<bool> = inputs.iter().map(Tensor::requires_grad).collect();
@@ -159,11 +160,7 @@ pub fn gradgradcheck(
                 .zip(&wants)
                 // A perturbed input is a fresh leaf; it must enter the graph for the inner derivative.
                 .map(|(t, &wants)| {
-                    if wants && !t.requires_grad() {
-                        t.detach().set_requires_grad(true)
-                    } else {
-                        Ok(t.clone())
-                    }
+                    if wants && !t.requires_grad() { t.detach().requires_grad_(true) } else { Ok(t.clone()) }
                 })
                 .collect::<Result<_>>()?;
         let outputs: Vec<Tensor> = function(&inputs)?.into_iter().filter(Tensor::requires_grad).collect();

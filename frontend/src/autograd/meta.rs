@@ -105,13 +105,13 @@ pub(crate) fn refuse_complex(op: &str, tensor: &TensorRef) -> Result<()> {
 
 pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
     if on {
-        refuse_complex("set_requires_grad", tensor)?;
+        refuse_complex("requires_grad_", tensor)?;
     }
     if on && !tensor.dtype().is_differentiable() {
         return Err(AutogradError::NotFloating { dtype: tensor.dtype().to_string() }.into());
     }
     if on && tensor.is_inference() && !super::is_inference_mode() {
-        return Err(AutogradError::Inference { op: "set_requires_grad".into() }.into());
+        return Err(AutogradError::Inference { op: "requires_grad_".into() }.into());
     }
     let Some(meta) = ensure(tensor) else { return Ok(()) };
     if meta.recorded.load(Ordering::Acquire) {

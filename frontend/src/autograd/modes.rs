@@ -8,7 +8,7 @@ use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, autograd};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let guard = autograd::no_grad();
 /// assert!(!w.mul(2.0)?.requires_grad());
 /// drop(guard);
@@ -24,6 +24,12 @@ pub fn no_grad() -> KeyGuard {
 #[must_use = "the graph is on only while the guard lives"]
 pub fn enable_grad() -> KeyGuard {
     KeyGuard::clear(KeySet::of(DispatchKey::AUTOGRAD))
+}
+
+/// [`enable_grad`] or [`no_grad`], as `on` says.
+#[must_use = "the graph is on or off only while the guard lives"]
+pub fn set_grad_enabled(on: bool) -> KeyGuard {
+    if on { enable_grad() } else { no_grad() }
 }
 
 /// The guards of inference mode.

@@ -13,6 +13,9 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
+/// The name of the nodes that collect gradients of leaves.
+pub(crate) const ACCUMULATE: &str = "accumulate_grad";
+
 /// Where a gradient goes: an output of a node.
 #[derive(Clone)]
 pub(crate) struct Edge {
@@ -190,7 +193,7 @@ impl Node {
 
     pub(crate) fn name(&self) -> &'static str {
         match &self.body {
-            Body::Accumulate(_) => "accumulate_grad",
+            Body::Accumulate(_) => ACCUMULATE,
             Body::Op(call) => call.op.name,
             Body::CopySlices(_) => "copy_slices",
             Body::ViewOfBase(_) => "view_of_base",

@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn nodes(count: usize) -> Vec<Shared<Node>> {
-        let leaf = Tensor::scalar(1.0f32).unwrap();
+        let leaf = Tensor::new(1.0f32).unwrap();
         let body = || Body::Accumulate(Shared::downgrade(leaf.as_ref()));
         let shape = || SmallVec::from_iter([Shape::of(leaf.as_ref())]);
         (0..count).map(|_| Node::new(body(), SmallVec::new(), shape())).collect()
@@ -88,7 +88,7 @@ mod tests {
                 } else {
                     let slots = pending.slots(&nodes[i]);
                     let seen = model.insert(nodes[i].number, true).is_some();
-                    prop_assert_eq!(slots[0].replace(Tensor::scalar(1.0f32).unwrap()).is_some(), seen);
+                    prop_assert_eq!(slots[0].replace(Tensor::new(1.0f32).unwrap()).is_some(), seen);
                 }
             }
             prop_assert_eq!(pending.nodes().count(), model.len());

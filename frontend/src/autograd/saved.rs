@@ -40,7 +40,7 @@ impl Saved {
     pub(crate) fn before_overwriting(tensor: &TensorRef) -> Result<Saved> {
         let data = {
             let _off = super::no_grad();
-            Tensor::from_ref(tensor.clone()).copied()?.into_ref()
+            Tensor::from_ref(tensor.clone()).copy()?.into_ref()
         };
         let version = data.version();
         Ok(match meta::edge(tensor) {

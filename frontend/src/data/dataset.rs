@@ -31,7 +31,7 @@ pub struct Batch {
 ///     }
 ///     fn batch(&self, rows: &[usize]) -> Result<Batch> {
 ///         let numbers: Vec<f32> = rows.iter().map(|&row| row as f32).collect();
-///         let inputs = Tensor::from_slice(&numbers)?;
+///         let inputs = Tensor::new(&numbers)?;
 ///         Ok(Batch { targets: inputs.mul(&inputs)?, inputs })
 ///     }
 /// }
@@ -67,8 +67,8 @@ impl<D: Dataset + ?Sized> Dataset for &D {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, data::{Dataset, TensorDataset}};
-/// let inputs = Tensor::from_vec(vec![0.0f32, 1.0, 2.0, 3.0], &[2, 2])?;
-/// let data = TensorDataset::new(inputs, Tensor::from_slice(&[7i64, 8])?)?;
+/// let inputs = Tensor::from_vec(vec![0.0f32, 1.0, 2.0, 3.0], (2, 2))?;
+/// let data = TensorDataset::new(inputs, Tensor::new([7i64, 8])?)?;
 /// let batch = data.batch(&[1])?;
 /// assert_eq!(batch.inputs.to_vec::<f32>()?, [2.0, 3.0]);
 /// assert_eq!(batch.targets.to_vec::<i64>()?, [8]);
@@ -86,9 +86,9 @@ impl TensorDataset {
     /// # Errors
     /// Tensors of different numbers of rows.
     pub fn new(inputs: Tensor, targets: Tensor) -> Result<TensorDataset> {
-        let count = |tensor: &Tensor| tensor.sizes().first().copied();
+        let count = |tensor: &Tensor| tensor.shape().first().copied();
         if count(&inputs).is_none() || count(&inputs) != count(&targets) {
-            let (inputs, targets) = (inputs.sizes().to_vec(), targets.sizes().to_vec());
+            let (inputs, targets) = (inputs.shape().to_vec(), targets.shape().to_vec());
             return Err(DataError::Rows { inputs, targets }.into());
         }
         Ok(TensorDataset { inputs, targets })
@@ -107,7 +107,7 @@ impl TensorDataset {
 
 impl Dataset for TensorDataset {
     fn rows(&self) -> usize {
-        self.targets.sizes().first().copied().unwrap_or(0)
+        self.targets.shape().first().copied().unwrap_or(0)
     }
 
     fn batch(&self, rows: &[usize]) -> Result<Batch> {
@@ -123,13 +123,13 @@ impl Dataset for TensorDataset {
 /// These rows of a tensor that has them. The host copies those of its own memory, so that a program which trains on another
 /// device needs no backend for the CPU.
 fn rows_of(t: &Tensor, rows: &[usize]) -> Result<Tensor> {
-    let (&[count, ref row @ ..], true) = (t.sizes(), t.is_contiguous() && t.device() == Device::CPU) else {
+    let (&[count, ref row @ ..], true) = (t.shape(), t.is_contiguous() && t.device() == Device::CPU) else {
         let index: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        return t.index_select(0, &Tensor::from_slice(&index)?.to_device(t.device())?);
+        return t.index_select(0, &Tensor::new(&index)?.to_device(t.device())?);
     };
-    let made = Tensor::empty(&[&[rows.len()], row].concat(), t.dtype(), Device::CPU)?;
+    let made = Tensor::empty_with([&[rows.len()], row].concat(), t.dtype())?;
     let size = t.dtype().size();
-    let bytes = t.numel() / count.max(1) * size;
+    let bytes = t.elem_count() / count.max(1) * size;
     if let (Some(to), Some(from)) = (made.as_ref().storage(), t.as_ref().storage()) {
         let first = t.storage_offset() * size;
         for (place, row) in rows.iter().enumerate() {
@@ -146,7 +146,7 @@ impl Digits {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::data::{Dataset, Digits};
     /// let data = Digits::embedded()?.dataset()?;
-    /// assert_eq!(data.inputs().sizes(), [1_797, 64]);
+    /// assert_eq!(data.inputs().shape(), [1_797, 64]);
     /// # Ok(()) }
     /// ```
     ///
@@ -182,7 +182,7 @@ impl Cifar {
     /// use keyway::data::Cifar;
     /// let file = vec![3u8; 2 * (1 + 3_072)];
     /// let data = Cifar::parse(&file, "an example")?.dataset()?;
-    /// assert_eq!(data.inputs().sizes(), [2, 3, 32, 32]);
+    /// assert_eq!(data.inputs().shape(), [2, 3, 32, 32]);
     /// assert_eq!(data.targets().to_vec::<i64>()?, [3, 3]);
     /// # Ok(()) }
     /// ```
@@ -199,5 +199,5 @@ impl Cifar {
 fn images(pixels: &[u8], brightest: f32, sizes: &[usize], labels: &[u8]) -> Result<TensorDataset> {
     let values: Vec<f32> = pixels.iter().map(|&pixel| f32::from(pixel) / brightest).collect();
     let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
-    TensorDataset::new(Tensor::from_vec(values, sizes)?, Tensor::from_slice(&labels)?)
+    TensorDataset::new(Tensor::from_vec(values, sizes)?, Tensor::new(&labels)?)
 }

@@ -57,7 +57,7 @@ impl ChannelStats {
 /// let stats = ChannelStats { mean: vec![1.0], std: vec![2.0] };
 /// let data = ImageDataset::new(vec![1, 3, 5, 7], vec![0, 1], [1, 1, 2], &stats)?;
 /// let batch = data.batch(&[1])?;
-/// assert_eq!(batch.inputs.sizes(), [1, 1, 1, 2]);
+/// assert_eq!(batch.inputs.shape(), [1, 1, 1, 2]);
 /// assert_eq!(batch.inputs.to_vec::<f32>()?, [2.0, 3.0]);
 /// # Ok(()) }
 /// ```
@@ -114,8 +114,8 @@ impl Dataset for ImageDataset {
             }
             targets.push(i64::from(label));
         }
-        let inputs = Tensor::from_vec(inputs, &[rows.len(), channels, height, width])?;
-        Ok(Batch { inputs, targets: Tensor::from_slice(&targets)? })
+        let inputs = Tensor::from_vec(inputs, [rows.len(), channels, height, width])?;
+        Ok(Batch { inputs, targets: Tensor::new(&targets)? })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::Result;
 /// let loader = DataLoader::new(train, 32)?.shuffle(0);
 /// assert_eq!(loader.batches(), 45);
 /// for batch in loader.epoch(0).take(2) {
-///     assert_eq!(batch?.inputs.sizes(), [32, 64]);
+///     assert_eq!(batch?.inputs.shape(), [32, 64]);
 /// }
 /// # Ok(()) }
 /// ```
@@ -80,7 +80,7 @@ impl<D: Dataset> DataLoader<D> {
     /// use keyway::data::{DataLoader, Digits};
     /// let (_, test) = Digits::train_test()?;
     /// let sizes: keyway::Result<Vec<usize>> =
-    ///     DataLoader::new(test, 128)?.epoch(0).map(|batch| batch?.inputs.size(0)).collect();
+    ///     DataLoader::new(test, 128)?.epoch(0).map(|batch| batch?.inputs.dim(0)).collect();
     /// assert_eq!(sizes?, [128, 128, 104]);
     /// # Ok(()) }
     /// ```

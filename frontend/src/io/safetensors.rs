@@ -5,7 +5,7 @@
 //! use keyway::{Tensor, io::safetensors, nn::StateDict};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("weights.safetensors");
-//! let weights = StateDict::from([("weight".to_string(), Tensor::from_slice(&[1.0f32, 2.0])?)]);
+//! let weights = StateDict::from([("weight".to_string(), Tensor::new([1.0f32, 2.0])?)]);
 //! safetensors::save(&path, &weights)?;
 //! assert_eq!(safetensors::load(&path)?["weight"].to_vec::<f32>()?, [1.0, 2.0]);
 //! # Ok(()) }

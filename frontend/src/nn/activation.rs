@@ -44,7 +44,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Relu}};
-    /// assert_eq!(Relu.forward(&Tensor::from_slice(&[-1.0f32, 2.0])?)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// assert_eq!(Relu.forward(&Tensor::new([-1.0f32, 2.0])?)?.to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok(()) }
     /// ```
     Relu => |input| input.relu();
@@ -54,7 +54,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Silu}};
-    /// assert_eq!(Silu.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// assert_eq!(Silu.forward(&Tensor::new(0.0f32)?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
     Silu => |input| input.silu();
@@ -64,7 +64,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Sigmoid}};
-    /// assert_eq!(Sigmoid.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.5);
+    /// assert_eq!(Sigmoid.forward(&Tensor::new(0.0f32)?)?.item::<f32>()?, 0.5);
     /// # Ok(()) }
     /// ```
     Sigmoid => |input| input.sigmoid();
@@ -74,7 +74,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Tanh}};
-    /// assert_eq!(Tanh.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// assert_eq!(Tanh.forward(&Tensor::new(0.0f32)?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
     Tanh => |input| input.tanh();
@@ -84,7 +84,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Hardswish, Module}};
-    /// assert_eq!(Hardswish.forward(&Tensor::from_slice(&[-4.0f32, 6.0])?)?.to_vec::<f32>()?, [0.0, 6.0]);
+    /// assert_eq!(Hardswish.forward(&Tensor::new([-4.0f32, 6.0])?)?.to_vec::<f32>()?, [0.0, 6.0]);
     /// # Ok(()) }
     /// ```
     Hardswish => |input| input.hardswish();
@@ -94,7 +94,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Mish, Module}};
-    /// assert_eq!(Mish.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// assert_eq!(Mish.forward(&Tensor::new(0.0f32)?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
     Mish => |input| input.mish();
@@ -104,7 +104,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Selu}};
-    /// assert_eq!(Selu.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// assert_eq!(Selu.forward(&Tensor::new(0.0f32)?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
     Selu => |input| input.selu();
@@ -116,73 +116,73 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Gelu, Module}};
-    /// let y = Gelu::default().forward(&Tensor::scalar(1.0f32)?)?.item::<f32>()?;
+    /// let y = Gelu::default().forward(&Tensor::new(1.0f32)?)?.item::<f32>()?;
     /// assert!((y - 0.841_345).abs() < 1e-5);
     /// # Ok(()) }
     /// ```
     Gelu {
         /// The formula of the distribution.
         approximate: Approximate = Approximate::None,
-    } => |self, input| input.gelu(self.approximate);
+    } => |self, input| input.gelu_with(self.approximate);
 
     /// `x`, or `slope * x` below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{LeakyRelu, Module}};
-    /// assert_eq!(LeakyRelu { slope: 0.5 }.forward(&Tensor::scalar(-4.0f32)?)?.item::<f32>()?, -2.0);
+    /// assert_eq!(LeakyRelu { slope: 0.5 }.forward(&Tensor::new(-4.0f32)?)?.item::<f32>()?, -2.0);
     /// # Ok(()) }
     /// ```
     LeakyRelu {
         /// The factor below 0.
         slope: f64 = 0.01,
-    } => |self, input| input.leaky_relu(self.slope);
+    } => |self, input| input.leaky_relu_with(self.slope);
 
     /// `x`, or `alpha * (exp(x) - 1)` below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Elu, Module}};
-    /// assert_eq!(Elu::default().forward(&Tensor::scalar(2.0f32)?)?.item::<f32>()?, 2.0);
+    /// assert_eq!(Elu::default().forward(&Tensor::new(2.0f32)?)?.item::<f32>()?, 2.0);
     /// # Ok(()) }
     /// ```
     Elu {
         /// What it tends to, negated, far below 0.
         alpha: f64 = 1.0,
-    } => |self, input| input.elu(self.alpha);
+    } => |self, input| input.elu_with(self.alpha);
 
     /// `x`, or `alpha * (exp(x / alpha) - 1)` below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Celu, Module}};
-    /// assert_eq!(Celu::default().forward(&Tensor::scalar(2.0f32)?)?.item::<f32>()?, 2.0);
+    /// assert_eq!(Celu::default().forward(&Tensor::new(2.0f32)?)?.item::<f32>()?, 2.0);
     /// # Ok(()) }
     /// ```
     Celu {
         /// What it tends to, negated, far below 0.
         alpha: f64 = 1.0,
-    } => |self, input| input.celu(self.alpha);
+    } => |self, input| input.celu_with(self.alpha);
 
     /// `x` nearer to 0 by `lambd`, and 0 within it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Softshrink}};
-    /// assert_eq!(Softshrink::default().forward(&Tensor::scalar(2.0f32)?)?.item::<f32>()?, 1.5);
+    /// assert_eq!(Softshrink::default().forward(&Tensor::new(2.0f32)?)?.item::<f32>()?, 1.5);
     /// # Ok(()) }
     /// ```
     Softshrink {
         /// How much nearer.
         lambd: f64 = 0.5,
-    } => |self, input| input.softshrink(self.lambd);
+    } => |self, input| input.softshrink_with(self.lambd);
 
     /// The first half of a dimension times the sigmoid of the second.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Glu, Module}};
-    /// let y = Glu::default().forward(&Tensor::from_slice(&[3.0f32, 0.0])?)?;
+    /// let y = Glu::default().forward(&Tensor::new([3.0f32, 0.0])?)?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.5]);
     /// # Ok(()) }
     /// ```
@@ -196,7 +196,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Softplus}};
-    /// let y = Softplus::default().forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?;
+    /// let y = Softplus::default().forward(&Tensor::new(0.0f32)?)?.item::<f32>()?;
     /// assert!((y - 2f32.ln()).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
@@ -205,14 +205,14 @@ activation! {
         beta: f64 = 1.0,
         /// Where the straight part begins.
         threshold: f64 = 20.0,
-    } => |self, input| input.softplus(self.beta, self.threshold);
+    } => |self, input| input.softplus_with(self.beta, self.threshold);
 
     /// Scores as probabilities: positive, and 1 together along a dimension.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, Softmax}};
-    /// let y = Softmax::default().forward(&Tensor::from_slice(&[1.0f32, 1.0])?)?;
+    /// let y = Softmax::default().forward(&Tensor::new([1.0f32, 1.0])?)?;
     /// assert_eq!(y.to_vec::<f32>()?, [0.5, 0.5]);
     /// # Ok(()) }
     /// ```
@@ -226,7 +226,7 @@ activation! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{LogSoftmax, Module}};
-    /// let y = LogSoftmax::default().forward(&Tensor::from_slice(&[1.0f32, 1.0])?)?.to_vec::<f32>()?;
+    /// let y = LogSoftmax::default().forward(&Tensor::new([1.0f32, 1.0])?)?.to_vec::<f32>()?;
     /// assert!((y[0] + 2f32.ln()).abs() < 1e-6);
     /// # Ok(()) }
     /// ```

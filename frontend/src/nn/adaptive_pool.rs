@@ -35,7 +35,7 @@ adaptive! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{AdaptiveAvgPool2d, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0, 5.0, 9.0], &[1, 1, 2, 3])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0, 5.0, 9.0], (1, 1, 2, 3))?;
     /// assert_eq!(AdaptiveAvgPool2d::new(1).forward(&x)?.to_vec::<f32>()?, [4.0]);
     /// let columns = AdaptiveAvgPool2d::new([Some(1), None]);
     /// assert_eq!(columns.forward(&x)?.to_vec::<f32>()?, [2.0, 3.5, 6.5]);
@@ -54,7 +54,7 @@ adaptive! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{AdaptiveMaxPool2d, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0, 5.0, 9.0], &[1, 1, 2, 3])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0, 5.0, 9.0], (1, 1, 2, 3))?;
     /// assert_eq!(AdaptiveMaxPool2d::new([1, 2]).forward(&x)?.to_vec::<f32>()?, [5.0, 9.0]);
     /// # Ok(()) }
     /// ```
@@ -103,7 +103,7 @@ unpools! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{MaxPoolOptions, MaxUnpool2d}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], &[1, 1, 2, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], (1, 1, 2, 2))?;
     /// let (largest, places) = x.max_pool2d_with_indices(MaxPoolOptions::new(2))?;
     /// let back = MaxUnpool2d::new(2).forward(&largest, &places, None)?;
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 0.0, 4.0, 0.0]);

@@ -13,8 +13,8 @@ use crate::{Result, Tensor};
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Module, MultiheadAttention}, rng::Philox};
 /// let attention = MultiheadAttention::new(8, 2, &mut Philox::new(0))?;
-/// let x = Tensor::from_vec(vec![0.5f32; 48], &[2, 3, 8])?;
-/// assert_eq!(attention.forward(&x)?.sizes(), [2, 3, 8]);
+/// let x = Tensor::from_vec(vec![0.5f32; 48], (2, 3, 8))?;
+/// assert_eq!(attention.forward(&x)?.shape(), [2, 3, 8]);
 /// assert_eq!(attention.state_dict().keys().next().unwrap(), "in_proj_bias");
 /// # Ok(()) }
 /// ```
@@ -40,7 +40,7 @@ impl MultiheadAttention {
             let owner = "MultiheadAttention";
             return Err(ModuleError::Option { owner, option: "heads", expected, got }.into());
         }
-        let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], &[count]);
+        let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], [count]);
         let in_proj_weight = init::xavier_uniform(&[3 * width, width], 1.0, rng)?;
         let out = init::kaiming_uniform(&[width, width], 5f64.sqrt(), rng)?;
         Ok(MultiheadAttention {
@@ -76,9 +76,9 @@ impl MultiheadAttention {
         let weights = self.in_proj_weight.get().chunk(3, 0)?;
         let biases = self.in_proj_bias.get().chunk(3, 0)?;
         let project = |t: &Tensor, i: usize| -> Result<Tensor> {
-            let &[batch, length, width] = t.sizes() else {
+            let &[batch, length, width] = t.shape() else {
                 let (owner, expected) = ("MultiheadAttention", "[batch, length, width]".to_string());
-                return Err(ModuleError::Input { owner, expected, got: t.sizes().to_vec() }.into());
+                return Err(ModuleError::Input { owner, expected, got: t.shape().to_vec() }.into());
             };
             let made = t.linear(&weights[i], Some(&biases[i]))?;
             made.reshape_as_sizes(&[batch, length, self.heads, width / self.heads])?.transpose(1, 2)
@@ -87,7 +87,7 @@ impl MultiheadAttention {
         let options = AttentionOptions { dropout_p, ..options };
         let (q, k, v) = (project(query, 0)?, project(key, 1)?, project(value, 2)?);
         let made = rng::using(&self.generator, || q.scaled_dot_product_attention(&k, &v, options))?;
-        self.out_proj.forward(&made.transpose(1, 2)?.reshape_as_sizes(query.sizes())?)
+        self.out_proj.forward(&made.transpose(1, 2)?.reshape_as_sizes(query.shape())?)
     }
 }
 

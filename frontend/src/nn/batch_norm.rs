@@ -63,11 +63,11 @@ batch_norm! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{BatchNorm1d, Module}};
     /// let norm = BatchNorm1d::new(1)?.eps(0.0).momentum(Some(1.0));
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[2, 1])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (2, 1))?;
     /// assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// norm.eval();
     /// assert_eq!(norm.state_dict()["running_mean"].to_vec::<f32>()?, [2.0]);
-    /// assert_eq!(norm.forward(&Tensor::from_vec(vec![2.0f32], &[1, 1])?)?.item::<f32>()?, 0.0);
+    /// assert_eq!(norm.forward(&Tensor::from_vec(vec![2.0f32], (1, 1))?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
     BatchNorm1d [2, 3];
@@ -77,7 +77,7 @@ batch_norm! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{BatchNorm2d, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 1, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
     /// assert_eq!(BatchNorm2d::new(1)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
@@ -88,7 +88,7 @@ batch_norm! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{BatchNorm3d, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 2, 1, 1])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 2, 1, 1))?;
     /// assert_eq!(BatchNorm3d::new(1)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```

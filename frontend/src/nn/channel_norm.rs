@@ -49,7 +49,7 @@ struct Running {
 }
 
 fn full(features: usize, value: f32) -> Result<Tensor> {
-    Tensor::from_vec(vec![value; features], &[features])
+    Tensor::from_vec(vec![value; features], [features])
 }
 
 impl ChannelNorm {
@@ -79,7 +79,7 @@ impl ChannelNorm {
             Ok(Running {
                 mean: Slot::buffer(full(self.features, 0.0)?),
                 var: Slot::buffer(full(self.features, 1.0)?),
-                batches: Slot::buffer(Tensor::scalar(0i64)?),
+                batches: Slot::buffer(Tensor::new(0i64)?),
             })
         };
         self.running = on.then(make).transpose()?;
@@ -88,12 +88,12 @@ impl ChannelNorm {
 
     /// Refuses inputs of another number of dimensions or features.
     pub(super) fn check(&self, input: &Tensor, dims: &[usize]) -> Result<()> {
-        if dims.contains(&input.ndim()) && input.sizes()[1] == self.features {
+        if dims.contains(&input.rank()) && input.shape()[1] == self.features {
             return Ok(());
         }
         let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
         let expected = format!("of {} dimensions, [batch, {}, ..]", dims.join(" or "), self.features);
-        Err(ModuleError::Input { owner: self.owner, expected, got: input.sizes().to_vec() }.into())
+        Err(ModuleError::Input { owner: self.owner, expected, got: input.shape().to_vec() }.into())
     }
 
     /// Calls the op with these parts: running statistics, weight, bias, whether the input's statistics are used,

@@ -124,7 +124,7 @@ impl<M: Module> Module for ModuleList<M> {
 /// let mut heads: ModuleDict = ModuleDict::new();
 /// heads.insert("digit", Box::new(Linear::new(3, 10, &mut Philox::new(0))?));
 /// heads.insert("positive", Box::new(Relu));
-/// let x = Tensor::from_vec(vec![-1.0f32, 0.0, 1.0], &[1, 3])?;
+/// let x = Tensor::from_vec(vec![-1.0f32, 0.0, 1.0], (1, 3))?;
 /// assert_eq!(heads.get("positive").unwrap().forward(&x)?.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
 /// assert!(heads.state_dict().keys().eq(["digit.bias", "digit.weight"]));
 /// # Ok(()) }
@@ -209,7 +209,7 @@ mod tests {
     fn a_list_has_no_forward_function_and_shows_its_modules() {
         let list: ModuleList<Prelu> = (0..2).map(|_| Prelu::new(1, 0.25).unwrap()).collect();
         assert_eq!((list.len(), list.iter().count(), list.get(2).is_none()), (2, 2, true));
-        let text = list.forward(&Tensor::scalar(1.0f32).unwrap()).unwrap_err().to_string();
+        let text = list.forward(&Tensor::new(1.0f32).unwrap()).unwrap_err().to_string();
         assert!(text.contains("ModuleList") && text.contains("Sequential"), "{text}");
         assert!(list.state_dict().keys().eq(["0.weight", "1.weight"]));
         assert_eq!(list[1].num_parameters(), 1);
@@ -222,7 +222,7 @@ mod tests {
         assert!(named.insert("a", Dropout::new(1.0, 0).unwrap()).is_none());
         assert!(named.insert("b", Dropout::new(0.5, 0).unwrap()).is_some(), "the one before");
         assert!(named.iter().map(|(name, _)| name).eq(["b", "a"]));
-        let x = Tensor::from_slice(&[1.0f32]).unwrap();
+        let x = Tensor::new([1.0f32]).unwrap();
         let a = |named: &ModuleDict<Dropout>| {
             named.get("a").unwrap().forward(&x).unwrap().to_vec::<f32>().unwrap()
         };

@@ -27,7 +27,7 @@ fn kernel(
 
 /// A bias for that kernel, within the same bound.
 fn bias(weight: &Slot, outputs: usize, rng: &mut Philox) -> Result<Slot> {
-    let fan_in: usize = weight.get().sizes()[1..].iter().product();
+    let fan_in: usize = weight.get().shape()[1..].iter().product();
     let bound = if fan_in > 0 { 1.0 / (fan_in as f64).sqrt() } else { 0.0 };
     Slot::parameter(init::uniform(&[outputs], bound, rng)?)
 }
@@ -124,8 +124,8 @@ convolutions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Conv1d, ConvOptions, Module}, rng::Philox};
     /// let conv = Conv1d::new(2, 4, 3, ConvOptions::default().padding(1), &mut Philox::new(0))?;
-    /// let x = Tensor::ones(&[1, 2, 8], keyway::DType::F32, keyway::Device::CPU)?;
-    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 8]);
+    /// let x = Tensor::ones((1, 2, 8))?;
+    /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 8]);
     /// # Ok(()) }
     /// ```
     Conv1d 1 ConvOptions conv1d [1, 0] "[out, in / groups, length]";
@@ -136,8 +136,8 @@ convolutions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Conv2d, ConvOptions, Module}, rng::Philox};
     /// let conv = Conv2d::new(2, 4, [3, 1], ConvOptions::default().stride(2), &mut Philox::new(0))?;
-    /// let x = Tensor::ones(&[1, 2, 9, 9], keyway::DType::F32, keyway::Device::CPU)?;
-    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 4, 5]);
+    /// let x = Tensor::ones((1, 2, 9, 9))?;
+    /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 4, 5]);
     /// assert_eq!(conv.num_parameters(), 4 * 2 * 3 + 4);
     /// # Ok(()) }
     /// ```
@@ -149,8 +149,8 @@ convolutions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Conv3d, ConvOptions, Module}, rng::Philox};
     /// let conv = Conv3d::without_bias(2, 2, 2, ConvOptions::default().groups(2), &mut Philox::new(0))?;
-    /// let x = Tensor::ones(&[1, 2, 3, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
-    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 2, 2, 2, 2]);
+    /// let x = Tensor::ones((1, 2, 3, 3, 3))?;
+    /// assert_eq!(conv.forward(&x)?.shape(), [1, 2, 2, 2, 2]);
     /// # Ok(()) }
     /// ```
     Conv3d 3 ConvOptions conv3d [1, 0] "[out, in / groups, depth, height, width]";
@@ -161,8 +161,8 @@ convolutions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ConvTranspose1d, ConvTransposeOptions, Module}, rng::Philox};
     /// let conv = ConvTranspose1d::new(2, 4, 2, ConvTransposeOptions::default().stride(2), &mut Philox::new(0))?;
-    /// let x = Tensor::ones(&[1, 2, 3], keyway::DType::F32, keyway::Device::CPU)?;
-    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 6]);
+    /// let x = Tensor::ones((1, 2, 3))?;
+    /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6]);
     /// # Ok(()) }
     /// ```
     ConvTranspose1d 1 ConvTransposeOptions conv_transpose1d [0, 1] "[in, out / groups, length]";
@@ -174,8 +174,8 @@ convolutions! {
     /// use keyway::{Tensor, nn::{ConvTranspose2d, ConvTransposeOptions, Module}, rng::Philox};
     /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
     /// let conv = ConvTranspose2d::new(2, 4, 3, doubled, &mut Philox::new(0))?;
-    /// let x = Tensor::ones(&[1, 2, 3, 5], keyway::DType::F32, keyway::Device::CPU)?;
-    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 6, 10]);
+    /// let x = Tensor::ones((1, 2, 3, 5))?;
+    /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6, 10]);
     /// # Ok(()) }
     /// ```
     ConvTranspose2d 2 ConvTransposeOptions conv_transpose2d [0, 1] "[in, out / groups, height, width]";
@@ -186,8 +186,8 @@ convolutions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ConvTranspose3d, ConvTransposeOptions, Module}, rng::Philox};
     /// let conv = ConvTranspose3d::new(1, 1, 2, ConvTransposeOptions::default(), &mut Philox::new(0))?;
-    /// let x = Tensor::ones(&[1, 1, 2, 2, 2], keyway::DType::F32, keyway::Device::CPU)?;
-    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 1, 3, 3, 3]);
+    /// let x = Tensor::ones((1, 1, 2, 2, 2))?;
+    /// assert_eq!(conv.forward(&x)?.shape(), [1, 1, 3, 3, 3]);
     /// # Ok(()) }
     /// ```
     ConvTranspose3d 3 ConvTransposeOptions conv_transpose3d [0, 1]

@@ -10,8 +10,8 @@ use crate::{Result, Tensor};
 /// The weight and bias of a convolution that has a norm behind it which takes `[scale, shift]` of each channel. They have the
 /// weight's dtype and are rounded to it once.
 fn folded(weight: &Tensor, bias: Option<&Tensor>, [scale, shift]: [Tensor; 2]) -> Result<[Tensor; 2]> {
-    let mut along = vec![1; weight.ndim()];
-    along[0] = scale.numel();
+    let mut along = vec![1; weight.rank()];
+    along[0] = scale.elem_count();
     let kernels = widened(weight)?.mul(&scale.reshape_as_sizes(&along)?)?;
     let added = match bias {
         Some(bias) => widened(bias)?.mul(&scale)?.add(&shift)?,
@@ -52,7 +52,7 @@ macro_rules! convolutions {
             #[doc(alias = "fuse_conv_bn_eval")]
             pub fn fused(conv: &$conv, norm: &$norm, activation: Activation) -> Result<$name> {
                 let _off = no_grad();
-                let outputs = conv.weight().sizes()[0];
+                let outputs = conv.weight().shape()[0];
                 let [weight, bias] =
                     folded(&conv.weight(), conv.bias().as_ref(), norm.0.scale_and_shift(outputs)?)?;
                 Ok($name::from_tensors(&weight, Some(&bias), activation, conv.options))
@@ -98,9 +98,9 @@ convolutions! {
     /// let norm = BatchNorm2d::new(2)?;
     /// norm.eval();
     /// let fused = ConvAct2d::fused(&conv, &norm, Activation::Relu)?;
-    /// let x = Tensor::ones(&[1, 1, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let x = Tensor::ones((1, 1, 3, 3))?;
     /// let (steps, once) = (norm.forward(&conv.forward(&x)?)?.relu()?, fused.forward(&x)?);
-    /// assert!(steps.sub(&once)?.abs()?.amax()?.item::<f32>()? < 1e-5);
+    /// assert!(steps.sub(&once)?.abs()?.max_all()?.item::<f32>()? < 1e-5);
     /// # Ok(()) }
     /// ```
     ConvAct2d 2 Conv2d BatchNorm2d conv2d_act;

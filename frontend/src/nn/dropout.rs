@@ -53,7 +53,7 @@ dropouts! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Dropout, Module}};
     /// let dropout = Dropout::new(0.5, 0)?;
-    /// let x = Tensor::from_vec(vec![1.0f32; 1000], &[1000])?;
+    /// let x = Tensor::from_vec(vec![1.0f32; 1000], 1000)?;
     /// let kept = dropout.forward(&x)?.to_vec::<f32>()?.iter().filter(|&&v| v == 2.0).count();
     /// assert!((400..600).contains(&kept));
     /// # Ok(()) }
@@ -69,8 +69,8 @@ dropouts! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Dropout2d, Module}};
     /// let dropout = Dropout2d::new(0.5, 0)?;
-    /// let x = Tensor::ones(&[8, 16, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
-    /// let channels = dropout.forward(&x)?.mean_dims(&[2, 3], false)?.to_vec::<f32>()?;
+    /// let x = Tensor::ones((8, 16, 3, 3))?;
+    /// let channels = dropout.forward(&x)?.mean((2, 3))?.to_vec::<f32>()?;
     /// assert!(channels.iter().all(|&mean| mean == 0.0 || mean == 2.0));
     /// dropout.eval();
     /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, x.to_vec::<f32>()?);

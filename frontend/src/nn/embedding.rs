@@ -16,7 +16,7 @@ fn rows(count: usize, columns: usize, rng: &mut Philox) -> Result<Slot> {
 /// Sets a row to 0 and gives its number, counted from the front.
 fn blank(weight: &Slot, row: i64) -> Result<i64> {
     let weight = weight.get();
-    let row = wrap_dim("padding_idx", row, weight.sizes()[0])? as i64;
+    let row = wrap_dim("padding_idx", row, weight.shape()[0])? as i64;
     let _off = no_grad();
     weight.select(0, row)?.zero_()?;
     Ok(row)
@@ -28,8 +28,8 @@ fn blank(weight: &Slot, row: i64) -> Result<i64> {
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Embedding, Module}, rng::Philox};
 /// let words = Embedding::new(10, 3, &mut Philox::new(0))?.padding_idx(0)?;
-/// let y = words.forward(&Tensor::from_slice(&[4i64, 0])?)?;
-/// assert_eq!(y.sizes(), [2, 3]);
+/// let y = words.forward(&Tensor::new([4i64, 0])?)?;
+/// assert_eq!(y.shape(), [2, 3]);
 /// assert_eq!(y.i(1)?.to_vec::<f32>()?, [0.0; 3]);
 /// # Ok(()) }
 /// ```
@@ -77,7 +77,7 @@ impl Module for Embedding {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         match self.sparse {
             true => self.weight.get().embedding_sparse(input, self.padding_idx),
-            false => self.weight.get().embedding(input, self.padding_idx),
+            false => self.weight.get().embedding_with(input, self.padding_idx),
         }
     }
 
@@ -92,9 +92,9 @@ impl Module for Embedding {
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{BagMode, EmbeddingBag, Module}, rng::Philox};
 /// let bags = EmbeddingBag::new(10, 3, &mut Philox::new(0))?.mode(BagMode::Sum);
-/// assert_eq!(bags.forward(&Tensor::from_vec(vec![4i64, 0, 1, 1], &[2, 2])?)?.sizes(), [2, 3]);
-/// let (at, offsets) = (Tensor::from_slice(&[4i64, 0, 1])?, Tensor::from_slice(&[0i64, 1])?);
-/// assert_eq!(bags.forward_bags(&at, &offsets, None)?.sizes(), [2, 3]);
+/// assert_eq!(bags.forward(&Tensor::from_vec(vec![4i64, 0, 1, 1], (2, 2))?)?.shape(), [2, 3]);
+/// let (at, offsets) = (Tensor::new([4i64, 0, 1])?, Tensor::new([0i64, 1])?);
+/// assert_eq!(bags.forward_bags(&at, &offsets, None)?.shape(), [2, 3]);
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]

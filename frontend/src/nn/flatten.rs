@@ -9,9 +9,9 @@ use keyway_dispatcher::dims::wrap_dim;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Flatten, Module}};
-/// let images = Tensor::from_vec(vec![0.0f32; 2 * 3 * 4 * 4], &[2, 3, 4, 4])?;
-/// assert_eq!(Flatten::default().forward(&images)?.sizes(), [2, 48]);
-/// assert_eq!(Flatten { start: 2, end: -1 }.forward(&images)?.sizes(), [2, 3, 16]);
+/// let images = Tensor::from_vec(vec![0.0f32; 2 * 3 * 4 * 4], (2, 3, 4, 4))?;
+/// assert_eq!(Flatten::default().forward(&images)?.shape(), [2, 48]);
+/// assert_eq!(Flatten { start: 2, end: -1 }.forward(&images)?.shape(), [2, 3, 16]);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl Default for Flatten {
 
 impl Module for Flatten {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let sizes = input.sizes();
+        let sizes = input.shape();
         let (start, end) =
             (wrap_dim("flatten", self.start, sizes.len())?, wrap_dim("flatten", self.end, sizes.len())?);
         if start > end {
@@ -44,7 +44,7 @@ impl Module for Flatten {
             .into());
         }
         if sizes.is_empty() {
-            return input.reshape(&[1]);
+            return input.reshape([1]);
         }
         let mut flat = sizes[..start].to_vec();
         flat.push(sizes[start..=end].iter().product());

@@ -9,7 +9,7 @@ use crate::{Result, Tensor};
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{GroupNorm, Module}};
-/// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[1, 4])?;
+/// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (1, 4))?;
 /// assert_eq!(GroupNorm::new(2, 4)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
 /// # Ok(()) }
 /// ```
@@ -32,7 +32,7 @@ impl GroupNorm {
             let expected = "a divisor of the number of channels";
             return Err(ModuleError::Option { owner: "GroupNorm", option: "groups", expected, got }.into());
         }
-        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; channels], &[channels])?);
+        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; channels], [channels])?);
         Ok(GroupNorm { groups, eps: 1e-5, weight: Some(full(1.0)?), bias: Some(full(0.0)?) })
     }
 

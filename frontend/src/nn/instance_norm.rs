@@ -38,12 +38,12 @@ macro_rules! instance_norm {
         impl Module for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
                 // One sample alone has no dimension of the batch.
-                let batch = if input.ndim() + 1 == $dims { input.unsqueeze(0)? } else { input.clone() };
+                let batch = if input.rank() + 1 == $dims { input.unsqueeze(0)? } else { input.clone() };
                 self.0.check(&batch, &[$dims])?;
                 let made = self.0.forward(|running, [weight, bias], own, momentum, eps| {
                     batch.instance_norm(running, weight, bias, own, momentum, eps)
                 })?;
-                if input.ndim() + 1 == $dims { made.squeeze_dim(0) } else { Ok(made) }
+                if input.rank() + 1 == $dims { made.squeeze(0) } else { Ok(made) }
             }
 
             fn members<'a>(&'a self, members: &mut Members<'a>) {
@@ -59,7 +59,7 @@ instance_norm! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{InstanceNorm1d, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 2))?;
     /// assert_eq!(InstanceNorm1d::new(1).eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
@@ -71,7 +71,7 @@ instance_norm! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{InstanceNorm2d, Module}};
     /// let norm = InstanceNorm2d::new(1).eps(0.0).with_affine()?;
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 1, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
     /// assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
@@ -82,7 +82,7 @@ instance_norm! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{InstanceNorm3d, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 2, 1, 1])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 2, 1, 1))?;
     /// assert_eq!(InstanceNorm3d::new(1).eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```

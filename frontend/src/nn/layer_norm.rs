@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module};
+use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::numel;
 
@@ -11,8 +12,8 @@ use keyway_dispatcher::dims::numel;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{LayerNorm, Module}};
-/// let norm = LayerNorm::new(&[2])?;
-/// let y = norm.forward(&Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[2, 2])?)?.to_vec::<f32>()?;
+/// let norm = LayerNorm::new(2)?;
+/// let y = norm.forward(&Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (2, 2))?)?.to_vec::<f32>()?;
 /// assert!((y[0] + 1.0).abs() < 1e-4 && (y[3] - 1.0).abs() < 1e-4);
 /// # Ok(()) }
 /// ```
@@ -30,12 +31,13 @@ impl LayerNorm {
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn new(sizes: &[usize]) -> Result<LayerNorm> {
-        let count = numel("LayerNorm", sizes)?;
-        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; count], sizes)?);
-        let mut plain = LayerNorm::plain(sizes);
-        plain.weight = Some(full(1.0)?);
-        plain.bias = Some(full(0.0)?);
+    pub fn new(normalized_shape: impl IntoShape) -> Result<LayerNorm> {
+        let mut plain = LayerNorm::plain(normalized_shape);
+        let count = numel("LayerNorm", &shape::sizes("LayerNorm", &plain.sizes)?)?;
+        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; count], &plain.sizes)?);
+        let (weight, bias) = (full(1.0)?, full(0.0)?);
+        plain.weight = Some(weight);
+        plain.bias = Some(bias);
         Ok(plain)
     }
 
@@ -43,15 +45,10 @@ impl LayerNorm {
     ///
     /// ```
     /// use keyway::nn::{LayerNorm, Module};
-    /// assert_eq!(LayerNorm::plain(&[8]).num_parameters(), 0);
+    /// assert_eq!(LayerNorm::plain(8).num_parameters(), 0);
     /// ```
-    pub fn plain(sizes: &[usize]) -> LayerNorm {
-        LayerNorm {
-            sizes: sizes.iter().map(|&size| size as i64).collect(),
-            eps: 1e-5,
-            weight: None,
-            bias: None,
-        }
+    pub fn plain(normalized_shape: impl IntoShape) -> LayerNorm {
+        LayerNorm { sizes: normalized_shape.into_ints().to_vec(), eps: 1e-5, weight: None, bias: None }
     }
 
     /// With another number under the root.

@@ -13,8 +13,8 @@ use crate::{Result, Tensor};
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Linear, Module}, rng::Philox};
 /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
-/// let x = Tensor::from_vec(vec![1.0f32; 12], &[4, 3])?;
-/// assert_eq!(layer.forward(&x)?.sizes(), [4, 2]);
+/// let x = Tensor::from_vec(vec![1.0f32; 12], (4, 3))?;
+/// assert_eq!(layer.forward(&x)?.shape(), [4, 2]);
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -57,8 +57,8 @@ impl Linear {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Linear, Module}};
-    /// let layer = Linear::from_tensors(Tensor::from_vec(vec![2.0f32, 3.0], &[1, 2])?, None)?;
-    /// assert_eq!(layer.forward(&Tensor::from_vec(vec![10.0f32, 1.0], &[1, 2])?)?.item::<f32>()?, 23.0);
+    /// let layer = Linear::from_tensors(Tensor::from_vec(vec![2.0f32, 3.0], (1, 2))?, None)?;
+    /// assert_eq!(layer.forward(&Tensor::from_vec(vec![10.0f32, 1.0], (1, 2))?)?.item::<f32>()?, 23.0);
     /// # Ok(()) }
     /// ```
     ///

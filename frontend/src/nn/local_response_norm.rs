@@ -8,7 +8,7 @@ use crate::{Result, Tensor};
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{LocalResponseNorm, Module}};
-/// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 2, 1])?;
+/// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 2, 1))?;
 /// let norm = LocalResponseNorm { beta: 1.0, alpha: 2.0, ..LocalResponseNorm::new(2) };
 /// assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [0.5, 3.0 / 11.0]);
 /// # Ok(()) }

@@ -10,8 +10,8 @@
 //!     .push(Linear::new(64, 128, &mut rng)?)
 //!     .push(Relu)
 //!     .push(Linear::new(128, 10, &mut rng)?);
-//! let images = Tensor::from_vec(vec![0.5f32; 2 * 64], &[2, 64])?;
-//! assert_eq!(model.forward(&images)?.sizes(), [2, 10]);
+//! let images = Tensor::from_vec(vec![0.5f32; 2 * 64], (2, 64))?;
+//! assert_eq!(model.forward(&images)?.shape(), [2, 10]);
 //! assert_eq!(model.num_parameters(), 64 * 128 + 128 + 128 * 10 + 10);
 //! # Ok(()) }
 //! ```
@@ -35,13 +35,14 @@ mod dropout;
 mod embedding;
 mod error;
 mod flatten;
+pub mod functional;
 mod group_norm;
 pub mod init;
 mod instance_norm;
 mod layer_norm;
 mod linear;
 mod local_response_norm;
-pub mod loss;
+mod loss;
 pub mod models;
 mod module;
 mod pool;
@@ -56,6 +57,9 @@ mod state;
 pub use crate::ops::conv::{Activation, ConvOptions, ConvTransposeOptions, Padding, PerDim};
 pub use crate::ops::image::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
 pub use crate::ops::index::embedding_bag::BagMode;
+pub use crate::ops::index::pad::PadMode;
+pub use crate::ops::loss::Reduction;
+pub use crate::ops::pointwise::gelu::Approximate;
 pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
     Celu, Elu, Gelu, Glu, Hardswish, LeakyRelu, LogSoftmax, Mish, Relu, Selu, Sigmoid, Silu, Softmax,
@@ -80,8 +84,7 @@ pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use local_response_norm::LocalResponseNorm;
 pub use loss::{
-    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, KlDivLoss, L1Loss, MseLoss, NllLoss, Reduction,
-    SmoothL1Loss,
+    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, KlDivLoss, L1Loss, MseLoss, NllLoss, SmoothL1Loss,
 };
 pub use module::{Members, Module};
 pub use pool::{

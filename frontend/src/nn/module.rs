@@ -73,8 +73,8 @@ impl<'a> Members<'a> {
 ///     }
 /// }
 ///
-/// let scale = Scale { factor: Slot::parameter(Tensor::scalar(3.0f32)?)? };
-/// let y = scale.forward(&Tensor::scalar(2.0f32)?)?;
+/// let scale = Scale { factor: Slot::parameter(Tensor::new(3.0f32)?)? };
+/// let y = scale.forward(&Tensor::new(2.0f32)?)?;
 /// y.backward()?;
 /// assert_eq!(y.item::<f32>()?, 6.0);
 /// assert_eq!(scale.parameters()[0].grad().unwrap().item::<f32>()?, 2.0);
@@ -132,7 +132,7 @@ pub trait Module: Send + Sync {
 
     /// How many numbers the parameters have together.
     fn num_parameters(&self) -> usize {
-        self.parameters().iter().map(Tensor::numel).sum()
+        self.parameters().iter().map(Tensor::elem_count).sum()
     }
 
     /// Switches every part to training, as it is at first.
@@ -147,7 +147,7 @@ pub trait Module: Send + Sync {
     /// use keyway::{Tensor, nn::{Dropout, Module}};
     /// let dropout = Dropout::new(0.5, 0)?;
     /// dropout.eval();
-    /// let x = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let x = Tensor::new([1.0f32, 2.0])?;
     /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, [1.0, 2.0]);
     /// # Ok(()) }
     /// ```
@@ -161,7 +161,7 @@ pub trait Module: Send + Sync {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{nn::{Linear, Module}, rng::Philox};
     /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
-    /// assert_eq!(layer.state_dict()["weight"].sizes(), [2, 3]);
+    /// assert_eq!(layer.state_dict()["weight"].shape(), [2, 3]);
     /// # Ok(()) }
     /// ```
     fn state_dict(&self) -> StateDict {
@@ -217,7 +217,7 @@ pub trait Module: Send + Sync {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Dropout, Module}};
     /// let dropout = Dropout::new(0.5, 0)?;
-    /// let x = Tensor::from_vec(vec![1.0f32; 100], &[100])?;
+    /// let x = Tensor::from_vec(vec![1.0f32; 100], 100)?;
     /// let state = dropout.generator_state_dict()?;
     /// let first = dropout.forward(&x)?.to_vec::<f32>()?;
     /// assert_ne!(dropout.forward(&x)?.to_vec::<f32>()?, first);
@@ -290,8 +290,8 @@ pub trait Module: Send + Sync {
     /// # Errors
     /// What the backend reports; then nothing is changed.
     fn to_memory_format(&self, format: MemoryFormat) -> Result<()> {
-        convert(self, |tensor| match tensor.ndim() {
-            3..=5 => tensor.to_format(format),
+        convert(self, |tensor| match tensor.rank() {
+            3..=5 => tensor.to(format),
             _ => Ok(tensor.clone()),
         })
     }
@@ -338,7 +338,7 @@ fn convert<M: Module + ?Sized>(module: &M, change: impl Fn(&Tensor) -> Result<Te
             None => {
                 let _off = no_grad();
                 let fresh = change(&old)?;
-                if fresh.is_same(&old) { fresh } else { fresh.set_requires_grad(old.requires_grad())? }
+                if fresh.is_same(&old) { fresh } else { fresh.requires_grad_(old.requires_grad())? }
             }
         };
         made.push((slot, old, fresh));

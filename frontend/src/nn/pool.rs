@@ -35,7 +35,7 @@ pools! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{MaxPool2d, MaxPoolOptions, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], &[1, 1, 2, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], (1, 1, 2, 2))?;
     /// assert_eq!(MaxPool2d::new(2).forward(&x)?.to_vec::<f32>()?, [4.0]);
     /// let wide = MaxPool2d(MaxPoolOptions::new([1, 2]).stride(1));
     /// assert_eq!(wide.forward(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
@@ -54,7 +54,7 @@ pools! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{AvgPool2d, AvgPoolOptions, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], &[1, 1, 2, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], (1, 1, 2, 2))?;
     /// assert_eq!(AvgPool2d::new(2).forward(&x)?.to_vec::<f32>()?, [2.5]);
     /// let bordered = AvgPool2d(AvgPoolOptions::new(2).padding(1));
     /// assert_eq!(bordered.forward(&x)?.to_vec::<f32>()?, [0.25, 0.5, 1.0, 0.75]);
@@ -73,7 +73,7 @@ pools! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{LpPool2d, Module}};
-    /// let x = Tensor::from_vec(vec![1.0f32, 5.0, 1.0, 3.0], &[1, 1, 2, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 5.0, 1.0, 3.0], (1, 1, 2, 2))?;
     /// assert_eq!(LpPool2d::new(2.0, 2).forward(&x)?.to_vec::<f32>()?, [6.0]);
     /// # Ok(()) }
     /// ```

@@ -9,7 +9,7 @@ use crate::{Result, Tensor};
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Module, Prelu}};
-/// let x = Tensor::from_slice(&[-4.0f32, 4.0])?;
+/// let x = Tensor::new([-4.0f32, 4.0])?;
 /// assert_eq!(Prelu::new(1, 0.25)?.forward(&x)?.to_vec::<f32>()?, [-1.0, 4.0]);
 /// # Ok(()) }
 /// ```
@@ -31,7 +31,7 @@ impl Prelu {
                 ModuleError::Option { owner: "Prelu", option: "num_parameters", expected, got }.into()
             );
         }
-        let weight = Tensor::from_vec(vec![init as f32; num_parameters], &[num_parameters])?;
+        let weight = Tensor::from_vec(vec![init as f32; num_parameters], [num_parameters])?;
         Ok(Prelu { weight: Slot::parameter(weight)? })
     }
 }

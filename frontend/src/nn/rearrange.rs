@@ -23,9 +23,9 @@ rearrangements! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, PixelShuffle, PixelUnshuffle}};
-    /// let x = Tensor::from_vec((0..8).collect(), &[1, 8, 1, 1])?;
+    /// let x = Tensor::from_vec((0..8).collect(), (1, 8, 1, 1))?;
     /// let y = PixelShuffle(2).forward(&x)?;
-    /// assert_eq!(y.sizes(), [1, 2, 2, 2]);
+    /// assert_eq!(y.shape(), [1, 2, 2, 2]);
     /// assert_eq!(PixelUnshuffle(2).forward(&y)?.to_vec::<i32>()?, x.to_vec::<i32>()?);
     /// # Ok(()) }
     /// ```
@@ -39,7 +39,7 @@ rearrangements! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ChannelShuffle, Module}};
-    /// let x = Tensor::from_vec(vec![0, 1, 2, 3], &[1, 4, 1])?;
+    /// let x = Tensor::from_vec(vec![0, 1, 2, 3], (1, 4, 1))?;
     /// assert_eq!(ChannelShuffle(2).forward(&x)?.to_vec::<i32>()?, [0, 2, 1, 3]);
     /// # Ok(()) }
     /// ```

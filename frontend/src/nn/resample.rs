@@ -11,8 +11,8 @@ use crate::{Result, Tensor};
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{InterpolateMode, InterpolateOptions, Module, Upsample}};
 /// let doubled = Upsample(InterpolateOptions::scale(2.0).mode(InterpolateMode::Bilinear));
-/// let x = Tensor::ones(&[1, 3, 4, 5], keyway::DType::F32, keyway::Device::CPU)?;
-/// assert_eq!(doubled.forward(&x)?.sizes(), [1, 3, 8, 10]);
+/// let x = Tensor::ones((1, 3, 4, 5))?;
+/// assert_eq!(doubled.forward(&x)?.shape(), [1, 3, 8, 10]);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
@@ -29,9 +29,9 @@ impl Module for Upsample {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Fold, Module, Unfold, UnfoldOptions}};
-/// let x = Tensor::ones(&[1, 2, 4, 4], keyway::DType::F32, keyway::Device::CPU)?;
+/// let x = Tensor::ones((1, 2, 4, 4))?;
 /// let columns = Unfold(UnfoldOptions::new(2).stride(2)).forward(&x)?;
-/// assert_eq!(columns.sizes(), [1, 8, 4]);
+/// assert_eq!(columns.shape(), [1, 8, 4]);
 /// let back = Fold { output_size: 4.into(), options: UnfoldOptions::new(2).stride(2) };
 /// assert_eq!(back.forward(&columns)?.to_vec::<f32>()?, x.to_vec::<f32>()?);
 /// # Ok(()) }

@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module};
+use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::numel;
 
@@ -10,8 +11,8 @@ use keyway_dispatcher::dims::numel;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Module, RmsNorm}};
-/// let x = Tensor::from_slice(&[1.0f32, -7.0])?;
-/// assert_eq!(RmsNorm::new(&[2])?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [0.2, -1.4]);
+/// let x = Tensor::new([1.0f32, -7.0])?;
+/// assert_eq!(RmsNorm::new(2)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [0.2, -1.4]);
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -27,19 +28,21 @@ impl RmsNorm {
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn new(sizes: &[usize]) -> Result<RmsNorm> {
-        let weight = Tensor::from_vec(vec![1.0f32; numel("RmsNorm", sizes)?], sizes)?;
-        Ok(RmsNorm { weight: Some(Slot::parameter(weight)?), ..RmsNorm::plain(sizes) })
+    pub fn new(normalized_shape: impl IntoShape) -> Result<RmsNorm> {
+        let plain = RmsNorm::plain(normalized_shape);
+        let count = numel("RmsNorm", &shape::sizes("RmsNorm", &plain.sizes)?)?;
+        let weight = Tensor::from_vec(vec![1.0f32; count], &plain.sizes)?;
+        Ok(RmsNorm { weight: Some(Slot::parameter(weight)?), ..plain })
     }
 
     /// A module without weight.
     ///
     /// ```
     /// use keyway::nn::{Module, RmsNorm};
-    /// assert_eq!(RmsNorm::plain(&[8]).num_parameters(), 0);
+    /// assert_eq!(RmsNorm::plain(8).num_parameters(), 0);
     /// ```
-    pub fn plain(sizes: &[usize]) -> RmsNorm {
-        RmsNorm { sizes: sizes.iter().map(|&size| size as i64).collect(), eps: None, weight: None }
+    pub fn plain(normalized_shape: impl IntoShape) -> RmsNorm {
+        RmsNorm { sizes: normalized_shape.into_ints().to_vec(), eps: None, weight: None }
     }
 
     /// With this number under the root.

@@ -1,6 +1,7 @@
 //! What a module holds: tensors that can be replaced, and the mode.
 
 use crate::{Result, Tensor};
+use std::fmt;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,11 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::Slot};
-/// let weight = Slot::parameter(Tensor::from_slice(&[1.0f32])?)?;
+/// let weight = Slot::parameter(Tensor::new([1.0f32])?)?;
 /// assert!(weight.get().requires_grad());
 /// # Ok(()) }
 /// ```
-#[derive(Debug)]
 pub struct Slot(RwLock<Tensor>);
 
 impl Slot {
@@ -23,7 +23,7 @@ impl Slot {
     /// # Errors
     /// A dtype that has no gradient.
     pub fn parameter(tensor: Tensor) -> Result<Slot> {
-        Ok(Slot(RwLock::new(tensor.set_requires_grad(true)?)))
+        Ok(Slot(RwLock::new(tensor.requires_grad_(true)?)))
     }
 
     /// A slot of a tensor that is kept and saved but not learned.
@@ -31,7 +31,7 @@ impl Slot {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::Slot};
-    /// let running_mean = Slot::buffer(Tensor::from_slice(&[0.0f32])?);
+    /// let running_mean = Slot::buffer(Tensor::new([0.0f32])?);
     /// assert!(!running_mean.get().requires_grad());
     /// # Ok(()) }
     /// ```
@@ -49,13 +49,21 @@ impl Slot {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::Slot};
-    /// let slot = Slot::buffer(Tensor::from_slice(&[0.0f32])?);
-    /// slot.set(Tensor::from_slice(&[1.0f32])?);
+    /// let slot = Slot::buffer(Tensor::new([0.0f32])?);
+    /// slot.set(Tensor::new([1.0f32])?);
     /// assert_eq!(slot.get().to_vec::<f32>()?, [1.0]);
     /// # Ok(()) }
     /// ```
     pub fn set(&self, tensor: Tensor) {
         *self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = tensor;
+    }
+}
+
+/// What the tensor is, not its values: a network prints as its parts.
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tensor = self.get();
+        write!(f, "{} {:?}", tensor.dtype(), tensor.shape())
     }
 }
 

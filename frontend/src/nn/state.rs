@@ -38,10 +38,10 @@ pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Resu
         known.insert(name, target);
         match state.get(name) {
             None => report.missing.push(name.clone()),
-            Some(source) if source.sizes() != target.sizes() => mismatched.push(Mismatch {
+            Some(source) if source.shape() != target.shape() => mismatched.push(Mismatch {
                 name: name.clone(),
-                expected: target.sizes().to_vec(),
-                got: source.sizes().to_vec(),
+                expected: target.shape().to_vec(),
+                got: source.shape().to_vec(),
             }),
             Some(_) => {}
         }

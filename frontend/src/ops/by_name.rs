@@ -28,7 +28,7 @@ fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
-/// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+/// let a = Tensor::new([1.0f32, 2.0])?;
 /// let sums = keyway::ops::by_name::call("add", &[(&a).into(), (&a).into()])?;
 /// assert_eq!(sums[0].to_vec::<f32>()?, [2.0, 4.0]);
 /// # Ok(()) }
@@ -45,7 +45,7 @@ pub fn call(name: &str, args: &[Arg<'_>]) -> Result<Vec<Tensor>> {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Arg, Tensor};
-/// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+/// let a = Tensor::new([1.0f32, 2.0])?;
 /// keyway::ops::by_name::call_in_place("mul", &[(&a).into(), Arg::Float(3.0)])?;
 /// assert_eq!(a.to_vec::<f32>()?, [3.0, 6.0]);
 /// # Ok(()) }
@@ -73,7 +73,7 @@ pub fn call_in_place(name: &str, args: &[Arg<'_>]) -> Result<Tensor> {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Arg, Tensor};
-/// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+/// let a = Tensor::new([1.0f32, 2.0])?;
 /// let out = a.empty_like()?;
 /// keyway::ops::by_name::call_out("mul", &[(&a).into(), Arg::Float(3.0)], &[&out])?;
 /// assert_eq!(out.to_vec::<f32>()?, [3.0, 6.0]);

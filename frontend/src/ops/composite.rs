@@ -10,7 +10,7 @@ use keyway_dispatcher::tensor::TensorRef;
 /// The result of an op that keeps the format of `like` where that is channels_last, else is row-major.
 pub(crate) fn in_format_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
     let last = like.as_ref().is_in_channels_last_order();
-    made.to_format(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
+    made.to(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
 }
 
 /// The decomposition that calls `run`, which calls `parts`. The op's rule has checked the arguments.
@@ -51,8 +51,8 @@ pub(crate) fn widened(t: &Tensor) -> Result<Tensor> {
 /// `x` less its mean over `dims` (none means all). The mean of large numbers is rounded by more than what is left of them
 /// has digits, so what it was off is taken away too.
 pub(crate) fn centred(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    let near = x.sub(&x.mean_dims(dims, true)?)?;
-    near.sub(&near.mean_dims(dims, true)?)
+    let near = x.sub(&x.mean_keepdim(dims)?)?;
+    near.sub(&near.mean_keepdim(dims)?)
 }
 
 /// The tensor in this dtype.

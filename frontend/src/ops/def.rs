@@ -253,7 +253,7 @@ impl OpDef {
     /// other must have the result's shape and a dtype that can hold it.
     #[allow(clippy::missing_errors_doc)]
     pub fn run_out(&'static self, values: &[Arg<'_>], out: &mut Tensor) -> Result<()> {
-        if out.numel() == 0 {
+        if out.elem_count() == 0 {
             let made = self.run(values)?;
             *out = if made.dtype() == out.dtype() { made } else { made.to_dtype(out.dtype())? };
             return Ok(());

@@ -1,10 +1,10 @@
 //! Adagrad.
 
 use super::Optimizer;
-use super::fused::is_half;
+use super::fused::{is_half, keep};
 use super::group::{
     Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
-    steps_of,
+    steps_of, with_options,
 };
 use super::rows::Gradient;
 use crate::autograd::no_grad;
@@ -96,7 +96,7 @@ const NAMES: [&str; 2] = ["step", "sum"];
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
 /// use keyway::optim::{Adagrad, AdagradOptions, Optimizer};
-/// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f64)?.requires_grad_(true)?;
 /// let mut optimizer = Adagrad::new(vec![w.clone()], AdagradOptions { lr: 0.1, ..AdagradOptions::default() })?;
 /// w.mul(&w)?.backward()?;
 /// optimizer.step()?;
@@ -148,20 +148,12 @@ fn update(p: &Tensor, grad: &Gradient, s: &mut Sums, o: &AdagradOptions) -> Resu
         let moved = widened(&rows.read(p)?)?.addcdiv_(&values, &denominator, -rate)?;
         return rows.write(p, &cast(moved, dtype)?);
     }
-    if is_half(p) {
-        let own = widened(&p.detach())?;
-        let grad = widened(&grad.plus(&own, o.weight_decay)?)?;
-        let squares = widened(&s.squares)?.addcmul_(&grad, &grad, 1.0)?;
-        s.squares.copy_(&squares)?;
-        let denominator = squares.sqrt_()?.add_(o.eps)?;
-        p.copy_(&own.addcdiv_(&grad, &denominator, -rate)?)?;
-        return Ok(());
-    }
-    let grad = grad.plus(p, o.weight_decay)?;
-    s.squares.addcmul_(&grad, &grad, 1.0)?;
-    let denominator = s.squares.sqrt()?.add_(o.eps)?;
-    p.addcdiv_(&grad, &denominator, -rate)?;
-    Ok(())
+    let own = widened(&p.detach())?;
+    let grad = widened(&grad.plus(&own, o.weight_decay)?)?;
+    let squares = widened(&s.squares)?.addcmul_(&grad, &grad, 1.0)?;
+    keep(&s.squares, &squares)?;
+    let denominator = squares.sqrt()?.add_(o.eps)?;
+    keep(p, &own.addcdiv_(&grad, &denominator, -rate)?)
 }
 
 impl Optimizer for Adagrad {
@@ -172,14 +164,13 @@ impl Optimizer for Adagrad {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("Adagrad.step");
         let _off = no_grad();
-        let all = || self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for (p, o) in all() {
+        for (p, o) in with_options(&self.groups) {
             if o.weight_decay != 0.0 && p.grad().is_some_and(|grad| !grad.as_ref().is_strided()) {
                 let expected = "0 where a gradient is sparse, since it touches all rows";
                 return Err(refuse(OWNER, "weight_decay", expected, o.weight_decay).into());
             }
         }
-        for ((p, o), sums) in all().zip(&mut self.sums) {
+        for ((p, o), sums) in with_options(&self.groups).zip(&mut self.sums) {
             let Some(grad) = p.grad() else { continue };
             let sums = match sums {
                 Some(sums) => sums,
@@ -208,7 +199,7 @@ impl Optimizer for Adagrad {
     fn state_dict(&self) -> Result<StateDict> {
         let memory = |sums: &Option<Sums>| {
             let Some(s) = sums else { return Ok(None) };
-            let tensors = [Tensor::scalar(s.steps)?, s.squares.clone()];
+            let tensors = [Tensor::new(s.steps)?, s.squares.clone()];
             Ok(Some(NAMES.into_iter().zip(tensors).collect()))
         };
         let memories: Result<Vec<_>> = self.sums.iter().map(memory).collect();

@@ -176,7 +176,7 @@ impl Core {
         if let Some(clock) = &self.clock {
             let steps = clock.steps()?;
             let counts = state.iter_mut().filter(|(name, _)| name.ends_with(".step"));
-            counts.into_iter().try_for_each(|(_, count)| Tensor::scalar(steps).map(|made| *count = made))?;
+            counts.into_iter().try_for_each(|(_, count)| Tensor::new(steps).map(|made| *count = made))?;
         }
         Ok(state)
     }
@@ -235,7 +235,7 @@ fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled:
         }
         grad => {
             let grad = grad.plus(p, decay)?;
-            m.first.add_scaled_(&grad, 1.0 - o.beta1)?;
+            m.first.add_with_(&grad, 1.0 - o.beta1)?;
             m.second.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
         }
     }
@@ -331,7 +331,7 @@ optimizer! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::optim::{Adam, AdamOptions, Optimizer};
-    /// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+    /// let w = Tensor::new(1.0f64)?.requires_grad_(true)?;
     /// let mut optimizer = Adam::new(vec![w.clone()], AdamOptions { lr: 0.1, ..AdamOptions::default() })?;
     /// w.mul(&w)?.backward()?;
     /// optimizer.step()?;
@@ -350,7 +350,7 @@ optimizer! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::optim::{AdamOptions, AdamW, Optimizer};
-    /// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+    /// let w = Tensor::new(1.0f64)?.requires_grad_(true)?;
     /// let mut optimizer = AdamW::new(vec![w.clone()], AdamOptions { lr: 0.1, ..AdamOptions::adamw() })?;
     /// w.mul(&w)?.backward()?;
     /// optimizer.step()?;

@@ -11,8 +11,8 @@ use crate::{DType, Result, Tensor};
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, optim::clip_grad_norm_};
-/// let w = Tensor::from_slice(&[0.0f32, 0.0])?.set_requires_grad(true)?;
-/// w.set_grad(Tensor::from_slice(&[3.0f32, 4.0])?)?;
+/// let w = Tensor::new([0.0f32, 0.0])?.requires_grad_(true)?;
+/// w.set_grad(Tensor::new([3.0f32, 4.0])?)?;
 /// assert_eq!(clip_grad_norm_(&[w.clone()], 1.0)?.item::<f32>()?, 5.0);
 /// let clipped = w.grad().unwrap().to_vec::<f32>()?;
 /// assert!((clipped[0] - 0.6).abs() < 1e-5 && (clipped[1] - 0.8).abs() < 1e-5);
@@ -27,19 +27,19 @@ pub fn clip_grad_norm_(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
     }
     let _off = no_grad();
     let grads: Vec<Tensor> = parameters.iter().filter_map(Tensor::grad).collect();
-    let Some(first) = grads.first() else { return Tensor::scalar(0.0f32) };
+    let Some(first) = grads.first() else { return Tensor::new(0.0f32) };
     let device = first.device();
     let mut total: Option<Tensor> = None;
     for grad in &grads {
         // The squares of half-precision gradients may overflow their own dtype.
         let wide = if grad.dtype() == DType::F64 { grad.clone() } else { grad.to_dtype(DType::F32)? };
-        let squares = wide.mul(&wide)?.sum()?.to_device(device)?;
+        let squares = wide.mul(&wide)?.sum_all()?.to_device(device)?;
         total = Some(match total {
             Some(sum) => sum.add(&squares)?,
             None => squares,
         });
     }
-    let Some(norm) = total.map(|sum| sum.sqrt()).transpose()? else { return Tensor::scalar(0.0f32) };
+    let Some(norm) = total.map(|sum| sum.sqrt()).transpose()? else { return Tensor::new(0.0f32) };
     // PyTorch's guard against a norm of 0.
     let factor = norm.add(1e-6)?.reciprocal()?.mul(max_norm)?.clamp_max(1.0)?;
     for grad in &grads {
@@ -54,8 +54,8 @@ pub fn clip_grad_norm_(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, optim::clip_grad_value_};
-/// let w = Tensor::from_slice(&[0.0f32, 0.0])?.set_requires_grad(true)?;
-/// w.set_grad(Tensor::from_slice(&[3.0f32, -0.5])?)?;
+/// let w = Tensor::new([0.0f32, 0.0])?.requires_grad_(true)?;
+/// w.set_grad(Tensor::new([3.0f32, -0.5])?)?;
 /// clip_grad_value_(&[w.clone()], 1.0)?;
 /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [1.0, -0.5]);
 /// # Ok(()) }

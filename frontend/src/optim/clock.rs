@@ -12,7 +12,7 @@ pub(super) struct Clock(Tensor);
 impl Clock {
     /// After so many steps.
     pub(super) fn new(device: Device, steps: i64) -> Result<Clock> {
-        Ok(Clock(Tensor::full(&[], steps as f64, DType::F64, device)?))
+        Ok(Clock(Tensor::full_with((), steps as f64, (DType::F64, device))?))
     }
 
     /// Counts one step.

@@ -27,6 +27,14 @@ pub(super) fn is_half(t: &Tensor) -> bool {
     matches!(t.dtype(), DType::F16 | DType::BF16)
 }
 
+/// Writes what was computed of a `widened` tensor back to where it is kept; what needed no widening was changed in place.
+pub(super) fn keep(place: &Tensor, computed: &Tensor) -> Result<()> {
+    if place.dtype() != computed.dtype() {
+        place.copy_(computed)?;
+    }
+    Ok(())
+}
+
 impl<K: PartialEq> Batches<K> {
     /// Those go together whose gradient, and what is remembered of them, lie as they do and share no memory with another
     /// parameter's, where a kernel serves the step (`served`). `memory` gives what is remembered, and the key.

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
 /// use keyway::optim::{Group, Optimizer, Sgd, SgdOptions};
-/// let a = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
-/// let b = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let a = Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let b = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let fast = SgdOptions { lr: 0.5, ..SgdOptions::default() };
 /// let optimizer = Sgd::with_groups(vec![
 ///     Group { parameters: vec![a], options: fast },
@@ -87,7 +87,7 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
         return Err(refuse(owner, "parameters", "at least one tensor; pass `module.parameters()`", "none"));
     }
     for (index, parameter) in all.iter().enumerate() {
-        let pass = "pass `module.parameters()`, or call `set_requires_grad(true)` on a leaf";
+        let pass = "pass `module.parameters()`, or call `requires_grad_(true)` on a leaf";
         let wrong = match (parameter.requires_grad(), parameter.is_leaf()) {
             _ if !parameter.as_ref().is_strided() => Some((
                 "a sparse tensor, whose elements no step can change",
@@ -123,6 +123,29 @@ pub(super) fn parameters<O>(groups: &[Group<O>]) -> Vec<Tensor> {
     groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
 }
 
+/// The parameters of all groups, each with its options.
+pub(super) fn with_options<O>(groups: &[Group<O>]) -> impl Iterator<Item = (&Tensor, &O)> {
+    groups.iter().flat_map(|group| group.parameters.iter().map(move |parameter| (parameter, &group.options)))
+}
+
+/// Refuses strided or else sparse gradients of any parameter, before any of them is changed.
+pub(super) fn refuse_gradients<O>(
+    owner: &'static str,
+    groups: &[Group<O>],
+    strided: bool,
+    expected: &'static str,
+    hint: &'static str,
+) -> Result<(), ModuleError> {
+    let refused = |p: &Tensor| p.grad().is_some_and(|grad| grad.as_ref().is_strided() == strided);
+    match with_options(groups).position(|(parameter, _)| refused(parameter)) {
+        None => Ok(()),
+        Some(index) => {
+            let got = if strided { "strided" } else { "sparse" };
+            Err(ModuleError::Gradient { owner, index, expected, got, hint })
+        }
+    }
+}
+
 /// A place for what is remembered of each parameter of these groups, which are checked first.
 pub(super) fn memory_of<O: Options, M>(
     owner: &'static str,
@@ -146,12 +169,12 @@ pub(super) fn save<O: Options>(groups: &[Group<O>], memories: Vec<Option<Memory>
     let mut state = StateDict::new();
     for (g, group) in groups.iter().enumerate() {
         for (name, value) in O::NAMES.iter().zip(group.options.values()) {
-            state.insert(format!("group.{g}.{name}"), Tensor::scalar(value)?);
+            state.insert(format!("group.{g}.{name}"), Tensor::new(value)?);
         }
     }
     for (p, memory) in memories.into_iter().enumerate() {
         for (name, tensor) in memory.into_iter().flatten() {
-            state.insert(format!("state.{p}.{name}"), tensor.copied()?);
+            state.insert(format!("state.{p}.{name}"), tensor.copy()?);
         }
     }
     Ok(state)
@@ -182,16 +205,15 @@ pub(super) fn load<O: Options>(
     let number = |tensor: &&Tensor| Ok(tensor.to_f64_vec()?.first().copied().unwrap_or(0.0));
     let numbers: Result<Vec<Vec<f64>>> = options.iter().map(|of| of.iter().map(number).collect()).collect();
     let options: Vec<O> = numbers?.iter().map(|values| O::from_values(values)).collect();
-    let parameters: Vec<(&Tensor, Vec<&'static str>)> = groups
-        .iter()
-        .zip(&options)
+    let of_groups = groups.iter().zip(&options);
+    let parameters: Vec<(&Tensor, Vec<&'static str>)> = of_groups
         .flat_map(|(group, o)| group.parameters.iter().map(move |p| (p, o)))
         .map(|(p, o)| (p, names.iter().copied().filter(|name| o.remembers(name)).collect()))
         .collect();
     let mut memories: Vec<Option<Vec<&Tensor>>> = Vec::new();
     for (p, (parameter, names)) in parameters.iter().enumerate() {
         let some = names.iter().any(|name| state.contains_key(&format!("state.{p}.{name}")));
-        let sizes = |name| if scalars.contains(name) { &[] } else { parameter.sizes() };
+        let sizes = |name| if scalars.contains(name) { &[] } else { parameter.shape() };
         let mut take = |name| check.take(format!("state.{p}.{name}"), sizes(name));
         memories.push(some.then(|| names.iter().filter_map(&mut take).collect()));
     }
@@ -200,7 +222,7 @@ pub(super) fn load<O: Options>(
     options.iter().try_for_each(|options| options.check(owner))?;
     let fitted = |p: usize, name: &&str, tensor: &Tensor| {
         if scalars.contains(name) {
-            return tensor.copied();
+            return tensor.copy();
         }
         parameters[p].0.detach().empty_like()?.copy_(tensor)
     };
@@ -227,10 +249,10 @@ impl<'a> Check<'a> {
         let found = self.state.get(&name);
         match found {
             None => self.missing.push(name.clone()),
-            Some(tensor) if tensor.sizes() != sizes => self.mismatched.push(Mismatch {
+            Some(tensor) if tensor.shape() != sizes => self.mismatched.push(Mismatch {
                 name: name.clone(),
                 expected: sizes.to_vec(),
-                got: tensor.sizes().to_vec(),
+                got: tensor.shape().to_vec(),
             }),
             Some(_) => {}
         }

@@ -4,7 +4,7 @@
 //! # fn main() -> keyway::Result<()> {
 //! use keyway::Tensor;
 //! use keyway::optim::{Optimizer, Sgd, SgdOptions};
-//! let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+//! let w = Tensor::new(1.0f64)?.requires_grad_(true)?;
 //! let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.1, ..SgdOptions::default() })?;
 //! for _ in 0..50 {
 //!     optimizer.zero_grad();

@@ -30,7 +30,7 @@ impl Moments {
     pub(super) fn save<O: Options>(groups: &[Group<O>], all: &[Option<Moments>]) -> Result<StateDict> {
         let memory = |moments: &Option<Moments>| {
             let Some(m) = moments else { return Ok(None) };
-            let tensors = [Tensor::scalar(m.steps)?, m.first.clone(), m.second.clone()];
+            let tensors = [Tensor::new(m.steps)?, m.first.clone(), m.second.clone()];
             Ok(Some(NAMES.into_iter().zip(tensors).collect()))
         };
         let memories: Result<Vec<_>> = all.iter().map(memory).collect();
@@ -86,13 +86,13 @@ pub(super) fn lazy_step(p: &Tensor, grad: &Tensor, m: &Moments, step: Step) -> R
     let grad = if decay == 0.0 {
         &values
     } else {
-        decayed = values.add_scaled(&moved, decay)?;
+        decayed = values.add_with(&moved, decay)?;
         &decayed
     };
     if shrink != 1.0 {
         moved.mul_(shrink)?;
     }
-    let first = read(&m.first)?.mul_(beta1)?.add_scaled_(grad, 1.0 - beta1)?;
+    let first = read(&m.first)?.mul_(beta1)?.add_with_(grad, 1.0 - beta1)?;
     write(&m.first, &first)?;
     let second = read(&m.second)?.mul_(beta2)?.addcmul_(grad, grad, 1.0 - beta2)?;
     write(&m.second, &second)?;

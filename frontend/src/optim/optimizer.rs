@@ -9,7 +9,7 @@ use crate::{Result, Tensor};
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
 /// w.mul(3.0)?.backward()?;
 /// optimizer.step()?;
@@ -40,7 +40,7 @@ pub trait Optimizer {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-    /// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
     /// let mut optimizer = Sgd::new(vec![w], SgdOptions::default())?;
     /// optimizer.set_learning_rates(&[0.25])?;
     /// assert_eq!(optimizer.learning_rates(), [0.25]);
@@ -64,7 +64,7 @@ pub trait Optimizer {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-    /// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
     /// let options = SgdOptions { lr: 0.5, momentum: 0.9, ..SgdOptions::default() };
     /// let saved = Sgd::new(vec![w.clone()], options)?.state_dict()?;
     /// let mut other = Sgd::new(vec![w], SgdOptions::default())?;

@@ -1,8 +1,10 @@
 //! RMSprop.
 
 use super::Optimizer;
+use super::fused::keep;
 use super::group::{
-    Group, Loaded, Options, load, memory_of, parameters, require_not_negative, save, set_rates,
+    Group, Loaded, Options, load, memory_of, parameters, refuse_gradients, require_not_negative, save,
+    set_rates, with_options,
 };
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -120,7 +122,7 @@ impl Memory {
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
 /// use keyway::optim::{Optimizer, RmsProp, RmsPropOptions};
-/// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f64)?.requires_grad_(true)?;
 /// let options = RmsPropOptions { lr: 0.1, alpha: 0.75, ..RmsPropOptions::default() };
 /// let mut optimizer = RmsProp::new(vec![w.clone()], options)?;
 /// w.mul(3.0)?.backward()?;
@@ -158,14 +160,6 @@ impl RmsProp {
     }
 }
 
-/// Writes what was computed in f32 back to where it is kept; other dtypes were changed in place.
-fn keep(place: &Tensor, computed: &Tensor) -> Result<()> {
-    if place.dtype() != computed.dtype() {
-        place.copy_(computed)?;
-    }
-    Ok(())
-}
-
 /// One parameter's step.
 fn update(p: &Tensor, grad: &Tensor, memory: &Memory, o: &RmsPropOptions) -> Result<()> {
     let own = widened(&p.detach())?;
@@ -188,7 +182,7 @@ fn update(p: &Tensor, grad: &Tensor, memory: &Memory, o: &RmsPropOptions) -> Res
         Some(kept) => {
             let direction = widened(kept)?.mul_(o.momentum)?.addcdiv_(&grad, &divisor, 1.0)?;
             keep(kept, &direction)?;
-            own.add_scaled_(&direction, -o.lr)?;
+            own.add_with_(&direction, -o.lr)?;
         }
         None => {
             own.addcdiv_(&grad, &divisor, -o.lr)?;
@@ -205,15 +199,14 @@ impl Optimizer for RmsProp {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("RmsProp.step");
         let _off = no_grad();
-        let all = || self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for (index, (p, _)) in all().enumerate() {
-            if p.grad().is_some_and(|grad| !grad.as_ref().is_strided()) {
-                let (expected, got) = ("strided", "sparse");
-                let hint = "give this parameter to `Sgd`, `Adagrad` or `Adam`";
-                return Err(ModuleError::Gradient { owner: OWNER, index, expected, got, hint }.into());
-            }
-        }
-        for ((p, o), memory) in all().zip(&mut self.memories) {
+        refuse_gradients(
+            OWNER,
+            &self.groups,
+            false,
+            "strided",
+            "give this parameter to `Sgd`, `Adagrad` or `Adam`",
+        )?;
+        for ((p, o), memory) in with_options(&self.groups).zip(&mut self.memories) {
             let Some(grad) = p.grad() else { continue };
             let memory = match memory {
                 Some(memory) => memory,
@@ -243,15 +236,14 @@ impl Optimizer for RmsProp {
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         let Loaded { options, memories } = load(OWNER, &self.groups, &NAMES, &[], state)?;
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
-        let of = self.groups.iter().flat_map(|g| g.parameters.iter().map(|_| g.options));
-        let memory = |(memory, o): (Option<Vec<Tensor>>, RmsPropOptions)| {
+        let memory = |(memory, (_, o)): (Option<Vec<Tensor>>, (&Tensor, &RmsPropOptions))| {
             // In the order of the names, those that the options ask for.
             let mut tensors = memory?.into_iter();
             let squares = tensors.next()?;
             let mut next = |name| if o.remembers(name) { tensors.next() } else { None };
             Some(Memory { squares, direction: next(DIRECTION), mean: next(MEAN) })
         };
-        self.memories = memories.into_iter().zip(of).map(memory).collect();
+        self.memories = memories.into_iter().zip(with_options(&self.groups)).map(memory).collect();
         Ok(())
     }
 }

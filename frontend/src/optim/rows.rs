@@ -34,7 +34,7 @@ impl Gradient {
     pub(super) fn plus(&self, p: &Tensor, factor: f64) -> Result<Tensor> {
         match self {
             Gradient::Whole(grad) if factor == 0.0 => Ok(grad.clone()),
-            Gradient::Whole(grad) => grad.add_scaled(p, factor),
+            Gradient::Whole(grad) => grad.add_with(p, factor),
             Gradient::Rows(rows) => {
                 let whole = p.detach().mul(factor)?;
                 rows.add(&whole, &rows.values, 1.0)?;
@@ -67,7 +67,7 @@ impl Rows {
     /// A copy of these rows of a table.
     pub(super) fn read(&self, table: &Tensor) -> Result<Tensor> {
         match self.at.as_slice() {
-            [] => table.unsqueeze(0)?.copied(),
+            [] => table.unsqueeze(0)?.copy(),
             [at] => table.index_select(0, at),
             _ => table.index(&self.places()),
         }
@@ -86,8 +86,8 @@ impl Rows {
     /// Adds `factor` times these values to these rows of a table.
     pub(super) fn add(&self, table: &Tensor, values: &Tensor, factor: f64) -> Result<()> {
         match self.at.as_slice() {
-            [] => table.unsqueeze(0)?.add_scaled_(values, factor)?,
-            [at] => table.index_add_scaled_(0, at, values, factor)?,
+            [] => table.unsqueeze(0)?.add_with_(values, factor)?,
+            [at] => table.index_add_with_(0, at, values, factor)?,
             _ => table.index_put_(&self.places(), &values.mul(factor)?, true)?,
         };
         Ok(())

@@ -86,10 +86,10 @@ const OWNER: &str = "Sgd";
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::from_slice(&[1.0f32, -1.0])?.set_requires_grad(true)?;
+/// let w = Tensor::new([1.0f32, -1.0])?.requires_grad_(true)?;
 /// let options = SgdOptions { lr: 0.25, momentum: 0.9, nesterov: true, ..SgdOptions::default() };
 /// let mut optimizer = Sgd::new(vec![w.clone()], options)?;
-/// w.mul(&w)?.sum()?.backward()?;
+/// w.mul(&w)?.sum_all()?.backward()?;
 /// optimizer.step()?;
 /// assert!((w.to_vec::<f32>()?[0] - 0.05).abs() < 1e-6);
 /// # Ok(()) }
@@ -151,7 +151,7 @@ fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOpti
     if o.momentum != 0.0 {
         let gradient_share = match direction {
             Some(v) => {
-                v.mul_(o.momentum)?.add_scaled_(grad, 1.0 - o.dampening)?;
+                v.mul_(o.momentum)?.add_with_(grad, 1.0 - o.dampening)?;
                 1.0 - o.dampening
             }
             None => {
@@ -161,10 +161,10 @@ fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOpti
         };
         if let Some(v) = direction {
             if o.weight_decay != 0.0 {
-                v.add_scaled_(p, gradient_share * o.weight_decay)?;
+                v.add_with_(p, gradient_share * o.weight_decay)?;
             }
             if !o.nesterov {
-                p.add_scaled_(&*v, -o.lr)?;
+                p.add_with_(&*v, -o.lr)?;
                 return Ok(());
             }
         }
@@ -172,9 +172,9 @@ fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOpti
     if o.weight_decay != 0.0 {
         p.mul_(1.0 - o.lr * o.weight_decay)?;
     }
-    p.add_scaled_(grad, -o.lr)?;
+    p.add_with_(grad, -o.lr)?;
     if let (true, Some(v)) = (o.nesterov, direction) {
-        p.add_scaled_(&*v, -o.lr * o.momentum)?;
+        p.add_with_(&*v, -o.lr * o.momentum)?;
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Adam for sparse gradients alone.
 
 use super::Optimizer;
-use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative, set_rates};
+use super::group::{
+    Group, Options, check_moments, memory_of, parameters, refuse_gradients, require_not_negative, set_rates,
+    with_options,
+};
 use super::moments::{Moments, lazy_step};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -73,7 +76,7 @@ const OWNER: &str = "SparseAdam";
 /// use keyway::{Tensor, nn::{Embedding, Module}, rng::Philox};
 /// let words = Embedding::new(10, 3, &mut Philox::new(0))?.sparse(true);
 /// let mut optimizer = SparseAdam::new(words.parameters(), SparseAdamOptions::default())?;
-/// words.forward(&Tensor::from_slice(&[4i64, 0])?)?.sum()?.backward()?;
+/// words.forward(&Tensor::new([4i64, 0])?)?.sum_all()?.backward()?;
 /// optimizer.step()?; // rows 0 and 4 alone
 /// # Ok(()) }
 /// ```
@@ -116,17 +119,9 @@ impl Optimizer for SparseAdam {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("SparseAdam.step");
         let _off = no_grad();
-        for (index, parameter) in self.parameters().iter().enumerate() {
-            if parameter.grad().is_some_and(|grad| grad.as_ref().is_strided()) {
-                let expected = "sparse, of `embedding` or `embedding_bag` with `sparse`";
-                let hint = "give this parameter to `Adam` or `AdamW`";
-                return Err(
-                    ModuleError::Gradient { owner: OWNER, index, expected, got: "strided", hint }.into()
-                );
-            }
-        }
-        let all = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for ((p, o), moments) in all.zip(&mut self.moments) {
+        let expected = "sparse, of `embedding` or `embedding_bag` with `sparse`";
+        refuse_gradients(OWNER, &self.groups, true, expected, "give this parameter to `Adam` or `AdamW`")?;
+        for ((p, o), moments) in with_options(&self.groups).zip(&mut self.moments) {
             let Some(grad) = p.grad() else { continue };
             let grad = grad.as_coordinates()?;
             grad.sparse_dim()?;

@@ -183,7 +183,7 @@ pub struct MemoryProfile {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use keyway::{Tensor, profiler};
 /// let memory = profiler::memory();
-/// let x = Tensor::from_vec(vec![1.0f32; 256], &[256])?;
+/// let x = Tensor::from_vec(vec![1.0f32; 256], 256)?;
 /// let y = x.mul(&x)?.exp()?;
 /// let snapshot = memory.snapshot();
 /// assert_eq!((snapshot.devices[0].0.as_str(), snapshot.devices[0].1.bytes), ("cpu", 2048));

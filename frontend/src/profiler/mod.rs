@@ -78,7 +78,7 @@ pub struct Profile {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, profiler};
-/// let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2])?;
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0], 2)?;
 /// let profile = profiler::profile();
 /// for _ in 0..3 {
 ///     x.mul(&x)?;
@@ -99,7 +99,7 @@ pub fn profile() -> Profile {
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use keyway::{Tensor, profiler};
-/// let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2])?;
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0], 2)?;
 /// let profile = profiler::trace();
 /// x.mul(&x)?;
 /// let mut file = Vec::new();

@@ -62,7 +62,7 @@ fn record((name, frame): (Arc<str>, Frame)) -> Option<Box<Entered>> {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, profiler};
-/// let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2])?;
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0], 2)?;
 /// let profile = profiler::trace();
 /// {
 ///     let _scope = profiler::scope("squares");

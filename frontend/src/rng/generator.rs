@@ -43,7 +43,7 @@ impl GeneratorState {
     /// # Errors
     /// Memory that does not suffice.
     pub fn to_tensor(self) -> Result<Tensor> {
-        Tensor::from_slice(&[self.seed.cast_signed(), self.offset.cast_signed()])
+        Tensor::new([self.seed.cast_signed(), self.offset.cast_signed()])
     }
 
     /// The place that [`GeneratorState::to_tensor`] gave.
@@ -69,8 +69,8 @@ impl Generator {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor, rng};
-    /// let draw = || Tensor::rand(&[3], DType::F32, Device::CPU);
+    /// use keyway::{Tensor, rng};
+    /// let draw = || Tensor::rand(3);
     /// let a = rng::using(&rng::Generator::new(7), draw)?;
     /// let b = rng::using(&rng::Generator::new(7), draw)?;
     /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);

@@ -21,7 +21,7 @@ impl Tensor {
     /// A host type that is not the tensor's dtype; host memory that does not suffice.
     pub fn to_vec<T: Plain>(&self) -> Result<Vec<T>> {
         self.check_host_type("to_vec", T::DTYPE)?;
-        let mut out = host_vec(self.numel())?;
+        let mut out = host_vec(self.elem_count())?;
         self.for_each_chunk(|bytes| {
             out.extend(bytes.chunks_exact(size_of::<T>()).map(T::read));
             Ok(())
@@ -29,14 +29,47 @@ impl Tensor {
         Ok(out)
     }
 
+    /// [`Tensor::to_vec`] of a tensor of one dimension.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`]; another number of dimensions. So for the next two.
+    pub fn to_vec1<T: Plain>(&self) -> Result<Vec<T>> {
+        self.dims1()?;
+        self.to_vec()
+    }
+
+    /// The rows of a tensor of two dimensions.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// let x = keyway::Tensor::new([[1, 2], [3, 4]])?.t()?;
+    /// assert_eq!(x.to_vec2::<i32>()?, [[1, 3], [2, 4]]);
+    /// # Ok(()) }
+    /// ```
+    #[allow(clippy::missing_errors_doc)]
+    pub fn to_vec2<T: Plain>(&self) -> Result<Vec<Vec<T>>> {
+        let (rows, columns) = self.dims2()?;
+        Ok(rows_of(&self.to_vec()?, rows, columns))
+    }
+
+    /// The matrices of a tensor of three dimensions, by rows.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn to_vec3<T: Plain>(&self) -> Result<Vec<Vec<Vec<T>>>> {
+        let (count, rows, columns) = self.dims3()?;
+        let values = self.to_vec()?;
+        let size = rows * columns;
+        Ok((0..count).map(|i| rows_of(&values[i * size..(i + 1) * size], rows, columns)).collect())
+    }
+
     /// The one element of a tensor that has one.
     ///
     /// # Errors
     /// More or fewer elements than one; a host type that is not the tensor's dtype.
+    #[doc(alias = "to_scalar")]
     pub fn item<T: Item>(&self) -> Result<T> {
-        let wrong = |got| Error::NotOneElement { op: "item", sizes: self.sizes().to_vec(), got };
-        if self.numel() != 1 {
-            return Err(wrong(self.numel()));
+        let wrong = |got| Error::NotOneElement { op: "item", sizes: self.shape().to_vec(), got };
+        if self.elem_count() != 1 {
+            return Err(wrong(self.elem_count()));
         }
         self.check_host_type("item", T::DTYPE)?;
         if let Some(storage) = self.inner.storage() {
@@ -60,7 +93,7 @@ impl Tensor {
     /// A dtype that is no real number.
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         use half::{bf16, f16};
-        let mut out = host_vec(self.numel())?;
+        let mut out = host_vec(self.elem_count())?;
         macro_rules! widen {
             ($type:ty, $widen:expr) => {{
                 let widen = |bytes: &[u8]| $widen(<$type>::read(bytes));
@@ -108,7 +141,7 @@ impl Tensor {
     /// # Errors
     /// A layout that cannot become strided; host memory that does not suffice; what the device reports.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut out = host_vec(self.numel().saturating_mul(self.dtype().size()))?;
+        let mut out = host_vec(self.elem_count().saturating_mul(self.dtype().size()))?;
         self.for_each_chunk(|bytes| {
             out.extend_from_slice(bytes);
             Ok(())
@@ -138,4 +171,8 @@ impl Tensor {
         }
         Ok(())
     }
+}
+
+fn rows_of<T: Plain>(values: &[T], rows: usize, columns: usize) -> Vec<Vec<T>> {
+    (0..rows).map(|row| values[row * columns..(row + 1) * columns].to_vec()).collect()
 }

@@ -1,84 +1,275 @@
-//! Tensors of one value.
+//! New tensors: without values, and of one value.
 
+use super::format::strides_in;
+use super::options::{IntoOptions, TensorOptions};
+use super::shape::{IntoShape, sizes};
 use super::{MemoryFormat, Tensor};
+use crate::defaults::default_dtype;
 use crate::error::Result;
+use keyway_dispatcher::DType;
+use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::Arg;
-use keyway_dispatcher::{DType, Device};
+use keyway_dispatcher::tensor::TensorImpl;
 
+/// Every factory has a form `…_with` that also takes [`TensorOptions`]: dtype, device and memory format.
 impl Tensor {
-    /// A new tensor whose elements are all `value`.
+    /// A new tensor, its elements undefined.
+    ///
+    /// # Errors
+    /// A negative size, sizes whose product overflows, memory that does not suffice.
+    pub fn empty(shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::empty_with(shape, ())
+    }
+
+    /// [`Tensor::empty`] with a dtype, a device and a memory format, as far as they are given.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor};
-    /// let a = Tensor::full(&[2], 1.5, DType::F32, Device::CPU)?;
-    /// assert_eq!(a.to_vec::<f32>()?, [1.5, 1.5]);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::empty_with((2, 3, 4, 4), MemoryFormat::ChannelsLast)?;
+    /// assert_eq!(x.strides(), [48, 1, 12, 3]);
+    /// let error = Tensor::empty_with((2, 3), MemoryFormat::ChannelsLast).unwrap_err();
+    /// assert!(error.to_string().contains("of 3, 4 or 5 dimensions for channels_last"));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Sizes whose product overflows, a device that is not there, memory that does not suffice; so for all
-    /// below.
-    pub fn full<'a>(
-        sizes: &[usize],
-        value: impl Into<Arg<'a>>,
-        dtype: DType,
-        device: Device,
+    /// As [`Tensor::empty`]; a device that is not there; channels_last of fewer than 3 or more than 5 dimensions;
+    /// [`MemoryFormat::Preserve`], since there is nothing to preserve. So for all factories with options.
+    pub fn empty_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
+        new("empty", &sizes("empty", shape)?, options.into_options()?)
+    }
+
+    /// A new tensor with these strides in elements, its elements undefined.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`]; another number of strides than of sizes.
+    pub fn empty_strided(shape: impl IntoShape, strides: impl IntoShape) -> Result<Tensor> {
+        Tensor::empty_strided_with(shape, strides, ())
+    }
+
+    /// [`Tensor::empty_strided`] with a dtype and a device, as far as they are given.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_strided`]; a memory format, which the strides give already.
+    pub fn empty_strided_with(
+        shape: impl IntoShape,
+        strides: impl IntoShape,
+        options: impl IntoOptions,
     ) -> Result<Tensor> {
-        let made = Tensor::empty(sizes, dtype, device)?;
-        crate::ops::memory::fill::DEF.run_in_place(&[(&made).into(), value.into()])
+        const OP: &str = "empty_strided";
+        let (sizes, strides) = (sizes(OP, shape)?, sizes(OP, strides)?);
+        let options = options.into_options()?;
+        let wrong =
+            |argument, expected, got| keyway_dispatcher::Error::Value { op: OP, argument, expected, got };
+        if sizes.len() != strides.len() {
+            let expected = format!("{} strides, one for each size", sizes.len());
+            return Err(wrong("strides", expected, format!("{:?}", strides.as_slice())).into());
+        }
+        if let Some(format) = options.format {
+            let expected = "no memory format, since the strides are given".into();
+            return Err(wrong("options", expected, format.to_string()).into());
+        }
+        crate::runtime::start()?;
+        Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())? })
+    }
+
+    /// A new tensor whose elements are all `value`: i64 for an integer, bool for a truth value, else of the default dtype.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// assert_eq!(Tensor::full(2, 1.5)?.to_vec::<f32>()?, [1.5, 1.5]);
+    /// assert_eq!(Tensor::full((2, 2), true)?.dtype(), DType::BOOL);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    pub fn full<'a>(shape: impl IntoShape, value: impl Into<Arg<'a>>) -> Result<Tensor> {
+        Tensor::full_with(shape, value, ())
+    }
+
+    /// [`Tensor::full`] with a dtype, a device and a memory format, as far as they are given.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_with`]; a value that the dtype cannot hold.
+    pub fn full_with<'a>(
+        shape: impl IntoShape,
+        value: impl Into<Arg<'a>>,
+        options: impl IntoOptions,
+    ) -> Result<Tensor> {
+        filled("full", &sizes("full", shape)?, value.into(), options.into_options()?)
     }
 
     /// A new tensor of zeros.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn zeros(sizes: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        Tensor::full(sizes, 0, dtype, device)
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    pub fn zeros(shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::zeros_with(shape, ())
+    }
+
+    /// [`Tensor::zeros`] with a dtype, a device and a memory format, as far as they are given.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_with`].
+    pub fn zeros_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
+        number("zeros", &sizes("zeros", shape)?, 0, options.into_options()?)
     }
 
     /// A new tensor of ones.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn ones(sizes: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        Tensor::full(sizes, 1, dtype, device)
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    pub fn ones(shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::ones_with(shape, ())
     }
 
-    /// `value` in this tensor's sizes, dtype, device and memory format.
+    /// [`Tensor::ones`] with a dtype, a device and a memory format, as far as they are given.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_with`].
+    pub fn ones_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
+        number("ones", &sizes("ones", shape)?, 1, options.into_options()?)
+    }
+}
+
+/// The forms `…_like_with` take the place of what the options name.
+impl Tensor {
+    /// A new tensor of this one's shape, dtype, device and memory format, its elements undefined.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    pub fn empty_like(&self) -> Result<Tensor> {
+        self.empty_like_with(())
+    }
+
+    /// [`Tensor::empty_like`], but for what the options name.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros_with((2, 3, 4, 4), MemoryFormat::ChannelsLast)?;
+    /// let y = x.empty_like_with(DType::F16)?;
+    /// assert_eq!((y.dtype(), y.strides()), (DType::F16, x.strides()));
+    /// assert_eq!(x.empty_like_with(MemoryFormat::Contiguous)?.strides(), [48, 16, 4, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_with`], but that a format may be preserved. So for all below.
+    pub fn empty_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
+        let TensorOptions { dtype, device, format } = options.into_options()?;
+        let sizes = Dims::from_slice(self.shape());
+        let strides = match format {
+            None | Some(MemoryFormat::Preserve) => self.preserved_strides(),
+            Some(format) => strides_in("empty_like", &sizes, format)?,
+        };
+        let (dtype, device) = (dtype.unwrap_or(self.dtype()), device.unwrap_or(self.device()));
+        Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, dtype, device)? })
+    }
+
+    /// `value` in this tensor's shape, dtype, device and memory format.
     #[allow(clippy::missing_errors_doc)]
     pub fn full_like<'a>(&self, value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        let made = self.empty_like()?;
-        crate::ops::memory::fill::DEF.run_in_place(&[(&made).into(), value.into()])
+        self.full_like_with(value, ())
     }
 
-    /// Ones in this tensor's sizes, dtype, device and memory format.
+    /// [`Tensor::full_like`], but for what the options name.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn full_like_with<'a>(&self, value: impl Into<Arg<'a>>, options: impl IntoOptions) -> Result<Tensor> {
+        fill(&self.empty_like_with(options)?, value.into())
+    }
+
+    /// Ones in this tensor's shape, dtype, device and memory format.
     #[allow(clippy::missing_errors_doc)]
     pub fn ones_like(&self) -> Result<Tensor> {
         self.full_like(1)
     }
 
+    /// [`Tensor::ones_like`], but for what the options name.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn ones_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
+        self.full_like_with(1, options)
+    }
+
+    /// [`Tensor::zeros_like`], but for what the options name, and strided.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn zeros_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
+        self.full_like_with(0, options)
+    }
+
     /// A new tensor of this one's dtype and device, its elements undefined; channels_last where this one is and has as many
     /// dimensions.
     #[allow(clippy::missing_errors_doc)]
-    pub fn new_empty(&self, sizes: &[usize]) -> Result<Tensor> {
-        let last = sizes.len() == self.ndim() && self.inner.is_in_channels_last_order();
-        let format = if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
-        Tensor::empty_in(sizes, self.dtype(), self.device(), format)
+    pub fn new_empty(&self, shape: impl IntoShape) -> Result<Tensor> {
+        self.new_of("new_empty", shape)
     }
 
     /// [`Tensor::new_empty`] whose elements are all `value`.
     #[allow(clippy::missing_errors_doc)]
-    pub fn new_full<'a>(&self, sizes: &[usize], value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        let made = self.new_empty(sizes)?;
-        crate::ops::memory::fill::DEF.run_in_place(&[(&made).into(), value.into()])
+    pub fn new_full<'a>(&self, shape: impl IntoShape, value: impl Into<Arg<'a>>) -> Result<Tensor> {
+        fill(&self.new_of("new_full", shape)?, value.into())
     }
 
     /// [`Tensor::new_empty`] of zeros.
     #[allow(clippy::missing_errors_doc)]
-    pub fn new_zeros(&self, sizes: &[usize]) -> Result<Tensor> {
-        self.new_full(sizes, 0)
+    pub fn new_zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
+        fill(&self.new_of("new_zeros", shape)?, Arg::Int(0))
     }
 
     /// [`Tensor::new_empty`] of ones.
     #[allow(clippy::missing_errors_doc)]
-    pub fn new_ones(&self, sizes: &[usize]) -> Result<Tensor> {
-        self.new_full(sizes, 1)
+    pub fn new_ones(&self, shape: impl IntoShape) -> Result<Tensor> {
+        fill(&self.new_of("new_ones", shape)?, Arg::Int(1))
+    }
+
+    fn new_of(&self, op: &'static str, shape: impl IntoShape) -> Result<Tensor> {
+        let sizes = sizes(op, shape)?;
+        let last = sizes.len() == self.rank() && self.inner.is_in_channels_last_order();
+        let format = if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+        let (dtype, device) = (Some(self.dtype()), Some(self.device()));
+        new(op, &sizes, TensorOptions { dtype, device, format: Some(format) })
+    }
+}
+
+/// A new tensor without values.
+pub(crate) fn new(op: &'static str, sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
+    crate::runtime::start()?;
+    let (dtype, device) = (options.dtype(), options.device());
+    let inner = match options.format() {
+        MemoryFormat::Contiguous => TensorImpl::empty(sizes, dtype, device)?,
+        format => {
+            let strides = strides_in(op, sizes, format)?;
+            TensorImpl::empty_strided(Dims::from_slice(sizes), strides, dtype, device)?
+        }
+    };
+    Ok(Tensor { inner })
+}
+
+/// A new tensor of one value, of its dtype where the options name none.
+fn filled(op: &'static str, sizes: &[usize], value: Arg<'_>, mut options: TensorOptions) -> Result<Tensor> {
+    options.dtype = options.dtype.or(Some(dtype_of(&[value])));
+    fill(&new(op, sizes, options)?, value)
+}
+
+/// A new tensor of one number, of the default dtype where the options name none.
+fn number(op: &'static str, sizes: &[usize], value: i64, options: TensorOptions) -> Result<Tensor> {
+    fill(&new(op, sizes, options)?, Arg::Int(value))
+}
+
+fn fill(tensor: &Tensor, value: Arg<'_>) -> Result<Tensor> {
+    crate::ops::memory::fill::DEF.run_in_place(&[tensor.into(), value])
+}
+
+/// The dtype of a tensor of these numbers: bool, i64, or the default one where there is a floating-point number.
+pub(crate) fn dtype_of(numbers: &[Arg<'_>]) -> DType {
+    if numbers.iter().all(|number| matches!(number, Arg::Bool(_))) {
+        DType::BOOL
+    } else if numbers.iter().all(|number| matches!(number, Arg::Int(_) | Arg::Bool(_))) {
+        DType::I64
+    } else {
+        default_dtype()
     }
 }

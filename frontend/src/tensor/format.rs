@@ -1,10 +1,10 @@
 //! The memory format of a tensor: asked for and changed.
 
 use super::Tensor;
+use super::options::{IntoOptions, TensorOptions};
 use crate::error::Result;
 use crate::ops::memory::clone;
 use crate::ops::rules::check_images;
-use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::{
     Dims, channels_last_strides, contiguous_strides, dense_strides, is_channels_last, is_dense,
 };
@@ -15,7 +15,7 @@ use std::fmt;
 /// How the elements of a tensor lie in memory. The order of its dimensions is the same in each.
 ///
 /// What is given a format lies in it afterwards, and ops keep it: a result is channels_last where an argument of its shape is,
-/// and in the order in which all of them lie where they agree. Factories take a format in their form `…_in`, and `…_like` keeps
+/// and in the order in which all of them lie where they agree. Factories take a format in their form `…_with`, and `…_like` keeps
 /// that of its tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryFormat {
@@ -50,8 +50,8 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, MemoryFormat, Tensor};
-    /// let x = Tensor::zeros(&[2, 3, 4, 4], DType::F32, Device::CPU)?;
+    /// use keyway::{MemoryFormat, Tensor};
+    /// let x = Tensor::zeros((2, 3, 4, 4))?;
     /// assert!(x.is_contiguous_in(MemoryFormat::Contiguous) && !x.is_contiguous_in(MemoryFormat::ChannelsLast));
     /// # Ok(()) }
     /// ```
@@ -60,31 +60,56 @@ impl Tensor {
             MemoryFormat::Preserve => true,
             MemoryFormat::Contiguous => self.is_contiguous(),
             MemoryFormat::ChannelsLast => {
-                (3..=5).contains(&self.ndim()) && is_channels_last(self.sizes(), self.strides())
+                (3..=5).contains(&self.rank()) && is_channels_last(self.shape(), self.strides())
             }
         }
     }
 
-    /// This tensor if its elements lie in that format already, else a copy that does. Where they lie in both formats, with
-    /// one channel or one pixel, a view with the strides of that format, so that what is computed from it keeps to it.
+    /// This tensor as the options say, a copy where anything changes: a dtype as [`Tensor::to_dtype`] has it, a device as
+    /// [`Tensor::to_device`], a memory format. Where the elements lie in both formats, with one channel or one pixel, a view with
+    /// the strides of that format, so that what is computed from it keeps to it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, MemoryFormat, Tensor};
-    /// let x = Tensor::zeros(&[2, 3, 4, 4], DType::F32, Device::CPU)?;
-    /// let last = x.to_format(MemoryFormat::ChannelsLast)?;
-    /// assert_eq!(last.strides(), [48, 1, 12, 3]);
-    /// let gray = Tensor::zeros(&[2, 1, 4, 4], DType::F32, Device::CPU)?;
-    /// let last = gray.to_format(MemoryFormat::ChannelsLast)?;
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros((2, 3, 4, 4))?;
+    /// let y = x.to(DType::F16)?.to(MemoryFormat::ChannelsLast)?;
+    /// assert_eq!((y.dtype(), y.strides()), (DType::F16, &[48, 1, 12, 3][..]));
+    /// assert!(y.to((DType::F16, "cpu"))?.is_same(&y));
+    /// let gray = Tensor::zeros((2, 1, 4, 4))?;
+    /// let last = gray.to(MemoryFormat::ChannelsLast)?;
     /// assert!(last.shares_storage(&gray) && last.strides() == [16, 1, 4, 1]);
     /// assert_eq!(last.contiguous()?.strides(), gray.strides());
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// channels_last on a tensor of fewer than 3 or more than 5 dimensions.
+    /// As [`Tensor::to_dtype`] and [`Tensor::to_device`]; channels_last on a tensor of fewer than 3 or more than 5 dimensions;
+    /// text that names no device.
     #[doc(alias = "memory_format")]
-    pub fn to_format(&self, format: MemoryFormat) -> Result<Tensor> {
+    #[doc(alias = "type_as")]
+    pub fn to(&self, options: impl IntoOptions) -> Result<Tensor> {
+        self.with_options(options.into_options()?)
+    }
+
+    fn with_options(&self, options: TensorOptions) -> Result<Tensor> {
+        let (dtype, device) =
+            (options.dtype.unwrap_or(self.dtype()), options.device.unwrap_or(self.device()));
+        let format = options.format.unwrap_or(MemoryFormat::Preserve);
+        let moves = match format {
+            MemoryFormat::Preserve => false,
+            _ => !self.is_contiguous_in(format),
+        };
+        let made = if !moves || self.dtype() == dtype || !self.as_ref().is_strided() {
+            self.to_dtype(dtype)?.in_format(format)?
+        } else {
+            // In one pass.
+            Tensor::empty_with(self.shape(), (dtype, self.device(), format))?.copy_(self)?
+        };
+        made.to_device(device)
+    }
+
+    fn in_format(&self, format: MemoryFormat) -> Result<Tensor> {
         let strides = match (format, self.format()) {
             (MemoryFormat::Preserve, _)
             | (MemoryFormat::Contiguous, Format::Contiguous)
@@ -92,15 +117,15 @@ impl Tensor {
                 return Ok(self.clone());
             }
             (MemoryFormat::Contiguous, Format::Either | Format::EitherLast) => {
-                contiguous_strides(self.sizes())
+                contiguous_strides(self.shape())
             }
-            (MemoryFormat::ChannelsLast, Format::Either) => channels_last_strides(self.sizes()),
-            _ => return self.copied_in(format),
+            (MemoryFormat::ChannelsLast, Format::Either) => channels_last_strides(self.shape()),
+            _ => return self.copy_with(format),
         };
         if strides.as_slice() == self.strides() {
             return Ok(self.clone());
         }
-        self.as_strided(self.sizes(), &strides, None)
+        self.as_strided(self.shape(), &strides, None)
     }
 
     /// This tensor if its elements lie in row-major order without gaps, else a copy that does.
@@ -108,16 +133,16 @@ impl Tensor {
     /// # Errors
     /// What the backend reports.
     pub fn contiguous(&self) -> Result<Tensor> {
-        self.to_format(MemoryFormat::Contiguous)
+        self.in_format(MemoryFormat::Contiguous)
     }
 
     /// [`Tensor::contiguous`] in any format. In [`MemoryFormat::Preserve`] it is a copy without gaps where there are gaps;
-    /// otherwise it does what [`Tensor::to_format`] does.
+    /// otherwise it does what [`Tensor::to`] does.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, MemoryFormat, Tensor};
-    /// let x = Tensor::zeros(&[2, 3, 4, 4], DType::F32, Device::CPU)?.contiguous_in(MemoryFormat::ChannelsLast)?;
+    /// use keyway::{MemoryFormat, Tensor};
+    /// let x = Tensor::zeros((2, 3, 4, 4))?.contiguous_in(MemoryFormat::ChannelsLast)?;
     /// assert!(x.contiguous_in(MemoryFormat::ChannelsLast)?.is_same(&x));
     /// let channels = x.narrow(1, 0, 2)?.contiguous_in(MemoryFormat::Preserve)?;
     /// assert_eq!(channels.strides(), [32, 1, 8, 2]);
@@ -125,54 +150,30 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::to_format`].
+    /// As [`Tensor::to`].
     pub fn contiguous_in(&self, format: MemoryFormat) -> Result<Tensor> {
         match format {
-            MemoryFormat::Preserve if !is_dense(self.sizes(), self.strides()) => self.copied(),
-            _ => self.to_format(format),
+            MemoryFormat::Preserve if !is_dense(self.shape(), self.strides()) => self.copy(),
+            _ => self.in_format(format),
         }
     }
 
-    /// [`Tensor::copied`] in a memory format.
+    /// [`Tensor::copy`] in a memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, MemoryFormat, Tensor};
-    /// let x = Tensor::zeros(&[2, 3, 4], DType::F32, Device::CPU)?.copied_in(MemoryFormat::ChannelsLast)?;
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros((2, 3, 4))?.copy_with(MemoryFormat::ChannelsLast)?;
     /// assert_eq!(x.strides(), [12, 1, 3]);
-    /// let error = x.select(0, 0)?.copied_in(MemoryFormat::ChannelsLast).unwrap_err();
+    /// let error = x.select(0, 0)?.copy_with(MemoryFormat::ChannelsLast).unwrap_err();
     /// assert!(error.to_string().contains("of 3, 4 or 5 dimensions for channels_last"));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// channels_last on a tensor of fewer than 3 or more than 5 dimensions.
-    pub fn copied_in(&self, format: MemoryFormat) -> Result<Tensor> {
+    pub fn copy_with(&self, format: MemoryFormat) -> Result<Tensor> {
         clone::DEF.run(&[self.into(), Arg::Str(format.name())])
-    }
-
-    /// [`Tensor::to_dtype`] and [`Tensor::to_format`] in one copy.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, MemoryFormat, Tensor};
-    /// let x = Tensor::ones(&[2, 3, 4, 4], DType::F32, Device::CPU)?;
-    /// let y = x.to_dtype_in(DType::BF16, MemoryFormat::ChannelsLast)?;
-    /// assert!(y.dtype() == DType::BF16 && y.is_contiguous_in(MemoryFormat::ChannelsLast));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// As those two.
-    pub fn to_dtype_in(&self, dtype: DType, format: MemoryFormat) -> Result<Tensor> {
-        let moves = match format {
-            MemoryFormat::Preserve => false,
-            _ => !self.is_contiguous_in(format),
-        };
-        if !moves || self.dtype() == dtype || !self.as_ref().is_strided() {
-            return self.to_dtype(dtype)?.to_format(format);
-        }
-        Tensor::empty_in(self.sizes(), dtype, self.device(), format)?.copy_(self)
     }
 }
 
@@ -180,12 +181,12 @@ impl Tensor {
     /// Strides without gaps that keep the order of this tensor's elements.
     pub(super) fn preserved_strides(&self) -> Dims {
         if !self.as_ref().is_strided() {
-            return contiguous_strides(self.sizes());
+            return contiguous_strides(self.shape());
         }
-        if is_dense(self.sizes(), self.strides()) {
+        if is_dense(self.shape(), self.strides()) {
             return Dims::from_slice(self.strides());
         }
-        dense_strides(self.sizes(), self.strides()).unwrap_or_else(|| contiguous_strides(self.sizes()))
+        dense_strides(self.shape(), self.strides()).unwrap_or_else(|| contiguous_strides(self.shape()))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Tensor;
 use crate::autograd::{self, meta};
 use crate::error::Result;
+use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
     /// Whether gradients flow to this tensor.
@@ -10,13 +11,23 @@ impl Tensor {
         meta::requires_grad(&self.inner)
     }
 
-    /// Makes this leaf a tensor that collects a gradient, or no longer. Returns it.
+    /// Makes this leaf a tensor that collects a gradient, or no longer. Returns the tensor.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// assert!(w.requires_grad() && w.mul(3)?.requires_grad());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A dtype that has no gradient; a tensor that is a result of the graph and cannot be switched off.
-    pub fn set_requires_grad(self, on: bool) -> Result<Tensor> {
+    #[doc(alias = "set_requires_grad")]
+    #[doc(alias = "Var")]
+    pub fn requires_grad_(&self, on: bool) -> Result<Tensor> {
         meta::set_requires_grad(&self.inner, on)?;
-        Ok(self)
+        Ok(self.clone())
     }
 
     /// Whether this is a leaf of the graph: made by the user, not by an op that was recorded.
@@ -27,6 +38,57 @@ impl Tensor {
     /// The gradient collected so far.
     pub fn grad(&self) -> Option<Tensor> {
         meta::grad(&self.inner)
+    }
+
+    /// Makes [`Tensor::grad`] collect the gradient of this result too, as it does for leaves; nothing on a leaf.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
+    /// let y = x.mul(3)?;
+    /// y.retain_grad()?;
+    /// (&y * &y)?.sum(..)?.backward()?;
+    /// assert_eq!(y.grad().unwrap().to_vec::<f32>()?, [6.0, 12.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor that does not require grad.
+    pub fn retain_grad(&self) -> Result<()> {
+        if self.requires_grad() && self.is_leaf() {
+            return Ok(());
+        }
+        // The hook belongs to the node, which the tensor keeps alive; a strong handle would be a cycle.
+        let tensor = Shared::downgrade(&self.inner);
+        let collect = move |grad: &Tensor| {
+            if let Some(tensor) = tensor.upgrade() {
+                let sum = meta::grad(&tensor).map_or_else(|| Ok(grad.clone()), |so_far| so_far.add(grad))?;
+                meta::set_grad(&tensor, Some(sum));
+            }
+            Ok(None)
+        };
+        self.register_hook(collect)?.keep();
+        Ok(())
+    }
+
+    /// Whether this tensor is a view: it shows the elements of another tensor, its base.
+    pub fn is_view(&self) -> bool {
+        self.inner.base().is_some()
+    }
+
+    /// The tensor that this one is a view of.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// let x = keyway::Tensor::zeros((2, 3))?;
+    /// let row = x.select(0, 1)?.narrow(0, 0, 2)?;
+    /// assert!(row.is_view() && row.base().unwrap().is_same(&x));
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "_base")]
+    pub fn base(&self) -> Option<Tensor> {
+        self.inner.base().cloned().map(Tensor::from_ref)
     }
 
     /// Replaces the gradient. One of another layout, such as a sparse one, may take the place of a strided one.
@@ -44,9 +106,9 @@ impl Tensor {
         meta::set_grad(&self.inner, None);
     }
 
-    /// The name of the op that made this tensor, as the graph knows it.
-    pub fn grad_fn(&self) -> Option<&'static str> {
-        meta::edge(&self.inner).filter(|e| !e.node.is_accumulator()).map(|e| e.node.name())
+    /// The node of the call that made this tensor; none of a leaf.
+    pub fn grad_fn(&self) -> Option<autograd::GradFn> {
+        autograd::GradFn::of(&self.inner).filter(|_| !self.is_leaf()).map(|(node, _)| node)
     }
 
     /// The same memory outside the graph. In-place changes to either are seen by both.
@@ -75,11 +137,20 @@ impl Tensor {
         autograd::backward(std::slice::from_ref(self), autograd::BackwardOptions::default())
     }
 
-    /// [`Tensor::backward`] with options: the gradient to start from, keeping the graph, recording it.
+    /// [`Tensor::backward`] with the gradient to start from, or with options: keeping the graph, recording it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
+    /// x.mul(3)?.backward_with(&Tensor::new([1.0f32, 10.0])?)?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 30.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::backward`].
-    pub fn backward_with(&self, options: autograd::BackwardOptions) -> Result<()> {
-        autograd::backward(std::slice::from_ref(self), options)
+    pub fn backward_with(&self, options: impl Into<autograd::BackwardOptions>) -> Result<()> {
+        autograd::backward(std::slice::from_ref(self), options.into())
     }
 }

@@ -1,6 +1,7 @@
 //! The memory of a tensor as the host sees it: its storage, foreign memory as a tensor, elements by index and as slices.
 
 use super::Tensor;
+use super::shape::{IntoShape, sizes};
 use crate::autograd::{AutogradError, is_grad_enabled};
 use crate::error::{Error, Result};
 use keyway_dispatcher::DType;
@@ -15,7 +16,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Device, Tensor};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// let storage = x.storage()?;
     /// assert_eq!((storage.bytes(), storage.device(), storage.allocator()), (16, Device::CPU, "vector"));
     /// assert_eq!(storage.data_ptr(), x.data_ptr());
@@ -39,7 +40,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let x = keyway::Tensor::from_slice(&[1.0f32, 2.0, 3.0])?;
+    /// let x = keyway::Tensor::new([1.0f32, 2.0, 3.0])?;
     /// let tail = x.narrow(0, 1, 2)?;
     /// assert_eq!(tail.data_ptr().addr() - x.data_ptr().addr(), 4);
     /// # Ok(()) }
@@ -64,7 +65,7 @@ impl Tensor {
     /// };
     /// // SAFETY: a box of 16 bytes that nobody else has, and that `free` takes back.
     /// let blob = unsafe { Blob::from_raw_parts(data.cast(), 16, Device::CPU, free)? };
-    /// let x = Tensor::from_blob(blob.named("my box"), &[2, 2], DType::F32)?;
+    /// let x = Tensor::from_blob(blob.named("my box"), (2, 2), DType::F32)?;
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
     /// assert_eq!(x.storage()?.allocator(), "my box");
     /// # Ok(()) }
@@ -76,9 +77,10 @@ impl Tensor {
     #[doc(alias = "from_raw_parts")]
     #[doc(alias = "from_raw_buffer")]
     #[doc(alias = "frombuffer")]
-    pub fn from_blob(blob: Blob, sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        numel("from_blob", sizes)?;
-        Tensor::from_blob_strided(blob, sizes, &contiguous_strides(sizes), dtype)
+    pub fn from_blob(blob: Blob, shape: impl IntoShape, dtype: DType) -> Result<Tensor> {
+        let sizes = sizes("from_blob", shape)?;
+        numel("from_blob", &sizes)?;
+        Tensor::from_blob_strided(blob, &sizes, contiguous_strides(&sizes), dtype)
     }
 
     /// As [`Tensor::from_blob`], with strides in elements. Strides that show an element twice are allowed, as `expand` makes them;
@@ -89,22 +91,28 @@ impl Tensor {
     /// use keyway::storage::Blob;
     /// use keyway::{DType, Tensor};
     /// let columns = Blob::from_owner_mut(vec![1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    /// let x = Tensor::from_blob_strided(columns, &[2, 3], &[1, 2], DType::F64)?;
+    /// let x = Tensor::from_blob_strided(columns, (2, 3), (1, 2), DType::F64)?;
     /// assert_eq!(x.to_vec::<f64>()?, [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// As [`Tensor::from_blob`]; another number of strides than of sizes; elements outside the blob.
-    pub fn from_blob_strided(blob: Blob, sizes: &[usize], strides: &[usize], dtype: DType) -> Result<Tensor> {
+    pub fn from_blob_strided(
+        blob: Blob,
+        shape: impl IntoShape,
+        strides: impl IntoShape,
+        dtype: DType,
+    ) -> Result<Tensor> {
         const OP: &str = "from_blob";
+        let (sizes, strides) = (sizes(OP, shape)?, sizes(OP, strides)?);
         if sizes.len() != strides.len() {
             let expected = format!("{} strides, one for each size", sizes.len());
-            let (argument, got) = ("strides", format!("{strides:?}"));
+            let (argument, got) = ("strides", format!("{:?}", strides.as_slice()));
             return Err(keyway_dispatcher::Error::Value { op: OP, argument, expected, got }.into());
         }
         let storage = Storage::from_blob(OP, blob, dtype)?;
-        Ok(Tensor { inner: TensorImpl::strided_for(OP, storage, 0, sizes, strides, dtype)? })
+        Ok(Tensor { inner: TensorImpl::strided_for(OP, storage, 0, &sizes, &strides, dtype)? })
     }
 
     /// A row-major tensor over the slice that `owner` shows, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. The owner is
@@ -115,7 +123,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let weights: std::sync::Arc<[f32]> = vec![1.0, 2.0, 3.0].into();
-    /// let x = Tensor::from_owner(weights.clone(), &[3])?;
+    /// let x = Tensor::from_owner(weights.clone(), 3)?;
     /// assert_eq!(x.data_ptr(), weights.as_ptr().cast());
     /// assert_eq!(x.add(1.0)?.to_vec::<f32>()?, [2.0, 3.0, 4.0]);
     /// assert!(x.add_(1.0).is_err());
@@ -128,15 +136,16 @@ impl Tensor {
     #[doc(alias = "asarray")]
     pub fn from_owner<T: Plain>(
         owner: impl AsRef<[T]> + Send + Sync + 'static,
-        sizes: &[usize],
+        shape: impl IntoShape,
     ) -> Result<Tensor> {
-        let expected = numel("from_owner", sizes)?;
+        let sizes = sizes("from_owner", shape)?;
+        let expected = numel("from_owner", &sizes)?;
         let blob = Blob::from_owner(owner);
         let got = blob.bytes() / size_of::<T>();
         if got != expected {
             return Err(Error::Length { op: "from_owner", sizes: sizes.to_vec(), expected, got });
         }
-        Tensor::from_blob(blob, sizes, T::DTYPE)
+        Tensor::from_blob(blob, &sizes, T::DTYPE)
     }
 
     /// Whether the memory may not be written to, see [`Tensor::from_owner`].
@@ -149,7 +158,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?.t()?;
+    /// let x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?.t()?;
     /// let a = x.accessor::<f32, 2>()?;
     /// assert_eq!((a.get([0, 1]), a.get([0, 2])), (Some(3.0), None));
     /// x.zero_()?;
@@ -169,7 +178,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let mut x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let mut x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// let a = x.accessor_ref::<f32, 2>()?;
     /// assert_eq!(a[[0, 1]] + a[[1, 1]], 6.0);
     /// assert_eq!(a.row([1]), Some(&[3.0, 4.0][..]));
@@ -187,7 +196,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let mut x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let mut x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// let mut a = x.accessor_mut::<f32, 2>()?;
     /// a[[0, 1]] = 7.0;
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 7.0, 3.0, 4.0]);
@@ -200,7 +209,7 @@ impl Tensor {
     ///
     /// ```compile_fail,E0502
     /// # fn main() -> keyway::Result<()> {
-    /// let mut x = keyway::Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let mut x = keyway::Tensor::new([1.0f32, 2.0])?;
     /// let mut a = x.accessor_mut::<f32, 1>()?;
     /// x.zero_()?;
     /// a[[0]] = 1.0;
@@ -209,7 +218,7 @@ impl Tensor {
     ///
     /// ```compile_fail,E0505
     /// # fn main() -> keyway::Result<()> {
-    /// let mut x = keyway::Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let mut x = keyway::Tensor::new([1.0f32, 2.0])?;
     /// let a = x.accessor_mut::<f32, 1>()?;
     /// drop(x);
     /// println!("{}", a[[0]]);
@@ -229,7 +238,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let x = keyway::Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let x = keyway::Tensor::new([1.0f32, 2.0])?;
     /// let mut y = x.add(&x)?;
     /// assert_eq!(y.as_slice::<f32>()?, [2.0, 4.0]);
     /// # Ok(()) }
@@ -239,7 +248,7 @@ impl Tensor {
     ///
     /// ```compile_fail,E0502
     /// # fn main() -> keyway::Result<()> {
-    /// let mut x = keyway::Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let mut x = keyway::Tensor::new([1.0f32, 2.0])?;
     /// let first = &x.as_slice::<f32>()?[0];
     /// let other = x.clone();
     /// println!("{first}");
@@ -256,7 +265,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let mut x = keyway::Tensor::from_slice(&[3.0f32, 1.0, 2.0])?;
+    /// let mut x = keyway::Tensor::new([3.0f32, 1.0, 2.0])?;
     /// x.as_slice_mut::<f32>()?.sort_by(f32::total_cmp);
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
     /// # Ok(()) }

@@ -48,7 +48,7 @@ impl Index {
     fn width(&self) -> usize {
         match self {
             Index::At(_) | Index::Range { .. } => 1,
-            Index::Tensor(t) if t.dtype() == DType::BOOL => t.ndim(),
+            Index::Tensor(t) if t.dtype() == DType::BOOL => t.rank(),
             Index::Tensor(_) => 1,
             Index::NewAxis | Index::Ellipsis => 0,
         }
@@ -194,11 +194,11 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::tensor::{Ellipsis, NewAxis, Step};
-    /// let a = Tensor::from_vec((0..24).collect::<Vec<i32>>(), &[2, 3, 4])?;
+    /// let a = Tensor::from_vec((0..24).collect::<Vec<i32>>(), (2, 3, 4))?;
     /// assert_eq!(a.i((1, -1, 1..3))?.to_vec::<i32>()?, [21, 22]);
-    /// assert_eq!(a.i((Ellipsis, 0))?.sizes(), [2, 3]);
-    /// assert_eq!(a.i((.., NewAxis, Step(.., 2)))?.sizes(), [2, 1, 2, 4]);
-    /// let at = Tensor::from_slice(&[2i64, 0])?;
+    /// assert_eq!(a.i((Ellipsis, 0))?.shape(), [2, 3]);
+    /// assert_eq!(a.i((.., NewAxis, Step(.., 2)))?.shape(), [2, 1, 2, 4]);
+    /// let at = Tensor::new([2i64, 0])?;
     /// assert_eq!(a.i((1, &at, 3))?.to_vec::<i32>()?, [23, 15]);
     /// assert_eq!(a.i(&a.gt(20)?)?.to_vec::<i32>()?, [21, 22, 23]);
     /// # Ok(()) }
@@ -210,11 +210,11 @@ impl Tensor {
         let indices = indices.into_indices();
         let used: usize = indices.iter().map(Index::width).sum();
         let ellipses = indices.iter().filter(|i| matches!(i, Index::Ellipsis)).count();
-        if used > self.ndim() || ellipses > 1 {
+        if used > self.rank() || ellipses > 1 {
             let expected = if ellipses > 1 {
                 "at most one Ellipsis".to_string()
             } else {
-                format!("at most {} indices, for shape {:?}", self.ndim(), Dims::from_slice(self.sizes()))
+                format!("at most {} indices, for shape {:?}", self.rank(), Dims::from_slice(self.shape()))
             };
             let got = if ellipses > 1 { format!("{ellipses}") } else { format!("{used}") };
             return Err(Error::Value { op: "index", argument: "indices", expected, got }.into());
@@ -228,7 +228,7 @@ impl Tensor {
             let width = index.width();
             match index {
                 Index::At(at) => {
-                    let size = self.sizes()[source];
+                    let size = self.shape()[source];
                     if at >= size as i64 || at < -(size as i64) {
                         return Err(Error::Index { op: "index", index: at, dim: source as i64, size }.into());
                     }
@@ -249,7 +249,7 @@ impl Tensor {
                     tensors.push(None);
                 }
                 Index::Ellipsis => {
-                    let whole = self.ndim() - used;
+                    let whole = self.rank() - used;
                     source += whole;
                     dim += whole as i64;
                     tensors.extend((0..whole).map(|_| None));

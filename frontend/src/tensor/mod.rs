@@ -1,20 +1,25 @@
 //! The tensor that users hold.
 
+mod array;
 mod convert;
 mod create;
-mod filled;
+pub(crate) mod filled;
 mod format;
 mod grad;
 mod host;
-mod in_format;
 mod index;
 mod operators;
+mod options;
 mod print;
+pub(crate) mod shape;
 mod sparse;
 mod sparse_csr;
 
+pub use array::NdArray;
 pub use convert::Item;
 pub use format::MemoryFormat;
+pub use options::{IntoOptions, TensorOptions};
+pub use shape::{Int, IntoDims, IntoShape, Ints};
 pub(crate) use sparse::{COO, CSR, served_by, sparse_layout};
 
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
@@ -44,9 +49,24 @@ impl Tensor {
         self.inner
     }
 
-    /// Sizes.
+    /// The size of each dimension.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// let x = keyway::Tensor::zeros((2, 3))?;
+    /// assert_eq!((x.shape(), x.rank(), x.elem_count()), (&[2, 3][..], 2, 6));
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "size")]
+    #[doc(alias = "sizes")]
     #[inline]
-    pub fn sizes(&self) -> &[usize] {
+    pub fn shape(&self) -> &[usize] {
+        self.inner.sizes()
+    }
+
+    /// [`Tensor::shape`], as it is called in candle.
+    #[inline]
+    pub fn dims(&self) -> &[usize] {
         self.inner.sizes()
     }
 
@@ -54,9 +74,10 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn size(&self, dim: i64) -> Result<usize> {
-        let dim = keyway_dispatcher::dims::wrap_dim("size", dim, self.ndim())?;
-        Ok(self.sizes().get(dim).copied().unwrap_or(1))
+    #[doc(alias = "size")]
+    pub fn dim(&self, dim: i64) -> Result<usize> {
+        let dim = keyway_dispatcher::dims::wrap_dim("dim", dim, self.rank())?;
+        Ok(self.shape().get(dim).copied().unwrap_or(1))
     }
 
     /// Strides in elements; empty for a composite layout.
@@ -70,15 +91,19 @@ impl Tensor {
         self.inner.offset()
     }
 
-    /// Number of dimensions.
+    /// The number of dimensions.
+    #[doc(alias = "ndim")]
+    #[doc(alias = "dim")]
     #[inline]
-    pub fn ndim(&self) -> usize {
+    pub fn rank(&self) -> usize {
         self.inner.ndim()
     }
 
-    /// Number of elements.
+    /// The number of elements.
+    #[doc(alias = "numel")]
+    #[doc(alias = "nelement")]
     #[inline]
-    pub fn numel(&self) -> usize {
+    pub fn elem_count(&self) -> usize {
         self.inner.numel()
     }
 
@@ -119,12 +144,11 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// assert!(x.shares_storage(&x.t()?));
-    /// assert!(!x.shares_storage(&x.copied()?));
+    /// assert!(!x.shares_storage(&x.copy()?));
     /// # Ok(()) }
     /// ```
-    #[doc(alias = "is_set_to")]
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         matches!((self.inner.storage(), other.inner.storage()), (Some(a), Some(b)) if a.same_as(b))
     }

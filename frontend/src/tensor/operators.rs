@@ -1,45 +1,111 @@
-//! `&a + &b`, `&a * 2.0`, `1.0 - &a`, `-&a`. Each gives a `Result`, because shapes may not fit: `(&a + &b)?`.
+//! `&a + &b`, `a * 2.0`, `1.0 - &a`, `-&a`, of tensors owned or borrowed, and of results of calls on the right. Each gives a
+//! `Result`, because shapes may not fit: `((&a + &b)? * 2.0)?`, `&a + (&b * &c)`.
 
 use super::Tensor;
 use crate::error::Result;
 use crate::ops::pointwise;
 use keyway_dispatcher::op::Arg;
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 macro_rules! operator {
-    ($trait:ident, $function:ident, $method:ident, $run:expr) => {
-        impl std::ops::$trait<&Tensor> for &Tensor {
+    ($trait:ident, $function:ident, $method:ident, $reversed:ident) => {
+        operator!(tensors $trait, $function, $method, [&Tensor, Tensor], [&Tensor, Tensor]);
+        operator!(results $trait, $function, $method, &Tensor, Tensor);
+        operator!(numbers $trait, $function, $method, $reversed, f64, i64);
+    };
+    (tensors $trait:ident, $function:ident, $method:ident, [$($left:ty),*], $rights:tt) => {
+        $(operator!(rights $trait, $function, $method, $left, $rights);)*
+    };
+    (rights $trait:ident, $function:ident, $method:ident, $left:ty, [$($right:ty),*]) => {$(
+        impl $trait<$right> for $left {
             type Output = Result<Tensor>;
-            fn $function(self, other: &Tensor) -> Result<Tensor> {
-                self.$method(other)
+            #[inline]
+            fn $function(self, other: $right) -> Result<Tensor> {
+                let other: &Tensor = &other;
+                Tensor::$method(&self, other)
             }
         }
-        operator!($trait, $function, $method, $run, f64);
-        operator!($trait, $function, $method, $run, i64);
-    };
-    ($trait:ident, $function:ident, $method:ident, $run:expr, $number:ty) => {
-        impl std::ops::$trait<$number> for &Tensor {
+    )*};
+    (results $trait:ident, $function:ident, $method:ident, $($left:ty),*) => {$(
+        impl $trait<Result<Tensor>> for $left {
             type Output = Result<Tensor>;
+            #[inline]
+            fn $function(self, other: Result<Tensor>) -> Result<Tensor> {
+                let other = other?;
+                Tensor::$method(&self, &other)
+            }
+        }
+    )*};
+    (numbers $trait:ident, $function:ident, $method:ident, $reversed:ident, $($number:ty),*) => {$(
+        impl $trait<$number> for &Tensor {
+            type Output = Result<Tensor>;
+            #[inline]
             fn $function(self, other: $number) -> Result<Tensor> {
                 self.$method(other)
             }
         }
-        impl std::ops::$trait<&Tensor> for $number {
+        impl $trait<$number> for Tensor {
             type Output = Result<Tensor>;
-            fn $function(self, other: &Tensor) -> Result<Tensor> {
-                $run(self.into(), other)
+            #[inline]
+            fn $function(self, other: $number) -> Result<Tensor> {
+                Tensor::$method(&self, other)
             }
         }
-    };
+        impl $trait<&Tensor> for $number {
+            type Output = Result<Tensor>;
+            #[inline]
+            fn $function(self, other: &Tensor) -> Result<Tensor> {
+                $reversed(self.into(), other)
+            }
+        }
+        impl $trait<Tensor> for $number {
+            type Output = Result<Tensor>;
+            #[inline]
+            fn $function(self, other: Tensor) -> Result<Tensor> {
+                $reversed(self.into(), &other)
+            }
+        }
+    )*};
 }
-operator!(Add, add, add, |a: Arg<'_>, b: &Tensor| pointwise::add::DEF.run(&[a, b.into(), Arg::Int(1)]));
-operator!(Sub, sub, sub, |a: Arg<'_>, b: &Tensor| b.rsub(a));
-operator!(Mul, mul, mul, |a: Arg<'_>, b: &Tensor| pointwise::mul::DEF.run(&[a, b.into()]));
-operator!(Div, div, div, |a: Arg<'_>, b: &Tensor| b.rdiv(a));
-operator!(Rem, rem, remainder, |a: Arg<'_>, b: &Tensor| pointwise::remainder::DEF.run(&[a, b.into()]));
 
-impl std::ops::Neg for &Tensor {
+fn added(number: Arg<'_>, to: &Tensor) -> Result<Tensor> {
+    pointwise::add::DEF.run(&[number, to.into(), Arg::Int(1)])
+}
+
+fn less(number: Arg<'_>, other: &Tensor) -> Result<Tensor> {
+    other.rsub(number)
+}
+
+fn times(number: Arg<'_>, other: &Tensor) -> Result<Tensor> {
+    pointwise::mul::DEF.run(&[number, other.into()])
+}
+
+fn over(number: Arg<'_>, other: &Tensor) -> Result<Tensor> {
+    other.rdiv(number)
+}
+
+fn modulo(number: Arg<'_>, other: &Tensor) -> Result<Tensor> {
+    pointwise::remainder::DEF.run(&[number, other.into()])
+}
+
+operator!(Add, add, add, added);
+operator!(Sub, sub, sub, less);
+operator!(Mul, mul, mul, times);
+operator!(Div, div, div, over);
+operator!(Rem, rem, remainder, modulo);
+
+impl Neg for &Tensor {
     type Output = Result<Tensor>;
+    #[inline]
     fn neg(self) -> Result<Tensor> {
         Tensor::neg(self)
+    }
+}
+
+impl Neg for Tensor {
+    type Output = Result<Tensor>;
+    #[inline]
+    fn neg(self) -> Result<Tensor> {
+        Tensor::neg(&self)
     }
 }

@@ -21,9 +21,10 @@ const LINE: usize = 80;
 const DIGITS: usize = 4;
 const OPEN: &str = "tensor(";
 
+/// The elements as [`Display`](fmt::Display) shows them; with `{:#?}` what is known of the tensor without reading it.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.inner, f)
+        if f.alternate() { fmt::Debug::fmt(&self.inner, f) } else { fmt::Display::fmt(self, f) }
     }
 }
 
@@ -32,7 +33,7 @@ impl fmt::Debug for Tensor {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
-/// let a = Tensor::from_vec(vec![1.0f32, 2.5, -3.25, 4.0], &[2, 2])?;
+/// let a = Tensor::from_vec(vec![1.0f32, 2.5, -3.25, 4.0], (2, 2))?;
 /// assert_eq!(a.to_string(), "tensor([[ 1.0000,  2.5000],\n        [-3.2500,  4.0000]])");
 /// # Ok(()) }
 /// ```
@@ -50,11 +51,11 @@ fn notes(t: &Tensor) -> Vec<String> {
     if t.device() != Device::CPU {
         notes.push(format!("device={}", t.device()));
     }
-    if (t.numel() == 0 && t.ndim() != 1) || !t.inner.is_strided() {
-        let sizes: Vec<String> = t.sizes().iter().map(ToString::to_string).collect();
+    if (t.elem_count() == 0 && t.rank() != 1) || !t.inner.is_strided() {
+        let sizes: Vec<String> = t.shape().iter().map(ToString::to_string).collect();
         notes.push(format!("size=({})", sizes.join(", ")));
     }
-    let usual = if t.numel() == 0 { &[DType::F32][..] } else { &[DType::F32, DType::I64, DType::BOOL] };
+    let usual = if t.elem_count() == 0 { &[DType::F32][..] } else { &[DType::F32, DType::I64, DType::BOOL] };
     if !usual.contains(&t.dtype()) {
         notes.push(format!("dtype={}", t.dtype()));
     }
@@ -62,7 +63,7 @@ fn notes(t: &Tensor) -> Vec<String> {
         notes.push(format!("layout={}", t.layout()));
     }
     match t.grad_fn() {
-        Some(name) => notes.push(format!("grad_fn=<{name}>")),
+        Some(node) => notes.push(format!("grad_fn=<{}>", node.name())),
         None if t.requires_grad() => notes.push("requires_grad=true".to_string()),
         None => {}
     }
@@ -143,29 +144,29 @@ enum Shown {
 }
 
 fn strided(t: &Tensor) -> Result<String> {
-    if t.numel() == 0 {
+    if t.elem_count() == 0 {
         return Ok("[]".to_string());
     }
     // Outside the graph, whatever the modes of this thread are.
     let t = t.detach();
-    if t.ndim() == 0 {
+    if t.rank() == 0 {
         let values = decode(&t)?;
         let style = Style::of(&values);
         return Ok(values.first().map_or_else(String::new, |v| style.text(v)));
     }
-    let cuts = if t.numel() > MOST { cuts(t.sizes()) } else { vec![None; t.ndim()] };
+    let cuts = if t.elem_count() > MOST { cuts(t.shape()) } else { vec![None; t.rank()] };
     let shown = collect(&t, &cuts)?;
     let mut values = Vec::new();
     shown.visit(&mut values);
     let style = Style::of(&values);
-    Ok(shown.text(&style, OPEN.len(), t.ndim()))
+    Ok(shown.text(&style, OPEN.len(), t.rank()))
 }
 
 fn collect(t: &Tensor, cuts: &[Cut]) -> Result<Shown> {
-    let (size, cut) = (t.sizes()[0], cuts[0]);
+    let (size, cut) = (t.shape()[0], cuts[0]);
     let gap = cut.map(|(front, _)| front);
     let (front, back) = cut.unwrap_or((size, 0));
-    if t.ndim() == 1 {
+    if t.rank() == 1 {
         let mut values = decode(&t.narrow(0, 0, front)?)?;
         if back > 0 {
             values.extend(decode(&t.narrow(0, (size - back) as i64, back)?)?);

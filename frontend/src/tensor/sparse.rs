@@ -1,6 +1,7 @@
 //! Sparse tensors as coordinates: made; and what every sparse tensor is asked about itself.
 
 use super::Tensor;
+use super::shape::{self, IntoShape};
 use crate::Layout;
 use crate::error::{Error, Result};
 use keyway_dispatcher::Error as DispatchError;
@@ -70,9 +71,9 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let indices = Tensor::from_vec(vec![0i64, 1, 1, 2, 0, 2], &[2, 3])?;
-    /// let values = Tensor::from_slice(&[3.0f32, 4.0, 5.0])?;
-    /// let a = Tensor::sparse_coo(&indices, &values, &[2, 3])?;
+    /// let indices = Tensor::from_vec(vec![0i64, 1, 1, 2, 0, 2], (2, 3))?;
+    /// let values = Tensor::new([3.0f32, 4.0, 5.0])?;
+    /// let a = Tensor::sparse_coo(&indices, &values, (2, 3))?;
     /// assert_eq!(a.to_dense()?.to_vec::<f32>()?, [0.0, 0.0, 3.0, 4.0, 0.0, 5.0]);
     /// # Ok(()) }
     /// ```
@@ -80,13 +81,14 @@ impl Tensor {
     /// # Errors
     /// No backend that serves `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or
     /// beyond its size; sizes whose product overflows.
-    pub fn sparse_coo(indices: &Tensor, values: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    pub fn sparse_coo(indices: &Tensor, values: &Tensor, shape: impl IntoShape) -> Result<Tensor> {
+        let sizes = shape::sizes(COO, shape)?;
         let layout = sparse_layout(COO, COO)?;
         if indices.dtype() != DType::I64 {
             return Err(wrong(COO, "indices", "i64", indices.dtype().to_string()));
         }
-        let &[sparse_dim, nnz] = indices.sizes() else {
-            let got = format!("shape {:?}", indices.sizes());
+        let &[sparse_dim, nnz] = indices.shape() else {
+            let got = format!("shape {:?}", indices.shape());
             return Err(wrong(COO, "indices", "of two dimensions, [sparse_dim, nnz]", got));
         };
         if sparse_dim > sizes.len() {
@@ -94,13 +96,13 @@ impl Tensor {
             return Err(wrong(COO, "indices", expected, format!("{sparse_dim} rows")));
         }
         let expected: Vec<usize> = std::iter::once(nnz).chain(sizes[sparse_dim..].iter().copied()).collect();
-        if values.sizes() != expected {
+        if values.shape() != expected {
             let expected = format!("of shape {expected:?}: a block for each column of `indices`");
-            return Err(wrong(COO, "values", expected, format!("shape {:?}", values.sizes())));
+            return Err(wrong(COO, "values", expected, format!("shape {:?}", values.shape())));
         }
         let parts = [indices.clone(), values.clone()];
         // One entry is in order.
-        composed(COO, layout, sizes, &parts, &[i64::from(nnz < 2)])
+        composed(COO, layout, &sizes, &parts, &[i64::from(nnz < 2)])
     }
 
     /// The values as a strided tensor: entries of one place added up, 0 where nothing is stored; this tensor itself if it is
@@ -198,6 +200,6 @@ impl Tensor {
     /// # Errors
     /// A tensor of another layout.
     pub fn dense_dim(&self) -> Result<usize> {
-        Ok(self.ndim().saturating_sub(self.sparse_dim()?))
+        Ok(self.rank().saturating_sub(self.sparse_dim()?))
     }
 }

@@ -1,6 +1,7 @@
 //! Sparse matrices as compressed rows: made, and asked about themselves.
 
 use super::Tensor;
+use super::shape::{IntoShape, sizes};
 use super::sparse::{CSR, composed, sparse_layout, wrong};
 use crate::error::Result;
 use keyway_dispatcher::dtype::DType;
@@ -14,10 +15,10 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let crow = Tensor::from_slice(&[0i64, 1, 3])?;
-    /// let col = Tensor::from_slice(&[2i64, 0, 2])?;
-    /// let values = Tensor::from_slice(&[3.0f32, 4.0, 5.0])?;
-    /// let a = Tensor::sparse_csr(&crow, &col, &values, &[2, 3])?;
+    /// let crow = Tensor::new([0i64, 1, 3])?;
+    /// let col = Tensor::new([2i64, 0, 2])?;
+    /// let values = Tensor::new([3.0f32, 4.0, 5.0])?;
+    /// let a = Tensor::sparse_csr(&crow, &col, &values, (2, 3))?;
     /// assert_eq!(a.to_dense()?.to_vec::<f32>()?, [0.0, 0.0, 3.0, 4.0, 0.0, 5.0]);
     /// # Ok(()) }
     /// ```
@@ -29,34 +30,35 @@ impl Tensor {
         crow_indices: &Tensor,
         col_indices: &Tensor,
         values: &Tensor,
-        sizes: &[usize],
+        shape: impl IntoShape,
     ) -> Result<Tensor> {
+        let sizes = sizes(CSR, shape)?;
         let layout = sparse_layout(CSR, CSR)?;
-        let shape = |t: &Tensor| format!("shape {:?}", t.sizes());
-        let &[rows, _] = sizes else {
+        let shape = |t: &Tensor| format!("shape {:?}", t.shape());
+        let &[rows, _] = sizes.as_slice() else {
             let expected = "two, of one matrix; batches of matrices are held by `sparse_coo`";
-            return Err(wrong(CSR, "sizes", expected, format!("{sizes:?}")));
+            return Err(wrong(CSR, "sizes", expected, format!("{:?}", sizes.as_slice())));
         };
         for (indices, argument) in [(crow_indices, "crow_indices"), (col_indices, "col_indices")] {
             if indices.dtype() != DType::I64 {
                 return Err(wrong(CSR, argument, "i64", indices.dtype().to_string()));
             }
-            if indices.ndim() != 1 {
+            if indices.rank() != 1 {
                 let expected = "of one dimension; batches of matrices are held by `sparse_coo`";
                 return Err(wrong(CSR, argument, expected, shape(indices)));
             }
         }
-        if rows.checked_add(1) != Some(crow_indices.numel()) {
+        if rows.checked_add(1) != Some(crow_indices.elem_count()) {
             let expected = format!("of {} elements, one more than the {rows} rows", rows.saturating_add(1));
             return Err(wrong(CSR, "crow_indices", expected, shape(crow_indices)));
         }
-        let nnz = col_indices.numel();
-        if values.sizes() != [nnz] {
+        let nnz = col_indices.elem_count();
+        if values.shape() != [nnz] {
             let expected = format!("of shape [{nnz}], one for each element of `col_indices`");
             return Err(wrong(CSR, "values", expected, shape(values)));
         }
         let parts = [crow_indices.clone(), col_indices.clone(), values.clone()];
-        composed(CSR, layout, sizes, &parts, &[])
+        composed(CSR, layout, &sizes, &parts, &[])
     }
 
     /// Where the entries of each row of compressed rows begin, and the end: i64 of shape `[rows + 1]`; memory is shared.

@@ -11,12 +11,12 @@ use keyway::{DType, Tensor};
 
 /// A leaf of this dtype that collects gradients.
 fn leaf(values: &[f64], dtype: DType) -> Tensor {
-    Tensor::from_slice(values).unwrap().to_dtype(dtype).unwrap().set_requires_grad(true).unwrap()
+    Tensor::new(values).unwrap().to_dtype(dtype).unwrap().requires_grad_(true).unwrap()
 }
 
 /// A tensor of this dtype.
 fn of(values: &[f64], dtype: DType) -> Tensor {
-    Tensor::from_slice(values).unwrap().to_dtype(dtype).unwrap()
+    Tensor::new(values).unwrap().to_dtype(dtype).unwrap()
 }
 
 /// The elements as f64.
@@ -26,7 +26,7 @@ fn values(t: &Tensor) -> Vec<f64> {
 
 /// The gradient of the sum of `y` that `x` has collected, which is cleared.
 fn gradient(y: &Tensor, x: &Tensor) -> Vec<f64> {
-    y.sum().unwrap().backward().unwrap();
+    y.sum_all().unwrap().backward().unwrap();
     let grad = values(&x.grad().unwrap());
     x.zero_grad();
     grad
@@ -36,12 +36,12 @@ fn gradient(y: &Tensor, x: &Tensor) -> Vec<f64> {
 fn second(y: &Tensor, x: &Tensor) -> Vec<f64> {
     use keyway::autograd::{BackwardOptions, grad};
     let options = || BackwardOptions { create_graph: true, ..Default::default() };
-    let first = grad(&[y.sum().unwrap()], std::slice::from_ref(x), options()).unwrap().remove(0).unwrap();
+    let first = grad(&[y.sum_all().unwrap()], std::slice::from_ref(x), options()).unwrap().remove(0).unwrap();
     if !first.requires_grad() {
-        return vec![0.0; x.numel()];
+        return vec![0.0; x.elem_count()];
     }
     let second =
-        grad(&[first.sum().unwrap()], std::slice::from_ref(x), options()).unwrap().remove(0).unwrap();
+        grad(&[first.sum_all().unwrap()], std::slice::from_ref(x), options()).unwrap().remove(0).unwrap();
     values(&second)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{near, values};
 use keyway::MemoryFormat;
-use keyway::{DType, Device, Result, Tensor};
+use keyway::{DType, Result, Tensor};
 
 fn rows(values: impl Fn(usize) -> f64, sizes: &[usize]) -> Tensor {
     let count = sizes.iter().product();
@@ -11,7 +11,7 @@ fn rows(values: impl Fn(usize) -> f64, sizes: &[usize]) -> Tensor {
 
 /// Mean and variance of each row of f32 numbers, in f64 about the first number, which is exact enough.
 fn moments(x: &Tensor) -> Vec<(f64, f64)> {
-    let n = *x.sizes().last().unwrap();
+    let n = *x.shape().last().unwrap();
     let of = |row: &[f64]| {
         let mean = row[0] + row.iter().map(|x| x - row[0]).sum::<f64>() / n as f64;
         (mean, row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64)
@@ -24,22 +24,22 @@ fn equal_numbers_do_not_vary() -> Result<()> {
     for sizes in [[3, 7], [3, 1000], [1, 200_000], [200, 40]] {
         let x = rows(|_| 1234.567, &sizes);
         for dim in [0, 1] {
-            let made = [x.var_dims(&[dim], 0.0, false)?, x.std_dims(&[dim], 0.0, false)?];
+            let made = [x.var_with(dim, 0.0, false)?, x.std_with(dim, 0.0, false)?];
             made.iter()
                 .for_each(|t| assert!(values(t).iter().all(|v| *v == 0.0), "{sizes:?}, dimension {dim}"));
         }
         let last = [sizes[1] as i64];
-        assert!(values(&x.layer_norm(&last, None, None, 1e-5)?).iter().all(|v| *v == 0.0), "{sizes:?}");
-        let leaf = x.copied()?.set_requires_grad(true)?;
-        leaf.layer_norm(&last, None, None, 1e-5)?.mul(&leaf.detach())?.sum()?.backward()?;
+        assert!(values(&x.layer_norm(last, None, None, 1e-5)?).iter().all(|v| *v == 0.0), "{sizes:?}");
+        let leaf = x.copy()?.requires_grad_(true)?;
+        leaf.layer_norm(last, None, None, 1e-5)?.mul(&leaf.detach())?.sum_all()?.backward()?;
         assert!(values(&leaf.grad().unwrap()).iter().all(|v| v.is_finite()));
     }
     for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
         let x = rows(|_| 1234.567, &[4, 6, 5, 5]).to_dtype(dtype)?;
-        let weight = Tensor::ones(&[6], dtype, Device::CPU)?;
-        let bias = Tensor::full(&[6], 0.25, dtype, Device::CPU)?;
+        let weight = Tensor::ones_with([6], dtype)?;
+        let bias = Tensor::full_with([6], 0.25, dtype)?;
         let (w, b) = (Some(&weight), Some(&bias));
-        for x in [x.clone(), x.to_format(MemoryFormat::ChannelsLast)?] {
+        for x in [x.clone(), x.to(MemoryFormat::ChannelsLast)?] {
             let made = [
                 (x.batch_norm(None, None, None, true, 0.1, 1e-5)?, 0.0),
                 (x.batch_norm(None, w, b, true, 0.1, 1e-5)?, 0.25),
@@ -65,12 +65,12 @@ fn large_numbers_that_differ_little_keep_their_digits() -> Result<()> {
         [("large", rows(near_10000, &[5, 999]), 1e-6), ("outlier", rows(outlier_first, &[1, 999]), 4e-6)];
     for (what, x, tolerance) in cases {
         let expected = moments(&x);
-        let var = values(&x.var_dims(&[1], 0.0, false)?);
+        let var = values(&x.var_with(1, 0.0, false)?);
         for (got, (_, var)) in var.iter().zip(&expected) {
             assert!((got / var - 1.0).abs() < tolerance, "{what}: variance {got} is not {var}");
         }
         let turned = x.t()?.contiguous()?;
-        near(&values(&turned.var_dims(&[0], 0.0, false)?), &var, 2.0 * tolerance * var[0]);
+        near(&values(&turned.var_with(0, 0.0, false)?), &var, 2.0 * tolerance * var[0]);
         let numbers = values(&x);
         let normal = |i: usize| {
             let (mean, var) = expected[i / 999];
@@ -83,15 +83,15 @@ fn large_numbers_that_differ_little_keep_their_digits() -> Result<()> {
                 assert!(off <= 4e-6 * expected.abs().max(1.0), "{what}: {got} is not {expected}");
             }
         };
-        check(x.layer_norm(&[999], None, None, 1e-5)?);
+        check(x.layer_norm([999], None, None, 1e-5)?);
         // Each row as the one channel of a batch, and as a group.
-        let images = x.reshape(&[1, -1, 999])?;
+        let images = x.reshape([1, -1, 999])?;
         check(images.batch_norm(None, None, None, true, 0.1, 1e-5)?);
         check(images.instance_norm(None, None, None, true, 0.1, 1e-5)?);
-        check(images.group_norm(images.sizes()[1] as i64, None, None, 1e-5)?);
+        check(images.group_norm(images.shape()[1] as i64, None, None, 1e-5)?);
         // The gradient of half the variance times the number of elements is what differs from the mean.
-        let leaf = x.copied()?.set_requires_grad(true)?;
-        leaf.var_dims(&[1], 0.0, false)?.mul(999.0 / 2.0)?.sum()?.backward()?;
+        let leaf = x.copy()?.requires_grad_(true)?;
+        leaf.var_with(1, 0.0, false)?.mul(999.0 / 2.0)?.sum_all()?.backward()?;
         let distances: Vec<f64> = (0..numbers.len()).map(|i| numbers[i] - expected[i / 999].0).collect();
         let scale = distances.iter().fold(0.0f64, |a, d| a.max(d.abs()));
         near(&values(&leaf.grad().unwrap()), &distances, 1e-6 * scale);
@@ -102,14 +102,14 @@ fn large_numbers_that_differ_little_keep_their_digits() -> Result<()> {
 #[test]
 fn infinities_and_nothing_have_no_variance() -> Result<()> {
     for x in [f32::INFINITY, f32::NAN] {
-        let x = Tensor::from_slice(&[x, 1.0, 2.0])?;
-        assert!(x.var()?.item::<f32>()?.is_nan());
-        assert!(values(&x.layer_norm(&[3], None, None, 1e-5)?).iter().all(|v| v.is_nan()));
+        let x = Tensor::new([x, 1.0, 2.0])?;
+        assert!(x.var_all()?.item::<f32>()?.is_nan());
+        assert!(values(&x.layer_norm([3], None, None, 1e-5)?).iter().all(|v| v.is_nan()));
     }
-    let x = Tensor::from_slice(&[1.0f32, f32::INFINITY])?;
-    assert!(x.var()?.item::<f32>()?.is_nan());
-    assert!(Tensor::from_slice::<f32>(&[])?.var()?.item::<f32>()?.is_nan());
-    assert!(Tensor::from_slice(&[5.0f32])?.var()?.item::<f32>()?.is_nan());
-    assert_eq!(Tensor::from_slice(&[5.0f32])?.var_dims(&[], 0.0, false)?.item::<f32>()?, 0.0);
+    let x = Tensor::new([1.0f32, f32::INFINITY])?;
+    assert!(x.var_all()?.item::<f32>()?.is_nan());
+    assert!(Tensor::new::<[f32; 0]>([])?.var_all()?.item::<f32>()?.is_nan());
+    assert!(Tensor::new([5.0f32])?.var_all()?.item::<f32>()?.is_nan());
+    assert_eq!(Tensor::new([5.0f32])?.var_with(.., 0.0, false)?.item::<f32>()?, 0.0);
     Ok(())
 }

@@ -2,17 +2,17 @@
 
 use super::{of, values};
 use keyway::MemoryFormat;
-use keyway::{DType, Device, Result, Tensor};
+use keyway::{DType, Result, Tensor};
 use keyway_dispatcher::op::Arg;
 
 fn bytes(values: &[i8]) -> Tensor {
-    Tensor::from_slice(values).unwrap()
+    Tensor::new(values).unwrap()
 }
 
 #[test]
 fn a_number_that_the_dtype_does_not_hold_is_not_stored() -> Result<()> {
-    let (x, mask) = (bytes(&[1, 2]), Tensor::from_slice(&[true, false])?);
-    let at = Tensor::from_slice(&[0i64])?;
+    let (x, mask) = (bytes(&[1, 2]), Tensor::new([true, false])?);
+    let at = Tensor::new([0i64])?;
     for wrong in
         [Arg::Int(300), Arg::Int(-129), Arg::Float(f64::INFINITY), Arg::Float(f64::NAN), Arg::Float(128.0)]
     {
@@ -25,8 +25,8 @@ fn a_number_that_the_dtype_does_not_hold_is_not_stored() -> Result<()> {
             x.scatter_(0, &at, wrong),
             x.index_copy(0, &at, wrong),
             x.index_put_(&[Some(&at)], wrong, false),
-            Tensor::full(&[2], wrong, DType::I8, Device::CPU),
-            x.new_full(&[2], wrong),
+            Tensor::full_with([2], wrong, DType::I8),
+            x.new_full([2], wrong),
         ];
         for result in results {
             let text = result.unwrap_err().to_string();
@@ -34,16 +34,16 @@ fn a_number_that_the_dtype_does_not_hold_is_not_stored() -> Result<()> {
         }
         assert_eq!(x.to_vec::<i8>()?, [1, 2]);
     }
-    let text = mask.select_where(&x, 300).unwrap_err().to_string();
+    let text = mask.where_cond(&x, 300).unwrap_err().to_string();
     assert!(text.contains("where: `other`") && text.contains("the integer 300"), "{text}");
-    assert!(mask.select_where(300, &x).is_err());
+    assert!(mask.where_cond(300, &x).is_err());
     // A float with integers promotes, as in PyTorch; what a dtype holds is stored; fractions are left away.
-    assert_eq!(values(&mask.select_where(&x, f64::INFINITY)?), [1.0, f64::INFINITY]);
+    assert_eq!(values(&mask.where_cond(&x, f64::INFINITY)?), [1.0, f64::INFINITY]);
     assert_eq!(x.masked_fill(&mask, -128)?.to_vec::<i8>()?, [-128, 2]);
     assert_eq!(x.masked_fill(&mask, 127.9)?.to_vec::<i8>()?, [127, 2]);
-    assert_eq!(Tensor::full(&[1], i64::MAX, DType::U64, Device::CPU)?.to_vec::<u64>()?, [i64::MAX as u64]);
-    assert!(Tensor::full(&[1], -1, DType::U64, Device::CPU).is_err());
-    assert_eq!(Tensor::full(&[1], 300, DType::BOOL, Device::CPU)?.to_vec::<bool>()?, [true]);
+    assert_eq!(Tensor::full_with([1], i64::MAX, DType::U64)?.to_vec::<u64>()?, [i64::MAX as u64]);
+    assert!(Tensor::full_with([1], -1, DType::U64).is_err());
+    assert_eq!(Tensor::full_with([1], 300, DType::BOOL)?.to_vec::<bool>()?, [true]);
     Ok(())
 }
 
@@ -53,9 +53,9 @@ fn bounds_beyond_the_dtype_hold_nothing_back() -> Result<()> {
     assert_eq!(x.clamp(-300, 300)?.to_vec::<i8>()?, [-128, -5, 0, 100, 127]);
     assert_eq!(x.clamp_max(300)?.to_vec::<i8>()?, [-128, -5, 0, 100, 127]);
     assert_eq!(x.clamp(-1, i64::MAX)?.to_vec::<i8>()?, [-1, -1, 0, 100, 127]);
-    let unsigned = Tensor::from_slice(&[0u64, u64::MAX])?;
+    let unsigned = Tensor::new([0u64, u64::MAX])?;
     assert_eq!(unsigned.clamp_min(-1)?.to_vec::<u64>()?, [0, u64::MAX]);
-    let unsigned = Tensor::from_slice(&[0u8, 200])?;
+    let unsigned = Tensor::new([0u8, 200])?;
     assert_eq!(unsigned.clamp(-300, 256)?.to_vec::<u8>()?, [0, 200]);
     let text = x.clamp_min(300).unwrap_err().to_string();
     assert!(text.contains("at most 127, the largest i8"), "{text}");
@@ -71,7 +71,7 @@ fn comparisons_with_numbers_beyond_the_dtype_are_right() -> Result<()> {
     assert_eq!(x.lt(300)?.to_vec::<bool>()?, [true, true]);
     assert_eq!(x.ge(-200)?.to_vec::<bool>()?, [true, true]);
     assert_eq!(x.gt(i64::MAX)?.to_vec::<bool>()?, [false, false]);
-    let unsigned = Tensor::from_slice(&[0u64, u64::MAX])?;
+    let unsigned = Tensor::new([0u64, u64::MAX])?;
     assert_eq!(unsigned.gt(-1)?.to_vec::<bool>()?, [true, true]);
     assert_eq!(unsigned.eq(-1)?.to_vec::<bool>()?, [false, false]);
     Ok(())
@@ -101,19 +101,18 @@ fn a_number_meets_narrow_floats_as_it_is() -> Result<()> {
     for dtype in [DType::F16, DType::BF16] {
         let t = of(&x.map(f64::from), dtype);
         // Also where elements do not lie in a row, and in place.
-        let turned =
-            Tensor::empty(&[1, 4, 1, 1], dtype, Device::CPU)?.to_format(MemoryFormat::ChannelsLast)?;
-        turned.copy_(&t.reshape_as_sizes(&[1, 4, 1, 1])?)?;
+        let turned = Tensor::empty_with([1, 4, 1, 1], dtype)?.to(MemoryFormat::ChannelsLast)?;
+        turned.copy_(&t.reshape([1, 4, 1, 1])?)?;
         let same = |made: Tensor, f: fn(f32) -> f32, what: &str| {
             assert_eq!(values(&made), once(&x, dtype, f), "{what} of {dtype}");
         };
         same(t.mul(0.1)?, |x| x * 0.1, "mul");
         same(turned.mul(0.1)?.flatten(0, -1)?, |x| x * 0.1, "mul");
-        same(t.copied()?.mul_(0.1)?, |x| x * 0.1, "mul_");
+        same(t.copy()?.mul_(0.1)?, |x| x * 0.1, "mul_");
         same(t.add(0.1)?, |x| x + 0.1, "add");
         same(t.sub(0.1)?, |x| x - 0.1, "sub");
         same(t.rsub(0.1)?, |x| 0.1 - x, "rsub");
-        same(t.add_scaled(0.1, 3.3)?, |x| x + 3.3 * 0.1, "add with alpha");
+        same(t.add_with(0.1, 3.3)?, |x| x + 3.3 * 0.1, "add with alpha");
         same(t.div(0.3)?, |x| x / 0.3, "div");
         same(t.rdiv(0.1)?, |x| 0.1 / x, "rdiv");
         same(t.floor_divide(0.1)?, |x| (f64::from(x) / f64::from(0.1f32)).floor() as f32, "floor_divide");
@@ -133,11 +132,11 @@ fn a_number_meets_narrow_floats_as_it_is() -> Result<()> {
 #[test]
 fn a_mean_loss_has_more_targets_than_f16_counts() -> Result<()> {
     let n = 70_003;
-    let target = Tensor::full(&[n], 0, DType::I64, Device::CPU)?;
-    let x = Tensor::full(&[n, 2], 4.0, DType::F16, Device::CPU)?.set_requires_grad(true)?;
-    let loss = x.nll_loss(&target, None, -100, "mean")?;
+    let target = Tensor::full_with([n], 0, DType::I64)?;
+    let x = Tensor::full_with([n, 2], 4.0, DType::F16)?.requires_grad_(true)?;
+    let loss = x.nll_loss(&target)?;
     assert_eq!((loss.dtype(), values(&loss)), (DType::F16, vec![-4.0]));
-    let loss = x.cross_entropy(&target, None, -100, 0.0, "mean")?;
+    let loss = x.cross_entropy(&target)?;
     assert!((values(&loss)[0] - 2f64.ln()).abs() < 1e-3, "{loss}");
     loss.backward()?;
     let slope = values(&x.grad().unwrap())[0];

@@ -22,7 +22,7 @@ pub fn f64s(t: &Tensor) -> Vec<f64> {
 
 /// What stands at indices is f64 and wants a gradient.
 pub fn leaf(values: &[f64], sizes: &[usize]) -> Tensor {
-    floats(values, sizes).set_requires_grad(true).unwrap()
+    floats(values, sizes).requires_grad_(true).unwrap()
 }
 
 pub type Function<'a> = dyn Fn(&[Tensor]) -> keyway::Result<Vec<Tensor>> + 'a;

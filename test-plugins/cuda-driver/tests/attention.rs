@@ -63,8 +63,8 @@ fn long_sequences_keep_no_scores() {
 /// Two thousand queries that look at as many keys, forward and backward.
 fn long() {
     let of = |nth: usize| {
-        let made = Tensor::from_vec(numbers(&[2000, 8], nth), &[2000, 8]).unwrap();
-        made.to_dtype(DType::F32).unwrap().to_device(cuda(0)).unwrap().set_requires_grad(true).unwrap()
+        let made = Tensor::from_vec(numbers(&[2000, 8], nth), [2000, 8]).unwrap();
+        made.to_dtype(DType::F32).unwrap().to_device(cuda(0)).unwrap().requires_grad_(true).unwrap()
     };
     let (q, k, v) = (of(0), of(1), of(2));
     let options = AttentionOptions { is_causal: true, ..Default::default() };
@@ -72,7 +72,7 @@ fn long() {
     // The first query looks at the first key alone.
     let (row, first) = (y.detach().narrow(0, 0, 1).unwrap(), v.detach().narrow(0, 0, 1).unwrap());
     assert_eq!(row.to_f64_vec().unwrap(), first.to_f64_vec().unwrap());
-    y.sum().unwrap().backward().unwrap();
+    y.sum_all().unwrap().backward().unwrap();
     // Each query's weights have the sum 1, so that all gradients of the values together are as many as there are queries.
     let all: f64 = v.grad().unwrap().to_f64_vec().unwrap().iter().sum();
     assert!((all - 16000.0).abs() < 1.0, "{all}");
@@ -187,11 +187,11 @@ impl Case {
             ..Default::default()
         };
         let mut made = vec![q.scaled_dot_product_attention(&k, &v, options).unwrap()];
-        let [q, k, v] = [q, k, v].map(|t| t.detach().set_requires_grad(true).unwrap());
+        let [q, k, v] = [q, k, v].map(|t| t.detach().requires_grad_(true).unwrap());
         let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
         made.push(y.detach());
-        let grad = self.operand(y.sizes(), 7, on);
-        y.mul(&grad).unwrap().sum().unwrap().backward().unwrap();
+        let grad = self.operand(y.shape(), 7, on);
+        y.mul(&grad).unwrap().sum_all().unwrap().backward().unwrap();
         made.extend([q, k, v].map(|leaf| leaf.grad().unwrap()));
         made.iter().map(|t| t.to_f64_vec().unwrap()).collect()
     }

@@ -50,7 +50,7 @@ const SERVED: &[(&str, Make)] = &[
     ("mv by every third", |of| of(&[9, 8]).mv(&of(&[8, 3]).select(1, 1)?)),
     ("bmm", |of| of(&[3, 20, 70]).bmm(&of(&[3, 70, 6]))),
     ("bmm transposed", |of| of(&[3, 70, 20]).transpose(1, 2)?.bmm(&of(&[3, 6, 70]).transpose(1, 2)?)),
-    ("bmm with one right side", |of| of(&[3, 20, 7]).bmm(&of(&[1, 7, 6]).expand(&[3, 7, 6])?)),
+    ("bmm with one right side", |of| of(&[3, 20, 7]).bmm(&of(&[1, 7, 6]).expand([3, 7, 6])?)),
     ("bmm by the second dimension", |of| {
         of(&[20, 3, 7]).transpose(0, 1)?.bmm(&of(&[7, 3, 6]).transpose(0, 1)?)
     }),
@@ -58,19 +58,19 @@ const SERVED: &[(&str, Make)] = &[
     ("a bias", |of| of(&[11]).addmm(&of(&[13, 17]), &of(&[17, 11]))),
     ("a bias that is not aligned", |of| of(&[12]).narrow(0, 1, 11)?.addmm(&of(&[13, 17]), &of(&[17, 11]))),
     ("a bias of many terms", |of| of(&[10]).addmm(&of(&[6, 900]), &of(&[10, 900]).t()?)),
-    ("a bias times a factor", |of| of(&[11]).addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), 0.5, 2.0)),
+    ("a bias times a factor", |of| of(&[11]).addmm_with(&of(&[13, 17]), &of(&[17, 11]), 0.5, 2.0)),
     ("a column is added", |of| of(&[13, 1]).addmm(&of(&[13, 17]), &of(&[17, 11]))),
-    ("a number is added", |of| of(&[]).addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), -1.0, 1.0)),
-    ("a matrix is added", |of| of(&[13, 11]).addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), 2.0, 0.5)),
+    ("a number is added", |of| of(&[]).addmm_with(&of(&[13, 17]), &of(&[17, 11]), -1.0, 1.0)),
+    ("a matrix is added", |of| of(&[13, 11]).addmm_with(&of(&[13, 17]), &of(&[17, 11]), 2.0, 0.5)),
     ("a transposed matrix is added", |of| of(&[11, 13]).t()?.addmm(&of(&[13, 17]), &of(&[17, 11]))),
-    ("baddbmm", |of| of(&[3, 20, 6]).baddbmm_scaled(&of(&[3, 20, 7]), &of(&[3, 7, 6]), 0.5, -1.0)),
+    ("baddbmm", |of| of(&[3, 20, 6]).baddbmm_with(&of(&[3, 20, 7]), &of(&[3, 7, 6]), 0.5, -1.0)),
     ("baddbmm with one matrix", |of| of(&[20, 6]).baddbmm(&of(&[3, 20, 7]), &of(&[3, 7, 6]))),
     ("baddbmm with a bias", |of| of(&[6]).baddbmm(&of(&[3, 20, 7]), &of(&[3, 7, 6]))),
     ("baddbmm with one of each", |of| of(&[3, 1, 1]).baddbmm(&of(&[3, 20, 7]), &of(&[3, 7, 6]))),
     ("in place", |of| of(&[13, 11]).addmm_(&of(&[13, 17]), &of(&[17, 11]))),
     ("a factor of 0 takes nothing of what is no number", |of| {
         let nan = of(&[13, 11]).mul(f64::NAN)?;
-        nan.addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), 0.0, 1.0)
+        nan.addmm_with(&of(&[13, 17]), &of(&[17, 11]), 0.0, 1.0)
     }),
     ("a result that lies transposed", |of| {
         let mut out = of(&[11, 13]).t()?;
@@ -92,10 +92,10 @@ const LEFT: &[(&str, Make)] = &[
     ("one result", |of| of(&[1, 300]).mm(&of(&[300, 1]))),
     ("dot", |of| of(&[300]).dot(&of(&[300]))),
     ("a factor of 0 and infinity", |of| {
-        of(&[5]).addmm_scaled(&of(&[4, 3]).mul(f64::INFINITY)?, &of(&[3, 5]), 1.0, 0.0)
+        of(&[5]).addmm_with(&of(&[4, 3]).mul(f64::INFINITY)?, &of(&[3, 5]), 1.0, 0.0)
     }),
     ("two strides", |of| of(&[4, 3, 2]).select(2, 0)?.mm(&of(&[3, 5]))),
-    ("one row for all", |of| of(&[1, 3]).expand(&[4, 3])?.mm(&of(&[3, 5]))),
+    ("one row for all", |of| of(&[1, 3]).expand([4, 3])?.mm(&of(&[3, 5]))),
     ("integers", |of| {
         of(&[4, 3]).mul(9.0)?.to_dtype(DType::I32)?.mm(&of(&[3, 5]).mul(9.0)?.to_dtype(DType::I32)?)
     }),
@@ -117,7 +117,7 @@ fn doubles(tensor: &Tensor) -> Vec<f64> {
 fn compare(name: &str, dtype: DType, make: Make) {
     let on = |device| make(&|sizes| numbers(device, dtype, sizes)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let (expected, got) = (on(Device::CPU), on(cuda(0)));
-    assert_eq!((got.sizes(), got.dtype()), (expected.sizes(), expected.dtype()), "{name}");
+    assert_eq!((got.shape(), got.dtype()), (expected.shape(), expected.dtype()), "{name}");
     let (expected, got) = (doubles(&expected), doubles(&got));
     let within = match dtype {
         DType::F64 => 1e-13,
@@ -229,8 +229,7 @@ fn kinds() {
     let d = cuda(0);
     for round in 0..2 {
         for rows in 2..2 + KINDS {
-            let (left, right) =
-                (Tensor::ones(&[rows, 3], DType::F32, d), Tensor::ones(&[3, 2], DType::F32, d));
+            let (left, right) = (Tensor::ones_with([rows, 3], d), Tensor::ones_with([3, 2], d));
             let product = left.unwrap().mm(&right.unwrap()).unwrap();
             assert_eq!(product.to_vec::<f32>().unwrap(), vec![3.0; rows * 2], "round {round}");
         }

@@ -97,7 +97,7 @@ fn products(device: Device, dtype: DType) -> Vec<Tensor> {
     made.push(odd.t().unwrap().mm(&of(&[70, 64])).unwrap());
     // Several blocks share the terms.
     let bias = of(&[72]);
-    made.push(bias.addmm_scaled(&of(&[70, 1504]), &of(&[72, 1504]).t().unwrap(), 2.0, 0.5).unwrap());
+    made.push(bias.addmm_with(&of(&[70, 1504]), &of(&[72, 1504]).t().unwrap(), 2.0, 0.5).unwrap());
     made.push(of(&[3, 20, 704]).bmm(&of(&[3, 704, 66])).unwrap());
     made.push(of(&[90, 1100]).mv(&of(&[1100])).unwrap());
     made
@@ -112,14 +112,14 @@ fn convolutions(device: Device, dtype: DType) -> Vec<Tensor> {
     {
         let tracked = |sizes: &[usize]| {
             let made = numbers((device, dtype), sizes);
-            let made = if sizes.len() == 4 { made.to_format(format).unwrap() } else { made };
-            made.set_requires_grad(true).unwrap()
+            let made = if sizes.len() == 4 { made.to(format).unwrap() } else { made };
+            made.requires_grad_(true).unwrap()
         };
         let (x, weight) = (tracked(&[2, channels, 13, 11]), tracked(&[72, channels / groups, 3, 3]));
         let bias = tracked(&[72]);
         let options = ConvOptions::default().stride(stride).padding(1).groups(groups);
         let y = x.conv2d(&weight, Some(&bias), options).unwrap();
-        y.mul(&numbers((device, dtype), y.sizes())).unwrap().sum().unwrap().backward().unwrap();
+        y.mul(&numbers((device, dtype), y.shape())).unwrap().sum_all().unwrap().backward().unwrap();
         made.push(y.detach());
         made.extend([x, weight].map(|leaf| leaf.grad().unwrap()));
     }

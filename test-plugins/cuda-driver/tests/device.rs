@@ -45,27 +45,22 @@ fn values() {
     assert_eq!(to_vec(&there), to_vec(&a));
     assert_eq!(to_vec(&there.t().unwrap()), to_vec(&a.t().unwrap()));
     assert_eq!(to_vec(&there.to_device(cuda(1)).unwrap()), to_vec(&a));
-    let whole = Tensor::from_slice(&[1i64, -2]).unwrap().to_device(d).unwrap();
+    let whole = Tensor::new([1i64, -2]).unwrap().to_device(d).unwrap();
     assert_eq!(whole.to_dtype(DType::U8).unwrap().to_vec::<u8>().unwrap(), [1, 254]);
-    assert!(to_vec(&Tensor::from_vec(Vec::<f32>::new(), &[0, 3]).unwrap().to_device(d).unwrap()).is_empty());
+    assert!(to_vec(&Tensor::from_vec(Vec::<f32>::new(), [0, 3]).unwrap().to_device(d).unwrap()).is_empty());
 
     // Broadcasting, numbers, a 0-d tensor of the host's, results in place; what the CPU makes of the same.
     let made = |device: Device| {
-        let x = ramp(&[5, 3]).to_device(device).unwrap().set_requires_grad(true).unwrap();
+        let x = ramp(&[5, 3]).to_device(device).unwrap().requires_grad_(true).unwrap();
         let b = ramp(&[3]).to_device(device).unwrap();
         let h = x.add(&b).unwrap().mul(0.5).unwrap().t().unwrap();
-        let loss = h.exp().unwrap().mul(&Tensor::scalar(0.1f32).unwrap()).unwrap().sum().unwrap();
+        let loss = h.exp().unwrap().mul(&Tensor::new(0.1f32).unwrap()).unwrap().sum_all().unwrap();
         loss.backward().unwrap();
         let grad = x.grad().unwrap();
         assert_eq!(grad.device(), device);
         let step = x.detach();
         step.mul_(2.0).unwrap();
-        [
-            to_vec(&grad),
-            to_vec(&step),
-            to_vec(&x.detach().amax_dims(&[1], false).unwrap()),
-            vec![loss.item().unwrap()],
-        ]
+        [to_vec(&grad), to_vec(&step), to_vec(&x.detach().amax(1).unwrap()), vec![loss.item().unwrap()]]
     };
     for (own, expected) in made(d).iter().zip(&made(Device::CPU)) {
         for (got, wanted) in own.iter().zip(expected) {
@@ -124,29 +119,29 @@ fn memory() {
         memory_stats(d).unwrap().unwrap()
     };
     let before = stats().in_use;
-    let a = Tensor::zeros(&[1 << 20], DType::F32, d).unwrap();
+    let a = Tensor::zeros_with([1 << 20], d).unwrap();
     assert_eq!(stats().in_use, before + (4 << 20));
     drop(a);
     assert_eq!(stats().in_use, before);
     assert!(stats().held > 0 && stats().peak_in_use >= 4 << 20);
     // The cache serves the same again.
     let hits = stats().cache_hits;
-    drop(Tensor::zeros(&[1 << 20], DType::F32, d).unwrap());
+    drop(Tensor::zeros_with([1 << 20], d).unwrap());
     assert!(stats().cache_hits > hits);
     empty_cache(d).unwrap();
     reset_peak(d).unwrap();
     assert_eq!(stats().held, before);
     // A limit, and the machine's own memory: errors, after which all goes on.
     set_memory_limit(d, 1 << 20).unwrap();
-    let text = message(Tensor::zeros(&[1 << 20], DType::F32, d));
+    let text = message(Tensor::zeros_with([1 << 20], d));
     assert!(text.contains("out of memory") && text.contains("4194304"), "{text}");
     set_memory_limit(d, 0).unwrap();
-    let text = message(Tensor::zeros(&[1 << 30], DType::F32, d));
+    let text = message(Tensor::zeros_with([1 << 30], d));
     assert!(text.contains("out of memory"), "{text}");
     // What is cached for other sizes is given back where memory runs out.
-    let all: Vec<Tensor> = (0..20).map(|_| Tensor::zeros(&[8 << 20], DType::F32, d).unwrap()).collect();
+    let all: Vec<Tensor> = (0..20).map(|_| Tensor::zeros_with([8 << 20], d).unwrap()).collect();
     drop(all);
-    let large = Tensor::ones(&[200 << 20], DType::F32, d).unwrap();
+    let large = Tensor::ones_with([200 << 20], d).unwrap();
     assert_eq!(large.narrow(0, 199 << 20, 3).unwrap().to_vec::<f32>().unwrap(), [1.0; 3]);
 }
 
@@ -163,11 +158,11 @@ fn errors() {
     let d = cuda(0);
     let text = message(ramp(&[2]).to_device(cuda(7)));
     assert!(text.contains("cuda:7") && text.contains('2'), "{text}");
-    let (a, zero) = (Tensor::from_slice(&[4i32, 5]).unwrap(), Tensor::from_slice(&[2i32, 0]).unwrap());
+    let (a, zero) = (Tensor::new([4i32, 5]).unwrap(), Tensor::new([2i32, 0]).unwrap());
     let (a, zero) = (a.to_device(d).unwrap(), zero.to_device(d).unwrap());
     let text = message(a.remainder(&zero));
     assert!(text.contains("integers other than 0"), "{text}");
-    let text = message(a.pow(&Tensor::from_slice(&[1i32, -1]).unwrap().to_device(d).unwrap()));
+    let text = message(a.pow(&Tensor::new([1i32, -1]).unwrap().to_device(d).unwrap()));
     assert!(text.contains("0 or more for integers"), "{text}");
     assert_eq!(a.remainder(&a).unwrap().to_vec::<i32>().unwrap(), [0, 0], "the program goes on");
     // What has no kernel here is missing, and nothing else does it instead.
@@ -191,7 +186,7 @@ fn work() {
     let d = cuda(0);
     let some = || -> keyway::Result<()> {
         let a = ramp(&[300, 7]).to_device(d)?;
-        let b = a.mul(2.0)?.t()?.exp()?.sum_dims(&[0], false)?;
+        let b = a.mul(2.0)?.t()?.exp()?.sum(0)?;
         let other = b.to_device(cuda(1))?;
         let stream = Stream::new(d)?;
         let on = stream.enter();
@@ -210,7 +205,7 @@ fn work() {
         drop(pinned);
         synchronize(d)?;
         empty_cache(d)?;
-        let whole = Tensor::from_slice(&[4i32, 5])?.to_device(d)?;
+        let whole = Tensor::new([4i32, 5])?.to_device(d)?;
         whole.remainder(&whole)?;
         assert_eq!(other.to_vec::<f32>()?.len(), 300);
         assert_eq!(c.to_vec::<f32>()?[0], 0.0);

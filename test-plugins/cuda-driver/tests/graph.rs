@@ -6,7 +6,7 @@ mod support;
 use keyway::nn::{Linear, Module};
 use keyway::optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
-use keyway::{DType, Device, Tensor, graph};
+use keyway::{Device, Tensor, graph};
 use keyway_dispatcher::device::{Stream, memory_stats, set_memory_limit, synchronize};
 use std::path::Path;
 use support::{cuda, load, message, ramp, run, stand_in, start, texts};
@@ -68,7 +68,7 @@ impl Training {
         self.optimizer.zero_grad();
         let hidden = self.layers[0].forward(&self.x)?.tanh()?;
         let difference = self.layers[1].forward(&hidden)?.sub(&self.y)?;
-        let loss = difference.mul(&difference)?.mean()?;
+        let loss = difference.mul(&difference)?.mean_all()?;
         loss.backward()?;
         self.optimizer.step()?;
         Ok(loss.detach())
@@ -90,7 +90,7 @@ impl Training {
 /// Numbers between -1 and 1 of some disorder, 10 rows.
 fn batch(seed: usize, width: usize) -> Tensor {
     let value = |i: usize| (((i + 31 * seed) * 7919 + 13) % 1009) as f32 / 504.5 - 1.0;
-    Tensor::from_vec((0..10 * width).map(value).collect(), &[10, width]).unwrap()
+    Tensor::from_vec((0..10 * width).map(value).collect(), [10, width]).unwrap()
 }
 
 fn training() {
@@ -175,13 +175,13 @@ fn memory() {
     for round in 0..20 {
         let input = ramp(&[50, 30]).to_device(d).unwrap();
         // Sums of several passes take memory of their own for a kernel.
-        let work = || input.mul(2.0)?.t()?.softmax(0)?.sum_dims(&[1], false);
+        let work = || input.mul(2.0)?.t()?.softmax(0)?.sum(1);
         let expected = work().unwrap().to_vec::<f32>().unwrap();
         let (made, captured) = graph::capture(d, work).unwrap();
         drop(input);
         for _ in 0..4 {
             let other = ramp(&[50, 30]).to_device(d).unwrap();
-            drop(other.mul(f64::from(round)).unwrap().sum().unwrap());
+            drop(other.mul(f64::from(round)).unwrap().sum_all().unwrap());
             keyway_dispatcher::device::empty_cache(d).unwrap();
             captured.replay().unwrap();
             assert_eq!(made.to_vec::<f32>().unwrap(), expected, "round {round}");
@@ -254,24 +254,22 @@ fn refusals() {
     };
     let waits = "is being captured";
     refused("to_vec", waits, &|| a.mul(2.0)?.to_vec::<f32>().map(drop));
-    refused("item", waits, &|| a.sum()?.item::<f32>().map(drop));
+    refused("item", waits, &|| a.sum_all()?.item::<f32>().map(drop));
     refused("from the host", waits, &|| ramp(&[3]).to_device(d).map(drop));
     refused("synchronize", waits, &|| Ok(synchronize(d)?));
     refused("a stream", waits, &|| Ok(Stream::current(d)?.synchronize()?));
-    let index = Tensor::from_slice(&[0i64, 2]).unwrap().to_device(d).unwrap();
+    let index = Tensor::new([0i64, 2]).unwrap().to_device(d).unwrap();
     let looks = "checks its indices on the host";
     refused("indices", looks, &|| a.index_select(0, &index).map(drop));
-    refused("indices of rows", looks, &|| a.embedding(&index, None).map(drop));
+    refused("indices of rows", looks, &|| a.embedding(&index).map(drop));
     refused("classes", looks, &|| index.one_hot(Some(4)).map(drop));
     refused("another capture", "being captured already", &|| graph::capture(d, || Ok(())).map(drop));
-    refused("random numbers", "the same numbers", &|| Tensor::rand(&[3], DType::F32, d).map(drop));
+    refused("random numbers", "the same numbers", &|| Tensor::rand_with([3], d).map(drop));
     refused("dropout", "the same numbers", &|| a.dropout(0.5, true).map(drop));
-    refused("an error of its own", "do not broadcast", &|| {
-        a.add(&Tensor::zeros(&[3], DType::F32, d)?).map(drop)
-    });
+    refused("an error of its own", "do not broadcast", &|| a.add(&Tensor::zeros_with([3], d)?).map(drop));
     // Optimisers whose steps are not what a replay would do.
-    let w = ramp(&[3]).to_device(d).unwrap().set_requires_grad(true).unwrap();
-    let backward = || w.mul(&w)?.sum()?.backward();
+    let w = ramp(&[3]).to_device(d).unwrap().requires_grad_(true).unwrap();
+    let backward = || w.mul(&w)?.sum_all()?.backward();
     let mut by_host = Adam::new(vec![w.clone()], AdamOptions::default()).unwrap();
     backward().unwrap();
     by_host.step().unwrap();
@@ -287,9 +285,9 @@ fn refusals() {
     works("a panic");
     // Memory that does not suffice: in the middle of a capture what is cached cannot go back, which is one error.
     set_memory_limit(d, 1 << 20).unwrap();
-    refused("memory", "out of memory", &|| Tensor::zeros(&[1 << 20], DType::F32, d).map(drop));
+    refused("memory", "out of memory", &|| Tensor::zeros_with([1 << 20], d).map(drop));
     set_memory_limit(d, 0).unwrap();
-    refused("memory of the machine", "out of memory", &|| Tensor::zeros(&[1 << 29], DType::F32, d).map(drop));
+    refused("memory of the machine", "out of memory", &|| Tensor::zeros_with([1 << 29], d).map(drop));
     // A device that has no such thing.
     let text = message(graph::capture(Device::CPU, || Ok(())));
     assert!(text.contains("a device that can capture work") && text.contains("cpu"), "{text}");
@@ -316,7 +314,7 @@ fn failures() {
     let d = cuda(0);
     let life = || -> keyway::Result<()> {
         let a = ramp(&[8, 8]).to_device(d)?;
-        let work = || a.mul(2.0)?.softmax(1)?.sum();
+        let work = || a.mul(2.0)?.softmax(1)?.sum_all();
         let expected = work()?.item::<f32>()?;
         let (made, graph) = graph::capture(d, work)?;
         graph.replay()?;
@@ -340,13 +338,7 @@ fn launches() {
     {
         let leaf = |k: usize| {
             let sizes = [1 + k % 5, k % 7];
-            ramp(&sizes)
-                .add(k as f64 / 8.0)
-                .unwrap()
-                .to_device(device)
-                .unwrap()
-                .set_requires_grad(true)
-                .unwrap()
+            ramp(&sizes).add(k as f64 / 8.0).unwrap().to_device(device).unwrap().requires_grad_(true).unwrap()
         };
         let (all, alone): (Vec<Tensor>, Vec<Tensor>) = (0..200).map(|k| (leaf(k), leaf(k))).unzip();
         let mut together = optimizer(name, all.clone());
@@ -354,7 +346,7 @@ fn launches() {
         for _ in 0..3 {
             for p in all.iter().chain(&alone) {
                 p.zero_grad();
-                p.mul(p).unwrap().mul(0.5).unwrap().sum().unwrap().backward().unwrap();
+                p.mul(p).unwrap().mul(0.5).unwrap().sum_all().unwrap().backward().unwrap();
             }
             together.step().unwrap();
             single.iter_mut().for_each(|optimizer| optimizer.step().unwrap());

@@ -58,7 +58,7 @@ fn same(what: &str, made: impl Fn(Device) -> Vec<Tensor>) {
     assert_eq!(own.len(), expected.len());
     for (k, (own, expected)) in own.iter().zip(&expected).enumerate() {
         assert_eq!(own.device(), cuda(0), "{what}, result {k}");
-        assert_eq!(own.sizes(), expected.sizes(), "{what}, result {k}");
+        assert_eq!(own.shape(), expected.shape(), "{what}, result {k}");
         let (own, expected) = (bits(own), bits(expected));
         let wrong = own.iter().zip(&expected).position(|(a, b)| a != b);
         assert_eq!(wrong, None, "{what}, result {k}");
@@ -75,23 +75,23 @@ fn order() {
             let all = all.to_dtype(dtype).unwrap();
             same(&format!("{sizes:?} {dtype:?}"), |device| {
                 let x = all.to_device(device).unwrap();
-                let (up, up_at) = x.sort(0, false, true).unwrap();
-                let (down, down_at) = x.sort(-1, true, true).unwrap();
-                let (few, few_at) = x.topk(7.min(sizes[0] as i64), 0, true, true).unwrap();
-                let (turned, turned_at) = x.t().unwrap().sort(0, false, true).unwrap();
+                let (up, up_at) = x.sort_with(0, false, true).unwrap();
+                let (down, down_at) = x.sort_with(-1, true, true).unwrap();
+                let (few, few_at) = x.topk(7.min(sizes[0]), 0).unwrap();
+                let (turned, turned_at) = x.t().unwrap().sort_with(0, false, true).unwrap();
                 vec![up, up_at, down, down_at, few, few_at, turned, turned_at]
             });
         }
     }
     // So many tiles that the counts of their digits fill more than one block of sums.
     let bytes: Vec<u8> = (0..1_100_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
-    let bytes = Tensor::from_vec(bytes, &[1_100_000]).unwrap();
-    same("many tiles", |device| vec![bytes.to_device(device).unwrap().sort(0, false, true).unwrap().0]);
-    let sorted = indices(&[3000], 500).sort(0, false, true).unwrap().0;
+    let bytes = Tensor::from_vec(bytes, [1_100_000]).unwrap();
+    same("many tiles", |device| vec![bytes.to_device(device).unwrap().sort_with(0, false, true).unwrap().0]);
+    let sorted = indices(&[3000], 500).sort_with(0, false, true).unwrap().0;
     same("searchsorted", |device| {
         let (line, values) =
             (sorted.to_device(device).unwrap(), indices(&[40, 50], 520).to_device(device).unwrap());
-        vec![line.searchsorted(&values, false).unwrap(), line.searchsorted(&values, true).unwrap()]
+        vec![line.searchsorted(&values).unwrap(), line.searchsorted_with(&values, true).unwrap()]
     });
 }
 
@@ -106,7 +106,7 @@ fn places() {
             same(&format!("{n} at {count} {dtype:?}"), |device| {
                 let to = |t: &Tensor| t.to_device(device).unwrap();
                 let source = to(&whole.to_dtype(dtype).unwrap());
-                let target = Tensor::zeros(&[count as usize, 5], dtype, device).unwrap();
+                let target = Tensor::zeros_with([count as usize, 5], (dtype, device)).unwrap();
                 let (at, each) = (to(&at), to(&each));
                 vec![
                     target.scatter_add(0, &each, &source).unwrap(),
@@ -181,7 +181,7 @@ fn random() {
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
         same(&format!("{dtype:?}"), |device| {
             manual_seed(7);
-            let empty = |sizes: &[usize]| Tensor::empty(sizes, dtype, device).unwrap();
+            let empty = |sizes: &[usize]| Tensor::empty_with(sizes, (dtype, device)).unwrap();
             let uniform = empty(&[1001]).uniform_(-1.0, 3.0).unwrap();
             let turned = empty(&[13, 27]).t().unwrap().uniform_(0.0, 1.0).unwrap();
             let chosen = empty(&[77]).bernoulli_(0.3).unwrap();
@@ -192,7 +192,7 @@ fn random() {
         });
         let normal = |device| {
             manual_seed(7);
-            let made = Tensor::randn(&[1001], DType::F64, device).unwrap();
+            let made = Tensor::randn_with([1001], (DType::F64, device)).unwrap();
             made.to_device(Device::CPU).unwrap().to_vec::<f64>().unwrap()
         };
         for (a, b) in normal(cuda(0)).iter().zip(&normal(Device::CPU)) {
@@ -208,15 +208,15 @@ fn errors() {
         let x = support::ramp(&[4, 3]).to_device(device).unwrap();
         let mut far = vec![1i64; 2000];
         (far[1400], far[1900]) = (4, -9);
-        let at = Tensor::from_vec(far, &[2000]).unwrap().to_device(device).unwrap();
-        let below = Tensor::from_slice(&[0i64, -5]).unwrap().to_device(device).unwrap();
+        let at = Tensor::from_vec(far, [2000]).unwrap().to_device(device).unwrap();
+        let below = Tensor::new([0i64, -5]).unwrap().to_device(device).unwrap();
         let before = x.add(0.0).unwrap();
         let said = vec![
             message(x.index_select(0, &at)),
-            message(x.gather(0, &below.reshape(&[1, 2]).unwrap())),
+            message(x.gather(0, &below.reshape([1, 2]).unwrap())),
             message(x.index_copy_(0, &below, &x.narrow(0, 0, 2).unwrap())),
             message(x.index_put(&[Some(&below)], 1.0, true)),
-            message(x.embedding(&at, None)),
+            message(x.embedding(&at)),
             message(at.one_hot(Some(3))),
         ];
         assert_eq!(bits(&x), bits(&before));

@@ -59,7 +59,7 @@ fn products(device: Device) -> Vec<Tensor> {
     vec![
         of(&[70, 40]).mm(&of(&[40, 130])).unwrap(),
         of(&[40, 70]).t().unwrap().mm(&of(&[130, 40]).t().unwrap()).unwrap(),
-        bias.addmm_scaled(&of(&[70, 1500]), &of(&[130, 1500]).t().unwrap(), 2.0, 0.5).unwrap(),
+        bias.addmm_with(&of(&[70, 1500]), &of(&[130, 1500]).t().unwrap(), 2.0, 0.5).unwrap(),
         of(&[3, 20, 700]).bmm(&of(&[3, 700, 66])).unwrap(),
         of(&[90, 1100]).mv(&of(&[1100])).unwrap(),
         of(&[5003]).dot(&of(&[5003])).unwrap(),
@@ -69,11 +69,11 @@ fn products(device: Device) -> Vec<Tensor> {
 fn convolutions(device: Device) -> Vec<Tensor> {
     let mut made = Vec::new();
     for (groups, stride) in [(1, 1), (2, 2)] {
-        let tracked = |sizes: &[usize]| numbers(device, sizes).set_requires_grad(true).unwrap();
+        let tracked = |sizes: &[usize]| numbers(device, sizes).requires_grad_(true).unwrap();
         let (x, weight, bias) = (tracked(&[4, 6, 17, 15]), tracked(&[70, 6 / groups, 3, 3]), tracked(&[70]));
         let options = ConvOptions::default().stride(stride).padding(1).groups(groups);
         let y = x.conv2d(&weight, Some(&bias), options).unwrap();
-        y.mul(&y.detach()).unwrap().sum().unwrap().backward().unwrap();
+        y.mul(&y.detach()).unwrap().sum_all().unwrap().backward().unwrap();
         made.push(y.detach());
         made.extend([x, weight, bias].map(|leaf| leaf.grad().unwrap()));
     }
@@ -84,7 +84,7 @@ fn reductions(device: Device) -> Vec<Tensor> {
     let x = numbers(device, &[3, 30_011]);
     let mut made: Vec<Tensor> = [0.0, 1.0, 2.0, 3.0, f64::INFINITY, f64::NEG_INFINITY]
         .iter()
-        .flat_map(|&p| [x.norm(p, &[1], false).unwrap(), x.norm(p, &[], false).unwrap()])
+        .flat_map(|&p| [x.norm(p, 1).unwrap(), x.norm(p, ..).unwrap()])
         .collect();
     made.extend([x.softmax(1).unwrap(), x.t().unwrap().log_softmax(0).unwrap(), x.softmax(0).unwrap()]);
     made

@@ -188,8 +188,10 @@ fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, 
                 *found = if take { here } else { *found };
             }
         }
-        for (at, &mut found) in at.iter_mut().zip(found).filter(|(_, found)| **found > 0) {
-            *at = (begin + usize::from(found) - 1) as i64;
+        for (at, &found) in at.iter_mut().zip(&*found) {
+            if found > 0 {
+                *at = (begin + usize::from(found) - 1) as i64;
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ fn the_op_that_makes_the_first_nan_is_named() {
     assert!(!guard.is_on());
     let on = guard.enter();
     assert!(guard.is_on());
-    assert_eq!(x.exp().unwrap().sizes(), [2, 2]);
+    assert_eq!(x.exp().unwrap().shape(), [2, 2]);
     let text = x.log().unwrap_err().to_string();
     for part in ["example.org/nan-guard", "`log` made the first NaN (forward pass)", "f32 [2, 2], at [1, 0]"]
     {
@@ -34,7 +34,7 @@ fn the_op_that_makes_the_first_nan_is_named() {
         x.log().unwrap()
     };
     spoilt.add(&x).unwrap();
-    let text = x.copied().unwrap().sqrt_().unwrap_err().to_string();
+    let text = x.copy().unwrap().sqrt_().unwrap_err().to_string();
     assert!(text.contains("`sqrt` made the first NaN"), "{text}");
     drop(on);
     assert!(!guard.is_on());
@@ -43,9 +43,9 @@ fn the_op_that_makes_the_first_nan_is_named() {
 #[test]
 fn the_backward_pass_is_watched() {
     load();
-    let x = Tensor::from_slice(&[0.0f64]).unwrap().set_requires_grad(true).unwrap();
+    let x = Tensor::new(&[0.0f64]).unwrap().requires_grad_(true).unwrap();
     // The derivative of sqrt is infinite at 0, and 0 times that is no number.
-    let y = x.sqrt().unwrap().mul(0.0).unwrap().sum().unwrap();
+    let y = x.sqrt().unwrap().mul(0.0).unwrap().sum_all().unwrap();
     let _on = interposer("nan-guard").unwrap().enter();
     let text = y.backward().unwrap_err().to_string();
     assert!(text.contains("(backward pass)"), "{text}");

@@ -15,7 +15,7 @@ fn load() {
 fn products_are_rounded_where_it_is_on_and_gradients_pass() {
     load();
     let a =
-        Tensor::from_vec(vec![127.0f64, 0.4, 50.6, 0.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
+        Tensor::from_vec(vec![127.0f64, 0.4, 50.6, 0.0], &[2, 2]).unwrap().requires_grad_(true).unwrap();
     let eye = Tensor::from_vec(vec![1.0f64, 0.0, 0.0, 1.0], &[2, 2]).unwrap();
     let exact = a.mm(&eye).unwrap().to_vec::<f64>().unwrap();
     assert_eq!(exact, [127.0, 0.4, 50.6, 0.0]);
@@ -26,7 +26,7 @@ fn products_are_rounded_where_it_is_on_and_gradients_pass() {
     assert_eq!(rounded.to_vec::<f64>().unwrap(), [127.0, 0.0, 51.0, 0.0]);
     // Other ops are left alone.
     assert_eq!(a.mul(1.0).unwrap().to_vec::<f64>().unwrap(), exact);
-    rounded.sum().unwrap().backward().unwrap();
+    rounded.sum_all().unwrap().backward().unwrap();
     assert_eq!(a.grad().unwrap().to_vec::<f64>().unwrap(), [1.0; 4]);
     drop(on);
     assert_eq!(a.mm(&eye).unwrap().to_vec::<f64>().unwrap(), exact);

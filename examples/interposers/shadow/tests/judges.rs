@@ -6,7 +6,7 @@ use keyway::ops::by_name;
 use keyway::{Arg, DType, Device, Layout, Tensor, interposer, runtime};
 
 fn worst(op: &str) -> f64 {
-    let like = Tensor::scalar(0.0f32).unwrap();
+    let like = Tensor::new(0.0f32).unwrap();
     let made = by_name::call("shadow_worst", &[(&like).into(), Arg::Str(op)]).unwrap();
     made[0].to_vec::<f64>().unwrap()[0]
 }
@@ -21,7 +21,7 @@ fn load() {
 #[test]
 fn each_op_is_run_twice_and_the_worst_difference_kept() {
     load();
-    let x = Tensor::from_slice(&[0.1f32, 1.3, -2.7]).unwrap();
+    let x = Tensor::new(&[0.1f32, 1.3, -2.7]).unwrap();
     x.exp().unwrap();
     assert!(worst("exp").is_nan(), "nothing is judged while it is off");
     let on = interposer("shadow").unwrap().enter();
@@ -32,11 +32,11 @@ fn each_op_is_run_twice_and_the_worst_difference_kept() {
     x.to_dtype(DType::F16).unwrap().exp().unwrap();
     assert!(worst("exp") > 1e-5, "{}", worst("exp"));
     // In place: the second run reads what the argument held before.
-    let changed = x.copied().unwrap();
+    let changed = x.copy().unwrap();
     changed.mul_(3.0).unwrap();
     assert!(worst("mul") < 1e-6, "{}", worst("mul"));
     drop(on);
-    let like = Tensor::scalar(0.0f32).unwrap();
+    let like = Tensor::new(0.0f32).unwrap();
     let ops = by_name::call("shadow_report", &[(&like).into()]).unwrap();
     assert!(ops[0].to_vec::<f64>().unwrap()[0] >= 2.0);
     assert_eq!(fine.dtype(), DType::F32);
@@ -52,7 +52,7 @@ fn a_named_device_that_agrees_with_itself() {
         return;
     }
     load();
-    let x = Tensor::from_slice(&[0.1f32, 1.3, -2.7]).unwrap();
+    let x = Tensor::new(&[0.1f32, 1.3, -2.7]).unwrap();
     let on = interposer("shadow").unwrap().enter();
     x.exp().unwrap();
     drop(on);

@@ -63,7 +63,7 @@ pub(super) fn split(path: &Path, tensors: &StateDict) -> Result<(StateDict, Whol
                 let whole = Whole {
                     layout: tensor.layout().name().to_string(),
                     dtype: tensor.dtype().name().to_string(),
-                    shape: tensor.sizes().to_vec(),
+                    shape: tensor.shape().to_vec(),
                     attrs: tensor.attrs().to_vec(),
                 };
                 wholes.insert(name, whole);

@@ -17,7 +17,7 @@ pub(super) fn is_saved_as_bytes(dtype: DType) -> bool {
 
 /// The dtype and shape that the file gives a tensor.
 pub(super) fn stored(tensor: &Tensor) -> (DType, Vec<usize>) {
-    let (dtype, mut shape) = (tensor.dtype(), tensor.sizes().to_vec());
+    let (dtype, mut shape) = (tensor.dtype(), tensor.shape().to_vec());
     if !is_saved_as_bytes(dtype) {
         return (dtype, shape);
     }

@@ -4,7 +4,7 @@ use super::SafetensorsError as Error;
 use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST};
 use super::{formats, layouts, plugin_dtypes};
 use crate::nn::StateDict;
-use crate::{DType, Device, Result, Tensor};
+use crate::{DType, Result, Tensor};
 use keyway_dispatcher::dims::channels_last_strides;
 use keyway_dispatcher::memory::{Storage, host_vec, write_bytes};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct File {
 /// use keyway::{Tensor, io::safetensors, nn::StateDict};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("a.safetensors");
-/// let saved = StateDict::from([("bias".to_string(), Tensor::from_slice(&[1i64, 2])?)]);
+/// let saved = StateDict::from([("bias".to_string(), Tensor::new([1i64, 2])?)]);
 /// safetensors::save(&path, &saved)?;
 /// let loaded = safetensors::load(&path)?;
 /// assert_eq!(loaded["bias"].to_vec::<i64>()?, [1, 2]);
@@ -104,10 +104,10 @@ fn read_tensor(
     buffer: &mut Vec<u8>,
 ) -> Result<Tensor> {
     let tensor = match channels_last {
-        false => Tensor::empty(&entry.shape, entry.dtype, Device::CPU)?,
+        false => Tensor::empty_with(&entry.shape, entry.dtype)?,
         true => {
             let strides = channels_last_strides(&entry.shape);
-            Tensor::empty_strided(&entry.shape, &strides, entry.dtype, Device::CPU)?
+            Tensor::empty_strided_with(&entry.shape, &strides, entry.dtype)?
         }
     };
     let mut left = (entry.range.1 - entry.range.0) as usize;
@@ -132,7 +132,7 @@ fn read_tensor(
 
 /// Writes elements that lie in row-major order, the first of them element `first`, to their places in a strided tensor.
 fn write_elements(storage: &Storage, tensor: &Tensor, first: usize, bytes: &[u8]) -> Result<()> {
-    let (sizes, strides, size) = (tensor.sizes(), tensor.strides(), tensor.dtype().size());
+    let (sizes, strides, size) = (tensor.shape(), tensor.strides(), tensor.dtype().size());
     for (i, element) in bytes.chunks_exact(size).enumerate() {
         let (mut rest, mut at) = (first + i, 0);
         for (&n, &stride) in sizes.iter().zip(strides).rev() {

@@ -21,7 +21,7 @@ use std::path::Path;
 /// use keyway::{Tensor, io::safetensors, nn::StateDict};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("a.safetensors");
-/// let transposed = Tensor::from_vec(vec![1u8, 2, 3, 4], &[2, 2])?.t()?;
+/// let transposed = Tensor::from_vec(vec![1u8, 2, 3, 4], (2, 2))?.t()?;
 /// safetensors::save(&path, &StateDict::from([("w".to_string(), transposed)]))?;
 /// assert_eq!(safetensors::load(&path)?["w"].to_vec::<u8>()?, [1, 3, 2, 4]);
 /// # Ok(()) }
@@ -122,7 +122,7 @@ fn entries(ordered: &[(&String, &Tensor)]) -> Vec<Entry> {
     let mut end = 0;
     let entry = |(name, tensor): &(&String, &Tensor)| {
         let begin = end;
-        end = (tensor.numel() as u64).saturating_mul(tensor.dtype().size() as u64).saturating_add(end);
+        end = (tensor.elem_count() as u64).saturating_mul(tensor.dtype().size() as u64).saturating_add(end);
         let (dtype, shape) = plugin_dtypes::stored(tensor);
         Entry { name: (*name).clone(), dtype, shape, range: (begin, end) }
     };

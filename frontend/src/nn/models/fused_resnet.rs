@@ -62,8 +62,8 @@ impl ResNet {
     /// use keyway::nn::{Module, models::ResNet};
     /// use keyway::{Tensor, rng::Philox};
     /// let model = ResNet::resnet18(10, &mut Philox::new(0))?;
-    /// let images = Tensor::from_vec(vec![0.5f32; 3 * 32 * 32], &[1, 3, 32, 32])?;
-    /// assert_eq!(model.fuse()?.forward(&images)?.sizes(), [1, 10]);
+    /// let images = Tensor::from_vec(vec![0.5f32; 3 * 32 * 32], (1, 3, 32, 32))?;
+    /// assert_eq!(model.fuse()?.forward(&images)?.shape(), [1, 10]);
     /// # Ok(()) }
     /// ```
     ///

@@ -41,8 +41,8 @@ pub(super) fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result
 /// use keyway::nn::{Module, models::BasicBlock};
 /// use keyway::{Tensor, rng::Philox};
 /// let block = BasicBlock::new(8, 16, 2, &mut Philox::new(0))?;
-/// let images = Tensor::from_vec(vec![1.0f32; 2 * 8 * 6 * 6], &[2, 8, 6, 6])?;
-/// assert_eq!(block.forward(&images)?.sizes(), [2, 16, 3, 3]);
+/// let images = Tensor::from_vec(vec![1.0f32; 2 * 8 * 6 * 6], (2, 8, 6, 6))?;
+/// assert_eq!(block.forward(&images)?.shape(), [2, 16, 3, 3]);
 /// # Ok(()) }
 /// ```
 pub struct BasicBlock {
@@ -147,9 +147,9 @@ impl Module for Stage {
 /// use keyway::nn::{Module, models::ResNet};
 /// use keyway::{Tensor, rng::Philox};
 /// let model = ResNet::resnet18(10, &mut Philox::new(0))?;
-/// assert_eq!(model.state_dict()["layer2.0.downsample.0.weight"].sizes(), [128, 64, 1, 1]);
-/// let images = Tensor::from_vec(vec![0.5f32; 2 * 3 * 32 * 32], &[2, 3, 32, 32])?;
-/// assert_eq!(model.forward(&images)?.sizes(), [2, 10]);
+/// assert_eq!(model.state_dict()["layer2.0.downsample.0.weight"].shape(), [128, 64, 1, 1]);
+/// let images = Tensor::from_vec(vec![0.5f32; 2 * 3 * 32 * 32], (2, 3, 32, 32))?;
+/// assert_eq!(model.forward(&images)?.shape(), [2, 10]);
 /// # Ok(()) }
 /// ```
 pub struct ResNet {

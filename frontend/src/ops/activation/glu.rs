@@ -17,7 +17,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[3.0f32, -2.0, 0.0, 0.0])?;
+    /// let x = Tensor::new([3.0f32, -2.0, 0.0, 0.0])?;
     /// assert_eq!(x.glu(-1)?.to_vec::<f32>()?, [1.5, -1.0]);
     /// # Ok(()) }
     /// ```
@@ -46,7 +46,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 /// The halves of dimension `dim`.
 fn halves(t: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
-    let half = t.size(dim)? / 2;
+    let half = t.dim(dim)? / 2;
     Ok((t.narrow(dim, 0, half)?, t.narrow(dim, half as i64, half)?))
 }
 

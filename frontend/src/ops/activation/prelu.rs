@@ -17,8 +17,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![-2.0f32, -2.0, 2.0, 2.0], &[2, 2])?;
-    /// let weight = Tensor::from_slice(&[0.5f32, 0.25])?;
+    /// let x = Tensor::from_vec(vec![-2.0f32, -2.0, 2.0, 2.0], (2, 2))?;
+    /// let weight = Tensor::new([0.5f32, 0.25])?;
     /// assert_eq!(x.prelu(&weight)?.to_vec::<f32>()?, [-1.0, -0.5, 2.0, 2.0]);
     /// # Ok(()) }
     /// ```
@@ -45,8 +45,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 /// The weight so that it broadcasts to `ndim` dimensions, of which dimension 1 are the channels.
 fn spread(weight: &Tensor, ndim: usize) -> Result<Tensor> {
-    if weight.numel() == 1 {
-        return weight.reshape(&[]);
+    if weight.elem_count() == 1 {
+        return weight.reshape(());
     }
     let mut sizes: SmallVec<[i64; 8]> = SmallVec::from_elem(1, ndim);
     sizes[1] = -1;
@@ -57,8 +57,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let dtype = args.promote(FIRST_TWO)?;
     let operand = |i: usize| widened(&cast(tensor(args, i)?, dtype)?);
     let (x, weight) = (operand(0)?, operand(1)?);
-    let below = x.mul(&spread(&weight, x.ndim())?)?;
-    cast(x.gt(0)?.select_where(&x, &below)?, dtype)
+    let below = x.mul(&spread(&weight, x.rank())?)?;
+    cast(x.gt(0)?.where_cond(&x, &below)?, dtype)
 }
 
 /// `prelu`
@@ -78,14 +78,14 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_inputs(0b11, |b, g| {
         let (grad, x, weight) = (widened(b.grad(0)?)?, widened(&b.input(0)?)?, widened(&b.input(1)?)?);
         let above = x.gt(0)?;
-        g.set(0, || above.select_where(&grad, &grad.mul(&spread(&weight, x.ndim())?)?))?;
+        g.set(0, || above.where_cond(&grad, &grad.mul(&spread(&weight, x.rank())?)?))?;
         g.set(1, || {
-            let each = above.select_where(0, &grad.mul(&x)?)?;
-            if weight.numel() == 1 {
-                return each.sum()?.reshape_as_sizes(weight.sizes());
+            let each = above.where_cond(0, &grad.mul(&x)?)?;
+            if weight.elem_count() == 1 {
+                return each.sum_all()?.reshape_as_sizes(weight.shape());
             }
-            let others: SmallVec<[i64; 8]> = (0..x.ndim() as i64).filter(|&d| d != 1).collect();
-            each.sum_dims(&others, false)
+            let others: SmallVec<[i64; 8]> = (0..x.rank() as i64).filter(|&d| d != 1).collect();
+            each.sum(&others)
         })
     }),
     forms: Forms::New,

@@ -26,7 +26,7 @@ pub(super) fn with_gradient(
     let direct =
         operands.into_iter().chain(mask).all(|t| t.as_ref().is_strided() && t.device() == query.device())
             && !mask.is_some_and(Tensor::requires_grad);
-    if !wanted || !direct || !leads_fit(query.sizes(), key.sizes(), value.sizes()) {
+    if !wanted || !direct || !leads_fit(query.shape(), key.shape(), value.shape()) {
         return Ok(None);
     }
     let served = server(DEF.entry()?, query.device(), Layout::STRIDED, query.dtype());
@@ -72,7 +72,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let grad = widened(grad)?;
     let weights = weights(&given.scores()?, given.mask.is_some())?;
     let of_weights = given.of_weights(&grad)?;
-    let mean = of_weights.mul(&weights)?.sum_dims(&[-1], true)?;
+    let mean = of_weights.mul(&weights)?.sum_keepdim(-1)?;
     let through = cast(b.grad(1)?.unsqueeze(-1)?, mean.dtype())?;
     let slopes = weights.mul(&of_weights.sub(&mean)?.add(&through)?)?;
     for (i, made) in given.gradients(&grad, &weights, &slopes)?.into_iter().enumerate() {

@@ -43,7 +43,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let (grad, out) = (widened(&tensor(args, 0)?)?, widened(&tensor(args, 5)?)?);
     let sums = widened(&tensor(args, 6)?)?.unsqueeze(-1)?;
     let weights = given.scores()?.sub(&sums)?.exp()?;
-    let mean = grad.mul(&out)?.sum_dims(&[-1], true)?;
+    let mean = grad.mul(&out)?.sum_keepdim(-1)?;
     let slopes = weights.mul(&given.of_weights(&grad)?.sub(&mean)?)?;
     let [of_query, of_key, of_value] = given.gradients(&grad, &weights, &slopes)?;
     Ok([cast(of_query, dtype)?, cast(of_key, dtype)?, cast(of_value, dtype)?])

@@ -38,8 +38,8 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
-    /// let x = Tensor::from_vec(vec![0.0f32, 0.0, 0.0, 0.0], &[2, 2])?;
-    /// let value = Tensor::from_vec(vec![2.0f32, 4.0], &[2, 1])?;
+    /// let x = Tensor::from_vec(vec![0.0f32, 0.0, 0.0, 0.0], (2, 2))?;
+    /// let value = Tensor::from_vec(vec![2.0f32, 4.0], (2, 1))?;
     /// let options = AttentionOptions { is_causal: true, ..Default::default() };
     /// let y = x.scaled_dot_product_attention(&x, &value, options)?;
     /// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0]);
@@ -132,16 +132,16 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let [query, key, value] = [tensor(args, 0)?, tensor(args, 1)?, tensor(args, 2)?];
     let (mask, p, causal, grouped) = (optional(args, 3)?, args.float(4)?, args.bool(5)?, args.bool(7)?);
-    let length = query.sizes()[query.ndim() - 1] as f64;
+    let length = query.shape()[query.rank() - 1] as f64;
     let scale = if matches!(args.get(6), Arg::None) { 1.0 / length.sqrt() } else { args.float(6)? };
-    let as_many = grouped || key.sizes()[..key.ndim() - 2] == query.sizes()[..query.ndim() - 2];
+    let as_many = grouped || key.shape()[..key.rank() - 2] == query.shape()[..query.rank() - 2];
     if p == 0.0
         && as_many
         && let Some(made) = with_gradient([&query, &key, &value], mask.as_ref(), causal, scale)?
     {
         return Ok(made);
     }
-    let heads = grouped.then(|| query.sizes()[query.ndim() - 3]);
+    let heads = grouped.then(|| query.shape()[query.rank() - 3]);
     let [key, value] = [key, value].map(|t| in_heads(&widened(&t)?, heads));
     let (wide, key, value) = (widened(&query)?, key?, value?);
     let scores = scores(&wide.mul(scale)?, &key, mask.as_ref(), causal)?;

@@ -12,7 +12,7 @@ use keyway_dispatcher::tensor::TensorRef;
 /// A key or value in as many heads as the query has, if those are to be as many.
 pub(super) fn in_heads(t: &Tensor, heads: Option<usize>) -> Result<Tensor> {
     match heads {
-        Some(heads) => repeated(t, heads / t.sizes()[t.ndim() - 3].max(1)),
+        Some(heads) => repeated(t, heads / t.shape()[t.rank() - 3].max(1)),
         None => Ok(t.clone()),
     }
 }
@@ -22,8 +22,8 @@ fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
     if times == 1 {
         return Ok(t.clone());
     }
-    let mut sizes = Dims::from_slice(t.sizes());
-    let head = t.ndim() - 3;
+    let mut sizes = Dims::from_slice(t.shape());
+    let head = t.rank() - 3;
     sizes.insert(head + 1, times);
     let spread = t.unsqueeze(head as i64 + 1)?.expand(&sizes)?;
     sizes.remove(head + 1);
@@ -33,15 +33,15 @@ fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
 
 /// The sums over the heads that share one of `like`: what [`repeated`] leads a gradient back by.
 fn shared(t: Tensor, like: &Tensor) -> Result<Tensor> {
-    if t.sizes() == like.sizes() {
+    if t.shape() == like.shape() {
         return Ok(t);
     }
-    let head = t.ndim() - 3;
-    let own = like.sizes()[head];
-    let mut sizes = Dims::from_slice(t.sizes());
+    let head = t.rank() - 3;
+    let own = like.shape()[head];
+    let mut sizes = Dims::from_slice(t.shape());
     sizes[head] = sizes[head].checked_div(own).unwrap_or(0);
     sizes.insert(head, own);
-    t.reshape_as_sizes(&sizes)?.sum_dims(&[head as i64 + 1], false)
+    t.reshape_as_sizes(&sizes)?.sum([head as i64 + 1])
 }
 
 /// Scores, with minus infinity where a query does not look; `query` is multiplied by the scale.
@@ -53,8 +53,8 @@ pub(super) fn scores(query: &Tensor, key: &Tensor, mask: Option<&Tensor>, causal
         }
         Some(mask) => scores.add(&cast(mask.clone(), scores.dtype())?),
         None if causal => {
-            let [queries, keys] = [2, 1].map(|back| scores.sizes()[scores.ndim() - back]);
-            let later = Tensor::ones(&[queries, keys], DType::BOOL, scores.device())?.triu(1)?;
+            let [queries, keys] = [2, 1].map(|back| scores.shape()[scores.rank() - back]);
+            let later = Tensor::ones_with([queries, keys], (DType::BOOL, scores.device()))?.triu(1)?;
             scores.masked_fill(&later, f64::NEG_INFINITY)
         }
         None => Ok(scores),
@@ -63,7 +63,7 @@ pub(super) fn scores(query: &Tensor, key: &Tensor, mask: Option<&Tensor>, causal
 
 /// Which queries look at nothing.
 fn blind(scores: &Tensor) -> Result<Tensor> {
-    scores.detach().eq(f64::NEG_INFINITY)?.all_dims(&[-1], true)
+    scores.detach().eq(f64::NEG_INFINITY)?.all_keepdim(-1)
 }
 
 /// The softmax of scores. Where a mask leaves all scores of a row minus infinity it gives zeros, and no gradient: the row is
@@ -78,9 +78,9 @@ pub(super) fn weights(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
 
 /// The logarithms of the sums of the exponentials of scores; 0 where a mask or no keys leave nothing to look at.
 pub(super) fn logsumexp(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
-    let made = scores.logsumexp(&[-1], false)?;
-    match is_masked || scores.sizes().last() == Some(&0) {
-        true => made.masked_fill(&blind(scores)?.squeeze_dim(-1)?, 0),
+    let made = scores.logsumexp(-1)?;
+    match is_masked || scores.shape().last() == Some(&0) {
+        true => made.masked_fill(&blind(scores)?.squeeze(-1)?, 0),
         false => Ok(made),
     }
 }
@@ -107,7 +107,7 @@ impl Given {
 
     /// Of these.
     pub(super) fn new(own: [Tensor; 3], mask: Option<Tensor>, causal: bool, scale: f64) -> Result<Given> {
-        let heads = own[0].ndim().checked_sub(3).map(|d| own[0].sizes()[d]);
+        let heads = own[0].rank().checked_sub(3).map(|d| own[0].shape()[d]);
         let query = widened(&own[0])?.mul(scale)?;
         let [key, value] = [1, 2].map(|i| in_heads(&widened(&own[i])?, heads));
         Ok(Given { query, key: key?, value: value?, own, mask, causal, scale })

@@ -16,8 +16,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::conv::ConvOptions};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 8.0], &[1, 1, 4])?;
-    /// let difference = Tensor::from_vec(vec![-1.0f32, 1.0], &[1, 1, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 8.0], (1, 1, 4))?;
+    /// let difference = Tensor::from_vec(vec![-1.0f32, 1.0], (1, 1, 2))?;
     /// assert_eq!(x.conv1d(&difference, None, ConvOptions::default())?.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
     /// # Ok(()) }
     /// ```
@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::conv::{ConvOptions, Padding}};
-    /// let x = Tensor::ones(&[1, 1, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let x = Tensor::ones((1, 1, 3, 3))?;
     /// let sums = x.conv2d(&x, None, ConvOptions::default().padding(Padding::Same))?;
     /// assert_eq!(sums.to_vec::<f32>()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
     /// # Ok(()) }
@@ -58,9 +58,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::conv::ConvOptions};
-    /// let x = Tensor::ones(&[1, 2, 3, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let x = Tensor::ones((1, 2, 3, 3, 3))?;
     /// let y = x.conv3d(&x, None, ConvOptions::default().stride(2).padding(1))?;
-    /// assert_eq!(y.sizes(), [1, 1, 2, 2, 2]);
+    /// assert_eq!(y.shape(), [1, 1, 2, 2, 2]);
     /// # Ok(()) }
     /// ```
     ///
@@ -78,8 +78,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
-    /// let x = Tensor::from_vec(vec![1.0f32, 2.0], &[1, 1, 2])?;
-    /// let twice = Tensor::from_vec(vec![1.0f32, 1.0], &[1, 1, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0], (1, 1, 2))?;
+    /// let twice = Tensor::from_vec(vec![1.0f32, 1.0], (1, 1, 2))?;
     /// let y = x.conv_transpose1d(&twice, None, ConvTransposeOptions::default().stride(2))?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
     /// # Ok(()) }
@@ -103,9 +103,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
-    /// let x = Tensor::ones(&[1, 1, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let x = Tensor::ones((1, 1, 3, 3))?;
     /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
-    /// assert_eq!(x.conv_transpose2d(&x, None, doubled)?.sizes(), [1, 1, 6, 6]);
+    /// assert_eq!(x.conv_transpose2d(&x, None, doubled)?.shape(), [1, 1, 6, 6]);
     /// # Ok(()) }
     /// ```
     ///
@@ -126,8 +126,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
-    /// let x = Tensor::ones(&[1, 1, 2, 2, 2], keyway::DType::F32, keyway::Device::CPU)?;
-    /// assert_eq!(x.conv_transpose3d(&x, None, ConvTransposeOptions::default())?.sizes(), [1, 1, 3, 3, 3]);
+    /// let x = Tensor::ones((1, 1, 2, 2, 2))?;
+    /// assert_eq!(x.conv_transpose3d(&x, None, ConvTransposeOptions::default())?.shape(), [1, 1, 3, 3, 3]);
     /// # Ok(()) }
     /// ```
     ///
@@ -162,7 +162,7 @@ fn names(rank: usize) -> &'static str {
 
 /// An input of `rank` spatial dimensions with a batch of one where it has no batch, and whether it had one.
 pub(crate) fn batched(op: &'static str, input: &Tensor, rank: usize) -> Result<(Tensor, bool)> {
-    match input.ndim() {
+    match input.rank() {
         n if n == rank + 2 => Ok((input.clone(), true)),
         n if n == rank + 1 => Ok((input.unsqueeze(0)?, false)),
         _ => {
@@ -172,22 +172,22 @@ pub(crate) fn batched(op: &'static str, input: &Tensor, rank: usize) -> Result<(
                 names(rank),
                 rank + 1
             );
-            Err(wrong_shape(op, "input", expected, input.sizes()))
+            Err(wrong_shape(op, "input", expected, input.shape()))
         }
     }
 }
 
 /// The result as the input came: without a batch of one if that had none.
 pub(crate) fn unbatched(made: Tensor, had_batch: bool) -> Result<Tensor> {
-    if had_batch { Ok(made) } else { made.squeeze_dim(0) }
+    if had_batch { Ok(made) } else { made.squeeze(0) }
 }
 
 fn check_rank(op: &'static str, weight: &Tensor, rank: usize, first: &str) -> Result<()> {
-    if weight.ndim() == rank + 2 {
+    if weight.rank() == rank + 2 {
         return Ok(());
     }
     let expected = format!("of {} dimensions, [{first}, {}]", rank + 2, names(rank));
-    Err(wrong_shape(op, "weight", expected, weight.sizes()))
+    Err(wrong_shape(op, "weight", expected, weight.shape()))
 }
 
 /// The input with a batch and what [`Padding::Same`] puts at its end, whether it came with a batch, and the padding of either
@@ -208,7 +208,7 @@ pub(super) fn prepared<const N: usize>(
             return Err(wrong_value(op, "stride", "1 where the padding is `Same`".to_string(), got));
         }
         Padding::Same => {
-            let kernel = &weight.sizes()[2..];
+            let kernel = &weight.shape()[2..];
             let total: [usize; N] =
                 std::array::from_fn(|d| options.dilation.0[d].saturating_mul(kernel[d].saturating_sub(1)));
             if total.iter().any(|width| width % 2 == 1) {
@@ -260,14 +260,14 @@ fn transpose<const N: usize>(
 ) -> Result<Tensor> {
     let (mut x, had_batch) = batched(op, input, N)?;
     check_rank(op, weight, N, "channels, output channels / groups")?;
-    if x.sizes()[1] != weight.sizes()[0] {
-        let expected = format!("of shape [{}, ..], as the input has so many channels", x.sizes()[1]);
-        return Err(wrong_shape(op, "weight", expected, weight.sizes()));
+    if x.shape()[1] != weight.shape()[0] {
+        let expected = format!("of shape [{}, ..], as the input has so many channels", x.shape()[1]);
+        return Err(wrong_shape(op, "weight", expected, weight.shape()));
     }
-    let outputs = weight.sizes()[1].saturating_mul(options.groups);
-    if let Some(bias) = bias.filter(|bias| bias.sizes() != [outputs]) {
+    let outputs = weight.shape()[1].saturating_mul(options.groups);
+    if let Some(bias) = bias.filter(|bias| bias.shape() != [outputs]) {
         let expected = format!("of shape [{outputs}], a number for each output channel");
-        return Err(wrong_shape(op, "bias", expected, bias.sizes()));
+        return Err(wrong_shape(op, "bias", expected, bias.shape()));
     }
     let (mut sizes, mut more) = ([0i64; N], vec![0i64; 2 * N]);
     for d in 0..N {
@@ -282,14 +282,14 @@ fn transpose<const N: usize>(
                 format!("below the stride {stride} or the dilation {dilation} in spatial dimension {d}");
             return Err(wrong_value(op, "output_padding", expected, added.to_string()));
         }
-        let [size, kernel] = [x.sizes()[d + 2], weight.sizes()[d + 2]].map(|size| size as i128);
+        let [size, kernel] = [x.shape()[d + 2], weight.shape()[d + 2]].map(|size| size as i128);
         let reach = dilation as i128 * (kernel - 1) + 1;
         let made = (size - 1) * stride as i128 - 2 * padding as i128 + reach + added as i128;
         sizes[d] = i64::try_from(made).ok().filter(|&made| made > 0 && size > 0).ok_or_else(|| {
             let expected = format!(
                 "sizes and options that make an output of 1 or more elements in spatial dimension {d}"
             );
-            wrong_value(op, "input", expected, format!("sizes {:?}, which make {made}", x.sizes()))
+            wrong_value(op, "input", expected, format!("sizes {:?}, which make {made}", x.shape()))
         })?;
         // As many elements of the input, all zeros, as whole strides are added: the op itself adds less than one.
         more[2 * (N - 1 - d) + 1] = (added / stride) as i64;

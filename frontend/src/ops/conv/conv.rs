@@ -121,8 +121,8 @@ pub static DEF: OpDef = OpDef {
             call(&conv_weight_grad::DEF, [grad, &b.input(0)?], Arg::Ints(&kernel), moves(b))
         })?;
         g.set(2, || {
-            let dims: Vec<i64> = (0..grad.ndim() as i64).filter(|&d| d != 1).collect();
-            grad.sum_dims(&dims, false)
+            let dims: Vec<i64> = (0..grad.rank() as i64).filter(|&d| d != 1).collect();
+            grad.sum(&dims)
         })
     }),
     forms: Forms::Out,

@@ -62,8 +62,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::conv::{Activation, ConvOptions}};
-    /// let x = Tensor::from_vec(vec![1.0f32, -2.0, 3.0, -4.0], &[1, 1, 2, 2])?;
-    /// let twice = Tensor::from_vec(vec![2.0f32], &[1, 1, 1, 1])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, -2.0, 3.0, -4.0], (1, 1, 2, 2))?;
+    /// let twice = Tensor::from_vec(vec![2.0f32], (1, 1, 1, 1))?;
     /// let y = x.conv2d_act(&twice, None, Some(&x), Activation::Relu, ConvOptions::default())?;
     /// assert_eq!(y.to_vec::<f32>()?, [3.0, 0.0, 9.0, 0.0]);
     /// # Ok(()) }

@@ -11,17 +11,17 @@ use keyway_dispatcher::tensor::Images;
 /// The convolution without padding and groups, as a product; `None` where the kernel is smaller than the image or the two lie
 /// in different orders. What the op's rule would refuse is left to it.
 pub(super) fn product(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Option<Tensor>> {
-    let ([images, of_image @ ..], [kernels, of_kernel @ ..]) = (x.sizes(), weight.sizes()) else {
+    let ([images, of_image @ ..], [kernels, of_kernel @ ..]) = (x.shape(), weight.shape()) else {
         return Ok(None);
     };
     let (images, kernels) = (*images, *kernels);
     let alike = |t: &Tensor| t.dtype() == x.dtype() && t.device() == x.device() && t.as_ref().is_strided();
     if of_image != of_kernel
         || !x.dtype().is_float()
-        || x.numel() == 0
-        || weight.numel() == 0
+        || x.elem_count() == 0
+        || weight.elem_count() == 0
         || ![Some(x), Some(weight), bias].into_iter().flatten().all(alike)
-        || bias.is_some_and(|bias| bias.sizes() != [kernels])
+        || bias.is_some_and(|bias| bias.shape() != [kernels])
     {
         return Ok(None);
     }
@@ -38,9 +38,9 @@ pub(super) fn product(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Res
         lies.flatten(1, -1)
     };
     let made = rows(x)?.linear(&rows(weight)?, bias)?;
-    let mut sizes = vec![1; x.ndim()];
+    let mut sizes = vec![1; x.rank()];
     sizes[0] = images;
-    sizes[if last { x.ndim() - 1 } else { 1 }] = kernels;
+    sizes[if last { x.rank() - 1 } else { 1 }] = kernels;
     let made = made.reshape_as_sizes(&sizes)?;
     Ok(Some(if last { made.movedim(-1, 1)? } else { made }))
 }

@@ -4,34 +4,55 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
-use crate::{DType, Device, Tensor};
+use crate::tensor::IntoOptions;
+use crate::tensor::filled::{dtype_of, new};
+use crate::{DType, Tensor};
 use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The numbers from `start` up to, not including, `end`, in steps of `step`.
+    /// The numbers from `start` up to, not including, `end`: i64 for integers, else of the default dtype.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor};
-    /// let a = Tensor::arange(0, 10, 3, DType::I64, Device::CPU)?;
+    /// use keyway::prelude::*;
+    /// assert_eq!(Tensor::arange(2, 5)?.to_vec::<i64>()?, [2, 3, 4]);
+    /// assert_eq!(Tensor::arange(0.5, 3.0)?.dtype(), DType::F32);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An `end` below `start`; numbers that are not finite.
+    pub fn arange<'a>(start: impl Into<Arg<'a>>, end: impl Into<Arg<'a>>) -> Result<Tensor> {
+        Tensor::arange_with(start, end, 1, ())
+    }
+
+    /// [`Tensor::arange`] in steps of `step`, with a dtype and a device, as far as they are given.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let a = Tensor::arange_with(0, 10, 3, ())?;
     /// assert_eq!(a.to_vec::<i64>()?, [0, 3, 6, 9]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A step of 0, or one that leads away from `end`; numbers that are not finite.
-    pub fn arange<'a>(
+    #[doc(alias = "arange_step")]
+    pub fn arange_with<'a>(
         start: impl Into<Arg<'a>>,
         end: impl Into<Arg<'a>>,
         step: impl Into<Arg<'a>>,
-        dtype: DType,
-        device: Device,
+        options: impl IntoOptions,
     ) -> Result<Tensor> {
         let bounds = [start.into(), end.into(), step.into()];
+        let mut options = options.into_options()?;
+        let dtype = options.dtype.unwrap_or_else(|| dtype_of(&bounds));
+        options.dtype = Some(dtype);
         let len = if dtype.is_float() { real_len(bounds)? } else { whole_len(bounds)? };
-        Tensor::empty(&[len], dtype, device)?.arange_(bounds[0], bounds[2])
+        new("arange", &[len], options)?.arange_(bounds[0], bounds[2])
     }
 
     /// Sets element `i`, in row-major order, to `start + i * step`.

@@ -1,28 +1,38 @@
 //! `eye`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{error, plain, sample};
-use crate::{DType, Device, Tensor};
+use crate::tensor::IntoOptions;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
-    /// A matrix of `rows` and `columns` with 1 on the diagonal and 0 elsewhere.
+    /// A square matrix with 1 on the diagonal and 0 elsewhere.
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    #[doc(alias = "identity")]
+    pub fn eye(n: usize) -> Result<Tensor> {
+        Tensor::eye_with(n, n, ())
+    }
+
+    /// [`Tensor::eye`] of `rows` and `columns` with a dtype, a device and a memory format, as far as they are given.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor};
-    /// let a = Tensor::eye(2, 3, DType::I32, Device::CPU)?;
+    /// use keyway::prelude::*;
+    /// let a = Tensor::eye_with(2, 3, DType::I32)?;
     /// assert_eq!(a.to_vec::<i32>()?, [1, 0, 0, 0, 1, 0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
-    pub fn eye(rows: usize, columns: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        let made = Tensor::empty(&[rows, columns], dtype, device)?;
+    /// As [`Tensor::empty_with`].
+    pub fn eye_with(rows: usize, columns: usize, options: impl IntoOptions) -> Result<Tensor> {
+        let made = Tensor::empty_with((rows, columns), options)?;
         DEF.run_in_place(&[(&made).into()])
     }
 }

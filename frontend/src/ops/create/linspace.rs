@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
-use crate::{DType, Device, Tensor};
+use crate::tensor::IntoOptions;
+use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
@@ -12,39 +13,56 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor};
-    /// let a = Tensor::linspace(0.0, 1.0, 5, DType::F32, Device::CPU)?;
+    /// use keyway::Tensor;
+    /// let a = Tensor::linspace(0.0, 1.0, 5)?;
     /// assert_eq!(a.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A bool dtype, memory that does not suffice.
-    pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        Tensor::empty(&[steps], dtype, device)?.linspace_(start, end)
+    pub fn linspace(start: f64, end: f64, steps: usize) -> Result<Tensor> {
+        Tensor::linspace_with(start, end, steps, ())
+    }
+
+    /// [`Tensor::linspace`] with a dtype and a device, as far as they are given.
+    ///
+    /// # Errors
+    /// As [`Tensor::linspace`]; a device that is not there.
+    pub fn linspace_with(start: f64, end: f64, steps: usize, options: impl IntoOptions) -> Result<Tensor> {
+        Tensor::empty_with(steps, options)?.linspace_(start, end)
+    }
+
+    /// 10 to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
+    ///
+    /// # Errors
+    /// As [`Tensor::linspace`].
+    pub fn logspace(start: f64, end: f64, steps: usize) -> Result<Tensor> {
+        Tensor::logspace_with(start, end, steps, 10.0, ())
     }
 
     /// `base` to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor};
-    /// let a = Tensor::logspace(0.0, 3.0, 4, 2.0, DType::F32, Device::CPU)?;
+    /// use keyway::prelude::*;
+    /// let a = Tensor::logspace_with(0.0, 3.0, 4, 2.0, DType::F32)?;
     /// assert_eq!(a.to_vec::<f32>()?, [1.0, 2.0, 4.0, 8.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::linspace`].
-    pub fn logspace(
+    /// As [`Tensor::linspace_with`].
+    pub fn logspace_with(
         start: f64,
         end: f64,
         steps: usize,
         base: f64,
-        dtype: DType,
-        device: Device,
+        options: impl IntoOptions,
     ) -> Result<Tensor> {
-        Tensor::linspace(start, end, steps, DType::F64, device)?.rpow(base)?.to_dtype(dtype)
+        let options = options.into_options()?;
+        let exponents = Tensor::linspace_with(start, end, steps, (DType::F64, options.device()))?;
+        exponents.rpow(base)?.to_dtype(options.dtype())
     }
 
     /// Sets the elements, in row-major order, to numbers at equal distances from `start` to `end`, as

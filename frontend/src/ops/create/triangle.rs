@@ -31,11 +31,11 @@ pub(super) fn masked(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> RuleResult
 
 fn compose(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> Result<Tensor> {
     let (t, diagonal) = (tensor(args, 0)?, args.int(1)?);
-    let [.., rows, columns] = *t.sizes() else { return Ok(t) };
+    let [.., rows, columns] = *t.shape() else { return Ok(t) };
     let kept = |row: usize| (0..columns).map(move |c| keeps(row as i64, (c as i64).saturating_sub(diagonal)));
-    let mask = Tensor::from_vec((0..rows).flat_map(kept).collect::<Vec<bool>>(), &[rows, columns])?;
+    let mask = Tensor::from_vec((0..rows).flat_map(kept).collect::<Vec<bool>>(), [rows, columns])?;
     // One dimension more than the mask has, so that the tensor alone decides how the result lies in memory.
-    mask.to_device(t.device())?.select_where(&t.unsqueeze(0)?, false)?.squeeze_dim(0)
+    mask.to_device(t.device())?.where_cond(&t.unsqueeze(0)?, false)?.squeeze(0)
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -1,7 +1,8 @@
 //! The places of a matrix's triangles.
 
+use crate::Tensor;
 use crate::error::Result;
-use crate::{Device, Tensor};
+use crate::tensor::{IntoOptions, TensorOptions};
 use keyway_dispatcher::error::Error;
 use std::ops::Range;
 
@@ -11,37 +12,63 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Device, Tensor};
-    /// let at = Tensor::tril_indices(2, 2, 0, Device::CPU)?;
+    /// use keyway::Tensor;
+    /// let at = Tensor::tril_indices(2, 2, 0)?;
     /// assert_eq!(at.to_vec::<i64>()?, [0, 1, 1, 0, 0, 1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.
-    pub fn tril_indices(rows: usize, columns: usize, offset: i64, device: Device) -> Result<Tensor> {
+    pub fn tril_indices(rows: usize, columns: usize, offset: i64) -> Result<Tensor> {
+        Tensor::tril_indices_with(rows, columns, offset, ())
+    }
+
+    /// [`Tensor::tril_indices`] with a dtype and a device, as far as they are given.
+    ///
+    /// # Errors
+    /// Memory that does not suffice; a device that is not there.
+    pub fn tril_indices_with(
+        rows: usize,
+        columns: usize,
+        offset: i64,
+        options: impl IntoOptions,
+    ) -> Result<Tensor> {
         // Column `c` of row `r` belongs to it where `c - r <= offset`.
         let first = usize::try_from(offset.checked_neg().unwrap_or(i64::MAX)).unwrap_or(0);
         let end = |row: usize| within(row as i128 + i128::from(offset) + 1, columns);
-        indices("tril_indices", first.min(rows)..rows, columns, device, |row| 0..end(row))
+        indices("tril_indices", first.min(rows)..rows, columns, options.into_options()?, |row| 0..end(row))
     }
 
     /// As [`Tensor::tril_indices`], of the elements on and above that diagonal.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Device, Tensor};
-    /// let at = Tensor::triu_indices(2, 2, 1, Device::CPU)?;
+    /// use keyway::Tensor;
+    /// let at = Tensor::triu_indices(2, 2, 1)?;
     /// assert_eq!(at.to_vec::<i64>()?, [0, 1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.
-    pub fn triu_indices(rows: usize, columns: usize, offset: i64, device: Device) -> Result<Tensor> {
+    pub fn triu_indices(rows: usize, columns: usize, offset: i64) -> Result<Tensor> {
+        Tensor::triu_indices_with(rows, columns, offset, ())
+    }
+
+    /// [`Tensor::triu_indices`] with a dtype and a device, as far as they are given.
+    ///
+    /// # Errors
+    /// Memory that does not suffice; a device that is not there.
+    pub fn triu_indices_with(
+        rows: usize,
+        columns: usize,
+        offset: i64,
+        options: impl IntoOptions,
+    ) -> Result<Tensor> {
         let start = |row: usize| within(row as i128 + i128::from(offset), columns);
         let end = within(columns as i128 - i128::from(offset), rows);
-        indices("triu_indices", 0..end, columns, device, |row| start(row)..columns)
+        indices("triu_indices", 0..end, columns, options.into_options()?, |row| start(row)..columns)
     }
 }
 
@@ -55,7 +82,7 @@ fn indices(
     op: &'static str,
     rows: Range<usize>,
     columns: usize,
-    device: Device,
+    options: TensorOptions,
     of_row: impl Fn(usize) -> Range<usize>,
 ) -> Result<Tensor> {
     let rows = if columns == 0 { 0..0 } else { rows };
@@ -82,5 +109,5 @@ fn indices(
     let count = all.len();
     all.try_reserve_exact(count).map_err(|_| too_many())?;
     all.extend(columns_of);
-    Tensor::from_vec(all, &[2, count])?.to_device(device)
+    Tensor::from_vec(all, (2, count))?.to(TensorOptions { device: Some(options.device()), ..options })
 }

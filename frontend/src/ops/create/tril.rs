@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1i32, 2, 3, 4], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![1i32, 2, 3, 4], (2, 2))?;
     /// assert_eq!(a.tril(0)?.to_vec::<i32>()?, [1, 0, 3, 4]);
     /// # Ok(()) }
     /// ```

@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let same = Tensor::from_vec(vec![1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0], &[1, 2, 3])?;
+    /// let same = Tensor::from_vec(vec![1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0], (1, 2, 3))?;
     /// let grid = same.affine_grid(&[1, 1, 1, 2], false)?;
     /// assert_eq!(grid.to_vec::<f32>()?, [-0.5, 0.0, 0.5, 0.0]);
     /// # Ok(()) }
@@ -58,7 +58,7 @@ fn centres(count: usize, align_corners: bool, dtype: DType, device: Device) -> R
         (_, true) => 1.0,
         (_, false) => (count - 1) as f64 / count as f64,
     };
-    Tensor::linspace(-last, last, count, dtype, device)
+    Tensor::linspace_with(-last, last, count, (dtype, device))
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
@@ -68,7 +68,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     // A column for each dimension, the last one first, and one that is added, in the shape of the grid.
     let column = |i: usize| -> Result<Tensor> {
         let mut sizes = vec![1; rank + 2];
-        (sizes[0], sizes[rank + 1]) = (own.sizes()[0], rank);
+        (sizes[0], sizes[rank + 1]) = (own.shape()[0], rank);
         theta.select(2, i as i64)?.reshape_as_sizes(&sizes)
     };
     let mut grid = column(rank)?;

@@ -29,7 +29,7 @@ fn each<T: Copy + std::fmt::Debug>(argument: &'static str, list: &[T], rank: usi
 
 /// The spatial sizes of the result, and the factors that decide where its places lie.
 fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f64>)> {
-    let rank = x.ndim() - 2;
+    let rank = x.rank() - 2;
     let factors = match &options.to {
         Resize::Size(sizes) => return Ok((each("size", sizes, rank)?, Vec::new())),
         Resize::Scale(factors) => each("scale_factor", factors, rank)?,
@@ -37,7 +37,7 @@ fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f
     if !factors.iter().all(|f| f.is_finite() && *f > 0.0) {
         return Err(wrong("scale_factor", "factors above 0", format!("{factors:?}")));
     }
-    let sizes = x.sizes()[2..].iter().zip(&factors).map(|(&size, f)| (size as f64 * f) as usize).collect();
+    let sizes = x.shape()[2..].iter().zip(&factors).map(|(&size, f)| (size as f64 * f) as usize).collect();
     // Corners that stay leave no choice of the places.
     let free = options.recompute_scale_factor || options.align_corners;
     Ok((sizes, if free { Vec::new() } else { factors }))
@@ -52,7 +52,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::ops::image::{InterpolateMode, InterpolateOptions};
-    /// let x = Tensor::from_vec(vec![0.0f32, 4.0], &[1, 1, 2])?;
+    /// let x = Tensor::from_vec(vec![0.0f32, 4.0], (1, 1, 2))?;
     /// let near = x.interpolate(&InterpolateOptions::scale(2.0))?;
     /// assert_eq!(near.to_vec::<f32>()?, [0.0, 0.0, 4.0, 4.0]);
     /// let linear = x.interpolate(&InterpolateOptions::size(4).mode(InterpolateMode::Linear))?;
@@ -71,12 +71,12 @@ impl Tensor {
             InterpolateMode::Trilinear => 5..=5,
             _ => 3..=5,
         };
-        if !ranks.contains(&self.ndim()) {
+        if !ranks.contains(&self.rank()) {
             let expected = match (*ranks.start(), *ranks.end()) {
                 (a, b) if a == b => format!("of {a} dimensions for {:?}", options.mode),
                 (a, b) => format!("of {a} to {b} dimensions, [batch, channels, ..]"),
             };
-            return Err(Error::Shape { op: OP, argument: "self", expected, got: self.sizes().into() }.into());
+            return Err(Error::Shape { op: OP, argument: "self", expected, got: self.shape().into() }.into());
         }
         let (sizes, factors) = target(self, options)?;
         let mode = match options.mode {
@@ -106,9 +106,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::image::UnfoldOptions};
-    /// let x = Tensor::from_vec((1..=9).map(f64::from).collect(), &[1, 1, 3, 3])?;
+    /// let x = Tensor::from_vec((1..=9).map(f64::from).collect(), (1, 1, 3, 3))?;
     /// let columns = x.im2col(UnfoldOptions::new(2))?;
-    /// assert_eq!(columns.sizes(), [1, 4, 4]);
+    /// assert_eq!(columns.shape(), [1, 4, 4]);
     /// assert_eq!(columns.to_vec::<f64>()?[..4], [1.0, 2.0, 4.0, 5.0]);
     /// # Ok(()) }
     /// ```
@@ -135,7 +135,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::image::UnfoldOptions};
-    /// let ones = Tensor::ones(&[1, 4, 4], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let ones = Tensor::ones((1, 4, 4))?;
     /// let counts = ones.col2im([3, 3], UnfoldOptions::new(2))?;
     /// assert_eq!(counts.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0]);
     /// # Ok(()) }
@@ -146,7 +146,7 @@ impl Tensor {
     /// that size; a window, stride or dilation of 0, a window larger than the padded images.
     #[doc(alias = "fold")]
     pub fn col2im(&self, output_size: impl Into<PerDim<2>>, options: UnfoldOptions) -> Result<Tensor> {
-        let had_batch = self.ndim() != 2;
+        let had_batch = self.rank() != 2;
         let x = if had_batch { self.clone() } else { self.unsqueeze(0)? };
         let [kernel, dilation, padding, stride] = lists(options);
         let made = col2im::DEF.run(&[

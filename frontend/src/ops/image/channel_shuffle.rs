@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![0, 1, 2, 3, 4, 5], &[1, 6, 1])?;
+    /// let x = Tensor::from_vec(vec![0, 1, 2, 3, 4, 5], (1, 6, 1))?;
     /// assert_eq!(x.channel_shuffle(2)?.to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
     /// # Ok(()) }
     /// ```
@@ -46,9 +46,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, groups) = (tensor(args, 0)?, args.int(1)?);
-    let split = x.unflatten(1, &[groups, x.sizes()[1] as i64 / groups])?;
+    let split = x.unflatten(1, [groups, x.shape()[1] as i64 / groups])?;
     let dims: Vec<Vec<usize>> =
-        [vec![0], vec![2, 1]].into_iter().chain((3..split.ndim()).map(|d| vec![d])).collect();
+        [vec![0], vec![2, 1]].into_iter().chain((3..split.rank()).map(|d| vec![d])).collect();
     joined(&split, &dims, &x)
 }
 

@@ -46,9 +46,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let ([kh, kw], [top, left]) = (places.kernel, places.padding);
     let split = x.reshape_as_sizes(&[sizes[0], sizes[1], kh, kw, places.counts[0], places.counts[1]])?;
     let padded = [sizes[0], sizes[1], sizes[2] + 2 * top as usize, sizes[3] + 2 * left as usize];
-    let sums = x.new_zeros(&padded)?;
+    let sums = x.new_zeros(padded)?;
     // A window may have more elements than there is time for, as long as they are those of no channel.
-    let elements = if x.numel() == 0 { 0 } else { kh };
+    let elements = if x.elem_count() == 0 { 0 } else { kh };
     for (i, j) in (0..elements).flat_map(|i| (0..kw).map(move |j| (i, j))) {
         under(&sums, &places, [i, j])?.add_(&split.select(2, i as i64)?.select(2, j as i64)?)?;
     }

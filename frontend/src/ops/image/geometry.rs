@@ -30,7 +30,7 @@ pub(super) fn joined(split: &Tensor, groups: &[Vec<usize>], like: &Tensor) -> Re
         order[1..].rotate_left(1);
     }
     let dims: Vec<i64> = order.iter().flat_map(|&d| &groups[d]).map(|&i| i as i64).collect();
-    let size = |d: &usize| groups[*d].iter().map(|&i| split.sizes()[i]).product();
+    let size = |d: &usize| groups[*d].iter().map(|&i| split.shape()[i]).product();
     let sizes: Vec<usize> = order.iter().map(size).collect();
     let made = split.permute(&dims)?.reshape_as_sizes(&sizes)?;
     if last { made.movedim(-1, 1) } else { Ok(made) }

@@ -43,8 +43,8 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::ops::image::GridOptions;
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 1, 2])?;
-    /// let grid = Tensor::from_vec(vec![0.0f32, 0.0, 0.5, 0.0], &[1, 1, 2, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
+    /// let grid = Tensor::from_vec(vec![0.0f32, 0.0, 0.5, 0.0], (1, 1, 2, 2))?;
     /// assert_eq!(x.grid_sample(&grid, GridOptions::default())?.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok(()) }
     /// ```
@@ -127,7 +127,7 @@ impl Side {
             GridPadding::Reflection => self.reflected(at)?,
         };
         let inside = at.gt(0.0)?.logical_and(&at.lt(self.last())?)?;
-        inside.select_where(&at, &at.detach().clamp(0.0, self.last())?)
+        inside.where_cond(&at, &at.detach().clamp(0.0, self.last())?)
     }
 
     /// Mirrored at the outermost centres, or outer edges, as often as needed.
@@ -139,14 +139,14 @@ impl Side {
         let away = at.sub(low)?.abs()?;
         let rest = away.fmod(span)?;
         let odd = away.detach().div(span)?.floor()?.fmod(2.0)?.eq(1.0)?;
-        odd.select_where(&rest.mul(-1.0)?.add(span)?, &rest)?.add(low)
+        odd.where_cond(&rest.mul(-1.0)?.add(span)?, &rest)?.add(low)
     }
 
     /// The elements at these whole places, each counting so much, and nothing outside.
     fn tap(self, at: &Tensor, weight: &Tensor) -> Result<(Tensor, Tensor)> {
         let at = at.detach();
         let inside = at.ge(0.0)?.logical_and(&at.le(self.last())?)?;
-        Ok((inside.select_where(&at, 0)?.to_dtype(DType::I64)?, inside.select_where(weight, 0)?))
+        Ok((inside.where_cond(&at, 0)?.to_dtype(DType::I64)?, inside.where_cond(weight, 0)?))
     }
 
     fn taps(self, places: &Tensor, mode: GridMode) -> Result<Taps> {
@@ -192,9 +192,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (mode, padding) = (meant(args, 2, &MODES)?, meant(args, 3, &PADDINGS)?);
     let align_corners = args.bool(4)?;
     let x = widened(&own)?;
-    let (spatial, rank) = (&x.sizes()[2..], x.ndim() - 2);
-    let [batch, channels] = [x.sizes()[0], x.sizes()[1]];
-    let count: usize = grid.sizes()[1..=rank].iter().product();
+    let (spatial, rank) = (&x.shape()[2..], x.rank() - 2);
+    let [batch, channels] = [x.shape()[0], x.shape()[1]];
+    let count: usize = grid.shape()[1..=rank].iter().product();
     // Of each pixel of the result: where one element lies in its channel, and how much it counts.
     let mut taps: Taps = Vec::new();
     for (d, &size) in spatial.iter().enumerate() {
@@ -205,13 +205,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let flat = x.reshape_as_sizes(&[batch, channels, spatial.iter().product()])?;
     let mut sum: Option<Tensor> = None;
     for (at, weight) in &taps {
-        let term = flat.gather(2, &at.expand(&[batch, channels, count])?)?.mul(weight)?;
+        let term = flat.gather(2, &at.expand([batch, channels, count])?)?.mul(weight)?;
         sum = Some(match sum {
             Some(sum) => sum.add(&term)?,
             None => term,
         });
     }
-    let sizes = with_spatial(x.sizes(), &grid.sizes()[1..=rank]);
+    let sizes = with_spatial(x.shape(), &grid.shape()[1..=rank]);
     match sum {
         Some(sum) => cast(sum.reshape_as_sizes(&sizes)?, own.dtype()),
         None => own.new_zeros(&sizes),

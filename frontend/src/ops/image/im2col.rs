@@ -28,7 +28,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
-    let &[batch, channels, height, width] = x.sizes() else { return Ok(x) };
+    let &[batch, channels, height, width] = x.shape() else { return Ok(x) };
     let places = Places::of(args, 1, [height, width])?;
     let [top, left] = places.padding;
     let padded = if (top, left) == (0, 0) { x } else { x.constant_pad(&[left, left, top, top], 0)? };
@@ -36,7 +36,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let windows = columns(&padded, &places)?;
     let sizes = [batch, channels * places.window(), places.count()];
     // Always a copy: nothing records that the result were a view.
-    let windows = windows.permute(&[0, 1, 4, 5, 2, 3])?;
+    let windows = windows.permute([0, 1, 4, 5, 2, 3])?;
     clone::DEF.run(&[(&windows).into(), Arg::Str("contiguous")])?.reshape_as_sizes(&sizes)
 }
 

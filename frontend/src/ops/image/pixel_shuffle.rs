@@ -19,9 +19,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![1, 2, 3, 4], &[4, 1, 1])?;
+    /// let x = Tensor::from_vec(vec![1, 2, 3, 4], (4, 1, 1))?;
     /// let y = x.pixel_shuffle(2)?;
-    /// assert_eq!((y.sizes(), y.to_vec::<i32>()?), (&[1, 2, 2][..], vec![1, 2, 3, 4]));
+    /// assert_eq!((y.shape(), y.to_vec::<i32>()?), (&[1, 2, 2][..], vec![1, 2, 3, 4]));
     /// # Ok(()) }
     /// ```
     ///
@@ -51,8 +51,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, factor, c) = (tensor(args, 0)?, args.int(1)?, args.tensor(0)?.ndim() - 3);
-    let channels = x.sizes()[c] as i64 / (factor * factor);
-    let split = x.unflatten(c as i64, &[channels, factor, factor])?;
+    let channels = x.shape()[c] as i64 / (factor * factor);
+    let split = x.unflatten(c as i64, [channels, factor, factor])?;
     let groups: Vec<Vec<usize>> =
         (0..=c).map(|d| vec![d]).chain([vec![c + 3, c + 1], vec![c + 4, c + 2]]).collect();
     joined(&split, &groups, &x)

@@ -18,8 +18,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec((0..16).collect(), &[1, 4, 4])?;
-    /// assert_eq!(x.pixel_unshuffle(2)?.sizes(), [4, 2, 2]);
+    /// let x = Tensor::from_vec((0..16).collect(), (1, 4, 4))?;
+    /// assert_eq!(x.pixel_unshuffle(2)?.shape(), [4, 2, 2]);
     /// assert_eq!(x.pixel_unshuffle(2)?.pixel_shuffle(2)?.to_vec::<i32>()?, x.to_vec::<i32>()?);
     /// # Ok(()) }
     /// ```
@@ -47,8 +47,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, factor, c) = (tensor(args, 0)?, args.int(1)?, args.tensor(0)?.ndim() - 3);
-    let [height, width] = [c + 1, c + 2].map(|d| x.sizes()[d] as i64 / factor);
-    let split = x.unflatten(c as i64 + 1, &[height, factor])?.unflatten(c as i64 + 3, &[width, factor])?;
+    let [height, width] = [c + 1, c + 2].map(|d| x.shape()[d] as i64 / factor);
+    let split = x.unflatten(c as i64 + 1, [height, factor])?.unflatten(c as i64 + 3, [width, factor])?;
     let groups: Vec<Vec<usize>> =
         (0..c).map(|d| vec![d]).chain([vec![c, c + 2, c + 4], vec![c + 1], vec![c + 3]]).collect();
     joined(&split, &groups, &x)

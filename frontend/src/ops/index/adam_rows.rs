@@ -119,9 +119,9 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let rows = |t: &Tensor| widened(&cast(t.index_select(0, &index)?, all.dtype())?);
     let own = rows(&table)?;
     let grad = own.zeros_like()?.index_add(0, &nth, &widened(&all)?)?;
-    let grad = if decay == 0.0 { grad } else { grad.add_scaled(&own, decay)? };
+    let grad = if decay == 0.0 { grad } else { grad.add_with(&own, decay)? };
     let means = [
-        rows(&first)?.mul(beta1)?.add_scaled(&grad, 1.0 - beta1)?,
+        rows(&first)?.mul(beta1)?.add_with(&grad, 1.0 - beta1)?,
         rows(&second)?.mul(beta2)?.addcmul(&grad, &grad, 1.0 - beta2)?,
     ];
     let moved = own.mul(shrink)?.addcdiv(&means[0], &root(&means[1])?.add(eps)?, -rate)?;

@@ -16,13 +16,21 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[3, 1, 2])?.argsort(0, false, false)?.to_vec::<i64>()?, [1, 2, 0]);
+    /// assert_eq!(Tensor::new([3, 1, 2])?.argsort(0)?.to_vec::<i64>()?, [1, 2, 0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn argsort(&self, dim: i64, descending: bool, stable: bool) -> Result<Tensor> {
+    pub fn argsort(&self, dim: i64) -> Result<Tensor> {
+        self.argsort_with(dim, false, false)
+    }
+
+    /// [`Tensor::argsort`] in either direction. Equal elements keep their order, with `stable` or without.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn argsort_with(&self, dim: i64, descending: bool, stable: bool) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(descending), Arg::Bool(stable)])
     }
 }
@@ -36,7 +44,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (_, places) = tensor(args, 0)?.sort(args.int(1)?, args.bool(2)?, args.bool(3)?)?;
+    let (_, places) = tensor(args, 0)?.sort_with(args.int(1)?, args.bool(2)?, args.bool(3)?)?;
     Ok(places)
 }
 

@@ -16,9 +16,9 @@ pub(super) fn as_grid(ends: &[usize], indices: &Tensor) -> Result<(Tensor, Tenso
         outside.extend((0..longest).map(|k| k >= inside));
     }
     let (sizes, device) = ([ends.len(), longest], indices.device());
-    let places = Tensor::from_vec(places, &[ends.len() * longest])?.to_device(device)?;
+    let places = Tensor::from_vec(places, [ends.len() * longest])?.to_device(device)?;
     let grid = indices.index_select(0, &places)?.reshape_as_sizes(&sizes)?;
-    Ok((grid, Tensor::from_vec(outside, &sizes)?.to_device(device)?))
+    Ok((grid, Tensor::from_vec(outside, sizes)?.to_device(device)?))
 }
 
 /// The rows at some indices, f16 and bf16 widened to f32, and where there is none.
@@ -34,7 +34,7 @@ impl Cells {
         factors: Option<&Tensor>,
         absent: Option<Tensor>,
     ) -> Result<Cells> {
-        let mut rows = widened(&weight.embedding(indices, None)?)?;
+        let mut rows = widened(&weight.embedding(indices)?)?;
         if let Some(factors) = factors {
             rows = rows.mul(&cast(factors.clone(), rows.dtype())?.unsqueeze(-1)?)?;
         }
@@ -51,26 +51,24 @@ impl Cells {
 
     /// 1 for each index that counts, else 0.
     fn counted(&self) -> Result<Tensor> {
-        let sizes = &self.rows.sizes()[..self.rows.ndim() - 1];
+        let sizes = &self.rows.shape()[..self.rows.rank() - 1];
         match &self.absent {
             Some(absent) => absent.logical_not()?.to_dtype(self.rows.dtype()),
-            None => Tensor::ones(sizes, self.rows.dtype(), self.rows.device()),
+            None => Tensor::ones_with(sizes, (self.rows.dtype(), self.rows.device())),
         }
     }
 
     /// Of rows `[bags, length, columns]`.
     pub(super) fn by_rows(&self, mode: BagMode) -> Result<Tensor> {
-        let sizes = self.rows.sizes();
+        let sizes = self.rows.shape();
         match mode {
-            BagMode::Sum => self.filled(0.0)?.sum_dims(&[1], false),
-            BagMode::Mean => {
-                divided(&self.filled(0.0)?.sum_dims(&[1], false)?, &self.counted()?.sum_dims(&[1], false)?)
-            }
-            BagMode::Max if sizes[1] == 0 => self.rows.sum_dims(&[1], false),
+            BagMode::Sum => self.filled(0.0)?.sum(1),
+            BagMode::Mean => divided(&self.filled(0.0)?.sum(1)?, &self.counted()?.sum(1)?),
+            BagMode::Max if sizes[1] == 0 => self.rows.sum(1),
             BagMode::Max => {
-                let (largest, _) = self.filled(f64::NEG_INFINITY)?.max(1, false)?;
+                let (largest, _) = self.filled(f64::NEG_INFINITY)?.max(1)?;
                 match &self.absent {
-                    Some(absent) => largest.masked_fill(&absent.all_dims(&[1], true)?, 0),
+                    Some(absent) => largest.masked_fill(&absent.all_keepdim(1)?, 0),
                     None => Ok(largest),
                 }
             }
@@ -81,8 +79,8 @@ impl Cells {
     pub(super) fn by_ends(&self, mode: BagMode, ends: &[usize], columns: usize) -> Result<Tensor> {
         let mut bags: Vec<i64> = Vec::new();
         ends.iter().enumerate().for_each(|(bag, &end)| bags.resize(end, bag as i64));
-        let bags = Tensor::from_slice(&bags)?.to_device(self.rows.device())?;
-        let none = |sizes: &[usize]| Tensor::zeros(sizes, self.rows.dtype(), self.rows.device());
+        let bags = Tensor::new(&bags)?.to_device(self.rows.device())?;
+        let none = |sizes: &[usize]| Tensor::zeros_with(sizes, (self.rows.dtype(), self.rows.device()));
         let sums = none(&[ends.len(), columns])?.index_add(0, &bags, &self.filled(0.0)?)?;
         match mode {
             BagMode::Mean => divided(&sums, &none(&[ends.len()])?.index_add(0, &bags, &self.counted()?)?),

@@ -11,7 +11,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (a, b) = (Tensor::from_slice(&[1, 2])?, Tensor::scalar(3)?);
+    /// let (a, b) = (Tensor::new([1, 2])?, Tensor::new(3)?);
     /// assert_eq!(Tensor::block_diag(&[&a, &b])?.to_vec::<i32>()?, [1, 2, 0, 0, 0, 3]);
     /// # Ok(()) }
     /// ```
@@ -21,21 +21,21 @@ impl Tensor {
     pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
         let mut blocks = Vec::new();
         for t in tensors {
-            blocks.push(match *t.sizes() {
-                [] => t.reshape(&[1, 1])?,
+            blocks.push(match *t.shape() {
+                [] => t.reshape([1, 1])?,
                 [_] => t.unsqueeze(0)?,
                 [_, _] => (*t).clone(),
                 _ => {
                     let expected = "of at most 2 dimensions".to_string();
-                    let got = t.sizes().into();
+                    let got = t.shape().into();
                     return Err(Error::Shape { op: "block_diag", argument: "tensors", expected, got }.into());
                 }
             });
         }
-        let width: usize = blocks.iter().map(|block| block.sizes()[1]).sum();
+        let width: usize = blocks.iter().map(|block| block.shape()[1]).sum();
         let (mut rows, mut before) = (Vec::new(), 0);
         for block in &blocks {
-            let own = block.sizes()[1];
+            let own = block.shape()[1];
             rows.push(block.constant_pad(&[before as i64, (width - before - own) as i64], 0)?);
             before += own;
         }

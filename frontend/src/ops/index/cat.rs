@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (a, b) = (Tensor::from_slice(&[1, 2])?, Tensor::from_slice(&[3])?);
+    /// let (a, b) = (Tensor::new([1, 2])?, Tensor::new([3])?);
     /// assert_eq!(Tensor::cat(&[&a, &b], 0)?.to_vec::<i32>()?, [1, 2, 3]);
     /// # Ok(()) }
     /// ```
@@ -98,7 +98,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         Strides::Exact(strides) => Dims::clone(strides),
         _ => contiguous_strides(&spec.sizes),
     };
-    let made = Tensor::empty_strided(&spec.sizes, &strides, spec.dtype, list[0].device())?;
+    let made = Tensor::empty_strided_with(&spec.sizes, &strides, (spec.dtype, list[0].device()))?;
     let dim = args.dim(1, spec.sizes.len())?;
     let mut start = 0;
     for t in list {
@@ -120,7 +120,7 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             let parts = b.list_sizes(0);
             let grad = b.grad(0)?;
-            let dim = wrap_dim("cat", b.int(1)?, grad.ndim())?;
+            let dim = wrap_dim("cat", b.int(1)?, grad.rank())?;
             let mut start = 0;
             for (k, sizes) in parts.iter().enumerate() {
                 g.set_item(0, k, || piece(grad, dim, start, sizes[dim]))?;

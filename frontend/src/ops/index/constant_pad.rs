@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1, 2])?.constant_pad(&[1, -1], 0)?.to_vec::<i32>()?, [0, 1]);
+    /// assert_eq!(Tensor::new([1, 2])?.constant_pad(&[1, -1], 0)?.to_vec::<i32>()?, [0, 1]);
     /// # Ok(()) }
     /// ```
     ///
@@ -64,13 +64,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         Strides::Exact(strides) => Dims::clone(strides),
         _ => contiguous_strides(&spec.sizes),
     };
-    let made = Tensor::empty_strided(&spec.sizes, &strides, spec.dtype, from.device())?;
+    let made = Tensor::empty_strided_with(&spec.sizes, &strides, (spec.dtype, from.device()))?;
     made.fill_(args.get(2))?;
     let mut inside = made.clone();
     for (k, pair) in args.ints(1)?.chunks_exact(2).enumerate() {
         let d = spec.sizes.len() - 1 - k;
         let [before, after] = [pair[0], pair[1]].map(|width| width.saturating_neg().max(0));
-        let kept = from.sizes()[d] as i64 - before.saturating_add(after);
+        let kept = from.shape()[d] as i64 - before.saturating_add(after);
         if kept <= 0 {
             return Ok(made);
         }

@@ -12,21 +12,28 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The rows of this matrix at `indices`, of any shape; the result has one dimension more. The row
-    /// `padding_idx` gets no gradient.
+    /// The rows of this matrix at `indices`, of any shape; the result has one dimension more.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let weight = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// let at = Tensor::from_slice(&[1i64, 0, 1])?;
-    /// assert_eq!(weight.embedding(&at, None)?.to_vec::<i32>()?, [3, 4, 1, 2, 3, 4]);
+    /// let weight = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// let at = Tensor::new([1i64, 0, 1])?;
+    /// assert_eq!(weight.embedding(&at)?.to_vec::<i32>()?, [3, 4, 1, 2, 3, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A weight that is no matrix; an index outside `0..rows`; a padding index that is no row.
-    pub fn embedding(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
+    /// A weight that is no matrix; an index outside `0..rows`.
+    pub fn embedding(&self, indices: &Tensor) -> Result<Tensor> {
+        self.embedding_with(indices, None)
+    }
+
+    /// [`Tensor::embedding`] where the row `padding_idx` gets no gradient.
+    ///
+    /// # Errors
+    /// The same; a padding index that is no row.
+    pub fn embedding_with(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
         DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }
 }
@@ -48,9 +55,9 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (weight, indices) = (tensor(args, 0)?, tensor(args, 1)?);
-    let mut sizes = Dims::from_slice(indices.sizes());
-    sizes.push(weight.sizes()[1]);
-    let rows = weight.index_select(0, &indices.reshape_as_sizes(&[indices.numel()])?)?;
+    let mut sizes = Dims::from_slice(indices.shape());
+    sizes.push(weight.shape()[1]);
+    let rows = weight.index_select(0, &indices.reshape_as_sizes(&[indices.elem_count()])?)?;
     rows.reshape_as_sizes(&sizes)
 }
 
@@ -94,12 +101,12 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let (grad, indices, sizes) = (b.grad(0)?, b.input(1)?, b.sizes(0));
-                let n = indices.numel();
+                let n = indices.elem_count();
                 let rows = grad.reshape_as_sizes(&[n, sizes[1]])?;
                 let dense = zeros(grad, sizes)?.index_add(0, &indices.reshape_as_sizes(&[n])?, &rows)?;
                 let Arg::Int(padding) = b.arg(2) else { return Ok(dense) };
                 let row = wrap_dim("embedding", padding, sizes[0])? as i64;
-                dense.index_copy(0, &Tensor::from_slice(&[row])?.to_device(grad.device())?, 0)
+                dense.index_copy(0, &Tensor::new([row])?.to_device(grad.device())?, 0)
             })
         },
     },

@@ -60,9 +60,9 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
-    /// let weight = Tensor::from_vec(vec![1.0f32, 2.0, 4.0], &[3, 1])?;
-    /// let at = Tensor::from_slice(&[0i64, 1, 2])?;
-    /// let offsets = Tensor::from_slice(&[0i64, 2])?;
+    /// let weight = Tensor::from_vec(vec![1.0f32, 2.0, 4.0], (3, 1))?;
+    /// let at = Tensor::new([0i64, 1, 2])?;
+    /// let offsets = Tensor::new([0i64, 2])?;
     /// let options = BagOptions { offsets: Some(&offsets), mode: BagMode::Sum, ..Default::default() };
     /// assert_eq!(weight.embedding_bag(&at, options)?.to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok(()) }
@@ -75,7 +75,7 @@ impl Tensor {
         if options.sparse {
             crate::tensor::sparse_layout(crate::tensor::COO, DEF.name())?;
             // What does not fit is refused below.
-            if self.requires_grad() && is_grad_enabled() && self.ndim() == 2 {
+            if self.requires_grad() && is_grad_enabled() && self.rank() == 2 {
                 return by_sparse_rows(self, indices, options);
             }
         }
@@ -93,14 +93,14 @@ impl Tensor {
 
 /// Bags of the rows at the indices: of these alone comes a gradient, a sparse one.
 fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
-    let (n, device) = (indices.numel(), indices.device());
+    let (n, device) = (indices.elem_count(), indices.device());
     let mut rows = weight.embedding_sparse(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
-    let places = Tensor::from_vec((0..n as i64).collect(), indices.sizes())?.to_device(device)?;
+    let places = Tensor::from_vec((0..n as i64).collect(), indices.shape())?.to_device(device)?;
     let (mut places, mut padding_idx) = (places, None);
     if let Some(padding) = options.padding_idx {
         // A row of its own behind the others.
-        let row = wrap_dim(DEF.name(), padding, weight.sizes()[0])? as i64;
-        let blank = Tensor::zeros(&[1, weight.sizes()[1]], weight.dtype(), weight.device())?;
+        let row = wrap_dim(DEF.name(), padding, weight.shape()[0])? as i64;
+        let blank = Tensor::zeros_with([1, weight.shape()[1]], (weight.dtype(), weight.device()))?;
         rows = Tensor::cat(&[&rows, &blank], 0)?;
         places = places.masked_fill(&indices.eq(row)?, n as i64)?;
         padding_idx = Some(n as i64);
@@ -162,11 +162,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (weight, indices) = (tensor(args, 0)?, cast(tensor(args, 1)?, DType::I64)?);
-    let (rows, columns) = (weight.sizes()[0], weight.sizes()[1]);
+    let (rows, columns) = (weight.shape()[0], weight.shape()[1]);
     let (mode, factors) = (mode(args)?, optional(args, 4)?);
     let padding = args.optional_int(6)?.map(|row| wrap_dim(args.name(), row, rows)).transpose()?;
     let absent = |indices: &Tensor| padding.map(|row| indices.eq(row as i64)).transpose();
-    let made = match ends(args, indices.numel())? {
+    let made = match ends(args, indices.elem_count())? {
         None => Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?.by_rows(mode)?,
         Some(ends) if mode == BagMode::Max => {
             let (grid, outside) = as_grid(&ends, &indices)?;

@@ -23,17 +23,17 @@ impl Tensor {
 
 /// The gradient of a matrix of these sizes: a row of `grad` for each index but the padding.
 fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -> Result<Tensor> {
-    let n = indices.numel();
+    let n = indices.elem_count();
     let mut rows = grad.reshape_as_sizes(&[n, sizes[1]])?;
     let mut at = indices.to_dtype(DType::I64)?.reshape_as_sizes(&[n])?;
     if let Arg::Int(padding) = padding {
         let row = wrap_dim("embedding_sparse", padding, sizes[0])? as i64;
         let kept = at.ne(row)?.nonzero()?;
-        let kept = kept.reshape_as_sizes(&[kept.numel()])?;
+        let kept = kept.reshape_as_sizes(&[kept.elem_count()])?;
         (rows, at) = (rows.index_select(0, &kept)?, at.index_select(0, &kept)?);
     }
     // A caller may fill the indices anew before the gradient is used.
-    let at = if at.shares_storage(indices) { at.copied()? } else { at };
+    let at = if at.shares_storage(indices) { at.copy()? } else { at };
     Tensor::sparse_coo(&at.unsqueeze(0)?, &rows, sizes)
 }
 

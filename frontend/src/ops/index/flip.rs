@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::reduced_dims;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -15,14 +16,14 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1, 2, 3])?.flip(&[0])?.to_vec::<i32>()?, [3, 2, 1]);
+    /// assert_eq!(Tensor::new((1, 2, 3))?.flip(0)?.to_vec::<i32>()?, [3, 2, 1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or given twice.
-    pub fn flip(&self, dims: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims)])
+    pub fn flip(&self, dims: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&dims.into_ints())])
     }
 }
 

@@ -16,8 +16,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// let at = Tensor::from_vec(vec![1i64, 0], &[2, 1])?;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// let at = Tensor::from_vec(vec![1i64, 0], (2, 1))?;
     /// assert_eq!(a.gather(1, &at)?.to_vec::<i32>()?, [2, 3]);
     /// # Ok(()) }
     /// ```

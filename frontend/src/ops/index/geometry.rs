@@ -112,18 +112,18 @@ pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<Plan> {
 /// An index of one dimension as one of this shape, the same along every other dimension than `dim`.
 pub(super) fn spread(index: &Tensor, dim: usize, sizes: &[usize]) -> Result<Tensor> {
     let mut along = vec![1; sizes.len()];
-    along[dim] = index.numel();
+    along[dim] = index.elem_count();
     index.reshape_as_sizes(&along)?.expand(sizes)
 }
 
 /// The part `start..start + len` of one dimension.
 pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<Tensor> {
-    if t.sizes()[dim] == len {
+    if t.shape()[dim] == len {
         return Ok(t.clone());
     }
-    let mut widths = vec![0i64; 2 * (t.ndim() - dim)];
+    let mut widths = vec![0i64; 2 * (t.rank() - dim)];
     let at = widths.len() - 2;
     widths[at] = -(start as i64);
-    widths[at + 1] = -((t.sizes()[dim] - start - len) as i64);
+    widths[at + 1] = -((t.shape()[dim] - start - len) as i64);
     t.constant_pad(&widths, 0)
 }

@@ -21,8 +21,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// let at = Tensor::from_slice(&[-1i64, 0])?;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// let at = Tensor::new([-1i64, 0])?;
     /// assert_eq!(a.index(&[None, Some(&at)])?.to_vec::<i32>()?, [2, 1, 4, 3]);
     /// assert_eq!(a.index(&[Some(&a.gt(2)?)])?.to_vec::<i32>()?, [3, 4]);
     /// # Ok(()) }
@@ -51,24 +51,24 @@ pub(super) fn resolve(
 ) -> Result<(Vec<Tensor>, Vec<i64>)> {
     let (mut tensors, mut dims, mut next) = (Vec::new(), Vec::new(), 0);
     for given in indices {
-        let width = given.filter(|i| i.dtype() == DType::BOOL).map_or(1, Tensor::ndim);
-        let Some(own) = t.sizes().get(next..next + width).filter(|_| width > 0) else {
+        let width = given.filter(|i| i.dtype() == DType::BOOL).map_or(1, Tensor::rank);
+        let Some(own) = t.shape().get(next..next + width).filter(|_| width > 0) else {
             let expected =
-                format!("indices for at most the {} dimensions, masks of one dimension or more", t.ndim());
+                format!("indices for at most the {} dimensions, masks of one dimension or more", t.rank());
             let got = format!("an index for dimension {next} of width {width}");
             return Err(Error::Value { op, argument: "indices", expected, got }.into());
         };
         match given {
             Some(mask) if mask.dtype() == DType::BOOL => {
-                if mask.sizes() != own {
+                if mask.shape() != own {
                     let expected = format!("a mask of shape {own:?}, as dimensions {next}.. are");
-                    let got = mask.sizes().into();
+                    let got = mask.shape().into();
                     return Err(Error::Shape { op, argument: "indices", expected, got }.into());
                 }
                 let places = mask.nonzero()?;
                 for k in 0..width {
-                    let column = Tensor::from_slice(&[k as i64])?.to_device(t.device())?;
-                    tensors.push(places.index_select(1, &column)?.reshape_as_sizes(&[places.sizes()[0]])?);
+                    let column = Tensor::new([k as i64])?.to_device(t.device())?;
+                    tensors.push(places.index_select(1, &column)?.reshape_as_sizes(&[places.shape()[0]])?);
                     dims.push((next + k) as i64);
                 }
             }

@@ -17,9 +17,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
-    /// let at = Tensor::from_slice(&[0i64, 0])?;
-    /// assert_eq!(a.index_add(0, &at, &Tensor::from_slice(&[10, 20])?)?.to_vec::<i32>()?, [31, 2, 3]);
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// let at = Tensor::new([0i64, 0])?;
+    /// assert_eq!(a.index_add(0, &at, &Tensor::new([10, 20])?)?.to_vec::<i32>()?, [31, 2, 3]);
     /// # Ok(()) }
     /// ```
     ///
@@ -33,7 +33,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A fraction as the factor of integers; as without one.
-    pub fn index_add_scaled<'a>(
+    pub fn index_add_with<'a>(
         &'a self,
         dim: i64,
         index: &'a Tensor,
@@ -43,9 +43,9 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into(), alpha.into()])
     }
 
-    /// [`Tensor::index_add_scaled`] in place.
+    /// [`Tensor::index_add_with`] in place.
     #[allow(clippy::missing_errors_doc)]
-    pub fn index_add_scaled_<'a>(
+    pub fn index_add_with_<'a>(
         &'a self,
         dim: i64,
         index: &'a Tensor,
@@ -64,7 +64,7 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, index, source) = (tensor(args, 0)?, tensor(args, 2)?, tensor(args, 3)?);
-    let (dim, sizes) = (args.dim(1, t.ndim())?, Dims::from_slice(with_dim(source.sizes())));
+    let (dim, sizes) = (args.dim(1, t.rank())?, Dims::from_slice(with_dim(source.shape())));
     let source = cast(source.reshape_as_sizes(&sizes)?, t.dtype())?;
     let alpha = match args.get(4) {
         // Among truth values only whether it is 0 counts.

@@ -14,9 +14,9 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
-    /// let at = Tensor::from_slice(&[2i64])?;
-    /// assert_eq!(a.index_copy(0, &at, &Tensor::from_slice(&[9])?)?.to_vec::<i32>()?, [1, 2, 9]);
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// let at = Tensor::new([2i64])?;
+    /// assert_eq!(a.index_copy(0, &at, &Tensor::new([9])?)?.to_vec::<i32>()?, [1, 2, 9]);
     /// # Ok(()) }
     /// ```
     ///

@@ -19,8 +19,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
-    /// let at = Tensor::from_slice(&[0i64, 0, -1])?;
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// let at = Tensor::new([0i64, 0, -1])?;
     /// assert_eq!(a.index_put(&[Some(&at)], 10, true)?.to_vec::<i32>()?, [21, 2, 13]);
     /// # Ok(()) }
     /// ```

@@ -17,8 +17,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// let at = Tensor::from_slice(&[1i64, 1])?;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// let at = Tensor::new([1i64, 1])?;
     /// assert_eq!(a.index_select(0, &at)?.to_vec::<i32>()?, [3, 4, 3, 4]);
     /// # Ok(()) }
     /// ```
@@ -49,11 +49,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, index) = (tensor(args, 0)?, tensor(args, 2)?);
-    let dim = args.dim(1, t.ndim())?;
-    let mut sizes = Dims::from_slice(with_dim(t.sizes()));
-    sizes[dim] = index.numel();
+    let dim = args.dim(1, t.rank())?;
+    let mut sizes = Dims::from_slice(with_dim(t.shape()));
+    sizes[dim] = index.elem_count();
     let made = t.gather(dim as i64, &spread(&index, dim, &sizes)?)?;
-    if t.ndim() == 0 { made.reshape_as_sizes(&[]) } else { Ok(made) }
+    if t.rank() == 0 { made.reshape_as_sizes(&[]) } else { Ok(made) }
 }
 
 /// `index_select`

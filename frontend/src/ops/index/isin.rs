@@ -16,8 +16,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1, 2, 3])?;
-    /// assert_eq!(x.isin(&Tensor::from_slice(&[3, 1])?)?.to_vec::<bool>()?, [true, false, true]);
+    /// let x = Tensor::new([1, 2, 3])?;
+    /// assert_eq!(x.isin(&Tensor::new([3, 1])?)?.to_vec::<bool>()?, [true, false, true]);
     /// # Ok(()) }
     /// ```
     ///
@@ -50,16 +50,16 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (dtype, invert) = (args.promote(FIRST_TWO)?, args.bool(2)?);
     let x = cast(tensor(args, 0)?, dtype)?;
-    let all = cast(tensor(args, 1)?, dtype)?.reshape(&[-1])?;
-    let there = if all.numel() == 0 {
-        Tensor::full(x.sizes(), invert, DType::BOOL, x.device())?
+    let all = cast(tensor(args, 1)?, dtype)?.reshape([-1])?;
+    let there = if all.elem_count() == 0 {
+        Tensor::full_with(x.shape(), invert, (DType::BOOL, x.device()))?
     } else {
-        let (sorted, _) = all.sort(0, false, false)?;
-        let flat = x.contiguous()?.reshape(&[-1])?;
-        let place = sorted.searchsorted(&flat, false)?.minimum(all.numel() as i64 - 1)?;
+        let (sorted, _) = all.sort(0)?;
+        let flat = x.contiguous()?.reshape([-1])?;
+        let place = sorted.searchsorted(&flat)?.minimum(all.elem_count() as i64 - 1)?;
         let found = sorted.index_select(0, &place)?;
         let there = if invert { found.ne(&flat)? } else { found.eq(&flat)? };
-        there.reshape_as_sizes(x.sizes())?
+        there.reshape_as_sizes(x.shape())?
     };
     in_format_of(&x, there)
 }

@@ -17,7 +17,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let a = Tensor::new([1, 2, 3])?;
     /// assert_eq!(a.masked_fill(&a.gt(1)?, 0)?.to_vec::<i32>()?, [1, 0, 0]);
     /// # Ok(()) }
     /// ```
@@ -46,9 +46,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let value = match args.get(2) {
         Arg::Tensor(_) => cast(tensor(args, 2)?, t.dtype())?,
         // As a tensor, so that it is cast as a fill casts it, and promotes nothing.
-        number => Tensor::full(&[], number, t.dtype(), t.device())?,
+        number => Tensor::full_with((), number, (t.dtype(), t.device()))?,
     };
-    mask.select_where(&value, &t)
+    mask.where_cond(&value, &t)
 }
 
 /// `masked_fill`
@@ -59,7 +59,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_inputs(0b10, |b, g| {
         let mask = b.input(1)?;
         g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
-        g.set(2, || mask.select_where(b.grad(0)?, 0)?.sum())
+        g.set(2, || mask.where_cond(b.grad(0)?, 0)?.sum_all())
     }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,

@@ -16,7 +16,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let a = Tensor::new([1, 2, 3])?;
     /// assert_eq!(a.masked_select(&a.gt(1)?)?.to_vec::<i32>()?, [2, 3]);
     /// # Ok(()) }
     /// ```
@@ -44,7 +44,7 @@ pub static DEF: OpDef = OpDef {
             let shape = broadcast("masked_select", b.sizes(0), b.sizes(1))?;
             let numel = shape.iter().product();
             let places = b.input(1)?.expand(&shape)?.reshape_as_sizes(&[numel])?.nonzero()?;
-            let places = places.reshape_as_sizes(&[places.sizes()[0]])?;
+            let places = places.reshape_as_sizes(&[places.shape()[0]])?;
             zeros(b.grad(0)?, &[numel])?.index_copy(0, &places, b.grad(0)?)?.reshape_as_sizes(&shape)
         })
     }),

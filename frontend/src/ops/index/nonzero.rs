@@ -15,7 +15,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![0, 5, 6, 0], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![0, 5, 6, 0], (2, 2))?;
     /// assert_eq!(a.nonzero()?.to_vec::<i64>()?, [0, 1, 1, 0]);
     /// # Ok(()) }
     /// ```

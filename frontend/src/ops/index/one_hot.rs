@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let at = Tensor::from_slice(&[1i64, 0])?;
+    /// let at = Tensor::new([1i64, 0])?;
     /// assert_eq!(at.one_hot(Some(3))?.to_vec::<i64>()?, [0, 1, 0, 1, 0, 0]);
     /// # Ok(()) }
     /// ```
@@ -53,11 +53,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let index = tensor(args, 0)?.unsqueeze(-1)?;
-    let mut sizes = Dims::from_slice(index.sizes());
+    let mut sizes = Dims::from_slice(index.shape());
     let last = sizes.len() - 1;
     sizes[last] = args.int(1)? as usize;
-    let ones = Tensor::ones(index.sizes(), DType::I64, index.device())?;
-    Tensor::zeros(&sizes, DType::I64, index.device())?.scatter_add(-1, &index, &ones)
+    let ones = Tensor::ones_with(index.shape(), (DType::I64, index.device()))?;
+    Tensor::zeros_with(&sizes, (DType::I64, index.device()))?.scatter_add(-1, &index, &ones)
 }
 
 /// `one_hot`

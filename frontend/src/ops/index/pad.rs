@@ -7,6 +7,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::constant_pad::padded_sizes;
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
@@ -38,22 +39,36 @@ impl PadMode {
 
 impl Tensor {
     /// The tensor with a border. The widths are two numbers for each dimension, before and after, beginning
-    /// with the last; a negative width cuts off. `value` is for the constant mode.
+    /// with the last; a negative width cuts off. The border is 0; [`Tensor::pad_with`] has
+    /// other modes.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// use keyway::ops::index::pad::PadMode;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
-    /// assert_eq!(a.pad(&[2, 0], PadMode::Reflect, 0)?.to_vec::<i32>()?, [3, 2, 1, 2, 3]);
+    /// use keyway::{Tensor, nn::PadMode};
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// assert_eq!(a.pad((1, 0))?.to_vec::<i32>()?, [0, 1, 2, 3]);
+    /// assert_eq!(a.pad_with((2, 0), PadMode::Reflect, 0)?.to_vec::<i32>()?, [3, 2, 1, 2, 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// As [`Tensor::constant_pad`]; a width that the mode has not enough elements for.
-    pub fn pad<'a>(&'a self, widths: &[i64], mode: PadMode, value: impl Into<Arg<'a>>) -> Result<Tensor> {
+    pub fn pad(&self, widths: impl IntoShape) -> Result<Tensor> {
+        self.pad_with(widths, PadMode::Constant, 0)
+    }
+
+    /// [`Tensor::pad`] in a mode, with `value` where it is constant.
+    ///
+    /// # Errors
+    /// The same; a width that the mode cannot fill.
+    pub fn pad_with<'a>(
+        &'a self,
+        widths: impl IntoShape,
+        mode: PadMode,
+        value: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
         let value = value.into();
-        DEF.run(&[self.into(), Arg::Ints(widths), Arg::Str(mode.name()), value])
+        DEF.run(&[self.into(), Arg::Ints(&widths.into_ints()), Arg::Str(mode.name()), value])
     }
 }
 
@@ -126,8 +141,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     if mode == PadMode::Constant {
         return t.constant_pad(widths, args.get(3));
     }
-    for (d, before, after) in borders(widths, t.ndim()) {
-        let table = Tensor::from_slice(&places(mode, t.sizes()[d] as i64, before, after))?;
+    for (d, before, after) in borders(widths, t.rank()) {
+        let table = Tensor::new(places(mode, t.shape()[d] as i64, before, after))?;
         t = t.index_select(d as i64, &table.to_device(t.device())?)?;
     }
     Ok(t)

@@ -7,6 +7,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::rules::keeping;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -18,14 +19,14 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1, 2])?.repeat(&[2])?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// assert_eq!(Tensor::new((1, 2))?.repeat(2)?.to_vec::<i32>()?, [1, 2, 1, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Fewer repeats than dimensions, or a negative one.
-    pub fn repeat(&self, repeats: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(repeats)])
+    pub fn repeat(&self, repeats: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&repeats.into_ints())])
     }
 }
 
@@ -79,8 +80,7 @@ pub static DEF: OpDef = OpDef {
                 true => Ok(b.grad(0)?.clone()),
                 false => {
                     let grad = b.grad(0)?;
-                    let made =
-                        grad.reshape_as_sizes(&sizes)?.sum_dims(&dims, false)?.reshape_as_sizes(own)?;
+                    let made = grad.reshape_as_sizes(&sizes)?.sum(&dims)?.reshape_as_sizes(own)?;
                     if lead == 0 { in_format_of(grad, made) } else { Ok(made) }
                 }
             })

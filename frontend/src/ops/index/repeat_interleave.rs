@@ -12,7 +12,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1, 2])?.repeat_interleave(2, None)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+    /// assert_eq!(Tensor::new([1, 2])?.repeat_interleave(2, None)?.to_vec::<i32>()?, [1, 1, 2, 2]);
     /// # Ok(()) }
     /// ```
     ///
@@ -20,9 +20,9 @@ impl Tensor {
     /// A dimension out of range; sizes whose product overflows.
     pub fn repeat_interleave(&self, repeats: usize, dim: Option<i64>) -> Result<Tensor> {
         let (t, dim) = self.line(dim)?;
-        let mut sizes = t.sizes().to_vec();
+        let mut sizes = t.shape().to_vec();
         sizes.insert(dim + 1, repeats);
-        t.unsqueeze(dim as i64 + 1)?.expand(&sizes)?.copied()?.flatten(dim as i64, dim as i64 + 1)
+        t.unsqueeze(dim as i64 + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
     }
 
     /// Index `i` of dimension `dim` `repeats[i]` times in a row; one number stands for all. No dim: of the elements in row-major
@@ -31,8 +31,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let repeats = Tensor::from_slice(&[0i64, 3])?;
-    /// assert_eq!(Tensor::from_slice(&[1, 2])?.repeat_interleave_each(&repeats, None)?.to_vec::<i32>()?, [2, 2, 2]);
+    /// let repeats = Tensor::new([0i64, 3])?;
+    /// assert_eq!(Tensor::new([1, 2])?.repeat_interleave_each(&repeats, None)?.to_vec::<i32>()?, [2, 2, 2]);
     /// # Ok(()) }
     /// ```
     ///
@@ -41,19 +41,20 @@ impl Tensor {
     #[doc(alias = "repeat_interleave")]
     pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: Option<i64>) -> Result<Tensor> {
         let (t, dim) = self.line(dim)?;
-        let count = t.sizes()[dim];
+        let count = t.shape()[dim];
         let wrong = |expected: String, got: String| -> crate::Error {
             Error::Value { op: "repeat_interleave_each", argument: "repeats", expected, got }.into()
         };
-        if !repeats.dtype().is_integer() || repeats.ndim() > 1 || ![1, count].contains(&repeats.numel()) {
-            let got = format!("{} {:?}", repeats.dtype(), repeats.sizes());
+        if !repeats.dtype().is_integer() || repeats.rank() > 1 || ![1, count].contains(&repeats.elem_count())
+        {
+            let got = format!("{} {:?}", repeats.dtype(), repeats.shape());
             return Err(wrong(format!("integers of one dimension, 1 or {count} of them"), got));
         }
-        let repeats = repeats.detach().to_dtype(DType::I64)?.reshape(&[-1])?.expand(&[count])?;
+        let repeats = repeats.detach().to_dtype(DType::I64)?.reshape([-1])?.expand([count])?;
         if count == 0 {
-            return t.copied();
+            return t.copy();
         }
-        let (least, _) = repeats.aminmax()?;
+        let (least, _) = repeats.aminmax(..)?;
         let least = least.item::<i64>()?;
         if least < 0 {
             return Err(wrong("numbers of 0 or more".to_string(), least.to_string()));
@@ -61,21 +62,21 @@ impl Tensor {
         // Place `k` of the result belongs to the first index whose running sum is above `k`.
         let ends = repeats.cumsum(0)?;
         let total = ends.select(0, -1)?.item::<i64>()?;
-        let places = Tensor::arange(0, total, 1, DType::I64, t.device())?;
-        t.index_select(dim as i64, &ends.searchsorted(&places, true)?)
+        let places = Tensor::arange_with(0, total, 1, (DType::I64, t.device()))?;
+        t.index_select(dim as i64, &ends.searchsorted_with(&places, true)?)
     }
 
     /// The tensor and its dimension `dim`, or its elements in a row.
     fn line(&self, dim: Option<i64>) -> Result<(Tensor, usize)> {
         match dim {
-            Some(dim) if self.ndim() > 0 => {
-                Ok((self.clone(), wrap_dim("repeat_interleave", dim, self.ndim())?))
+            Some(dim) if self.rank() > 0 => {
+                Ok((self.clone(), wrap_dim("repeat_interleave", dim, self.rank())?))
             }
             Some(dim) => {
                 wrap_dim("repeat_interleave", dim, 0)?;
-                Ok((self.reshape(&[1])?, 0))
+                Ok((self.reshape([1])?, 0))
             }
-            None => Ok((self.reshape(&[-1])?, 0)),
+            None => Ok((self.reshape([-1])?, 0)),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::{IntoDims, IntoShape};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -16,20 +17,21 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1, 2, 3])?.roll(&[1], &[0])?.to_vec::<i32>()?, [3, 1, 2]);
+    /// assert_eq!(Tensor::new([1, 2, 3])?.roll(&[1], &[0])?.to_vec::<i32>()?, [3, 1, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range; not one shift for each dimension.
-    pub fn roll(&self, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
+    pub fn roll(&self, shifts: impl IntoShape, dims: impl IntoDims) -> Result<Tensor> {
+        let (shifts, dims) = (shifts.into_ints(), dims.into_dims());
         if dims.is_empty() && shifts.len() == 1 {
-            let flat = self.reshape(&[-1])?;
+            let flat = self.reshape([-1])?;
             return DEF
-                .run(&[(&flat).into(), Arg::Ints(shifts), Arg::Ints(&[0])])?
-                .reshape_as_sizes(self.sizes());
+                .run(&[(&flat).into(), Arg::Ints(&shifts), Arg::Ints(&[0])])?
+                .reshape_as_sizes(self.shape());
         }
-        DEF.run(&[self.into(), Arg::Ints(shifts), Arg::Ints(dims)])
+        DEF.run(&[self.into(), Arg::Ints(&shifts), Arg::Ints(&dims)])
     }
 }
 

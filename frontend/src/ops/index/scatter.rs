@@ -18,8 +18,8 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
-    /// assert_eq!(a.scatter(0, &Tensor::from_slice(&[2i64, 0])?, 9)?.to_vec::<i32>()?, [9, 2, 9]);
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// assert_eq!(a.scatter(0, &Tensor::new([2i64, 0])?, 9)?.to_vec::<i32>()?, [9, 2, 9]);
     /// # Ok(()) }
     /// ```
     ///
@@ -51,11 +51,11 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// A gradient in the shape of the index, brought to the shape of `src`, which may be larger: what lies
 /// beyond the index was not read.
 pub(super) fn to_source(grad: Tensor, sizes: &[usize]) -> Result<Tensor> {
-    if grad.ndim() != sizes.len() || grad.sizes() == sizes {
+    if grad.rank() != sizes.len() || grad.shape() == sizes {
         return Ok(grad);
     }
     let widths: Vec<i64> =
-        grad.sizes().iter().zip(sizes).rev().flat_map(|(&g, &s)| [0, s as i64 - g as i64]).collect();
+        grad.shape().iter().zip(sizes).rev().flat_map(|(&g, &s)| [0, s as i64 - g as i64]).collect();
     grad.constant_pad(&widths, 0)
 }
 

@@ -16,9 +16,9 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
-    /// let at = Tensor::from_slice(&[2i64, 2])?;
-    /// assert_eq!(a.scatter_add(0, &at, &Tensor::from_slice(&[10, 20])?)?.to_vec::<i32>()?, [1, 2, 33]);
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// let at = Tensor::new([2i64, 2])?;
+    /// assert_eq!(a.scatter_add(0, &at, &Tensor::new([10, 20])?)?.to_vec::<i32>()?, [1, 2, 33]);
     /// # Ok(()) }
     /// ```
     ///

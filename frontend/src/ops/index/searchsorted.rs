@@ -13,20 +13,29 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// Where each of `values` would go in this ascending sequence so that it stays ascending: the first such
-    /// place, or the last with `right`. The last dimension is the sequence; the others match those of the
+    /// place. The last dimension is the sequence; the others match those of the
     /// values, unless there is one sequence for all.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 3, 5])?;
-    /// assert_eq!(a.searchsorted(&Tensor::from_slice(&[3, 9])?, false)?.to_vec::<i64>()?, [1, 3]);
+    /// let a = Tensor::new([1, 3, 5])?;
+    /// assert_eq!(a.searchsorted(&Tensor::new([3, 9])?)?.to_vec::<i64>()?, [1, 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Dimensions that do not match.
-    pub fn searchsorted<'a>(&'a self, values: impl Into<Arg<'a>>, right: bool) -> Result<Tensor> {
+    #[doc(alias = "bucketize")]
+    pub fn searchsorted<'a>(&'a self, values: impl Into<Arg<'a>>) -> Result<Tensor> {
+        self.searchsorted_with(values, false)
+    }
+
+    /// [`Tensor::searchsorted`] at the last such place if `right`.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn searchsorted_with<'a>(&'a self, values: impl Into<Arg<'a>>, right: bool) -> Result<Tensor> {
         DEF.run(&[self.into(), values.into(), Arg::Bool(right)])
     }
 }

@@ -12,12 +12,12 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The elements in order along `dim`, and where each was. NaN is the greatest of all. Equal elements
-    /// keep their order, with `stable` or without.
+    /// keep their order.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::from_slice(&[3, 1, 2])?.sort(0, false, false)?;
+    /// let (values, places) = Tensor::new([3, 1, 2])?.sort(0)?;
     /// assert_eq!(values.to_vec::<i32>()?, [1, 2, 3]);
     /// assert_eq!(places.to_vec::<i64>()?, [1, 2, 0]);
     /// # Ok(()) }
@@ -25,7 +25,15 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn sort(&self, dim: i64, descending: bool, stable: bool) -> Result<(Tensor, Tensor)> {
+    pub fn sort(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        self.sort_with(dim, false, false)
+    }
+
+    /// [`Tensor::sort`] in either direction. Equal elements keep their order, with `stable` or without.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn sort_with(&self, dim: i64, descending: bool, stable: bool) -> Result<(Tensor, Tensor)> {
         DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(descending), Arg::Bool(stable)])
     }
 }

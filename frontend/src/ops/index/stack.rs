@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2])?;
+    /// let a = Tensor::new([1, 2])?;
     /// assert_eq!(Tensor::stack(&[&a, &a], 1)?.to_vec::<i32>()?, [1, 1, 2, 2]);
     /// # Ok(()) }
     /// ```

@@ -9,14 +9,14 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// assert_eq!(a.take(&Tensor::from_slice(&[-1i64, 0])?)?.to_vec::<i32>()?, [4, 1]);
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// assert_eq!(a.take(&Tensor::new([-1i64, 0])?)?.to_vec::<i32>()?, [4, 1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// An index that is no tensor of integers, or outside `-numel..numel`.
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
-        super::index::at(&self.reshape(&[-1])?, std::slice::from_ref(index), &[0])
+        super::index::at(&self.reshape([-1])?, std::slice::from_ref(index), &[0])
     }
 }

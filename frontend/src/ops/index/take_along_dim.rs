@@ -17,8 +17,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// let at = Tensor::from_vec(vec![1i64], &[1, 1])?;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// let at = Tensor::from_vec(vec![1i64], (1, 1))?;
     /// assert_eq!(a.take_along_dim(&at, Some(1))?.to_vec::<i32>()?, [2, 4]);
     /// # Ok(()) }
     /// ```
@@ -69,10 +69,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, index) = (tensor(args, 0)?, tensor(args, 1)?);
     let Some((dim, own, sizes)) = shapes(args)? else {
-        return t.reshape(&[-1])?.gather(0, &index.reshape(&[-1])?);
+        return t.reshape([-1])?.gather(0, &index.reshape([-1])?);
     };
     let spread =
-        |x: &Tensor, sizes: &[usize]| if x.sizes() == sizes { Ok(x.clone()) } else { x.expand(sizes) };
+        |x: &Tensor, sizes: &[usize]| if x.shape() == sizes { Ok(x.clone()) } else { x.expand(sizes) };
     in_format_of(&t, spread(&t, &own)?.gather(dim as i64, &spread(&index, &sizes)?)?)
 }
 

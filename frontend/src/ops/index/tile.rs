@@ -6,6 +6,7 @@ use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::repeat::repeated;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 use smallvec::SmallVec;
@@ -16,15 +17,15 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// assert_eq!(a.tile(&[2])?.to_vec::<i32>()?, [1, 2, 1, 2, 3, 4, 3, 4]);
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// assert_eq!(a.tile(2)?.to_vec::<i32>()?, [1, 2, 1, 2, 3, 4, 3, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A negative number.
-    pub fn tile(&self, repeats: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(repeats)])
+    pub fn tile(&self, repeats: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&repeats.into_ints())])
     }
 }
 

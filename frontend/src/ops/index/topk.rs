@@ -11,13 +11,12 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The `k` greatest elements along `dim`, or the smallest, and where each was. They come in order, with
-    /// `sorted` or without; of equal ones the first come first. NaN is the greatest of all.
+    /// The `k` greatest elements along `dim`, the greatest first, and where each was; of equal ones the first come first. NaN is the greatest of all.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::from_slice(&[3, 1, 2])?.topk(2, 0, true, true)?;
+    /// let (values, places) = Tensor::new([3, 1, 2])?.topk(2, 0)?;
     /// assert_eq!(values.to_vec::<i32>()?, [3, 2]);
     /// assert_eq!(places.to_vec::<i64>()?, [0, 2]);
     /// # Ok(()) }
@@ -25,7 +24,16 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range; more than it has; none of a 0-d tensor, whose result has one.
-    pub fn topk(&self, k: i64, dim: i64, largest: bool, sorted: bool) -> Result<(Tensor, Tensor)> {
+    pub fn topk(&self, k: usize, dim: i64) -> Result<(Tensor, Tensor)> {
+        self.topk_with(k, dim, true, true)
+    }
+
+    /// [`Tensor::topk`] of the `largest` or the smallest elements. They come in order, with `sorted` or without.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn topk_with(&self, k: usize, dim: i64, largest: bool, sorted: bool) -> Result<(Tensor, Tensor)> {
+        let k = i64::try_from(k).unwrap_or(i64::MAX);
         DEF.run_two(&[self.into(), Arg::Int(k), Arg::Int(dim), Arg::Bool(largest), Arg::Bool(sorted)])
     }
 }

@@ -26,7 +26,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[3, 1, 3])?.unique()?.to_vec::<i32>()?, [1, 3]);
+    /// assert_eq!(Tensor::new([3, 1, 3])?.unique()?.to_vec::<i32>()?, [1, 3]);
     /// # Ok(()) }
     /// ```
     ///

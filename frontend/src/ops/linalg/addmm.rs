@@ -15,8 +15,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let bias = Tensor::from_slice(&[10.0f32, 20.0])?;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let bias = Tensor::new([10.0f32, 20.0])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// assert_eq!(bias.addmm(&a, &a)?.to_vec::<f32>()?, [17.0, 30.0, 25.0, 42.0]);
     /// # Ok(()) }
     /// ```
@@ -31,7 +31,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A fraction as the factor of integers; as without factors.
-    pub fn addmm_scaled<'a>(
+    pub fn addmm_with<'a>(
         &'a self,
         mat1: &'a Tensor,
         mat2: &'a Tensor,

@@ -14,9 +14,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 1, 2])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 1, 2))?;
     /// let b = a.transpose(1, 2)?;
-    /// assert_eq!(Tensor::scalar(1.0f32)?.baddbmm(&a, &b)?.to_vec::<f32>()?, [6.0, 26.0]);
+    /// assert_eq!(Tensor::new(1.0f32)?.baddbmm(&a, &b)?.to_vec::<f32>()?, [6.0, 26.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -30,7 +30,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A fraction as the factor of integers; as without factors.
-    pub fn baddbmm_scaled<'a>(
+    pub fn baddbmm_with<'a>(
         &'a self,
         batch1: &'a Tensor,
         batch2: &'a Tensor,

@@ -18,7 +18,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 1, 2])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 1, 2))?;
     /// assert_eq!(a.bmm(&a.transpose(1, 2)?)?.to_vec::<f32>()?, [5.0, 25.0]);
     /// # Ok(()) }
     /// ```
@@ -59,8 +59,8 @@ fn samples() -> Vec<Sample> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (a, b, dtype) = (tensor(args, 0)?, tensor(args, 1)?, args.promote(FIRST_TWO)?);
-    let made = Tensor::empty(&product_sizes(args, 0, 1)?, dtype, a.device())?;
-    for i in 0..made.sizes()[0] as i64 {
+    let made = Tensor::empty_with(&product_sizes(args, 0, 1)?, (dtype, a.device()))?;
+    for i in 0..made.shape()[0] as i64 {
         made.select(0, i)?.copy_(&a.select(0, i)?.mm(&b.select(0, i)?)?)?;
     }
     Ok(made)

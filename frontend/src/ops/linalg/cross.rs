@@ -15,7 +15,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (x, y) = (Tensor::from_slice(&[1, 0, 0])?, Tensor::from_slice(&[0, 1, 0])?);
+    /// let (x, y) = (Tensor::new([1, 0, 0])?, Tensor::new([0, 1, 0])?);
     /// assert_eq!(x.cross(&y, -1)?.to_vec::<i32>()?, [0, 0, 1]);
     /// # Ok(()) }
     /// ```

@@ -16,7 +16,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0])?;
+    /// let a = Tensor::new([1.0f32, 2.0, 3.0])?;
     /// assert_eq!(a.dot(&a)?.item::<f32>()?, 14.0);
     /// # Ok(()) }
     /// ```

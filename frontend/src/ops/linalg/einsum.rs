@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// assert_eq!(Tensor::einsum("ij,kj->ik", &[&a, &a])?.to_vec::<f32>()?, [5.0, 11.0, 11.0, 25.0]);
     /// assert_eq!(Tensor::einsum("ii", &[&a])?.item::<f32>()?, 5.0);
     /// # Ok(()) }
@@ -47,7 +47,7 @@ impl Labelled {
     /// Takes the diagonal of each pair of dimensions of one label.
     fn new(mut t: Tensor, mut labels: Vec<Label>) -> Result<Labelled> {
         while let Some((i, j)) = pair(&labels) {
-            t = t.diagonal(0, i as i64, j as i64)?;
+            t = t.diagonal_with(0, i as i64, j as i64)?;
             labels.remove(j);
             let label = labels.remove(i);
             labels.push(label);
@@ -60,7 +60,7 @@ impl Labelled {
     }
 
     fn size(&self, label: Label) -> usize {
-        self.place(label).map_or(1, |d| self.t.sizes()[d])
+        self.place(label).map_or(1, |d| self.t.shape()[d])
     }
 
     /// Sums over every dimension that `keep` does not name.
@@ -70,7 +70,7 @@ impl Labelled {
         if dims.is_empty() {
             return Ok(self);
         }
-        let sum = widened(&self.t)?.sum_dims(&dims, false)?;
+        let sum = widened(&self.t)?.sum(&dims)?;
         // A sum of integers is wider; the products have the dtype of their factors.
         let t = if sum.dtype().is_float() { sum } else { cast(sum, self.t.dtype())? };
         Ok(Labelled { t, labels: self.labels.into_iter().filter(|&label| keep(label)).collect() })

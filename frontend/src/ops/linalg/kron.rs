@@ -10,8 +10,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2], &[1, 2])?;
-    /// let b = Tensor::from_vec(vec![1, 10], &[1, 2])?;
+    /// let a = Tensor::from_vec(vec![1, 2], (1, 2))?;
+    /// let b = Tensor::from_vec(vec![1, 10], (1, 2))?;
     /// assert_eq!(a.kron(&b)?.to_vec::<i32>()?, [1, 10, 2, 20]);
     /// # Ok(()) }
     /// ```
@@ -19,8 +19,8 @@ impl Tensor {
     /// # Errors
     /// Dtypes that have no common one, tensors on different devices, memory that does not suffice.
     pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
-        let count = self.ndim().max(other.ndim());
-        let size = |t: &Tensor, d: usize| (d + t.ndim()).checked_sub(count).map_or(1, |at| t.sizes()[at]);
+        let count = self.rank().max(other.rank());
+        let size = |t: &Tensor, d: usize| (d + t.rank()).checked_sub(count).map_or(1, |at| t.shape()[at]);
         let pairs: Vec<[usize; 2]> = (0..count).map(|d| [size(self, d), size(other, d)]).collect();
         // The dimensions of both alternate in the product, and are joined in pairs after it.
         let blocks: Vec<usize> = pairs.iter().flat_map(|&[own, _]| [own, 1]).collect();

@@ -16,9 +16,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, 2.0])?;
-    /// let weight = Tensor::from_vec(vec![1.0f32, 10.0], &[1, 2])?;
-    /// let bias = Tensor::from_slice(&[100.0f32])?;
+    /// let x = Tensor::new([1.0f32, 2.0])?;
+    /// let weight = Tensor::from_vec(vec![1.0f32, 10.0], (1, 2))?;
+    /// let bias = Tensor::new([100.0f32])?;
     /// assert_eq!(x.linear(&weight, Some(&bias))?.to_vec::<f32>()?, [121.0]);
     /// # Ok(()) }
     /// ```
@@ -59,15 +59,15 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 fn apply(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let Some(bias) = bias else {
         let weight = weight.t()?;
-        return if x.ndim() == 2 { x.mm(&weight) } else { x.matmul(&weight) };
+        return if x.rank() == 2 { x.mm(&weight) } else { x.matmul(&weight) };
     };
-    if x.ndim() == 2 {
+    if x.rank() == 2 {
         return bias.addmm(x, &weight.t()?);
     }
-    let lead = &x.sizes()[..x.ndim() - 1];
-    let flat = x.reshape_as_sizes(&[lead.iter().product(), weight.sizes()[1]])?;
+    let lead = &x.shape()[..x.rank() - 1];
+    let flat = x.reshape_as_sizes(&[lead.iter().product(), weight.shape()[1]])?;
     let mut sizes = Dims::from_slice(lead);
-    sizes.push(weight.sizes()[0]);
+    sizes.push(weight.shape()[0]);
     bias.addmm(&flat, &weight.t()?)?.reshape_as_sizes(&sizes)
 }
 

@@ -17,8 +17,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 1, 2])?;
-    /// let b = Tensor::from_slice(&[1.0f32, 10.0])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 1, 2))?;
+    /// let b = Tensor::new([1.0f32, 10.0])?;
     /// assert_eq!(a.matmul(&b)?.to_vec::<f32>()?, [21.0, 43.0]);
     /// # Ok(()) }
     /// ```
@@ -79,22 +79,22 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    match (a.ndim(), b.ndim()) {
+    match (a.rank(), b.rank()) {
         (1, 1) => a.dot(b),
         (2, 1) => a.mv(b),
         (1, 2) => b.t()?.mv(a),
         (2, 2) => a.mm(b),
         // All rows of `a` meet the same `b`: one product of matrices.
         (_, 1 | 2) => {
-            let k = b.sizes()[0];
-            let rows: usize = a.sizes()[..a.ndim() - 1].iter().product();
-            let mut sizes = Dims::from_slice(&a.sizes()[..a.ndim() - 1]);
+            let k = b.shape()[0];
+            let rows: usize = a.shape()[..a.rank() - 1].iter().product();
+            let mut sizes = Dims::from_slice(&a.shape()[..a.rank() - 1]);
             let flat = a.reshape_as_sizes(&[rows, k])?;
-            let made = if b.ndim() == 1 { flat.mv(b)? } else { flat.mm(b)? };
-            sizes.extend(b.sizes().get(1).copied());
+            let made = if b.rank() == 1 { flat.mv(b)? } else { flat.mm(b)? };
+            sizes.extend(b.shape().get(1).copied());
             made.reshape_as_sizes(&sizes)
         }
-        (1, _) => product(&a.unsqueeze(0)?, b)?.squeeze_dim(-2),
+        (1, _) => product(&a.unsqueeze(0)?, b)?.squeeze(-2),
         _ => batched(a, b),
     }
 }
@@ -116,7 +116,7 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// The leading sizes and the last two; of a matrix at least.
 fn split(t: &Tensor) -> (&[usize], [usize; 2]) {
-    match t.sizes() {
+    match t.shape() {
         [lead @ .., n, m] => (lead, [*n, *m]),
         other => (other, [1, 1]),
     }

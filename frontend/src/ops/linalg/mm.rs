@@ -17,7 +17,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// assert_eq!(a.mm(&a)?.to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
     /// # Ok(()) }
     /// ```

@@ -16,8 +16,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
-    /// assert_eq!(a.mv(&Tensor::from_slice(&[1.0f32, 10.0])?)?.to_vec::<f32>()?, [21.0, 43.0]);
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
+    /// assert_eq!(a.mv(&Tensor::new([1.0f32, 10.0])?)?.to_vec::<f32>()?, [21.0, 43.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -57,7 +57,7 @@ fn samples() -> Vec<Sample> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    tensor(args, 0)?.mm(&tensor(args, 1)?.unsqueeze(1)?)?.squeeze_dim(1)
+    tensor(args, 0)?.mm(&tensor(args, 1)?.unsqueeze(1)?)?.squeeze(1)
 }
 
 /// `mv`

@@ -5,6 +5,7 @@ use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, require, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -18,7 +19,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// assert_eq!(a.tensordot(&a, &[0], &[1])?.to_vec::<f32>()?, [7.0, 15.0, 10.0, 22.0]);
     /// assert_eq!(a.tensordot_inner(&a, 2)?.item::<f32>()?, 30.0);
     /// # Ok(()) }
@@ -26,8 +27,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Lists of different lengths; a dimension out of range or given twice; sizes that differ.
-    pub fn tensordot(&self, other: &Tensor, dims: &[i64], other_dims: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), Arg::Ints(dims), Arg::Ints(other_dims)])
+    pub fn tensordot(
+        &self,
+        other: &Tensor,
+        dims: impl IntoShape,
+        other_dims: impl IntoShape,
+    ) -> Result<Tensor> {
+        let (dims, other_dims) = (dims.into_ints(), other_dims.into_ints());
+        DEF.run(&[self.into(), other.into(), Arg::Ints(&dims), Arg::Ints(&other_dims)])
     }
 
     /// [`Tensor::tensordot`] of the last `count` dimensions of this tensor with the first `count` of `other`.
@@ -84,23 +91,23 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (mut a, mut b) = (tensor(args, 0)?, tensor(args, 1)?);
-    let (summed_a, free_a) = dims(args, 2, a.sizes())?;
-    let (summed_b, free_b) = dims(args, 3, b.sizes())?;
+    let (summed_a, free_a) = dims(args, 2, a.shape())?;
+    let (summed_b, free_b) = dims(args, 3, b.shape())?;
     for (&i, &j) in summed_a.iter().zip(&summed_b) {
-        match (a.sizes()[i], b.sizes()[j]) {
+        match (a.shape()[i], b.shape()[j]) {
             (m, n) if m == n => {}
             // A repeated element's products have the sum of the others as a factor; integers are not widened.
-            (1, _) => b = cast(b.sum_dims(&[j as i64], true)?, b.dtype())?,
-            _ => a = cast(a.sum_dims(&[i as i64], true)?, a.dtype())?,
+            (1, _) => b = cast(b.sum_keepdim(j as i64)?, b.dtype())?,
+            _ => a = cast(a.sum_keepdim(i as i64)?, a.dtype())?,
         }
     }
     let as_matrix = |t: &Tensor, order: [&[usize]; 2]| -> Result<Tensor> {
         let all: Vec<i64> = order.concat().into_iter().map(|d| d as i64).collect();
-        let sizes = order.map(|dims| dims.iter().map(|&d| t.sizes()[d]).product());
+        let sizes = order.map(|dims| dims.iter().map(|&d| t.shape()[d]).product());
         t.permute(&all)?.reshape_as_sizes(&sizes)
     };
-    let mut sizes: Dims = free_a.iter().map(|&d| a.sizes()[d]).collect();
-    sizes.extend(free_b.iter().map(|&d| b.sizes()[d]));
+    let mut sizes: Dims = free_a.iter().map(|&d| a.shape()[d]).collect();
+    sizes.extend(free_b.iter().map(|&d| b.shape()[d]));
     as_matrix(&a, [&free_a, &summed_a])?.mm(&as_matrix(&b, [&summed_b, &free_b])?)?.reshape_as_sizes(&sizes)
 }
 

@@ -16,7 +16,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
     /// assert_eq!(a.trace()?.item::<f32>()?, 5.0);
     /// # Ok(()) }
     /// ```
@@ -42,7 +42,7 @@ pub static DEF: OpDef = OpDef {
     schema: "trace(Tensor self) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(
-        |args| one(tensor(args, 0).and_then(|t| t.diagonal(0, 0, 1)?.sum())),
+        |args| one(tensor(args, 0).and_then(|t| t.diagonal()?.sum_all())),
         &[Part::new("sum")],
     ),
     derivative: Derivative::Composite,

@@ -1,5 +1,6 @@
 //! `binary_cross_entropy`
 
+use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
@@ -11,8 +12,7 @@ use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
-    /// `-(t log(x) + (1 - t) log(1 - x))` for probabilities x, each logarithm at least -100, times `weight`.
-    /// `reduction` is `none`, `mean` or `sum`.
+    /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities x, each logarithm at least -100.
     ///
     /// The gradient is `(x - t) / max(x (1 - x), 1e-12)`: a probability of 0 or 1 that is wrong moves, by 10^12 in place of
     /// infinity, and one that is right stays.
@@ -20,28 +20,36 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[0.5f32])?;
-    /// let t = Tensor::from_slice(&[1.0f32])?;
-    /// assert!((x.binary_cross_entropy(&t, None, "mean")?.item::<f32>()? - 2.0f32.ln()).abs() < 1e-6);
+    /// let x = Tensor::new([0.5f32])?;
+    /// let t = Tensor::new([1.0f32])?;
+    /// assert!((x.binary_cross_entropy(&t)?.item::<f32>()? - 2.0f32.ln()).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn binary_cross_entropy(
+    /// An input that is no float; shapes that do not fit.
+    pub fn binary_cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        self.binary_cross_entropy_with(target, None, Reduction::Mean)
+    }
+
+    /// [`Tensor::binary_cross_entropy`] times `weight`, which broadcasts, reduced otherwise.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn binary_cross_entropy_with(
         &self,
         target: &Tensor,
         weight: Option<&Tensor>,
-        reduction: &str,
+        reduction: Reduction,
     ) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), Arg::optional(weight), Arg::Str(reduction)])
+        DEF.run(&[self.into(), target.into(), Arg::optional(weight), reduction.into()])
     }
 }
 
 /// The logarithm, at least -100; constant where that bound holds.
 fn log(x: &Tensor) -> Result<Tensor> {
     let tiny = x.le((-100f64).exp())?;
-    tiny.select_where(-100.0, &tiny.select_where(1.0, x)?.log()?)
+    tiny.where_cond(-100.0, &tiny.where_cond(1.0, x)?.log()?)
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
@@ -55,8 +63,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (x, target) = (widened(&b.input(0)?)?, widened(&b.input(1)?)?);
     let weight = b.optional_input(2)?.map(|weight| widened(&weight)).transpose()?;
-    let all = broadcast(DEF.name(), x.sizes(), target.sizes())?;
-    let all = weight.as_ref().map_or(Ok(all.clone()), |w| broadcast(DEF.name(), &all, w.sizes()))?;
+    let all = broadcast(DEF.name(), x.shape(), target.shape())?;
+    let all = weight.as_ref().map_or(Ok(all.clone()), |w| broadcast(DEF.name(), &all, w.shape()))?;
     let grad = widened(b.grad(0)?)?.expand(&all)?;
     let grad = if b.str(3)? == "mean" { grad.div(all.iter().product::<usize>() as f64)? } else { grad };
     let weighted = || if let Some(weight) = &weight { grad.mul(weight) } else { Ok(grad.clone()) };

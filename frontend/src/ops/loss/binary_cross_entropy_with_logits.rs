@@ -1,5 +1,6 @@
 //! `binary_cross_entropy_with_logits`
 
+use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
@@ -9,34 +10,41 @@ use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, unifo
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
-    /// [`Tensor::binary_cross_entropy`] of the sigmoid, without overflow; `pos_weight` weighs the part of the
-    /// targets. `reduction` is `none`, `mean` or `sum`.
+    /// [`Tensor::binary_cross_entropy`] of the sigmoid, without overflow.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[0.0f32])?;
-    /// let t = Tensor::from_slice(&[1.0f32])?;
-    /// let loss = x.binary_cross_entropy_with_logits(&t, None, None, "mean")?;
+    /// let x = Tensor::new([0.0f32])?;
+    /// let t = Tensor::new([1.0f32])?;
+    /// let loss = x.binary_cross_entropy_with_logits(&t)?;
     /// assert!((loss.item::<f32>()? - 2.0f32.ln()).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn binary_cross_entropy_with_logits(
+    /// An input that is no float; shapes that do not fit.
+    pub fn binary_cross_entropy_with_logits(&self, target: &Tensor) -> Result<Tensor> {
+        self.binary_cross_entropy_with_logits_with(target, None, None, Reduction::Mean)
+    }
+
+    /// [`Tensor::binary_cross_entropy_with_logits`] times `weight` and, the part of the targets, `pos_weight`; both broadcast.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn binary_cross_entropy_with_logits_with(
         &self,
         target: &Tensor,
         weight: Option<&Tensor>,
         pos_weight: Option<&Tensor>,
-        reduction: &str,
+        reduction: Reduction,
     ) -> Result<Tensor> {
         DEF.run(&[
             self.into(),
             target.into(),
             Arg::optional(weight),
             Arg::optional(pos_weight),
-            Arg::Str(reduction),
+            reduction.into(),
         ])
     }
 }
@@ -44,7 +52,7 @@ impl Tensor {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
     // log(1 + exp(-x)) as one op, whose derivatives have no corner at 0; above 40 no dtype tells it from -x.
-    let wrong = x.neg()?.softplus(1, 40)?;
+    let wrong = x.neg()?.softplus_with(1, 40)?;
     let wrong = match optional(args, 3)? {
         Some(factor) => widened(&factor)?.sub(1.0)?.mul(&target)?.add(1.0)?.mul(&wrong)?,
         None => wrong,

@@ -1,6 +1,7 @@
 //! `cross_entropy`
 
 use super::nll_loss_forward::{self, weighted_mean};
+use super::{NO_CLASS, Reduction};
 use super::{decomposed, one, reduce, reduced, tensor};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
@@ -14,29 +15,36 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// [`Tensor::nll_loss`] of [`Tensor::log_softmax`]. An integer `target` holds classes; a float one of the shape
-    /// of the input holds class probabilities, and then the mean is over the samples. `label_smoothing` is the
-    /// share of the target that is spread evenly over all classes. `reduction` is `none`, `mean` or `sum`.
+    /// of the input holds class probabilities, and then the mean is over the samples.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![3.0f32, 3.0], &[1, 2])?;
-    /// let t = Tensor::from_slice(&[1i64])?;
-    /// let loss = x.cross_entropy(&t, None, -100, 0.0, "mean")?.item::<f32>()?;
+    /// let x = Tensor::from_vec(vec![3.0f32, 3.0], (1, 2))?;
+    /// let t = Tensor::new([1i64])?;
+    /// let loss = x.cross_entropy(&t)?.item::<f32>()?;
     /// assert!((loss - 2.0f32.ln()).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a `label_smoothing` outside 0 to 1; a reduction that is not `none`,
-    /// `mean` or `sum`.
-    pub fn cross_entropy(
+    /// An input that is no float; shapes that do not fit.
+    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        self.cross_entropy_with(target, None, NO_CLASS, 0.0, Reduction::Mean)
+    }
+
+    /// [`Tensor::cross_entropy`] with the options of [`Tensor::nll_loss_with`]; `label_smoothing` is the share of the target that is spread
+    /// evenly over all classes.
+    ///
+    /// # Errors
+    /// The same; a `label_smoothing` outside 0 to 1.
+    pub fn cross_entropy_with(
         &self,
         target: &Tensor,
         weight: Option<&Tensor>,
         ignore_index: i64,
         label_smoothing: f64,
-        reduction: &str,
+        reduction: Reduction,
     ) -> Result<Tensor> {
         DEF.run(&[
             self.into(),
@@ -44,7 +52,7 @@ impl Tensor {
             Arg::optional(weight),
             Arg::Int(ignore_index),
             Arg::Float(label_smoothing),
-            Arg::Str(reduction),
+            reduction.into(),
         ])
     }
 }
@@ -89,27 +97,27 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
     let smoothing = args.float(4)?;
-    let dim = x.ndim().min(2) as i64 - 1;
-    let classes = x.size(dim)?;
+    let dim = x.rank().min(2) as i64 - 1;
+    let classes = x.dim(dim)?;
     let logs = x.log_softmax(dim)?;
     let mut weighted = logs.clone();
     if let Some(weight) = optional(args, 2)? {
-        let mut shape = vec![1; x.ndim()];
+        let mut shape = vec![1; x.rank()];
         shape[dim as usize] = classes;
         weighted = logs.mul(&cast(weight, logs.dtype())?.reshape_as_sizes(&shape)?)?;
     }
     if target.dtype().is_float() {
         let target = target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)?;
-        let loss = target.mul(&weighted)?.sum_dims(&[dim], false)?.neg()?;
+        let loss = target.mul(&weighted)?.sum(dim)?.neg()?;
         return reduce(args, 5, loss);
     }
     let (loss, weights) =
         nll_loss_forward::DEF.run_two(&[(&logs).into(), args.get(1), args.get(2), args.get(3)])?;
     let mut total = loss;
     if smoothing > 0.0 {
-        let even = weighted.sum_dims(&[dim], false)?.neg()?;
-        let even = target.eq(args.get(3))?.select_where(0.0, &even)?;
-        total = total.mul(1.0 - smoothing)?.add_scaled(&even, smoothing / classes as f64)?;
+        let even = weighted.sum(dim)?.neg()?;
+        let even = target.eq(args.get(3))?.where_cond(0.0, &even)?;
+        total = total.mul(1.0 - smoothing)?.add_with(&even, smoothing / classes as f64)?;
     }
     if args.str(5)? == "mean" {
         let learned = optional(args, 2)?.is_some_and(|weight| weight.requires_grad());

@@ -1,5 +1,6 @@
 //! `kl_div`
 
+use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
@@ -12,22 +13,30 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// `t (log(t) - x)` for log-probabilities x and probabilities t, or their logarithms if `log_target`.
-    /// `reduction` is `none`, `mean`, `sum` or `batchmean`: the sum over the size of dimension 0.
+    /// The mean of `t (log(t) - x)` for log-probabilities x and probabilities t. The divergence itself is their sum or, by rows,
+    /// [`Reduction::BatchMean`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[0.0f32])?;
-    /// let t = Tensor::from_slice(&[1.0f32])?;
-    /// assert_eq!(x.kl_div(&t, false, "sum")?.item::<f32>()?, 0.0);
+    /// let x = Tensor::new([0.0f32])?;
+    /// let t = Tensor::new([1.0f32])?;
+    /// assert_eq!(x.kl_div(&t)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn kl_div(&self, target: &Tensor, log_target: bool, reduction: &str) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), Arg::Bool(log_target), Arg::Str(reduction)])
+    /// An input that is no float; shapes that do not fit.
+    pub fn kl_div(&self, target: &Tensor) -> Result<Tensor> {
+        self.kl_div_with(target, false, Reduction::Mean)
+    }
+
+    /// [`Tensor::kl_div`] of logarithms of probabilities if `log_target`, reduced otherwise.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn kl_div_with(&self, target: &Tensor, log_target: bool, reduction: Reduction) -> Result<Tensor> {
+        DEF.run(&[self.into(), target.into(), Arg::Bool(log_target), reduction.into()])
     }
 }
 
@@ -52,11 +61,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     } else {
         // t log(t) is 0 where t is.
         let none = target.eq(0.0)?;
-        let own = none.select_where(0.0, &target.mul(&none.select_where(1.0, &target)?.log()?)?)?;
+        let own = none.where_cond(0.0, &target.mul(&none.where_cond(1.0, &target)?.log()?)?)?;
         own.sub(&target.mul(&x)?)?
     };
     if args.str(3)? == "batchmean" {
-        return cast(loss.sum()?.div(x.size(0)? as f64)?, args.promote(0b11)?);
+        return cast(loss.sum_all()?.div(x.dim(0)? as f64)?, args.promote(0b11)?);
     }
     reduce_narrowed(args, 3, loss, 0b11)
 }

@@ -1,28 +1,37 @@
 //! `l1_loss`
 
+use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, plain, tensor as filled};
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Part, Rule};
 
 impl Tensor {
-    /// The absolute differences from `target`. `reduction` is `none`, `mean` or `sum`.
+    /// The mean of the absolute differences from `target`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, 3.0])?;
-    /// let t = Tensor::from_slice(&[1.0f32, 1.0])?;
-    /// assert_eq!(x.l1_loss(&t, "mean")?.item::<f32>()?, 1.0);
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// let t = Tensor::new([1.0f32, 1.0])?;
+    /// assert_eq!(x.l1_loss(&t)?.item::<f32>()?, 1.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn l1_loss(&self, target: &Tensor, reduction: &str) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), Arg::Str(reduction)])
+    /// An input that is no float; shapes that do not fit.
+    pub fn l1_loss(&self, target: &Tensor) -> Result<Tensor> {
+        self.l1_loss_with(target, Reduction::Mean)
+    }
+
+    /// [`Tensor::l1_loss`] reduced otherwise.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn l1_loss_with(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        DEF.run(&[self.into(), target.into(), reduction.into()])
     }
 }
 

@@ -6,7 +6,7 @@ use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Plan, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 
 crate::ops::family! {
     binary_cross_entropy,
@@ -19,6 +19,42 @@ crate::ops::family! {
     nll_loss_backward,
     nll_loss_forward,
     smooth_l1_loss,
+}
+
+/// The class that counts nothing unless another is given, as in PyTorch.
+pub(crate) const NO_CLASS: i64 = -100;
+
+/// What becomes of the losses of the elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reduction {
+    /// They stay as they are.
+    None,
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+    /// Their sum over the size of dimension 0, as the divergence is defined; for [`Tensor::kl_div_with`] alone.
+    BatchMean,
+}
+
+impl Reduction {
+    /// As the ops' argument has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reduction::None => "none",
+            Reduction::Mean => "mean",
+            Reduction::Sum => "sum",
+            Reduction::BatchMean => "batchmean",
+        }
+    }
+}
+
+impl From<Reduction> for Arg<'_> {
+    fn from(reduction: Reduction) -> Self {
+        Arg::Str(reduction.name())
+    }
 }
 
 /// The plan of a loss of each element of the arguments in `mask`, of which the first is of a float dtype, reduced as text
@@ -67,8 +103,8 @@ fn reduce_narrowed(args: &Args<'_>, i: usize, loss: Tensor, mask: u32) -> Result
 /// A loss reduced as text argument `i` says, which the rule has checked.
 fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
     match args.str(i)? {
-        "mean" => loss.mean(),
-        "sum" => loss.sum(),
+        "mean" => loss.mean_all(),
+        "sum" => loss.sum_all(),
         _ => Ok(loss),
     }
 }

@@ -1,28 +1,37 @@
 //! `mse_loss`
 
+use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::plain;
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Part, Rule};
 
 impl Tensor {
-    /// The squares of the differences from `target`. `reduction` is `none`, `mean` or `sum`.
+    /// The mean of the squares of the differences from `target`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, 3.0])?;
-    /// let t = Tensor::from_slice(&[1.0f32, 1.0])?;
-    /// assert_eq!(x.mse_loss(&t, "mean")?.item::<f32>()?, 2.0);
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// let t = Tensor::new([1.0f32, 1.0])?;
+    /// assert_eq!(x.mse_loss(&t)?.item::<f32>()?, 2.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn mse_loss(&self, target: &Tensor, reduction: &str) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), Arg::Str(reduction)])
+    /// An input that is no float; shapes that do not fit.
+    pub fn mse_loss(&self, target: &Tensor) -> Result<Tensor> {
+        self.mse_loss_with(target, Reduction::Mean)
+    }
+
+    /// [`Tensor::mse_loss`] reduced otherwise.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn mse_loss_with(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        DEF.run(&[self.into(), target.into(), reduction.into()])
     }
 }
 

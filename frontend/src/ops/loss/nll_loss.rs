@@ -1,6 +1,7 @@
 //! `nll_loss`
 
 use super::nll_loss_forward::{self, weighted_mean};
+use super::{NO_CLASS, Reduction};
 use super::{decomposed, one, reduce, reduced};
 use crate::error::Result;
 use crate::ops::composite::optional;
@@ -11,34 +12,42 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The negated log-probability of each target class, times the class's `weight`. Classes are in dimension 1,
-    /// or 0 of a tensor of one dimension. Targets equal to `ignore_index` count nothing; the mean is over the
-    /// weights of what counts. `reduction` is `none`, `mean` or `sum`.
+    /// The mean of the negated log-probabilities of the target classes. Classes are in dimension 1, or 0 of a tensor of one
+    /// dimension. Targets of -100 count nothing.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![-0.5f32, -2.0], &[1, 2])?;
-    /// let t = Tensor::from_slice(&[1i64])?;
-    /// assert_eq!(x.nll_loss(&t, None, -100, "mean")?.item::<f32>()?, 2.0);
+    /// let x = Tensor::from_vec(vec![-0.5f32, -2.0], (1, 2))?;
+    /// let t = Tensor::new([1i64])?;
+    /// assert_eq!(x.nll_loss(&t)?.item::<f32>()?, 2.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn nll_loss(
+    /// Shapes that do not fit.
+    pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
+        self.nll_loss_with(target, None, NO_CLASS, Reduction::Mean)
+    }
+
+    /// [`Tensor::nll_loss`] with a `weight` of each class, where targets equal to `ignore_index` count nothing; the mean is over the
+    /// weights of what counts.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn nll_loss_with(
         &self,
         target: &Tensor,
         weight: Option<&Tensor>,
         ignore_index: i64,
-        reduction: &str,
+        reduction: Reduction,
     ) -> Result<Tensor> {
         DEF.run(&[
             self.into(),
             target.into(),
             Arg::optional(weight),
             Arg::Int(ignore_index),
-            Arg::Str(reduction),
+            reduction.into(),
         ])
     }
 }

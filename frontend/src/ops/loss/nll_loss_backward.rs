@@ -37,12 +37,12 @@ fn formula(b: &crate::autograd::Backward<'_>, g: &mut crate::autograd::Grads<'_>
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (grad, target) = (tensor(args, 0)?, tensor(args, 1)?);
-    let mut sizes = Dims::from_slice(target.sizes());
+    let mut sizes = Dims::from_slice(target.shape());
     let at = usize::from(!sizes.is_empty());
     sizes.insert(at, args.int(3)?.max(0) as usize);
     let (absent, places) = nll_loss_forward::places(target, args.int(4)?, at)?;
     let values = grad.mul(&cast(tensor(args, 2)?, grad.dtype())?)?.neg()?.masked_fill(&absent, 0)?;
-    Tensor::zeros(&sizes, grad.dtype(), grad.device())?.scatter_add(
+    Tensor::zeros_with(&sizes, (grad.dtype(), grad.device()))?.scatter_add(
         at as i64,
         &places,
         &values.unsqueeze(at as i64)?,

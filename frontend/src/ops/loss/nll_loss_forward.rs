@@ -58,7 +58,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// The mean loss over the weights of what counts, in f32 of f16 and bf16, whose sums would overflow in them. The weights' sum is a
 /// constant to the graph unless the class weights are learned.
 pub(super) fn weighted_mean(loss: &Tensor, weights: &Tensor, learned: bool) -> Result<Tensor> {
-    let total = |t: &Tensor| widened(t)?.sum();
+    let total = |t: &Tensor| widened(t)?.sum_all();
     let all = if learned { total(weights)? } else { total(&weights.detach())? };
     cast(total(loss)?.div(&all)?, loss.dtype())
 }
@@ -67,16 +67,16 @@ pub(super) fn weighted_mean(loss: &Tensor, weights: &Tensor, learned: bool) -> R
 /// gradient of the weight that the op gives.
 fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
     let (x, target) = (b.input(0)?, b.input(1)?);
-    let at = usize::from(x.ndim() > 1);
-    let classes = Arg::Int(x.sizes()[at] as i64);
+    let at = usize::from(x.rank() > 1);
+    let classes = Arg::Int(x.shape()[at] as i64);
     // Without class weights the weights are 1, and 0 where the target is ignored.
     let (picked, counted) = DEF.run_two(&[(&x).into(), (&target).into(), Arg::None, b.arg(3)])?;
     let counted = counted.detach();
     let parts = b.grad(0)?.mul(&picked)?.add(&b.grad(1)?.mul(&counted)?)?;
     let values = [(&parts).into(), (&target).into(), (&counted).into(), classes, b.arg(3)];
     let spread = nll_loss_backward::DEF.run(&values)?.neg()?;
-    let dims: Vec<i64> = (0..x.ndim()).filter(|&d| d != at).map(|d| d as i64).collect();
-    if dims.is_empty() { Ok(spread) } else { spread.sum_dims(&dims, false) }
+    let dims: Vec<i64> = (0..x.rank()).filter(|&d| d != at).map(|d| d as i64).collect();
+    if dims.is_empty() { Ok(spread) } else { spread.sum(&dims) }
 }
 
 /// Where the targets are ignored, and the targets as indices in dimension `at`, 0 where they are.
@@ -89,16 +89,16 @@ pub(super) fn places(target: Tensor, ignored: i64, at: usize) -> Result<(Tensor,
 
 fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
     let x = tensor(args, 0)?;
-    let at = usize::from(x.ndim() > 1);
+    let at = usize::from(x.rank() > 1);
     let (absent, places) = places(tensor(args, 1)?, args.int(3)?, at)?;
     let weights = match optional(args, 2)? {
         Some(weight) => cast(weight, x.dtype())?
-            .gather(0, &places.reshape_as_sizes(&[places.numel()])?)?
-            .reshape_as_sizes(absent.sizes())?,
-        None => Tensor::ones(absent.sizes(), x.dtype(), x.device())?,
+            .gather(0, &places.reshape_as_sizes(&[places.elem_count()])?)?
+            .reshape_as_sizes(absent.shape())?,
+        None => Tensor::ones_with(absent.shape(), (x.dtype(), x.device()))?,
     };
     let weights = weights.masked_fill(&absent, 0)?;
-    let picked = x.gather(at as i64, &places)?.squeeze_dim(at as i64)?.neg()?;
+    let picked = x.gather(at as i64, &places)?.squeeze(at as i64)?.neg()?;
     // Also where an ignored element is infinite or NaN, nothing of it counts.
     let loss = picked.mul(&weights)?.masked_fill(&absent, 0)?;
     Ok([loss.contiguous()?, weights.contiguous()?])

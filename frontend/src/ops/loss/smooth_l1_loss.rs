@@ -1,5 +1,6 @@
 //! `smooth_l1_loss`
 
+use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
@@ -9,22 +10,30 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// Half the square of the difference from `target` over `beta` where it is below `beta`, else its absolute
-    /// value less half of `beta`. `reduction` is `none`, `mean` or `sum`.
+    /// The mean of half the square of the difference from `target` over `beta` where it is below `beta`, else of its
+    /// absolute value less half of `beta`, which is 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, 3.0])?;
-    /// let t = Tensor::from_slice(&[0.0f32, 1.0])?;
-    /// assert_eq!(x.smooth_l1_loss(&t, 1.0, "sum")?.item::<f32>()?, 2.0);
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// let t = Tensor::new([0.0f32, 1.0])?;
+    /// assert_eq!(x.smooth_l1_loss(&t)?.item::<f32>()?, 1.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: &str) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), Arg::Float(beta), Arg::Str(reduction)])
+    /// An input that is no float; shapes that do not fit.
+    pub fn smooth_l1_loss(&self, target: &Tensor) -> Result<Tensor> {
+        self.smooth_l1_loss_with(target, 1.0, Reduction::Mean)
+    }
+
+    /// [`Tensor::smooth_l1_loss`] with another `beta`, reduced otherwise.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn smooth_l1_loss_with(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Result<Tensor> {
+        DEF.run(&[self.into(), target.into(), Arg::Float(beta), reduction.into()])
     }
 }
 
@@ -42,7 +51,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         return reduce_narrowed(args, 3, absolute, 0b11);
     }
     let square = difference.square()?.mul(0.5 / beta)?;
-    let loss = absolute.lt(beta)?.select_where(&square, &absolute.sub(0.5 * beta)?)?;
+    let loss = absolute.lt(beta)?.where_cond(&square, &absolute.sub(0.5 * beta)?)?;
     reduce_narrowed(args, 3, loss, 0b11)
 }
 

@@ -15,8 +15,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32])?;
-    /// let b = a.copied()?;
+    /// let a = Tensor::new([1.0f32])?;
+    /// let b = a.copy()?;
     /// b.add_(1.0)?;
     /// assert_eq!(a.to_vec::<f32>()?, [1.0]);
     /// # Ok(()) }
@@ -24,7 +24,8 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn copied(&self) -> Result<Tensor> {
+    #[doc(alias = "clone")]
+    pub fn copy(&self) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Str("preserve")])
     }
 }

@@ -20,8 +20,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[0.0f32, 0.0])?;
-    /// a.copy_(&Tensor::scalar(3i64)?)?;
+    /// let a = Tensor::new([0.0f32, 0.0])?;
+    /// a.copy_(&Tensor::new(3i64)?)?;
     /// assert_eq!(a.to_vec::<f32>()?, [3.0, 3.0]);
     /// # Ok(()) }
     /// ```
@@ -66,15 +66,15 @@ pub(crate) fn check_places(target: &Tensor, source: &Tensor) -> Result<()> {
         let expected = format!("of layout {}, as the tensor that is written to", target.layout());
         return wrong(expected, format!("one of layout {}; convert it first", source.layout()));
     }
-    if source.sizes() != target.sizes() {
-        let expected = format!("of shape {:?}, as the tensor that is written to", target.sizes());
-        return wrong(expected, format!("shape {:?}", source.sizes()));
+    if source.shape() != target.shape() {
+        let expected = format!("of shape {:?}, as the tensor that is written to", target.shape());
+        return wrong(expected, format!("shape {:?}", source.shape()));
     }
     let _off = no_grad();
     let (own, other) = (target.components()?, source.components()?);
     for (nth, (own, other)) in own.iter().zip(&other).enumerate() {
         let same = match holds_values(target, nth) {
-            true => own.sizes() == other.sizes(),
+            true => own.shape() == other.shape(),
             false => is_equal(own, other)?,
         };
         if !same {
@@ -99,7 +99,7 @@ fn content(t: &Tensor) -> Result<Vec<u8>> {
 
 /// Whether two components are the same, bit by bit.
 fn is_equal(a: &Tensor, b: &Tensor) -> Result<bool> {
-    if a.sizes() != b.sizes() || a.dtype() != b.dtype() {
+    if a.shape() != b.shape() || a.dtype() != b.dtype() {
         return Ok(false);
     }
     let place = |t: &Tensor| (t.as_ref().offset(), t.strides().to_vec());

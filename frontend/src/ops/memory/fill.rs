@@ -13,7 +13,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1i32, 2])?;
+    /// let a = Tensor::new([1i32, 2])?;
     /// a.fill_(7)?;
     /// assert_eq!(a.to_vec::<i32>()?, [7, 7]);
     /// # Ok(()) }

@@ -58,7 +58,7 @@ fn run(
 
 /// A tensor like another with other components, which are known to fit.
 pub(crate) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> {
-    run(like.layout(), like.sizes(), like.dtype(), components, like.attrs(), false)
+    run(like.layout(), like.shape(), like.dtype(), components, like.attrs(), false)
 }
 
 /// The component of a composite tensor that holds its numbers.

@@ -17,7 +17,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let a = keyway::Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let a = keyway::Tensor::new([1.0f32, 2.0])?;
     /// assert_eq!(a.pin_memory()?.to_vec::<f32>()?, [1.0, 2.0]);
     /// # Ok(()) }
     /// ```

@@ -17,7 +17,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Device, Tensor};
-    /// let a = Tensor::from_slice(&[1.0f32])?;
+    /// let a = Tensor::new([1.0f32])?;
     /// assert!(a.to_device(Device::CPU)?.is_same(&a));
     /// # Ok(()) }
     /// ```
@@ -45,7 +45,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Device, Tensor};
-    /// let a = Tensor::from_slice(&[1.0f32])?.pin_memory()?;
+    /// let a = Tensor::new([1.0f32])?.pin_memory()?;
     /// assert!(a.to_device_non_blocking(Device::CPU)?.is_same(&a));
     /// # Ok(()) }
     /// ```

@@ -17,7 +17,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{DType, Tensor};
-    /// let a = Tensor::from_slice(&[1.9f32, -1.9])?.to_dtype(DType::I32)?;
+    /// let a = Tensor::new([1.9f32, -1.9])?.to_dtype(DType::I32)?;
     /// assert_eq!(a.to_vec::<i32>()?, [1, -1]);
     /// # Ok(()) }
     /// ```

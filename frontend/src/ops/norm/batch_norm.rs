@@ -19,8 +19,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[2, 1])?;
-    /// let (mean, var) = (Tensor::from_slice(&[0.0f32])?, Tensor::from_slice(&[1.0f32])?);
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (2, 1))?;
+    /// let (mean, var) = (Tensor::new([0.0f32])?, Tensor::new([1.0f32])?);
     /// let y = x.batch_norm(Some((&mean, &var)), None, None, true, 0.5, 0.0)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
     /// assert_eq!((mean.item::<f32>()?, var.item::<f32>()?), (1.0, 1.5));

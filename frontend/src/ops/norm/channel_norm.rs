@@ -42,20 +42,20 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let own = tensor(args, 0)?;
     let per_sample = args.bool(3)?;
     // Rows of one element each have a dimension of their own here: a mean over no dimension is one over all.
-    let single = per_sample && own.ndim() == 2;
+    let single = per_sample && own.rank() == 2;
     let x = widened(&own)?;
     let x = if single { x.unsqueeze(-1)? } else { x };
-    let dims = dims(x.ndim(), per_sample);
-    let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, x.dtype())?, x.ndim())).transpose();
+    let dims = dims(x.rank(), per_sample);
+    let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, x.dtype())?, x.rank())).transpose();
     let (weight, bias) = (in_x(1)?, in_x(2)?);
-    let (mean, var) = (x.mean_dims(&dims, true)?, x.var_dims(&dims, 0.0, true)?);
+    let (mean, var) = (x.mean_keepdim(&dims)?, x.var_with(&dims, 0.0, true)?);
     let affine = [weight.as_ref(), bias.as_ref()];
     let made = normalised(&x, [&mean, &var], affine, args.float(4)?, Some(&dims))?;
     let results = [cast(made, own.dtype())?, mean, var];
     if !single {
         return Ok(results);
     }
-    let [made, mean, var] = results.map(|t| t.squeeze_dim(-1));
+    let [made, mean, var] = results.map(|t| t.squeeze(-1));
     Ok([made?, mean?, var?])
 }
 
@@ -73,22 +73,22 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         return Ok(());
     }
     let per_sample = b.bool(3)?;
-    let single = per_sample && own.ndim() == 2;
+    let single = per_sample && own.rank() == 2;
     let in_x = |t: &Tensor| {
         let t = widened(t)?;
         if single { t.unsqueeze(-1) } else { Ok(t) }
     };
     let (x, grad) = (in_x(&own)?, in_x(grad)?);
-    let dims = dims(x.ndim(), per_sample);
-    let (mean, var) = (x.mean_dims(&dims, true)?, x.var_dims(&dims, 0.0, true)?);
+    let dims = dims(x.rank(), per_sample);
+    let (mean, var) = (x.mean_keepdim(&dims)?, x.var_with(&dims, 0.0, true)?);
     let [of_x, of_weight, of_bias] =
         gradients(&x, &grad, [&mean, &var], weight.as_ref(), &dims, b.float(4)?)?;
     // What the mean and the variance have from each element.
-    let count = x.numel() as f64 / mean.numel().max(1) as f64;
+    let count = x.elem_count() as f64 / mean.elem_count().max(1) as f64;
     let (of_mean, of_var) = (in_x(b.grad(1)?)?, in_x(b.grad(2)?)?);
     let through = of_mean.add(&of_var.mul(2.0)?.mul(&x.sub(&mean)?)?)?.div(count)?;
     let of_x = of_x.add(&through)?;
-    g.set(0, || if single { of_x.squeeze_dim(-1) } else { Ok(of_x) })?;
+    g.set(0, || if single { of_x.squeeze(-1) } else { Ok(of_x) })?;
     g.set(1, || Ok(of_weight))?;
     g.set(2, || Ok(of_bias))
 }
@@ -109,15 +109,15 @@ pub(super) fn gradients(
     // Centred first: `hat` has no mean, so that of a large gradient only costs digits in the product.
     let inner = centred(grad, dims)?;
     let inner = match weight {
-        Some(weight) => inner.mul(&spread(&cast(weight.clone(), x.dtype())?, x.ndim())?)?,
+        Some(weight) => inner.mul(&spread(&cast(weight.clone(), x.dtype())?, x.rank())?)?,
         None => inner,
     };
     // The product sees only how far the input is from its own mean, whatever mean was given.
     let apart = centred(x, dims)?.mul(&rstd)?;
-    let along = hat.mul(&inner.mul(&apart)?.mean_dims(dims, true)?)?;
+    let along = hat.mul(&inner.mul(&apart)?.mean_keepdim(dims)?)?;
     let of_x = inner.sub(&along)?.mul(&rstd)?;
-    let others: Vec<i64> = (0..x.ndim() as i64).filter(|&d| d != 1).collect();
-    Ok([of_x, grad.mul(&hat)?.sum_dims(&others, false)?, grad.sum_dims(&others, false)?])
+    let others: Vec<i64> = (0..x.rank() as i64).filter(|&d| d != 1).collect();
+    Ok([of_x, grad.mul(&hat)?.sum(&others)?, grad.sum(&others)?])
 }
 
 fn samples() -> Vec<Sample> {

@@ -46,16 +46,16 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let own = tensor(args, 1)?;
     let per_sample = args.bool(5)?;
     // As in `channel_norm`.
-    let single = per_sample && own.ndim() == 2;
+    let single = per_sample && own.rank() == 2;
     let in_x = |i: usize| {
         let t = widened(&tensor(args, i)?)?;
         if single { t.unsqueeze(-1) } else { Ok(t) }
     };
     let (grad, x, mean, var) = (in_x(0)?, in_x(1)?, in_x(2)?, in_x(3)?);
-    let (weight, dims) = (optional(args, 4)?, dims(x.ndim(), per_sample));
+    let (weight, dims) = (optional(args, 4)?, dims(x.rank(), per_sample));
     let [of_x, of_weight, of_bias] =
         gradients(&x, &grad, [&mean, &var], weight.as_ref(), &dims, args.float(6)?)?;
-    let of_x = if single { of_x.squeeze_dim(-1)? } else { of_x };
+    let of_x = if single { of_x.squeeze(-1)? } else { of_x };
     Ok([cast(of_x, own.dtype())?, of_weight, of_bias])
 }
 

@@ -89,7 +89,7 @@ pub(super) fn rule(
 /// A number for each channel in the shape in which it meets an input of `ndim` dimensions.
 pub(super) fn spread(t: &Tensor, ndim: usize) -> Result<Tensor> {
     let mut sizes = vec![1; ndim];
-    sizes[1] = t.numel();
+    sizes[1] = t.elem_count();
     t.reshape_as_sizes(&sizes)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn normalised(
 /// the graph.
 fn rounding(centred: &Tensor, scale: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let _off = no_grad();
-    centred.mean_dims(dims, true)?.mul(scale)?.mul(-1)
+    centred.mean_keepdim(dims)?.mul(scale)?.mul(-1)
 }
 
 /// Calls an op of such arguments: mean and variance, weight and bias, whether the input's own statistics are used,
@@ -186,7 +186,7 @@ impl Call {
     }
 
     fn by_given(&self, running: &[Tensor; 2]) -> Result<Tensor> {
-        let (x, ndim) = (widened(&self.x)?, self.x.ndim());
+        let (x, ndim) = (widened(&self.x)?, self.x.rank());
         let in_x = |t: &Tensor| spread(&cast(t.clone(), x.dtype())?, ndim);
         let [mean, var] = running.each_ref().map(in_x);
         let [weight, bias] = [&self.weight, &self.bias].map(|t| t.as_ref().map(in_x).transpose());
@@ -199,12 +199,11 @@ impl Call {
     /// number of elements less 1, each averaged over the batch where it has several.
     fn update(&self, running: &[Tensor; 2], [mean, var]: [&Tensor; 2]) -> Result<()> {
         let _off = no_grad();
-        let count = self.x.numel() / mean.numel().max(1);
+        let count = self.x.elem_count() / mean.elem_count().max(1);
         let unbiased = var.detach().mul(count as f64 / (count as f64 - 1.0))?;
         for (running, now) in running.iter().zip([mean.detach(), unbiased]) {
-            let channels = running.numel();
-            let now =
-                now.reshape_as_sizes(&[now.numel() / channels.max(1), channels])?.mean_dims(&[0], false)?;
+            let channels = running.elem_count();
+            let now = now.reshape_as_sizes(&[now.elem_count() / channels.max(1), channels])?.mean(0)?;
             running.lerp_(&cast(now, running.dtype())?, self.momentum)?;
         }
         Ok(())

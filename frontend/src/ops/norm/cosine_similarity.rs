@@ -16,7 +16,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (a, b) = (Tensor::from_slice(&[1.0f32, 0.0])?, Tensor::from_slice(&[-2.0f32, 0.0])?);
+    /// let (a, b) = (Tensor::new([1.0f32, 0.0])?, Tensor::new([-2.0f32, 0.0])?);
     /// assert_eq!(a.cosine_similarity(&b, 0)?.item::<f32>()?, -1.0);
     /// # Ok(()) }
     /// ```
@@ -53,10 +53,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let sizes = args.broadcast(FIRST_TWO)?;
     let unit = |i: usize| {
         let x = widened(&cast(tensor(args, i)?, dtype)?)?;
-        let x = if x.sizes() == &sizes[..] { x } else { x.expand(&sizes)? };
-        x.div(&x.norm(2.0, &[dim], true)?.clamp_min(eps)?)
+        let x = if x.shape() == &sizes[..] { x } else { x.expand(&sizes)? };
+        x.div(&x.norm_keepdim(2.0, dim)?.clamp_min(eps)?)
     };
-    cast(unit(0)?.mul(&unit(1)?)?.sum_dims(&[dim], false)?, dtype)
+    cast(unit(0)?.mul(&unit(1)?)?.sum(dim)?, dtype)
 }
 
 /// `cosine_similarity`

@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[1, 4])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (1, 4))?;
     /// assert_eq!(x.group_norm(2, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
     /// # Ok(()) }
     /// ```
@@ -59,20 +59,20 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, groups, eps) = (tensor(args, 0)?, args.int(1)? as usize, args.float(4)?);
-    let (batch, channels) = (x.sizes()[0], x.sizes()[1]);
+    let (batch, channels) = (x.shape()[0], x.shape()[1]);
     let wide = widened(&x)?;
-    let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, wide.dtype())?, x.ndim())).transpose();
+    let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, wide.dtype())?, x.rank())).transpose();
     let (weight, bias) = (in_x(2)?, in_x(3)?);
     let made = if x.as_ref().is_in_channels_last_order() {
         // Statistics over split channels, so that the elements stay where they lie.
-        let split = wide.unflatten(1, &[groups as i64, (channels / groups) as i64])?;
-        let dims: Vec<i64> = (2..split.ndim() as i64).collect();
-        let (mean, var) = (split.mean_dims(&dims, true)?, split.var_dims(&dims, 0.0, true)?);
+        let split = wide.unflatten(1, [groups as i64, (channels / groups) as i64])?;
+        let dims: Vec<i64> = (2..split.rank() as i64).collect();
+        let (mean, var) = (split.mean_keepdim(&dims)?, split.var_with(&dims, 0.0, true)?);
         normalised(&split, [&mean, &var], [None, None], eps, Some(&dims))?.flatten(1, 2)?
     } else {
-        let size = channels / groups * x.sizes()[2..].iter().product::<usize>();
+        let size = channels / groups * x.shape()[2..].iter().product::<usize>();
         let rows = wide.reshape_as_sizes(&[batch * groups, size])?;
-        rows.layer_norm(&[size as i64], None, None, eps)?.reshape_as_sizes(x.sizes())?
+        rows.layer_norm([size as i64], None, None, eps)?.reshape_as_sizes(x.shape())?
     };
     let made = match (weight, bias) {
         (Some(weight), Some(bias)) => bias.addcmul(&made, &weight, 1)?,

@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[2, 1, 2])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (2, 1, 2))?;
     /// let y = x.instance_norm(None, None, None, true, 0.1, 0.0)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
     /// # Ok(()) }

@@ -8,6 +8,7 @@ use crate::ops::composite::{cast, centred, decomposed, in_format_of, one, option
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{keeping, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -20,7 +21,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, 3.0])?;
+    /// let x = Tensor::new([1.0f32, 3.0])?;
     /// let y = x.layer_norm(&[2], None, None, 0.0)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
@@ -30,13 +31,13 @@ impl Tensor {
     /// A shape that does not end in the normalized one; weight or bias of another shape.
     pub fn layer_norm(
         &self,
-        normalized_shape: &[i64],
+        normalized_shape: impl IntoShape,
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
         let (weight, bias) = (Arg::optional(weight), Arg::optional(bias));
-        DEF.run(&[self.into(), Arg::Ints(normalized_shape), weight, bias, Arg::Float(eps)])
+        DEF.run(&[self.into(), Arg::Ints(&normalized_shape.into_ints()), weight, bias, Arg::Float(eps)])
     }
 }
 
@@ -88,15 +89,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
     if is_grad_enabled() {
-        let lead = x.ndim() - b.ints(1)?.len();
-        let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
+        let lead = x.rank() - b.ints(1)?.len();
+        let dims: Vec<i64> = (lead..x.rank()).map(|d| d as i64).collect();
         let centred = centred(&x, &dims)?;
-        let rstd = centred.square()?.mean_dims(&dims, true)?.add(b.float(4)?)?.rsqrt()?;
+        let rstd = centred.square()?.mean_keepdim(&dims)?.add(b.float(4)?)?.rsqrt()?;
         let hat = centred.mul(&rstd)?;
         g.set(0, || {
             let inner = if let Some(weight) = &weight { grad.mul(weight)? } else { grad.clone() };
-            let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
-            inner.sub(&inner.mean_dims(&dims, true)?)?.sub(&along)?.mul(&rstd)
+            let along = hat.mul(&inner.mul(&hat)?.mean_keepdim(&dims)?)?;
+            inner.sub(&inner.mean_keepdim(&dims)?)?.sub(&along)?.mul(&rstd)
         })?;
         // The sums over the leading dimensions are done where each gradient is fitted to its argument.
         g.set(2, || grad.mul(&hat))?;
@@ -142,16 +143,16 @@ fn samples() -> Vec<Sample> {
 /// `x - mean` over the last dimensions, from `lead` on, and the reciprocal of the deviation; of a float that is not
 /// narrower than f32.
 pub(super) fn standardised(x: &Tensor, lead: usize, eps: f64) -> Result<(Tensor, Tensor)> {
-    let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
+    let dims: Vec<i64> = (lead..x.rank()).map(|d| d as i64).collect();
     let centred = centred(x, &dims)?;
-    let rstd = centred.square()?.mean_dims(&dims, true)?.add(eps)?.rsqrt()?;
+    let rstd = centred.square()?.mean_keepdim(&dims)?.add(eps)?.rsqrt()?;
     Ok((centred, rstd))
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let own = tensor(args, 0)?;
     let x = widened(&own)?;
-    let (centred, rstd) = standardised(&x, x.ndim() - args.ints(1)?.len(), args.float(4)?)?;
+    let (centred, rstd) = standardised(&x, x.rank() - args.ints(1)?.len(), args.float(4)?)?;
     let mut made = centred.mul(&rstd)?;
     if let Some(weight) = optional(args, 2)? {
         made = made.mul(&cast(weight, x.dtype())?)?;

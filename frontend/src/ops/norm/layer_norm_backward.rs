@@ -36,8 +36,8 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let x = widened(&own)?;
     let in_x = |t: Tensor| cast(t, x.dtype());
     let grad = in_x(tensor(args, 0)?)?;
-    let lead = x.ndim() - args.ints(2)?.len();
-    let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
+    let lead = x.rank() - args.ints(2)?.len();
+    let dims: Vec<i64> = (lead..x.rank()).map(|d| d as i64).collect();
     let (distance, rstd) = standardised(&x, lead, args.float(4)?)?;
     let hat = distance.mul(&rstd)?;
     let inner = match optional(args, 3)? {
@@ -46,11 +46,11 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     };
     // Centred first: `hat` has no mean, so that of a large gradient only costs digits in the product.
     let inner = centred(&inner, &dims)?;
-    let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
+    let along = hat.mul(&inner.mul(&hat)?.mean_keepdim(&dims)?)?;
     let of_input = inner.sub(&along)?.mul(&rstd)?;
     // Weight and bias meet every sample.
     let leading: Vec<i64> = (0..lead as i64).collect();
-    let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum_dims(&leading, false) };
+    let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum(&leading) };
     let of_input = in_format_of(&own, cast(of_input, own.dtype())?)?;
     let [weight, bias] =
         [summed(grad.mul(&hat)?)?, summed(grad)?].map(|t| cast(t, own.dtype())?.contiguous());

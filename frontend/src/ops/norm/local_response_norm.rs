@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 2, 1])?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 2, 1))?;
     /// assert_eq!(x.local_response_norm(2, 2.0, 1.0, 1.0)?.to_vec::<f32>()?, [0.5, 3.0 / 11.0]);
     /// # Ok(()) }
     /// ```
@@ -46,11 +46,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (own, size) = (tensor(args, 0)?, args.int(1)?);
     let x = widened(&own)?;
-    let (squares, channels) = (x.square()?, x.sizes()[1]);
+    let (squares, channels) = (x.square()?, x.shape()[1]);
     // Channels further away than there are channels are all beyond the ends.
     let most = channels as i64;
     let (before, after) = ((size / 2).min(most), ((size - 1) / 2).min(most));
-    let mut widths = vec![0; 2 * (x.ndim() - 1)];
+    let mut widths = vec![0; 2 * (x.rank() - 1)];
     let at = widths.len() - 2;
     (widths[at], widths[at + 1]) = (before, after);
     let padded = squares.constant_pad(&widths, 0)?;

@@ -17,8 +17,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[5.0f32, 5.0])?;
-    /// assert_eq!(x.log_softmax(0)?.exp()?.sum()?.item::<f32>()?, 1.0);
+    /// let x = Tensor::new([5.0f32, 5.0])?;
+    /// assert_eq!(x.log_softmax(0)?.exp()?.sum_all()?.item::<f32>()?, 1.0);
     /// # Ok(()) }
     /// ```
     ///
@@ -37,14 +37,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, dtype) = shifted(args)?;
-    let total = x.exp()?.sum_dims(&[args.int(1)?], true)?;
+    let total = x.exp()?.sum_keepdim([args.int(1)?])?;
     cast(x.sub(&total.log()?)?, dtype)
 }
 
 /// The gradient of a sparse argument: of what it stores alone.
 fn stored(y: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
     let grad = grad.sparse_mask(y)?;
-    let sums = grad.sum_dims(&[dim], true)?.to_strided()?;
+    let sums = grad.sum_keepdim(dim)?.to_strided()?;
     // e to the power of what is stored; what is not has no share.
     let power = |part: Tensor| if part.dtype().is_float() { part.exp() } else { Ok(part) };
     let parts = y.components()?.into_iter().map(power).collect::<Result<Vec<_>>>()?;
@@ -77,7 +77,7 @@ pub static DEF: OpDef = OpDef {
                 if !y.as_ref().is_strided() {
                     return stored(&y, &grad, dim);
                 }
-                cast(grad.sub(&y.exp()?.mul(&grad.sum_dims(&[dim], true)?)?)?, b.output(0)?.dtype())
+                cast(grad.sub(&y.exp()?.mul(&grad.sum_keepdim(dim)?)?)?, b.output(0)?.dtype())
             })
         },
     },

@@ -6,6 +6,7 @@ use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{like_first, reduced_dims};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
+use crate::tensor::IntoDims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
@@ -15,14 +16,14 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[3.0f64, 4.0])?.normalize(0)?.to_vec::<f64>()?, [0.6, 0.8]);
+    /// assert_eq!(Tensor::new([3.0f64, 4.0])?.normalize(0)?.to_vec::<f64>()?, [0.6, 0.8]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range.
     pub fn normalize(&self, dim: i64) -> Result<Tensor> {
-        self.normalize_with(2.0, &[dim], 1e-12)
+        self.normalize_with(2.0, dim, 1e-12)
     }
 
     /// The elements over `dims` divided by their [`Tensor::norm`] of order `p`, or by `eps` where that is less. No dims means
@@ -30,8 +31,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
-    pub fn normalize_with(&self, p: f64, dims: &[i64], eps: f64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Float(p), Arg::Ints(dims), Arg::Float(eps)])
+    pub fn normalize_with(&self, p: f64, dims: impl IntoDims, eps: f64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Float(p), Arg::Ints(&dims.into_dims()), Arg::Float(eps)])
     }
 }
 
@@ -46,7 +47,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let t = tensor(args, 0)?;
     let x = widened(&t)?;
-    let length = x.norm(args.float(1)?, args.optional_ints(2)?.unwrap_or(&[]), true)?;
+    let length = x.norm_keepdim(args.float(1)?, args.optional_ints(2)?.unwrap_or(&[]))?;
     cast(x.div(&length.clamp_min(args.float(3)?)?)?, t.dtype())
 }
 

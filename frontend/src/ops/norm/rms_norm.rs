@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use crate::tensor::IntoShape;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -18,7 +19,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, -7.0])?;
+    /// let x = Tensor::new([1.0f32, -7.0])?;
     /// assert_eq!(x.rms_norm(&[2], None, Some(0.0))?.to_vec::<f32>()?, [0.2, -1.4]);
     /// # Ok(()) }
     /// ```
@@ -27,12 +28,12 @@ impl Tensor {
     /// A shape that does not end in the normalized one; a weight of another shape; a dtype that is no float.
     pub fn rms_norm(
         &self,
-        normalized_shape: &[i64],
+        normalized_shape: impl IntoShape,
         weight: Option<&Tensor>,
         eps: Option<f64>,
     ) -> Result<Tensor> {
         let weight = Arg::optional(weight);
-        DEF.run(&[self.into(), Arg::Ints(normalized_shape), weight, Arg::optional(eps)])
+        DEF.run(&[self.into(), Arg::Ints(&normalized_shape.into_ints()), weight, Arg::optional(eps)])
     }
 }
 
@@ -52,15 +53,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
-    let lead = x.ndim() - args.ints(1)?.len();
+    let lead = x.rank() - args.ints(1)?.len();
     let wide = widened(&x)?;
     let eps = match args.get(3) {
         Arg::None if wide.dtype() == DType::F64 => f64::EPSILON,
         Arg::None => f64::from(f32::EPSILON),
         _ => args.float(3)?,
     };
-    let dims: Vec<i64> = (lead as i64..x.ndim() as i64).collect();
-    let made = wide.mul(&wide.square()?.mean_dims(&dims, true)?.add(eps)?.rsqrt()?)?;
+    let dims: Vec<i64> = (lead as i64..x.rank() as i64).collect();
+    let made = wide.mul(&wide.square()?.mean_keepdim(&dims)?.add(eps)?.rsqrt()?)?;
     let made = match optional(args, 2)? {
         Some(weight) => made.mul(&cast(weight, made.dtype())?)?,
         None => made,

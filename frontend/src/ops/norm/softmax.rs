@@ -15,7 +15,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[5.0f32, 5.0])?;
+    /// let x = Tensor::new([5.0f32, 5.0])?;
     /// assert_eq!(x.softmax(0)?.to_vec::<f32>()?, [0.5, 0.5]);
     /// # Ok(()) }
     /// ```
@@ -40,17 +40,17 @@ pub(super) fn shifted(args: &Args<'_>) -> Result<(Tensor, DType)> {
     let dtype = rules::float_of(x.dtype());
     let x = widened(&cast(x, dtype)?)?;
     // There is no greatest of no elements.
-    if x.numel() == 0 {
+    if x.elem_count() == 0 {
         return Ok((x, dtype));
     }
-    let greatest = x.amax_dims(&[args.int(1)?], true)?;
+    let greatest = x.amax_keepdim([args.int(1)?])?;
     Ok((x.sub(&greatest)?, dtype))
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, dtype) = shifted(args)?;
     let parts = x.exp()?;
-    cast(parts.div(&parts.sum_dims(&[args.int(1)?], true)?)?, dtype)
+    cast(parts.div(&parts.sum_keepdim([args.int(1)?])?)?, dtype)
 }
 
 /// `softmax`
@@ -77,7 +77,7 @@ pub static DEF: OpDef = OpDef {
                 let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
                 let product = grad.mul(&y)?;
                 // Of a sparse result: its sums are strided, one for each line.
-                let sums = product.sum_dims(&[dim], true)?.to_strided()?;
+                let sums = product.sum_keepdim(dim)?.to_strided()?;
                 cast(product.sub(&y.mul(&sums)?)?, b.output(0)?.dtype())
             })
         },

@@ -113,8 +113,8 @@ fn compose(args: &Args<'_>) -> Result<Vec<Tensor>> {
         let own = widened(p)?;
         let [eps, rate] = [Factor::of(args, 6, own.dtype())?, Factor::of(args, 7, own.dtype())?];
         let grad = widened(grad)?;
-        let grad = if decay == 0.0 { grad } else { grad.add_scaled(&own, decay)? };
-        let first = widened(mean)?.mul(beta1)?.add_scaled(&grad, 1.0 - beta1)?;
+        let grad = if decay == 0.0 { grad } else { grad.add_with(&own, decay)? };
+        let first = widened(mean)?.mul(beta1)?.add_with(&grad, 1.0 - beta1)?;
         let second = widened(square)?.mul(beta2)?.addcmul(&grad, &grad, 1.0 - beta2)?;
         let quotient = first.mul(rate.arg())?.div(&root(&second)?.add(eps.arg())?)?;
         let moved = own.mul(shrink)?.sub(&quotient)?;

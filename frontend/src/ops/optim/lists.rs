@@ -62,11 +62,11 @@ pub(crate) fn go_together(tensors: &[&Tensor]) -> bool {
         t.as_ref().is_strided()
             && t.dtype() == first.dtype()
             && t.device() == first.device()
-            && t.sizes() == first.sizes()
+            && t.shape() == first.shape()
             && t.strides() == first.strides()
     };
     first.as_ref().is_strided()
-        && keyway_dispatcher::dims::is_dense(first.sizes(), first.strides())
+        && keyway_dispatcher::dims::is_dense(first.shape(), first.strides())
         && rest.iter().all(|t| same(&t))
 }
 

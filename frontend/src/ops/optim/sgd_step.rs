@@ -81,20 +81,20 @@ fn stepped(p: &Tensor, grad: &Tensor, buffer: Option<&Tensor>, o: Step) -> Resul
                 true => (grad.clone(), 1.0),
                 false => {
                     let share = 1.0 - o.dampening;
-                    (buffer.mul(o.momentum)?.add_scaled(grad, share)?, share)
+                    (buffer.mul(o.momentum)?.add_with(grad, share)?, share)
                 }
             };
             let decay = share * o.weight_decay;
-            Some(if decay == 0.0 { made } else { made.add_scaled(p, decay)? })
+            Some(if decay == 0.0 { made } else { made.add_with(p, decay)? })
         }
     };
     if let (false, Some(buffer)) = (o.nesterov, &buffer) {
-        return Ok((p.add_scaled(buffer, -o.lr)?, Some(buffer.clone())));
+        return Ok((p.add_with(buffer, -o.lr)?, Some(buffer.clone())));
     }
     let shrunk = if o.weight_decay == 0.0 { p.clone() } else { p.mul(1.0 - o.lr * o.weight_decay)? };
-    let moved = shrunk.add_scaled(grad, -o.lr)?;
+    let moved = shrunk.add_with(grad, -o.lr)?;
     match buffer {
-        Some(buffer) => Ok((moved.add_scaled(&buffer, -o.lr * o.momentum)?, Some(buffer))),
+        Some(buffer) => Ok((moved.add_with(&buffer, -o.lr * o.momentum)?, Some(buffer))),
         None => Ok((moved, None)),
     }
 }
@@ -117,7 +117,7 @@ fn compose(args: &Args<'_>) -> Result<Vec<Tensor>> {
         for (list, (like, new)) in made.iter_mut().zip(news.into_iter().flatten()) {
             let new = in_format_of(like, cast(new, like.dtype())?)?;
             // The first buffer is the gradient, of which it must be a copy.
-            list.push(if new.is_same(grad) { new.copied()? } else { new });
+            list.push(if new.is_same(grad) { new.copy()? } else { new });
         }
     }
     Ok(made.into_iter().flatten().collect())

@@ -16,7 +16,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
     /// assert_eq!(a.add(10.0)?.to_vec::<f32>()?, [11.0, 12.0]);
     /// # Ok(()) }
     /// ```
@@ -29,7 +29,7 @@ forms! {
     ///
     /// # Errors
     /// As [`Tensor::add`](Self::add); an `alpha` with a fraction where the operands are integers.
-    pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
+    pub fn add_with<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
 }
 
 impl Tensor {
@@ -42,11 +42,11 @@ impl Tensor {
         in_place(&DEF, self, other.into(), Arg::Int(1), 1)
     }
 
-    /// `self = add_scaled(self, other, alpha)`: [`Tensor::add_scaled`] in place. Returns `self`.
+    /// `self = add_with(self, other, alpha)`: [`Tensor::add_with`] in place. Returns `self`.
     ///
     /// # Errors
     /// As [`Tensor::add_`].
-    pub fn add_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+    pub fn add_with_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), alpha.into(), 1)
     }
 }
@@ -81,17 +81,17 @@ pub(super) fn in_place(
 /// Adds a sparse tensor at the places that it stores; `false` where that is not served.
 fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool> {
     let dims = sparse.sparse_dim().unwrap_or(0);
-    if dims == 0 || sparse.sizes() != t.sizes() || sparse.dtype() != t.dtype() {
+    if dims == 0 || sparse.shape() != t.shape() || sparse.dtype() != t.dtype() {
         return Ok(false);
     }
     let (indices, values) = (sparse.indices()?, sparse.values()?);
     let along = |dim: usize| indices.select(0, dim as i64);
     if dims == 1 {
-        t.index_add_scaled_(0, &along(0)?, &values, factor)?;
+        t.index_add_with_(0, &along(0)?, &values, factor)?;
         return Ok(true);
     }
     // A component may have been changed since it was checked: `index_put_` counts what is negative from the end.
-    if indices.lt(0)?.any()?.item::<bool>()? {
+    if indices.lt(0)?.any(..)?.item::<bool>()? {
         return Ok(false);
     }
     let along = (0..dims).map(along).collect::<Result<Vec<_>>>()?;

@@ -14,7 +14,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (a, b) = (Tensor::from_slice(&[1.0f32])?, Tensor::from_slice(&[4.0f32])?);
+    /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
     /// assert_eq!(a.addcdiv(&b, &b, 2.0)?.to_vec::<f32>()?, [3.0]);
     /// # Ok(()) }
     /// ```

@@ -13,7 +13,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let y = Tensor::from_slice(&[1.0f64])?;
+    /// let y = Tensor::new([1.0f64])?;
     /// assert_eq!(y.atan2(0.0)?.to_vec::<f64>()?, [std::f64::consts::FRAC_PI_2]);
     /// # Ok(()) }
     /// ```
@@ -38,7 +38,7 @@ fn inverse_square(y: Arg<'_>, x: Arg<'_>) -> Result<Tensor> {
         (Arg::Tensor(_), number) => square(y)?.add(number_squared(number))?,
         (number, _) => square(x)?.add(number_squared(number))?,
     };
-    let safe = sum.eq(0)?.select_where(1, &sum)?;
+    let safe = sum.eq(0)?.where_cond(1, &sum)?;
     safe.rdiv(1)
 }
 

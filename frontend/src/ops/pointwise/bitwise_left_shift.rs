@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[5i64, 12])?.bitwise_left_shift(2)?.to_vec::<i64>()?, [20, 48]);
+    /// assert_eq!(Tensor::new([5i64, 12])?.bitwise_left_shift(2)?.to_vec::<i64>()?, [20, 48]);
     /// # Ok(()) }
     /// ```
     ///

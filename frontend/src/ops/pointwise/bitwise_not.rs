@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0i32, 5])?.bitwise_not()?.to_vec::<i32>()?, [-1, -6]);
+    /// assert_eq!(Tensor::new([0i32, 5])?.bitwise_not()?.to_vec::<i32>()?, [-1, -6]);
     /// # Ok(()) }
     /// ```
     ///

@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[5i64, 12])?.bitwise_or(6)?.to_vec::<i64>()?, [7, 14]);
+    /// assert_eq!(Tensor::new([5i64, 12])?.bitwise_or(6)?.to_vec::<i64>()?, [7, 14]);
     /// # Ok(()) }
     /// ```
     ///

@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[5i64, 12])?.bitwise_right_shift(2)?.to_vec::<i64>()?, [1, 3]);
+    /// assert_eq!(Tensor::new([5i64, 12])?.bitwise_right_shift(2)?.to_vec::<i64>()?, [1, 3]);
     /// # Ok(()) }
     /// ```
     ///

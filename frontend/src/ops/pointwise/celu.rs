@@ -11,18 +11,24 @@ use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
 
 forms! {
     /// Each element above 0 as it is, each other one as `alpha * (e^(x / alpha) - 1)`, so that the slope at 0 is 1 whatever
-    /// `alpha` is (1 by custom; J. Barron, "Continuously differentiable exponential linear units", 2017).
+    /// `alpha` is, here 1 (J. Barron, "Continuously differentiable exponential linear units", 2017).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-100.0f32, 2.0])?.celu(0.5)?.to_vec::<f32>()?, [-0.5, 2.0]);
+    /// assert_eq!(Tensor::new([-100.0f32, 2.0])?.celu_with(0.5)?.to_vec::<f32>()?, [-0.5, 2.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not a float; an `alpha` of 0.
-    pub fn celu<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: celu_;
+    pub fn celu(&self), defaults: [Arg::Int(1)], in_place: celu_;
+
+    /// [`Tensor::celu`] with another `alpha`.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn celu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: celu_with_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
@@ -36,7 +42,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, alpha) = (tensor(args, 0)?, args.float(1)?);
     let x = widened(&t)?;
     let below = x.mul(1.0 / alpha)?.expm1()?.mul(alpha)?;
-    cast(x.gt(0)?.select_where(&x, &below)?, t.dtype())
+    cast(x.gt(0)?.where_cond(&x, &below)?, t.dtype())
 }
 
 fn samples() -> Vec<Sample> {
@@ -57,7 +63,7 @@ pub static DEF: OpDef = OpDef::unary(
         g.set(0, || {
             let (grad, x) = (widened(b.grad(0)?)?, widened(&b.input(0)?)?);
             let below = x.minimum(0)?.mul(1.0 / b.float(1)?)?.exp()?;
-            x.gt(0)?.select_where(&grad, &grad.mul(&below)?)
+            x.gt(0)?.where_cond(&grad, &grad.mul(&below)?)
         })
     }),
 )

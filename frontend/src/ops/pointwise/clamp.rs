@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[-2.0f32, 0.5, 2.0])?;
+    /// let a = Tensor::new([-2.0f32, 0.5, 2.0])?;
     /// assert_eq!(a.clamp(0.0, 1.0)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
     /// # Ok(()) }
     /// ```
@@ -133,7 +133,7 @@ pub static DEF: OpDef = OpDef {
                 (Arg::None, max) => x.le(max)?,
                 (min, max) => x.ge(min)?.logical_and(&x.le(max)?)?,
             };
-            inside.select_where(grad, 0)
+            inside.where_cond(grad, 0)
         })
     }),
     forms: Forms::InPlace,

@@ -16,7 +16,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1.0f32, -2.0])?.copysign(-0.0)?.to_vec::<f32>()?, [-1.0, -2.0]);
+    /// assert_eq!(Tensor::new([1.0f32, -2.0])?.copysign(-0.0)?.to_vec::<f32>()?, [-1.0, -2.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -30,7 +30,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y, dtype) = pair::real(args)?;
     let size = x.abs()?;
     let negative = y.lt(0)?.logical_or(&y.rdiv(1)?.lt(0)?)?;
-    cast(negative.select_where(&size.neg()?, &size)?, dtype)
+    cast(negative.where_cond(&size.neg()?, &size)?, dtype)
 }
 
 fn samples() -> Vec<Sample> {

@@ -120,7 +120,7 @@ fn narrowed(args: &Args<'_>, mask: u32, made: Tensor) -> Result<Tensor> {
 fn truth(args: &Args<'_>, i: usize) -> Result<Tensor> {
     match args.get(i) {
         Arg::Tensor(_) => cast(tensor(args, i)?, DType::BOOL),
-        _ => Tensor::scalar(args.float(i)? != 0.0),
+        _ => Tensor::new(args.float(i)? != 0.0),
     }
 }
 

@@ -34,7 +34,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1i64, 3])?;
+    /// let a = Tensor::new([1i64, 3])?;
     /// assert_eq!(a.div(2)?.to_vec::<f32>()?, [0.5, 1.5]);
     /// # Ok(()) }
     /// ```
@@ -47,7 +47,7 @@ forms! {
     ///
     /// # Errors
     /// As [`Tensor::div`]; an integer divided by zero; two bool operands.
-    pub fn div_rounded<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding), in_place: div_rounded_;
+    pub fn div_with<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding), in_place: div_with_;
 }
 
 impl Tensor {

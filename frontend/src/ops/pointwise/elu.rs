@@ -6,18 +6,24 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// Each element above 0 as it is, each other one as `alpha * (e^x - 1)` (`alpha` is 1 by custom).
+    /// Each element above 0 as it is, each other one as `alpha * (e^x - 1)` where `alpha` is 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-100.0f32, 2.0])?.elu(0.5)?.to_vec::<f32>()?, [-0.5, 2.0]);
+    /// assert_eq!(Tensor::new([-100.0f32, 2.0])?.elu_with(0.5)?.to_vec::<f32>()?, [-0.5, 2.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn elu<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: elu_;
+    pub fn elu(&self), defaults: [Arg::Int(1)], in_place: elu_;
+
+    /// [`Tensor::elu`] with another `alpha`.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn elu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: elu_with_;
 }
 
 fn samples() -> Vec<Sample> {
@@ -37,7 +43,7 @@ pub static DEF: OpDef = OpDef::unary(
             g.set(0, || {
                 let grad = b.grad(0)?;
                 let below = grad.mul(&b.output(0)?.add(b.arg(1))?)?;
-                b.input(0)?.gt(0)?.select_where(grad, &below)
+                b.input(0)?.gt(0)?.where_cond(grad, &below)
             })
         },
     },

@@ -13,7 +13,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i64, 2, 3])?.eq(2)?.to_vec::<bool>()?, [false, true, false]);
+    /// assert_eq!(Tensor::new([1i64, 2, 3])?.eq(2)?.to_vec::<bool>()?, [false, true, false]);
     /// # Ok(()) }
     /// ```
     ///
@@ -29,8 +29,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1i64, 2])?;
-    /// assert!(a.equal(&Tensor::from_slice(&[1.0f32, 2.0])?)? && !a.equal(&Tensor::scalar(1i64)?)?);
+    /// let a = Tensor::new([1i64, 2])?;
+    /// assert!(a.equal(&Tensor::new([1.0f32, 2.0])?)? && !a.equal(&Tensor::new(1i64)?)?);
     /// # Ok(()) }
     /// ```
     ///
@@ -38,10 +38,10 @@ impl Tensor {
     /// Dtypes that have no common one, tensors on different devices.
     #[doc(alias = "array_equal")]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
-        if self.sizes() != other.sizes() {
+        if self.shape() != other.shape() {
             return Ok(false);
         }
-        self.eq(other)?.all()?.item::<bool>()
+        self.eq(other)?.all(..)?.item::<bool>()
     }
 }
 

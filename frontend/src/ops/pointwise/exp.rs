@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0.0f32])?.exp()?.to_vec::<f32>()?, [1.0]);
+    /// assert_eq!(Tensor::new([0.0f32])?.exp()?.to_vec::<f32>()?, [1.0]);
     /// # Ok(()) }
     /// ```
     ///

@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0.0f64, 1e-20])?.expm1()?.to_vec::<f64>()?, [0.0, 1e-20]);
+    /// assert_eq!(Tensor::new([0.0f64, 1e-20])?.expm1()?.to_vec::<f64>()?, [0.0, 1e-20]);
     /// # Ok(()) }
     /// ```
     ///

@@ -10,7 +10,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1.5f32, -1.5])?.floor()?.to_vec::<f32>()?, [1.0, -2.0]);
+    /// assert_eq!(Tensor::new([1.5f32, -1.5])?.floor()?.to_vec::<f32>()?, [1.0, -2.0]);
     /// # Ok(()) }
     /// ```
     ///

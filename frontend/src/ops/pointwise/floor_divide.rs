@@ -14,7 +14,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-7i64, 7])?.floor_divide(2)?.to_vec::<i64>()?, [-4, 3]);
+    /// assert_eq!(Tensor::new([-7i64, 7])?.floor_divide(2)?.to_vec::<i64>()?, [-4, 3]);
     /// # Ok(()) }
     /// ```
     ///

@@ -10,7 +10,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i64, 2, 3])?.ge(2)?.to_vec::<bool>()?, [false, true, true]);
+    /// assert_eq!(Tensor::new([1i64, 2, 3])?.ge(2)?.to_vec::<bool>()?, [false, true, true]);
     /// # Ok(()) }
     /// ```
     ///

@@ -33,15 +33,20 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::ops::pointwise::gelu::Approximate;
-    /// let a = Tensor::from_slice(&[-100.0f32, 0.0, 100.0])?;
-    /// assert_eq!(a.gelu(Approximate::None)?.to_vec::<f32>()?, [0.0, 0.0, 100.0]);
+    /// let a = Tensor::new([-100.0f32, 0.0, 100.0])?;
+    /// assert_eq!(a.gelu()?.to_vec::<f32>()?, [0.0, 0.0, 100.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn gelu(&self, approximate: Approximate);
+    pub fn gelu(&self), defaults: [Approximate::None.into()];
+
+    /// [`Tensor::gelu`], exact or approximate.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn gelu_with(&self, approximate: Approximate);
 }
 
 /// Refuses what argument `i`, `approximate`, may not be.

@@ -18,7 +18,7 @@ forms! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// use keyway::ops::pointwise::gelu::Approximate;
-    /// let (grad, input) = (Tensor::from_slice(&[3.0f32, 3.0])?, Tensor::from_slice(&[0.0f32, 50.0])?);
+    /// let (grad, input) = (Tensor::new([3.0f32, 3.0])?, Tensor::new([0.0f32, 50.0])?);
     /// assert_eq!(grad.gelu_backward(&input, Approximate::None)?.to_vec::<f32>()?, [1.5, 3.0]);
     /// # Ok(()) }
     /// ```
@@ -48,7 +48,7 @@ fn tanh_curvature(x: &Tensor) -> Result<Tensor> {
     let z = x.square()?;
     let t = z.mul(K * C)?.add(K)?.mul(x)?.tanh()?;
     let slope = z.mul(3.0 * K * C)?.add(K)?;
-    let bend = slope.add(&z.mul(3.0 * K * C)?)?.add_scaled(&t.mul(&slope.square()?)?.mul(x)?, -1)?;
+    let bend = slope.add(&z.mul(3.0 * K * C)?)?.add_with(&t.mul(&slope.square()?)?.mul(x)?, -1)?;
     bend.tanh_backward(&t)
 }
 

@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i64, 3])?.gt(2)?.to_vec::<bool>()?, [false, true]);
+    /// assert_eq!(Tensor::new([1i64, 3])?.gt(2)?.to_vec::<bool>()?, [false, true]);
     /// # Ok(()) }
     /// ```
     ///

@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-4.0f32, 3.0])?.hardswish()?.to_vec::<f32>()?, [0.0, 3.0]);
+    /// assert_eq!(Tensor::new([-4.0f32, 3.0])?.hardswish()?.to_vec::<f32>()?, [0.0, 3.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -28,8 +28,8 @@ pub static DEF: OpDef = OpDef::unary(
         g.set(0, || {
             let (grad, x) = (b.grad(0)?, b.input(0)?);
             let middle = grad.mul(&x.mul(2)?.add(3)?)?.mul(1.0 / 6.0)?;
-            let upper = x.ge(3)?.select_where(grad, &middle)?;
-            x.le(-3)?.select_where(0, &upper)
+            let upper = x.ge(3)?.where_cond(grad, &middle)?;
+            x.le(-3)?.where_cond(0, &upper)
         })
     }),
 )

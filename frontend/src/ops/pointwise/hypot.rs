@@ -18,7 +18,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[3.0f32, -3e38])?.hypot(4.0)?.to_vec::<f32>()?, [5.0, 3e38]);
+    /// assert_eq!(Tensor::new([3.0f32, -3e38])?.hypot(4.0)?.to_vec::<f32>()?, [5.0, 3e38]);
     /// # Ok(()) }
     /// ```
     ///
@@ -34,9 +34,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (longer, shorter) = (x.maximum(&y)?, x.minimum(&y)?);
     let made = shorter.div(&longer)?.square()?.add(1)?.sqrt()?.mul(&longer)?;
     // 0 / 0 and the quotient of infinities are NaN.
-    let made = longer.eq(0)?.select_where(&longer, &made)?;
+    let made = longer.eq(0)?.where_cond(&longer, &made)?;
     let infinite = x.eq(f64::INFINITY)?.logical_or(&y.eq(f64::INFINITY)?)?;
-    cast(infinite.select_where(f64::INFINITY, &made)?, dtype)
+    cast(infinite.where_cond(f64::INFINITY, &made)?, dtype)
 }
 
 fn samples() -> Vec<Sample> {
@@ -49,7 +49,7 @@ fn samples() -> Vec<Sample> {
 /// `side / length`, 0 where the length is 0.
 fn share(side: &Tensor, length: &Tensor) -> Result<Tensor> {
     let none = length.eq(0)?;
-    none.select_where(0, &side.div(&none.select_where(1, length)?)?)
+    none.where_cond(0, &side.div(&none.where_cond(1, length)?)?)
 }
 
 /// `hypot`

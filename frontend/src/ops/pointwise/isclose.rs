@@ -22,22 +22,22 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
-    /// assert_eq!(a.isclose(&Tensor::from_slice(&[1.000_001f32, 2.1])?)?.to_vec::<bool>()?, [true, false]);
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// assert_eq!(a.isclose(&Tensor::new([1.000_001f32, 2.1])?)?.to_vec::<bool>()?, [true, false]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
     pub fn isclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        self.isclose_within(other, CUSTOM.0, CUSTOM.1, false)
+        self.isclose_with(other, CUSTOM.0, CUSTOM.1, false)
     }
 
     /// [`Tensor::isclose`] with `atol + rtol * |other|` as the bound; NaN is near NaN if `equal_nan`.
     ///
     /// # Errors
     /// As [`Tensor::isclose`]; a tolerance that is negative or NaN.
-    pub fn isclose_within<'a>(
+    pub fn isclose_with<'a>(
         &'a self,
         other: impl Into<Arg<'a>>,
         rtol: f64,
@@ -52,7 +52,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
     /// assert!(a.allclose(&a.mul(1.000_001)?)?);
     /// # Ok(()) }
     /// ```
@@ -60,21 +60,21 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::isclose`].
     pub fn allclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<bool> {
-        self.isclose(other)?.all()?.item::<bool>()
+        self.isclose(other)?.all(..)?.item::<bool>()
     }
 
-    /// Whether [`Tensor::isclose_within`] holds of all elements; so of none. Waits for the device.
+    /// Whether [`Tensor::isclose_with`] holds of all elements; so of none. Waits for the device.
     ///
     /// # Errors
-    /// As [`Tensor::isclose_within`].
-    pub fn allclose_within<'a>(
+    /// As [`Tensor::isclose_with`].
+    pub fn allclose_with<'a>(
         &'a self,
         other: impl Into<Arg<'a>>,
         rtol: f64,
         atol: f64,
         equal_nan: bool,
     ) -> Result<bool> {
-        self.isclose_within(other, rtol, atol, equal_nan)?.all()?.item::<bool>()
+        self.isclose_with(other, rtol, atol, equal_nan)?.all(..)?.item::<bool>()
     }
 }
 

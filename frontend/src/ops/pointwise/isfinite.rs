@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, f32::INFINITY])?;
+    /// let a = Tensor::new([1.0f32, f32::INFINITY])?;
     /// assert_eq!(a.isfinite()?.to_vec::<bool>()?, [true, false]);
     /// # Ok(()) }
     /// ```

@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, f32::NEG_INFINITY])?;
+    /// let a = Tensor::new([1.0f32, f32::NEG_INFINITY])?;
     /// assert_eq!(a.isinf()?.to_vec::<bool>()?, [false, true]);
     /// # Ok(()) }
     /// ```

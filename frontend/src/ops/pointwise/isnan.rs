@@ -10,7 +10,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1.0f32, f32::NAN])?.isnan()?.to_vec::<bool>()?, [false, true]);
+    /// assert_eq!(Tensor::new([1.0f32, f32::NAN])?.isnan()?.to_vec::<bool>()?, [false, true]);
     /// # Ok(()) }
     /// ```
     ///

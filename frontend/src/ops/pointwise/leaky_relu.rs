@@ -7,18 +7,24 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// Each element above 0 as it is, each other one times `negative_slope` (0.01 by custom).
+    /// Each element above 0 as it is, each other one times 0.01.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-2.0f32, 2.0])?.leaky_relu(0.25)?.to_vec::<f32>()?, [-0.5, 2.0]);
+    /// assert_eq!(Tensor::new([-2.0f32, 2.0])?.leaky_relu_with(0.25)?.to_vec::<f32>()?, [-0.5, 2.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn leaky_relu<'a>(&'a self, negative_slope: impl Into<Arg<'a>>), in_place: leaky_relu_;
+    pub fn leaky_relu(&self), defaults: [Arg::Float(0.01)], in_place: leaky_relu_;
+
+    /// [`Tensor::leaky_relu`] with another slope below 0.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn leaky_relu_with<'a>(&'a self, negative_slope: impl Into<Arg<'a>>), in_place: leaky_relu_with_;
 }
 
 fn samples() -> Vec<Sample> {
@@ -33,7 +39,7 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let grad = b.grad(0)?;
-            b.input(0)?.gt(0)?.select_where(grad, &grad.mul(b.arg(1))?)
+            b.input(0)?.gt(0)?.where_cond(grad, &grad.mul(b.arg(1))?)
         })
     }),
 )

@@ -13,7 +13,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (a, b) = (Tensor::from_slice(&[0.0f32])?, Tensor::from_slice(&[10.0f32])?);
+    /// let (a, b) = (Tensor::new([0.0f32])?, Tensor::new([10.0f32])?);
     /// assert_eq!(a.lerp(&b, 0.25)?.to_vec::<f32>()?, [2.5]);
     /// # Ok(()) }
     /// ```

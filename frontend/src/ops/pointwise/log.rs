@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1.0f32, 0.0])?.log()?.to_vec::<f32>()?, [0.0, f32::NEG_INFINITY]);
+    /// assert_eq!(Tensor::new([1.0f32, 0.0])?.log()?.to_vec::<f32>()?, [0.0, f32::NEG_INFINITY]);
     /// # Ok(()) }
     /// ```
     ///

@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[100.0f32, 1.0])?.log10()?.to_vec::<f32>()?, [2.0, 0.0]);
+    /// assert_eq!(Tensor::new([100.0f32, 1.0])?.log10()?.to_vec::<f32>()?, [2.0, 0.0]);
     /// # Ok(()) }
     /// ```
     ///

@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[8.0f32, 0.5])?.log2()?.to_vec::<f32>()?, [3.0, -1.0]);
+    /// assert_eq!(Tensor::new([8.0f32, 0.5])?.log2()?.to_vec::<f32>()?, [3.0, -1.0]);
     /// # Ok(()) }
     /// ```
     ///

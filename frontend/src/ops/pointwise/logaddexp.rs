@@ -17,7 +17,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1000.0f64])?;
+    /// let x = Tensor::new([1000.0f64])?;
     /// assert_eq!(x.logaddexp(1000.0)?.to_vec::<f64>()?, [1000.0 + std::f64::consts::LN_2]);
     /// # Ok(()) }
     /// ```
@@ -32,7 +32,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y, dtype) = pair::real(args)?;
     let greater = x.maximum(&y)?;
     let more = x.sub(&y)?.abs()?.neg()?.exp()?.log1p()?;
-    let more = x.eq(&y)?.select_where(LN_2, &more)?;
+    let more = x.eq(&y)?.where_cond(LN_2, &more)?;
     cast(greater.add(&more)?, dtype)
 }
 
@@ -51,7 +51,7 @@ pub static DEF: OpDef = OpDef::binary(
         let [x, y] = pair::saved(b)?;
         // Equal infinities have half each, as equal numbers.
         let infinite = x.eq(&y)?.logical_and(&x.isinf()?)?;
-        let ahead = infinite.select_where(0, &x.sub(&y)?)?;
+        let ahead = infinite.where_cond(0, &x.sub(&y)?)?;
         g.set(0, || b.grad(0)?.mul(&ahead.sigmoid()?))?;
         g.set(1, || b.grad(0)?.mul(&ahead.neg()?.sigmoid()?))
     }),

@@ -12,7 +12,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (a, b) = (Tensor::from_slice(&[0.5f32, 0.0, 2.0])?, Tensor::from_slice(&[true, false, false])?);
+    /// let (a, b) = (Tensor::new([0.5f32, 0.0, 2.0])?, Tensor::new([true, false, false])?);
     /// assert_eq!(a.logical_and(&b)?.to_vec::<bool>()?, [true, false, false]);
     /// # Ok(()) }
     /// ```

@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i64, 2, 3])?.lt(2)?.to_vec::<bool>()?, [true, false, false]);
+    /// assert_eq!(Tensor::new([1i64, 2, 3])?.lt(2)?.to_vec::<bool>()?, [true, false, false]);
     /// # Ok(()) }
     /// ```
     ///

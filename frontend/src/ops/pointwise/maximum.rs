@@ -12,7 +12,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i64, 3])?.maximum(2)?.to_vec::<i64>()?, [2, 3]);
+    /// assert_eq!(Tensor::new([1i64, 3])?.maximum(2)?.to_vec::<i64>()?, [2, 3]);
     /// # Ok(()) }
     /// ```
     ///

@@ -13,7 +13,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i64, 3])?.minimum(2)?.to_vec::<i64>()?, [1, 2]);
+    /// assert_eq!(Tensor::new([1i64, 3])?.minimum(2)?.to_vec::<i64>()?, [1, 2]);
     /// # Ok(()) }
     /// ```
     ///

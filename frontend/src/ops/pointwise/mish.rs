@@ -14,7 +14,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0.0f32, 50.0])?.mish()?.to_vec::<f32>()?, [0.0, 50.0]);
+    /// assert_eq!(Tensor::new([0.0f32, 50.0])?.mish()?.to_vec::<f32>()?, [0.0, 50.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -25,7 +25,7 @@ forms! {
 
 /// `tanh(log(1 + e^x))`; above 20 the logarithm is `x` itself.
 fn gate(x: &Tensor) -> Result<Tensor> {
-    x.softplus(1.0, 20.0)?.tanh()
+    x.softplus()?.tanh()
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {

@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
     /// assert_eq!(a.mul(&a)?.to_vec::<f32>()?, [1.0, 4.0]);
     /// # Ok(()) }
     /// ```

@@ -15,7 +15,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, f32::INFINITY])?;
+    /// let x = Tensor::new([1.0f32, f32::NAN, f32::INFINITY])?;
     /// assert_eq!(x.nan_to_num()?.to_vec::<f32>()?, [1.0, 0.0, f32::MAX]);
     /// # Ok(()) }
     /// ```
@@ -54,13 +54,13 @@ fn largest(dtype: DType) -> f64 {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     if !x.dtype().is_float() {
-        return x.copied();
+        return x.copy();
     }
     let or = |i: usize, usual: f64| if matches!(args.get(i), Arg::None) { Ok(usual) } else { args.float(i) };
     let most = largest(x.dtype());
-    let made = x.eq(f64::INFINITY)?.select_where(or(2, most)?, &x)?;
-    let made = x.eq(f64::NEG_INFINITY)?.select_where(or(3, -most)?, &made)?;
-    x.isnan()?.select_where(or(1, 0.0)?, &made)
+    let made = x.eq(f64::INFINITY)?.where_cond(or(2, most)?, &x)?;
+    let made = x.eq(f64::NEG_INFINITY)?.where_cond(or(3, -most)?, &made)?;
+    x.isnan()?.where_cond(or(1, 0.0)?, &made)
 }
 
 fn samples() -> Vec<Sample> {
@@ -80,7 +80,7 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef::unary(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     rules::unary,
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.input(0)?.isfinite()?.select_where(b.grad(0)?, 0))),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.input(0)?.isfinite()?.where_cond(b.grad(0)?, 0))),
 )
 .samples(samples)
 .decomposed(Decomposition {

@@ -15,7 +15,7 @@ pub(super) fn real(args: &Args<'_>) -> Result<(Tensor, Tensor, DType)> {
         let Arg::Tensor(t) = args.get(i) else { return Ok(None) };
         Ok(Some(widened(&cast(Tensor::from_ref(t.clone()), dtype)?)?))
     };
-    let beside = |t: &Tensor, i: usize| t.new_full(&[], args.get(i));
+    let beside = |t: &Tensor, i: usize| t.new_full((), args.get(i));
     Ok(match (tensor(0)?, tensor(1)?) {
         (Some(x), Some(y)) => (x, y, dtype),
         (Some(x), None) => {
@@ -31,7 +31,7 @@ pub(super) fn real(args: &Args<'_>) -> Result<(Tensor, Tensor, DType)> {
 pub(super) fn saved(b: &Backward<'_>) -> Result<[Tensor; 2]> {
     let operand = |i: usize| match b.saved(i)?.arg() {
         Arg::Tensor(t) => Ok(Tensor::from_ref(t.clone())),
-        number => b.grad(0)?.new_full(&[], number),
+        number => b.grad(0)?.new_full((), number),
     };
     Ok([operand(0)?, operand(1)?])
 }

@@ -17,7 +17,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[2.0f32, 3.0])?.pow(2)?.to_vec::<f32>()?, [4.0, 9.0]);
+    /// assert_eq!(Tensor::new([2.0f32, 3.0])?.pow(2)?.to_vec::<f32>()?, [4.0, 9.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -83,7 +83,7 @@ fn base_slope(base: &Tensor, exponent: Arg<'_>) -> Result<Tensor> {
         Arg::Tensor(t) => {
             let t = Tensor::from_ref(t.clone());
             let slope = base.pow(&t.sub(1)?)?.mul(&t)?;
-            t.eq(0)?.select_where(0, &slope)
+            t.eq(0)?.where_cond(0, &slope)
         }
         Arg::Int(0) => base.zeros_like(),
         Arg::Int(n) => base.pow(n - 1)?.mul(n),
@@ -99,7 +99,7 @@ fn exponent_slope(base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Te
         Arg::Tensor(t) => {
             let t = Tensor::from_ref(t.clone());
             let flat = t.eq(0)?.logical_and(&exponent.ge(0)?)?;
-            return flat.select_where(0, &power.mul(&t.log()?)?);
+            return flat.where_cond(0, &power.mul(&t.log()?)?);
         }
         Arg::Float(v) => v,
         Arg::Int(v) => v as f64,
@@ -107,7 +107,7 @@ fn exponent_slope(base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Te
     };
     if number == 0.0 {
         let slope = power.mul(f64::NEG_INFINITY)?;
-        return exponent.ge(0)?.select_where(0, &slope);
+        return exponent.ge(0)?.where_cond(0, &slope);
     }
     power.mul(number.ln())
 }

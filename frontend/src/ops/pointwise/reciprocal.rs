@@ -10,7 +10,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[4.0f32, -2.0])?.reciprocal()?.to_vec::<f32>()?, [0.25, -0.5]);
+    /// assert_eq!(Tensor::new([4.0f32, -2.0])?.reciprocal()?.to_vec::<f32>()?, [0.25, -0.5]);
     /// # Ok(()) }
     /// ```
     ///

@@ -13,8 +13,8 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let grad = Tensor::from_slice(&[3.0f32, 3.0])?;
-    /// let output = Tensor::from_slice(&[0.0f32, 2.0])?;
+    /// let grad = Tensor::new([3.0f32, 3.0])?;
+    /// let output = Tensor::new([0.0f32, 2.0])?;
     /// assert_eq!(grad.relu_backward(&output)?.to_vec::<f32>()?, [0.0, 3.0]);
     /// # Ok(()) }
     /// ```

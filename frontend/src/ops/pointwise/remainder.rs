@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-7i64, 7])?.remainder(3)?.to_vec::<i64>()?, [2, 1]);
+    /// assert_eq!(Tensor::new([-7i64, 7])?.remainder(3)?.to_vec::<i64>()?, [2, 1]);
     /// # Ok(()) }
     /// ```
     ///

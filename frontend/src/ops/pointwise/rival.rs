@@ -28,7 +28,7 @@ pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, loses: &'static Op
 fn share(grad: &Tensor, loses: &'static OpDef, own: Arg<'_>, rival: Arg<'_>) -> Result<Tensor> {
     let lost = loses.run(&[own, rival])?;
     let tied = super::eq::DEF.run(&[own, rival])?;
-    lost.select_where(0, &tied.select_where(&grad.mul(0.5)?, grad)?)
+    lost.where_cond(0, &tied.where_cond(&grad.mul(0.5)?, grad)?)
 }
 
 fn samples() -> Vec<Sample> {

@@ -10,7 +10,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[4.0f32, 16.0])?.rsqrt()?.to_vec::<f32>()?, [0.5, 0.25]);
+    /// assert_eq!(Tensor::new([4.0f32, 16.0])?.rsqrt()?.to_vec::<f32>()?, [0.5, 0.25]);
     /// # Ok(()) }
     /// ```
     ///

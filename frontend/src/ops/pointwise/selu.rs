@@ -15,7 +15,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0.0f32, -0.0])?.selu()?.to_vec::<f32>()?, [0.0, -0.0]);
+    /// assert_eq!(Tensor::new([0.0f32, -0.0])?.selu()?.to_vec::<f32>()?, [0.0, -0.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -30,7 +30,7 @@ const SCALE: f64 = 1.050_700_987_355_480_5;
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let t = tensor(args, 0)?;
-    cast(widened(&t)?.elu(ALPHA)?.mul(SCALE)?, t.dtype())
+    cast(widened(&t)?.elu_with(ALPHA)?.mul(SCALE)?, t.dtype())
 }
 
 /// `selu`
@@ -42,7 +42,7 @@ pub static DEF: OpDef = OpDef::unary(
             let (grad, x) = (widened(b.grad(0)?)?, widened(&b.input(0)?)?);
             // No exponential is taken of what it may overflow for.
             let below = grad.mul(&x.minimum(0)?.exp()?)?.mul(ALPHA * SCALE)?;
-            x.gt(0)?.select_where(&grad.mul(SCALE)?, &below)
+            x.gt(0)?.where_cond(&grad.mul(SCALE)?, &below)
         })
     }),
 )

@@ -11,7 +11,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[3.0f32, 0.0, -2.0])?.sign()?.to_vec::<f32>()?, [1.0, 0.0, -1.0]);
+    /// assert_eq!(Tensor::new([3.0f32, 0.0, -2.0])?.sign()?.to_vec::<f32>()?, [1.0, 0.0, -1.0]);
     /// # Ok(()) }
     /// ```
     ///

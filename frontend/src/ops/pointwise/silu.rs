@@ -10,7 +10,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0.0f32, 100.0])?.silu()?.to_vec::<f32>()?, [0.0, 100.0]);
+    /// assert_eq!(Tensor::new([0.0f32, 100.0])?.silu()?.to_vec::<f32>()?, [0.0, 100.0]);
     /// # Ok(()) }
     /// ```
     ///

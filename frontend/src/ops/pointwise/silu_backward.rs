@@ -13,8 +13,8 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let grad = Tensor::from_slice(&[3.0f32, 3.0])?;
-    /// let input = Tensor::from_slice(&[0.0f32, 100.0])?;
+    /// let grad = Tensor::new([3.0f32, 3.0])?;
+    /// let input = Tensor::new([0.0f32, 100.0])?;
     /// assert_eq!(grad.silu_backward(&input)?.to_vec::<f32>()?, [1.5, 3.0]);
     /// # Ok(()) }
     /// ```
@@ -33,7 +33,7 @@ pub static DEF: OpDef = backward::def(
             let x = b.input(1)?;
             let s = x.sigmoid()?;
             let rest = s.neg()?.add(1)?;
-            let curve = rest.mul(&s)?.mul(&rest.add_scaled(&s, -1)?.mul(&x)?.add(2)?)?;
+            let curve = rest.mul(&s)?.mul(&rest.add_with(&s, -1)?.mul(&x)?.add(2)?)?;
             b.grad(0)?.mul(&b.input(0)?)?.mul(&curve)
         })
     }),

@@ -7,19 +7,25 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `log(1 + e^(beta x)) / beta` of each element `x`, or `x` itself where `beta x` is above `threshold`
-    /// (1 and 20 by custom).
+    /// `log(1 + e^(beta x)) / beta` of each element `x`, or `x` itself where `beta x` is above a `threshold`; `beta` is 1 and the
+    /// threshold 20.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-200.0f32, 200.0])?.softplus(1, 20)?.to_vec::<f32>()?, [0.0, 200.0]);
+    /// assert_eq!(Tensor::new([-200.0f32, 200.0])?.softplus()?.to_vec::<f32>()?, [0.0, 200.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn softplus<'a>(&'a self, beta: impl Into<Arg<'a>>, threshold: impl Into<Arg<'a>>);
+    pub fn softplus(&self), defaults: [Arg::Int(1), Arg::Int(20)];
+
+    /// [`Tensor::softplus`] with `beta` and `threshold`.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn softplus_with<'a>(&'a self, beta: impl Into<Arg<'a>>, threshold: impl Into<Arg<'a>>);
 }
 
 fn samples() -> Vec<Sample> {
@@ -39,7 +45,7 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let (grad, x) = (b.grad(0)?, b.input(0)?.mul(b.arg(1))?);
-            x.gt(b.arg(2))?.select_where(grad, &grad.mul(&x.sigmoid()?)?)
+            x.gt(b.arg(2))?.where_cond(grad, &grad.mul(&x.sigmoid()?)?)
         })
     }),
 )

@@ -12,19 +12,25 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
 
 forms! {
-    /// Each element brought nearer to 0 by `lambd` (0.5 by custom), and 0 where it is not farther away than that. The gradient
+    /// Each element brought nearer to 0 by `lambd`, here 0.5, and 0 where it is not farther away than that. The gradient
     /// there is 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-2.0f32, 0.5, 1.0])?.softshrink(0.5)?.to_vec::<f32>()?, [-1.5, 0.0, 0.5]);
+    /// assert_eq!(Tensor::new([-2.0f32, 0.5, 1.0])?.softshrink()?.to_vec::<f32>()?, [-1.5, 0.0, 0.5]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not a float; a `lambd` that is negative or NaN.
-    pub fn softshrink<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_;
+    pub fn softshrink(&self), defaults: [Arg::Float(0.5)], in_place: softshrink_;
+
+    /// [`Tensor::softshrink`] with another `lambd`.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn softshrink_with<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_with_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
@@ -39,8 +45,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, lambd) = (tensor(args, 0)?, args.float(1)?);
     let x = widened(&t)?;
     // A product, so that NaN stays.
-    let inner = x.lt(-lambd)?.select_where(&x.add(lambd)?, &x.mul(0)?)?;
-    cast(x.gt(lambd)?.select_where(&x.sub(lambd)?, &inner)?, t.dtype())
+    let inner = x.lt(-lambd)?.where_cond(&x.add(lambd)?, &x.mul(0)?)?;
+    cast(x.gt(lambd)?.where_cond(&x.sub(lambd)?, &inner)?, t.dtype())
 }
 
 fn samples() -> Vec<Sample> {
@@ -67,7 +73,7 @@ pub static DEF: OpDef = OpDef::unary(
             if lambd == 0.0 {
                 return Ok(b.grad(0)?.clone());
             }
-            x.le(lambd)?.logical_and(&x.ge(-lambd)?)?.select_where(0, b.grad(0)?)
+            x.le(lambd)?.logical_and(&x.ge(-lambd)?)?.where_cond(0, b.grad(0)?)
         })
     }),
 )

@@ -9,7 +9,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[4.0f32, 9.0])?.sqrt()?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// assert_eq!(Tensor::new([4.0f32, 9.0])?.sqrt()?.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok(()) }
     /// ```
     ///

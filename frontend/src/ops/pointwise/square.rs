@@ -12,7 +12,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[3.0f32, -2.0])?.square()?.to_vec::<f32>()?, [9.0, 4.0]);
+    /// assert_eq!(Tensor::new([3.0f32, -2.0])?.square()?.to_vec::<f32>()?, [9.0, 4.0]);
     /// # Ok(()) }
     /// ```
     ///

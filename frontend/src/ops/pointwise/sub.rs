@@ -18,7 +18,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
     /// assert_eq!(a.sub(10.0)?.to_vec::<f32>()?, [-9.0, -8.0]);
     /// # Ok(()) }
     /// ```
@@ -32,7 +32,7 @@ forms! {
     ///
     /// # Errors
     /// As [`Tensor::sub`](Self::sub); an `alpha` with a fraction where the operands are integers.
-    pub fn sub_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
+    pub fn sub_with<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
 }
 
 impl Tensor {
@@ -45,11 +45,11 @@ impl Tensor {
         in_place(&DEF, self, other.into(), Arg::Int(1), -1)
     }
 
-    /// `self = sub_scaled(self, other, alpha)`: [`Tensor::sub_scaled`] in place. Returns `self`.
+    /// `self = sub_with(self, other, alpha)`: [`Tensor::sub_with`] in place. Returns `self`.
     ///
     /// # Errors
     /// As [`Tensor::sub_`].
-    pub fn sub_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+    pub fn sub_with_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), alpha.into(), -1)
     }
 

@@ -13,8 +13,8 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let grad = Tensor::from_slice(&[3.0f32, 3.0])?;
-    /// let output = Tensor::from_slice(&[0.5f32, 1.0])?;
+    /// let grad = Tensor::new([3.0f32, 3.0])?;
+    /// let output = Tensor::new([0.5f32, 1.0])?;
     /// assert_eq!(grad.tanh_backward(&output)?.to_vec::<f32>()?, [2.25, 0.0]);
     /// # Ok(()) }
     /// ```

@@ -13,15 +13,15 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[-1.0f32, 2.0])?;
-    /// assert_eq!(x.gt(0.0)?.select_where(&x, 0.0)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// let x = Tensor::new([-1.0f32, 2.0])?;
+    /// assert_eq!(x.gt(0.0)?.where_cond(&x, 0.0)?.to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
     /// on different devices.
-    pub fn select_where<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>), out: select_where_out;
+    pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>), out: where_cond_out;
 }
 
 /// The two values.
@@ -73,8 +73,8 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::of_inputs(0b1, |b, g| {
-        g.set(1, || b.input(0)?.select_where(b.grad(0)?, 0))?;
-        g.set(2, || b.input(0)?.select_where(0, b.grad(0)?))
+        g.set(1, || b.input(0)?.where_cond(b.grad(0)?, 0))?;
+        g.set(2, || b.input(0)?.where_cond(0, b.grad(0)?))
     }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

@@ -16,7 +16,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let p = Tensor::from_slice(&[0.0f32, 1.0])?;
+    /// let p = Tensor::new([0.0f32, 1.0])?;
     /// assert_eq!(p.xlogy(&p)?.to_vec::<f32>()?, [0.0, 0.0]);
     /// # Ok(()) }
     /// ```
@@ -28,8 +28,8 @@ forms! {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y, dtype) = pair::real(args)?;
-    let made = x.eq(0)?.select_where(0, &x.mul(&y.log()?)?)?;
-    cast(y.isnan()?.select_where(f64::NAN, &made)?, dtype)
+    let made = x.eq(0)?.where_cond(0, &x.mul(&y.log()?)?)?;
+    cast(y.isnan()?.where_cond(f64::NAN, &made)?, dtype)
 }
 
 fn samples() -> Vec<Sample> {
@@ -46,7 +46,7 @@ pub static DEF: OpDef = OpDef::binary(
         let [x, y] = pair::saved(b)?;
         // Nothing is divided by 0, and no logarithm taken of it, where the result is 0 all around.
         let none = x.eq(0)?.logical_and(&y.le(0)?)?;
-        let inside = none.select_where(1, &y)?;
+        let inside = none.where_cond(1, &y)?;
         g.set(0, || b.grad(0)?.mul(&inside.log()?))?;
         g.set(1, || b.grad(0)?.mul(&x.div(&inside)?))
     }),

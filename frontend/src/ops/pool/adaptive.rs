@@ -49,8 +49,8 @@ pools! {
 
 /// The spatial sizes of the result, and those of the windows where they are the same everywhere.
 fn windows<const N: usize>(x: &Tensor, to: OutputSize<N>) -> (PerDim<N>, Option<[i64; N]>) {
-    let sizes: [usize; N] = std::array::from_fn(|d| to.0[d].unwrap_or(x.sizes()[d + 2]));
-    let own = &x.sizes()[2..];
+    let sizes: [usize; N] = std::array::from_fn(|d| to.0[d].unwrap_or(x.shape()[d + 2]));
+    let own = &x.shape()[2..];
     let alike = (0..N).all(|d| own[d] > 0 && sizes[d] > 0 && own[d].is_multiple_of(sizes[d]));
     (PerDim(sizes), alike.then(|| std::array::from_fn(|d| (own[d] / sizes[d]) as i64)))
 }
@@ -61,7 +61,7 @@ pub(crate) fn mean<const N: usize>(op: &'static str, input: &Tensor, to: OutputS
         // One window is the whole; a reduction has kernels of its own.
         (PerDim(sizes), Some(_)) if sizes == [1; N] && x.dtype().is_float() => {
             let dims: [i64; N] = std::array::from_fn(|d| d as i64 + 2);
-            x.mean_dims(&dims, true)?
+            x.mean_keepdim(dims)?
         }
         // Windows of one size are those of `avg_pool`, which more kernels serve.
         (_, Some(window)) => avg_pool::DEF.run(&[

@@ -25,10 +25,10 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// The elements of each channel at these places of it.
 pub(super) fn at(t: &Tensor, indices: &Tensor) -> Result<Tensor> {
     let flat = |t: &Tensor| {
-        let [batch, channels, spatial @ ..] = t.sizes() else { return Ok(t.clone()) };
+        let [batch, channels, spatial @ ..] = t.shape() else { return Ok(t.clone()) };
         t.reshape_as_sizes(&[*batch, *channels, spatial.iter().product()])
     };
-    flat(t)?.gather(2, &flat(indices)?)?.reshape_as_sizes(indices.sizes())
+    flat(t)?.gather(2, &flat(indices)?)?.reshape_as_sizes(indices.shape())
 }
 
 /// `max_pool_backward`: zeros of the input's shape, to which each element of the gradient is added at its place in the channel.

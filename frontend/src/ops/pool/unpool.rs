@@ -43,7 +43,7 @@ fn put<const N: usize>(
     for (d, size) in sizes.iter_mut().enumerate() {
         let [kernel, stride, padding] =
             [options.kernel, options.stride, options.padding].map(|list: PerDim<N>| list.0[d] as i128);
-        let usual = (x.sizes()[d + 2] as i128 - 1) * stride + kernel - 2 * padding;
+        let usual = (x.shape()[d + 2] as i128 - 1) * stride + kernel - 2 * padding;
         let given = options.output_size.map_or(usual, |sizes| sizes[d] as i128);
         if given < 1 || (given - usual).abs() >= stride.max(1) {
             let expected = format!(

@@ -14,7 +14,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let p = Tensor::from_slice(&[0.0f32, 1.0])?;
+    /// let p = Tensor::new([0.0f32, 1.0])?;
     /// assert_eq!(p.bernoulli()?.to_vec::<f32>()?, [0.0, 1.0]);
     /// # Ok(()) }
     /// ```
@@ -31,9 +31,9 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor};
-    /// let a = Tensor::empty(&[2, 2], DType::I64, Device::CPU)?;
-    /// let p = Tensor::from_slice(&[0.0f32, 1.0])?;
+    /// use keyway::{DType, Tensor};
+    /// let a = Tensor::empty_with((2, 2), DType::I64)?;
+    /// let p = Tensor::new([0.0f32, 1.0])?;
     /// assert_eq!(a.bernoulli_(&p)?.to_vec::<i64>()?, [0, 1, 0, 1]);
     /// # Ok(()) }
     /// ```
@@ -43,7 +43,7 @@ impl Tensor {
     pub fn bernoulli_<'a>(&'a self, p: impl Into<Arg<'a>>) -> Result<Tensor> {
         match p.into() {
             // The element that is drawn stands at the same place of the stream as with a number.
-            Arg::Tensor(p) => self.copy_(&Tensor::from_ref(p.clone()).expand(self.sizes())?.bernoulli()?),
+            Arg::Tensor(p) => self.copy_(&Tensor::from_ref(p.clone()).expand(self.shape())?.bernoulli()?),
             p => super::draw_into(&DEF, self, &[p], super::Words::One),
         }
     }

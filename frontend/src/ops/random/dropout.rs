@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32; 8])?;
+    /// let a = Tensor::new([1.0f32; 8])?;
     /// assert!(a.dropout(0.5, true)?.to_vec::<f32>()?.iter().all(|&x| x == 0.0 || x == 2.0));
     /// # Ok(()) }
     /// ```
@@ -53,10 +53,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     // In the order in memory that the result has.
     let like = x.empty_like()?;
-    let dropped = Tensor::empty_strided(x.sizes(), like.strides(), DType::BOOL, x.device())?;
+    let dropped = Tensor::empty_strided_with(x.shape(), like.strides(), (DType::BOOL, x.device()))?;
     super::bernoulli::DEF.run_in_place(&[(&dropped).into(), args.get(1), args.get(2), args.get(3)])?;
     let scaled = widened(&x)?.mul(1.0 / (1.0 - args.float(1)?))?;
-    cast(dropped.select_where(0, &scaled)?, x.dtype())
+    cast(dropped.where_cond(0, &scaled)?, x.dtype())
 }
 
 fn samples() -> Vec<Sample> {

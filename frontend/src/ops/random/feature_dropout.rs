@@ -22,24 +22,24 @@ fn check(op: &'static str, x: &Tensor, p: f64) -> Result<()> {
 }
 
 fn wrong_rank(op: &'static str, x: &Tensor, expected: &str) -> crate::Error {
-    Error::Shape { op, argument: "self", expected: expected.to_string(), got: x.sizes().into() }.into()
+    Error::Shape { op, argument: "self", expected: expected.to_string(), got: x.shape().into() }.into()
 }
 
 /// Whether each element is dropped; with `channels`, one answer for each of `[batch, channels, 1, ..]`.
 fn dropped(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
-    let mut sizes = x.sizes().to_vec();
+    let mut sizes = x.shape().to_vec();
     if channels {
         sizes.iter_mut().skip(2).for_each(|size| *size = 1);
-        return Tensor::empty(&sizes, DType::BOOL, x.device())?.bernoulli_(p);
+        return Tensor::empty_with(&sizes, (DType::BOOL, x.device()))?.bernoulli_(p);
     }
     // In the order in memory that the result has.
-    Tensor::empty_strided(&sizes, x.empty_like()?.strides(), DType::BOOL, x.device())?.bernoulli_(p)
+    Tensor::empty_strided_with(&sizes, x.empty_like()?.strides(), (DType::BOOL, x.device()))?.bernoulli_(p)
 }
 
 /// Zero where dropped, the others divided by `1 - p`.
 fn scaled(x: &Tensor, p: f64) -> Result<Tensor> {
     let kept = widened(x)?.mul(1.0 / (1.0 - p))?;
-    cast(dropped(x, p, true)?.select_where(0, &kept)?, x.dtype())
+    cast(dropped(x, p, true)?.where_cond(0, &kept)?, x.dtype())
 }
 
 /// The floor of `selu` where dropped, then all scaled and moved so that mean and variance stay those of standard normal input.
@@ -50,7 +50,7 @@ fn self_normalising(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
     let a = 1.0 / ((SELU_FLOOR * SELU_FLOOR * p + 1.0) * (1.0 - p)).sqrt();
     let b = SELU_FLOOR * a * p;
     let kept = widened(x)?.mul(a)?.add(b)?;
-    cast(dropped(x, p, channels)?.select_where(b - SELU_FLOOR * a, &kept)?, x.dtype())
+    cast(dropped(x, p, channels)?.where_cond(b - SELU_FLOOR * a, &kept)?, x.dtype())
 }
 
 impl Tensor {
@@ -70,7 +70,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::ones(&[1, 3, 2, 2], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let x = Tensor::ones((1, 3, 2, 2))?;
     /// let y = x.dropout2d(0.5, true)?.to_vec::<f32>()?;
     /// assert!(y.chunks(4).all(|channel| channel == [0.0; 4] || channel == [2.0; 4]));
     /// # Ok(()) }
@@ -103,14 +103,14 @@ impl Tensor {
         expected: &str,
     ) -> Result<Tensor> {
         check(op, self, p)?;
-        if !ranks.contains(&self.ndim()) {
+        if !ranks.contains(&self.rank()) {
             return Err(wrong_rank(op, self, expected));
         }
         if !training || p == 0.0 {
             return Ok(self.clone());
         }
-        if ranks[0] < ranks[1] && self.ndim() == ranks[0] {
-            return scaled(&self.unsqueeze(0)?, p)?.squeeze_dim(0);
+        if ranks[0] < ranks[1] && self.rank() == ranks[0] {
+            return scaled(&self.unsqueeze(0)?, p)?.squeeze(0);
         }
         scaled(self, p)
     }
@@ -121,7 +121,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32; 100])?;
+    /// let x = Tensor::new([1.0f32; 100])?;
     /// let mut seen = x.alpha_dropout(0.5, true)?.to_vec::<f32>()?;
     /// seen.sort_by(f32::total_cmp);
     /// seen.dedup();
@@ -142,7 +142,7 @@ impl Tensor {
     /// As [`Tensor::alpha_dropout`]; fewer than 2 dimensions.
     pub fn feature_alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         check("feature_alpha_dropout", self, p)?;
-        if self.ndim() < 2 {
+        if self.rank() < 2 {
             return Err(wrong_rank(
                 "feature_alpha_dropout",
                 self,

@@ -41,8 +41,8 @@ fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
         Words::One => 4,
         Words::Two => 2,
     };
-    let taken =
-        crate::rng::generator::current(target.device()).reserve(target.numel().div_ceil(per_block) as u64);
+    let taken = crate::rng::generator::current(target.device())
+        .reserve(target.elem_count().div_ceil(per_block) as u64);
     // The bits of both cross as signed integers.
     Ok([Arg::Int(taken.seed as i64), Arg::Int(taken.offset as i64)])
 }

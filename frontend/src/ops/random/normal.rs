@@ -1,10 +1,13 @@
 //! `normal`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
-use crate::{DType, Device, Tensor};
+use crate::tensor::filled::new;
+use crate::tensor::shape::sizes;
+use crate::tensor::{IntoOptions, IntoShape};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
@@ -13,23 +16,38 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor, rng};
-    /// rng::manual_seed(1);
-    /// let a = Tensor::randn(&[1000], DType::F64, Device::CPU)?.to_vec::<f64>()?;
+    /// use keyway::prelude::*;
+    /// keyway::manual_seed(1);
+    /// let a = Tensor::randn_with(1000, DType::F64)?.to_vec::<f64>()?;
     /// assert!((a.iter().sum::<f64>() / 1000.0).abs() < 0.2);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is no float.
-    pub fn randn(sizes: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        Tensor::empty(sizes, dtype, device)?.normal_(0.0, 1.0)
+    pub fn randn(shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::randn_with(shape, ())
     }
 
-    /// [`Tensor::randn`] with this tensor's sizes, dtype, device and memory format.
+    /// [`Tensor::randn`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places are
+    /// the same in every format.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_with`]; a dtype that is no float.
+    pub fn randn_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
+        new("randn", &sizes("randn", shape)?, options.into_options()?)?.normal_(0.0, 1.0)
+    }
+
+    /// [`Tensor::randn`] with this tensor's shape, dtype, device and memory format.
     #[allow(clippy::missing_errors_doc)]
     pub fn randn_like(&self) -> Result<Tensor> {
-        self.empty_like()?.normal_(0.0, 1.0)
+        self.randn_like_with(())
+    }
+
+    /// [`Tensor::randn_like`], but for what the options name.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn randn_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
+        self.empty_like_with(options)?.normal_(0.0, 1.0)
     }
 
     /// Overwrites this tensor with random numbers of the normal distribution.

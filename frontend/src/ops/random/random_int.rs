@@ -4,52 +4,88 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
-use crate::{DType, Device, Tensor};
+use crate::tensor::filled::new;
+use crate::tensor::shape::sizes;
+use crate::tensor::{IntoOptions, IntoShape};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 use keyway_sdk::philox::Philox;
 
 impl Tensor {
-    /// Random integers, each equally likely in `low..high`.
+    /// Random integers, each equally likely in `low..high`, as i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor};
-    /// let a = Tensor::randint(1, 7, &[20], DType::I64, Device::CPU)?;
+    /// use keyway::Tensor;
+    /// let a = Tensor::randint(1, 7, 20)?;
     /// assert!(a.to_vec::<i64>()?.iter().all(|x| (1..7).contains(x)));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// `low` that is not below `high`; a bound that the dtype cannot hold; a bool dtype.
-    pub fn randint(low: i64, high: i64, sizes: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        Tensor::empty(sizes, dtype, device)?.random_int_(low, high)
+    pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::randint_with(low, high, shape, ())
     }
 
-    /// [`Tensor::randint`] with this tensor's sizes, dtype, device and memory format.
+    /// [`Tensor::randint`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places
+    /// are the same in every format.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_with`] and [`Tensor::randint`].
+    pub fn randint_with(
+        low: i64,
+        high: i64,
+        shape: impl IntoShape,
+        options: impl IntoOptions,
+    ) -> Result<Tensor> {
+        let mut options = options.into_options()?;
+        options.dtype = options.dtype.or(Some(DType::I64));
+        new("randint", &sizes("randint", shape)?, options)?.random_int_(low, high)
+    }
+
+    /// [`Tensor::randint`] with this tensor's shape, dtype, device and memory format.
     #[allow(clippy::missing_errors_doc)]
     pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
-        self.empty_like()?.random_int_(low, high)
+        self.randint_like_with(low, high, ())
+    }
+
+    /// [`Tensor::randint_like`], but for what the options name.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn randint_like_with(&self, low: i64, high: i64, options: impl IntoOptions) -> Result<Tensor> {
+        self.empty_like_with(options)?.random_int_(low, high)
     }
 
     /// The integers `0..n` in random order, as i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Device, Tensor};
-    /// let (sorted, _) = Tensor::randperm(3, Device::CPU)?.sort(0, false, false)?;
+    /// use keyway::Tensor;
+    /// let (sorted, _) = Tensor::randperm(3)?.sort(0)?;
     /// assert_eq!(sorted.to_vec::<i64>()?, [0, 1, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.
-    pub fn randperm(n: usize, device: Device) -> Result<Tensor> {
+    pub fn randperm(n: usize) -> Result<Tensor> {
+        Tensor::randperm_with(n, ())
+    }
+
+    /// [`Tensor::randperm`] with a dtype and a device, as far as they are given.
+    ///
+    /// # Errors
+    /// As [`Tensor::randperm`]; a device that is not there.
+    pub fn randperm_with(n: usize, options: impl IntoOptions) -> Result<Tensor> {
+        let mut options = options.into_options()?;
+        let device = options.device();
+        options.device = Some(device);
         // Stream 0 of a seed is that of the elements; every block of it names another stream.
         let place = crate::rng::generator::current(device).reserve(1);
         let order = Philox::with_stream(place.seed, place.offset.wrapping_add(1)).permutation(n);
         let order: Vec<i64> = order.into_iter().map(|i| i as i64).collect();
-        Tensor::from_vec(order, &[n])?.to_device(device)
+        Tensor::from_vec(order, n)?.to(options)
     }
 
     /// Overwrites this tensor with random integers, each equally likely in `low..high`.

@@ -1,10 +1,13 @@
 //! `uniform`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
-use crate::{DType, Device, Tensor};
+use crate::tensor::filled::new;
+use crate::tensor::shape::sizes;
+use crate::tensor::{IntoOptions, IntoShape};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
@@ -13,23 +16,38 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, Device, Tensor, rng};
-    /// rng::manual_seed(1);
-    /// let a = Tensor::rand(&[100], DType::F32, Device::CPU)?;
+    /// use keyway::prelude::*;
+    /// keyway::manual_seed(1);
+    /// let a = Tensor::rand(100)?;
     /// assert!(a.to_vec::<f32>()?.iter().all(|x| (0.0..1.0).contains(x)));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is no float.
-    pub fn rand(sizes: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        Tensor::empty(sizes, dtype, device)?.uniform_(0.0, 1.0)
+    pub fn rand(shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::rand_with(shape, ())
     }
 
-    /// [`Tensor::rand`] with this tensor's sizes, dtype, device and memory format.
+    /// [`Tensor::rand`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places are
+    /// the same in every format.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty_with`]; a dtype that is no float.
+    pub fn rand_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
+        new("rand", &sizes("rand", shape)?, options.into_options()?)?.uniform_(0.0, 1.0)
+    }
+
+    /// [`Tensor::rand`] with this tensor's shape, dtype, device and memory format.
     #[allow(clippy::missing_errors_doc)]
     pub fn rand_like(&self) -> Result<Tensor> {
-        self.empty_like()?.uniform_(0.0, 1.0)
+        self.rand_like_with(())
+    }
+
+    /// [`Tensor::rand_like`], but for what the options name.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn rand_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
+        self.empty_like_with(options)?.uniform_(0.0, 1.0)
     }
 
     /// Overwrites this tensor with random numbers, each equally likely in `low..high`.

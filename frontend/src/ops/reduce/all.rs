@@ -1,35 +1,29 @@
 //! `all`
 
+use super::forms::reduction;
 use super::{any, truth};
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
 use crate::ops::def::OpDef;
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Args, Decomposition, Part};
 
-impl Tensor {
-    /// Whether no element is 0; true where there is none.
+reduction! {
+    /// Whether no element over `dims`, or at all with `..`, is 0; true where there is none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0i32, 3])?.all()?.item::<bool>()?, false);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[0, 3], [1, 1]])?;
+    /// assert_eq!(x.all(1)?.to_vec::<bool>()?, [false, true]);
+    /// assert_eq!(x.all(..)?.item::<bool>()?, false);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
-    pub fn all(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// Whether no element is 0 over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
     /// A dimension out of range or given twice.
-    pub fn all_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    pub fn all(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: all_keepdim
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {

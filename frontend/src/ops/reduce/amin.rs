@@ -1,34 +1,26 @@
 //! `amin`
 
 use super::extremum;
+use super::forms::reduction;
 use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::OpDef;
-use keyway_dispatcher::op::Arg;
 
-impl Tensor {
-    /// The smallest element; NaN if there is one. Ties share the gradient.
+reduction! {
+    /// The smallest elements over `dims`, or of all with `..`; NaN where there is one. Ties share the gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i32, 3])?.amin()?.item::<i32>()?, 1);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(x.amin(1)?.to_vec::<f32>()?, [1.0, 3.0]);
+    /// assert_eq!(x.min_all()?.item::<f32>()?, 1.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A tensor without elements.
-    pub fn amin(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// The smallest elements over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
-    /// A dimension out of range or given twice, or one of size 0.
-    pub fn amin_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    /// A dimension out of range, given twice or of size 0.
+    pub fn amin(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: amin_keepdim, all: min_all
 }
 
 /// `amin`

@@ -2,29 +2,32 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::IntoDims;
 
 impl Tensor {
     /// [`Tensor::amin`] and [`Tensor::amax`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let (least, most) = Tensor::from_slice(&[2.0f32, -1.0, 3.0])?.aminmax()?;
+    /// use keyway::prelude::*;
+    /// let (least, most) = Tensor::new([2.0f32, -1.0, 3.0])?.aminmax(0)?;
     /// assert_eq!((least.item::<f32>()?, most.item::<f32>()?), (-1.0, 3.0));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// No elements.
-    pub fn aminmax(&self) -> Result<(Tensor, Tensor)> {
-        Ok((self.amin()?, self.amax()?))
+    /// A dimension out of range, given twice or of size 0.
+    pub fn aminmax(&self, dims: impl IntoDims) -> Result<(Tensor, Tensor)> {
+        let dims = dims.into_dims();
+        Ok((self.amin(&dims)?, self.amax(&dims)?))
     }
 
-    /// [`Tensor::amin_dims`] and [`Tensor::amax_dims`].
+    /// [`Tensor::aminmax`] whose dimensions stay as size 1.
     ///
     /// # Errors
-    /// A dimension out of range, given twice or of size 0.
-    pub fn aminmax_dims(&self, dims: &[i64], keepdim: bool) -> Result<(Tensor, Tensor)> {
-        Ok((self.amin_dims(dims, keepdim)?, self.amax_dims(dims, keepdim)?))
+    /// The same.
+    pub fn aminmax_keepdim(&self, dims: impl IntoDims) -> Result<(Tensor, Tensor)> {
+        let dims = dims.into_dims();
+        Ok((self.amin_keepdim(&dims)?, self.amax_keepdim(&dims)?))
     }
 }

@@ -1,35 +1,29 @@
 //! `any`
 
+use super::forms::reduction;
 use super::{sum, truth};
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor};
 use crate::ops::def::OpDef;
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Args, Decomposition, Part};
 
-impl Tensor {
-    /// Whether any element is not 0; false where there is none.
+reduction! {
+    /// Whether any element over `dims`, or at all with `..`, is not 0; false where there is none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0i32, 3])?.any()?.item::<bool>()?, true);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[0, 3], [0, 0]])?;
+    /// assert_eq!(x.any(1)?.to_vec::<bool>()?, [true, false]);
+    /// assert_eq!(x.any(..)?.item::<bool>()?, true);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
-    pub fn any(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// Whether any element is not 0 over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
     /// A dimension out of range or given twice.
-    pub fn any_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    pub fn any(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: any_keepdim
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {

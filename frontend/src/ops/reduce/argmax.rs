@@ -7,21 +7,36 @@ use crate::ops::def::OpDef;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The place of the largest element along `dim`, which stays as size 1 if `keepdim`; without a dim, in the
-    /// flattened tensor. The first of equals; NaN wins.
+    /// The place of the largest element along `dim`: the first of equals; NaN wins.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 2.0])?;
-    /// assert_eq!(x.argmax(None, false)?.item::<i64>()?, 1);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1.0f32, 3.0, 2.0])?;
+    /// assert_eq!(x.argmax(0)?.item::<i64>()?, 1);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or of size 0.
-    pub fn argmax(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::optional(dim), Arg::Bool(keepdim)])
+    pub fn argmax(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    }
+
+    /// [`Tensor::argmax`] whose dimension stays as size 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn argmax_keepdim(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
+    }
+
+    /// The place of the largest of all elements in row-major order.
+    ///
+    /// # Errors
+    /// A tensor without elements.
+    pub fn argmax_all(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
     }
 }
 

@@ -7,21 +7,36 @@ use crate::ops::def::OpDef;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The place of the smallest element along `dim`, which stays as size 1 if `keepdim`; without a dim, in the
-    /// flattened tensor. The first of equals; NaN wins.
+    /// The place of the smallest element along `dim`: the first of equals; NaN wins.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 2.0])?;
-    /// assert_eq!(x.argmin(None, false)?.item::<i64>()?, 0);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1.0f32, 3.0, 2.0])?;
+    /// assert_eq!(x.argmin(0)?.item::<i64>()?, 0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or of size 0.
-    pub fn argmin(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::optional(dim), Arg::Bool(keepdim)])
+    pub fn argmin(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    }
+
+    /// [`Tensor::argmin`] whose dimension stays as size 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn argmin_keepdim(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
+    }
+
+    /// The place of the smallest of all elements in row-major order.
+    ///
+    /// # Errors
+    /// A tensor without elements.
+    pub fn argmin_all(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
     }
 }
 

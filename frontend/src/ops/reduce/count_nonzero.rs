@@ -6,25 +6,26 @@ use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
+use crate::tensor::IntoDims;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// How many elements along `dims` are not 0, as i64. NaN is not 0. No dims means all.
+    /// How many elements over `dims`, or of all with `..`, are not 0, as i64. NaN is not 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![1, 0, 2, 3], &[2, 2])?;
-    /// assert_eq!(x.count_nonzero(&[1])?.to_vec::<i64>()?, [1, 2]);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1, 0], [2, 3]])?;
+    /// assert_eq!(x.count_nonzero(1)?.to_vec::<i64>()?, [1, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or given twice.
-    pub fn count_nonzero(&self, dims: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims)])
+    pub fn count_nonzero(&self, dims: impl IntoDims) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&dims.into_dims())])
     }
 }
 

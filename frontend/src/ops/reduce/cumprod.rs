@@ -12,7 +12,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1i64, 2, 3])?;
+    /// let x = Tensor::new([1i64, 2, 3])?;
     /// assert_eq!(x.cumprod(0)?.to_vec::<i64>()?, [1, 2, 6]);
     /// # Ok(()) }
     /// ```
@@ -27,18 +27,18 @@ impl Tensor {
 /// The gradient where an element is 0, without a division: the products are taken over the table of all
 /// pairs with ones on its diagonal.
 fn through_zeros(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
-    let last = x.ndim() as i64 - 1;
+    let last = x.rank() as i64 - 1;
     let (x, grad) = (x.transpose(dim, last)?, grad.transpose(dim, last)?);
-    let n = x.size(-1)?;
-    let (mut row, mut square) = (x.sizes().to_vec(), vec![1; x.ndim() - 1]);
-    row.insert(x.ndim() - 1, 1);
+    let n = x.dim(-1)?;
+    let (mut row, mut square) = (x.shape().to_vec(), vec![1; x.rank() - 1]);
+    row.insert(x.rank() - 1, 1);
     square.extend([n, n]);
     let mask = |keep: fn(usize, usize) -> bool| -> Result<Tensor> {
         Tensor::from_vec((0..n * n).map(|i| keep(i / n, i % n)).collect(), &square)?.to_device(x.device())
     };
-    let products = mask(|i, j| i == j)?.select_where(1.0, &x.reshape_as_sizes(&row)?)?.cumprod(-1)?;
+    let products = mask(|i, j| i == j)?.where_cond(1.0, &x.reshape_as_sizes(&row)?)?.cumprod(-1)?;
     let weighted = products.mul(&grad.reshape_as_sizes(&row)?)?;
-    mask(|i, j| j >= i)?.select_where(&weighted, 0.0)?.sum_dims(&[-1], false)?.transpose(dim, last)
+    mask(|i, j| j >= i)?.where_cond(&weighted, 0.0)?.sum(-1)?.transpose(dim, last)
 }
 
 /// `cumprod`
@@ -52,10 +52,10 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let (x, grad, dim) = (b.input(0)?, b.grad(0)?, b.int(1)?);
-                if x.ndim() == 0 {
+                if x.rank() == 0 {
                     return Ok(grad.clone());
                 }
-                if x.eq(0.0)?.any()?.item::<bool>()? {
+                if x.eq(0.0)?.any(..)?.item::<bool>()? {
                     return through_zeros(&x, grad, dim);
                 }
                 grad.mul(&b.output(0)?)?.cumsum_reversed(dim)?.div(&x)

@@ -14,7 +14,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1i64, 2, 3])?;
+    /// let x = Tensor::new([1i64, 2, 3])?;
     /// assert_eq!(x.cumsum(0)?.to_vec::<i64>()?, [1, 3, 6]);
     /// # Ok(()) }
     /// ```

@@ -17,21 +17,21 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1, 4, 9])?.diff(0)?.to_vec::<i32>()?, [3, 5]);
+    /// assert_eq!(Tensor::new([1, 4, 9])?.diff(0)?.to_vec::<i32>()?, [3, 5]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range; no dimension.
     pub fn diff(&self, dim: i64) -> Result<Tensor> {
-        self.diff_repeated(1, dim)
+        self.diff_with(1, dim)
     }
 
     /// [`Tensor::diff`] of the differences again, `n` times in all.
     ///
     /// # Errors
     /// As [`Tensor::diff`].
-    pub fn diff_repeated(&self, n: usize, dim: i64) -> Result<Tensor> {
+    pub fn diff_with(&self, n: usize, dim: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), whole(n), Arg::Int(dim)])
     }
 }
@@ -51,13 +51,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, dim) = (tensor(args, 0)?, args.int(2)?);
-    let n = args.int(1)?.clamp(0, t.size(dim)? as i64);
+    let n = args.int(1)?.clamp(0, t.dim(dim)? as i64);
     if n == 0 {
-        return in_format_of(&t, t.copied()?);
+        return in_format_of(&t, t.copy()?);
     }
     let mut made = widened(&t)?;
     for _ in 0..n {
-        let rest = made.size(dim)?.saturating_sub(1);
+        let rest = made.dim(dim)?.saturating_sub(1);
         let (before, after) = (made.narrow(dim, 0, rest)?, made.narrow(dim, 1, rest)?);
         made = if t.dtype() == DType::BOOL { after.logical_xor(&before)? } else { after.sub(&before)? };
     }
@@ -66,13 +66,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 /// The gradient of an element is what it adds to the differences on its sides: the same op on the gradient with zeros around.
 fn gradient(grad: &Tensor, sizes: &[usize], n: i64, dim: i64) -> Result<Tensor> {
-    if grad.numel() == 0 {
+    if grad.elem_count() == 0 {
         return grad.new_zeros(sizes);
     }
     let dim = wrap_dim("diff", dim, sizes.len())?;
     let mut widths = vec![0; 2 * (sizes.len() - 1 - dim)];
     widths.extend([n, n]);
-    let made = grad.constant_pad(&widths, 0)?.diff_repeated(n as usize, dim as i64)?;
+    let made = grad.constant_pad(&widths, 0)?.diff_with(n as usize, dim as i64)?;
     if n % 2 == 0 { Ok(made) } else { made.neg() }
 }
 

@@ -56,7 +56,7 @@ fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
         let ties = x.eq(&out)?.to_dtype(x.dtype())?;
         let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
-        grad.div(&ties.sum_dims(dims, true)?)?.mul(&ties)
+        grad.div(&ties.sum_keepdim(dims)?)?.mul(&ties)
     })
 }
 
@@ -66,7 +66,7 @@ fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
     let x = b.input(0)?.detach().coalesce()?;
     let whole = |t: &Tensor| b.unreduce(&t.to_strided()?, 0, b.arg(1), b.bool(2)?);
     let (out, grad) = (whole(&b.output(0)?.detach())?, whole(b.grad(0)?)?);
-    let at_entries = out.expand(x.sizes())?.project_like(&x)?;
+    let at_entries = out.expand(x.shape())?.project_like(&x)?;
     let stored = |value: &dyn Fn(&Tensor, &Tensor) -> Result<Tensor>| -> Result<Tensor> {
         let mut others =
             at_entries.components()?.into_iter().enumerate().filter(|(n, _)| holds_values(&x, *n));
@@ -79,8 +79,8 @@ fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
     // Counts that f16 does not hold.
     let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-    let count = |t: &Tensor| t.to_dtype(wide)?.sum_dims(dims, true)?.to_strided();
-    let places = x.numel() as f64 / out.numel().max(1) as f64;
+    let count = |t: &Tensor| t.to_dtype(wide)?.sum_keepdim(dims)?.to_strided();
+    let places = x.elem_count() as f64 / out.elem_count().max(1) as f64;
     let zeros = out.eq(0)?.to_dtype(wide)?.mul(&count(&ones)?.neg()?.add(places)?)?;
     grad.to_dtype(wide)?.div(&count(&ties)?.add(&zeros)?)?.to_dtype(x.dtype())?.mul(&ties)
 }

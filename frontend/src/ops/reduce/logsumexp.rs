@@ -1,5 +1,6 @@
 //! `logsumexp`
 
+use super::forms::reduction;
 use super::{amax, cases, sum};
 use crate::Tensor;
 use crate::error::Result;
@@ -10,23 +11,22 @@ use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
-impl Tensor {
-    /// `log(sum(exp(x)))` over `dims`, which stay as size 1 if `keepdim`, without overflow. No dims means all.
-    /// Integers become f32.
+reduction! {
+    /// `log(sum(exp(x)))` over `dims`, or over all with `..`, without overflow. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1000.0f32])?;
-    /// assert_eq!(x.logsumexp(&[0], false)?.item::<f32>()?, 1000.0);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1000.0f32])?;
+    /// assert_eq!(x.logsumexp(0)?.item::<f32>()?, 1000.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or given twice.
-    pub fn logsumexp(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    #[doc(alias = "log_sum_exp")]
+    pub fn logsumexp(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: logsumexp_keepdim, all: logsumexp_all
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -43,14 +43,14 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     let dtype = float_of(x.dtype());
     let x = widened(&cast(x, dtype)?)?;
-    let mask = reduced_dims(args, 1, x.ndim())?;
+    let mask = reduced_dims(args, 1, x.rank())?;
     let sum = |x: &Tensor| sum::DEF.run(&[x.into(), args.get(1), args.get(2)]);
-    if reduced_count(x.sizes(), mask) == 0 {
+    if reduced_count(x.shape(), mask) == 0 {
         return cast(sum(&x)?.log()?, dtype);
     }
     let greatest = amax::DEF.run(&[(&x).into(), args.get(1), Arg::Bool(true)])?;
     let shift = greatest.masked_fill(&greatest.abs()?.ge(f64::INFINITY)?, 0)?;
-    let kept = reduced_sizes(x.sizes(), mask, args.bool(2)?);
+    let kept = reduced_sizes(x.shape(), mask, args.bool(2)?);
     let made = sum(&x.sub(&shift)?.exp()?)?.log()?.add(&shift.reshape_as_sizes(&kept)?)?;
     cast(made, dtype)
 }
@@ -83,7 +83,7 @@ pub static DEF: OpDef = OpDef {
                 let out = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?;
                 let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
                 // Minus infinity stands for a sum of nothing: no element has a part in it.
-                let out = out.eq(f64::NEG_INFINITY)?.select_where(0.0, &out)?;
+                let out = out.eq(f64::NEG_INFINITY)?.where_cond(0.0, &out)?;
                 grad.mul(&b.input(0)?.sub(&out)?.exp()?)
             })
         },

@@ -8,21 +8,29 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
 
 impl Tensor {
-    /// The largest elements along `dim`, which stays as size 1 if `keepdim`, and their places: the first of
-    /// equals; NaN wins. Only the element at that place gets the gradient.
+    /// The largest elements along `dim` and their places: the first of equals; NaN wins. Only the element at that place gets the
+    /// gradient. See [`Tensor::amax`] for values alone and [`Tensor::max_all`] for that of all.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let (value, place) = Tensor::from_slice(&[1.0f32, 3.0])?.max(0, false)?;
+    /// use keyway::prelude::*;
+    /// let (value, place) = Tensor::new([1.0f32, 3.0])?.max(0)?;
     /// assert_eq!((value.item::<f32>()?, place.item::<i64>()?), (3.0, 1));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or of size 0.
-    pub fn max(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(keepdim)])
+    pub fn max(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    }
+
+    /// [`Tensor::max`] whose dimension stays as size 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn max_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
     }
 }
 

@@ -1,5 +1,6 @@
 //! `mean`
 
+use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
@@ -8,31 +9,23 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
-impl Tensor {
-    /// The mean of all elements; NaN if there is none. Integers are an error.
+reduction! {
+    /// The means over `dims`, or over all with `..`; NaN where there are no elements. Integers are an error.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1.0f32, 2.0])?.mean()?.item::<f32>()?, 1.5);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(x.mean(0)?.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
-    pub fn mean(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// The means over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
-    /// A dimension out of range or given twice.
-    pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    /// A dtype that is not a float; a dimension out of range or given twice.
+    pub fn mean(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: mean_keepdim, all: mean_all
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -44,8 +37,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let t = tensor(args, 0)?;
-    let mask = reduced_dims(args, 1, t.ndim())?;
-    let count = reduced_count(t.sizes(), mask);
+    let mask = reduced_dims(args, 1, t.rank())?;
+    let count = reduced_count(t.shape(), mask);
     let sum = sum::DEF.run(&[(&widened(&t)?).into(), args.get(1), args.get(2)])?;
     cast(sum.div(count as f64)?, t.dtype())
 }
@@ -64,7 +57,7 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let kept = b.unreduce(&b.grad(0)?.to_strided()?, 0, b.arg(1), b.bool(2)?)?;
-                let share = b.grad(0)?.numel() as f64 / b.sizes(0).iter().product::<usize>() as f64;
+                let share = b.grad(0)?.elem_count() as f64 / b.sizes(0).iter().product::<usize>() as f64;
                 kept.mul(share)?.expand(b.sizes(0))
             })
         },

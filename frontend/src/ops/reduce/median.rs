@@ -5,48 +5,60 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// The middle one of all elements in order, the lower of two; NaN if there is one.
+    /// The medians along `dim`, the lower of two, and the place of one element that each equals, which gets its gradient; NaN where
+    /// there is one. All elements are sorted for it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[3.0f32, 1.0, 2.0, 9.0])?.median()?.item::<f32>()?, 2.0);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Bool; no elements.
-    pub fn median(&self) -> Result<Tensor> {
-        Ok(self.reshape(&[-1])?.median_dim(0, false)?.0)
-    }
-
-    /// The medians along `dim`, which stays as size 1 if `keepdim`, and the place of one element that each equals, which gets
-    /// its gradient. All elements are sorted for it.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![3, 1, 2, 9, 8, 7], &[2, 3])?;
-    /// let (medians, places) = x.median_dim(1, false)?;
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[3, 1, 2], [9, 8, 7]])?;
+    /// let (medians, places) = x.median(1)?;
     /// assert_eq!((medians.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![2, 8], vec![2, 1]));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Bool; a dimension out of range or of size 0.
-    pub fn median_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    pub fn median(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        self.medians(dim, false)
+    }
+
+    /// [`Tensor::median`] whose dimension stays as size 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn median_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        self.medians(dim, true)
+    }
+
+    /// The middle one of all elements in order, the lower of two; NaN if there is one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([3.0f32, 1.0, 2.0, 9.0])?.median_all()?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool; no elements.
+    pub fn median_all(&self) -> Result<Tensor> {
+        Ok(self.reshape(-1)?.median(0)?.0)
+    }
+
+    fn medians(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         if self.dtype() == DType::BOOL {
             let expected = "a number dtype; cast it with `to_dtype`".to_string();
             return Err(Error::DType { op: "median", argument: "self", expected, got: self.dtype() }.into());
         }
-        let (sorted, places) = self.sort(dim, false, true)?;
-        if self.ndim() == 0 {
+        let (sorted, places) = self.sort_with(dim, false, true)?;
+        if self.rank() == 0 {
             return Ok((sorted, places));
         }
-        let n = self.size(dim)?;
+        let n = self.dim(dim)?;
         let Some(last) = n.checked_sub(1) else {
             let expected = "not empty in the dimension that is reduced".to_string();
-            let got = self.sizes().into();
+            let got = self.shape().into();
             return Err(Error::Shape { op: "median", argument: "self", expected, got }.into());
         };
         let at = |x: &Tensor, i: usize| x.narrow(dim, i as i64, 1);
@@ -54,10 +66,10 @@ impl Tensor {
         let nan = if self.dtype().is_float() { Some(at(&sorted, last)?.isnan()?) } else { None };
         let choose = |x: &Tensor| -> Result<Tensor> {
             let chosen = match &nan {
-                Some(nan) => nan.select_where(&at(x, last)?, &at(x, last / 2)?)?,
-                None => at(x, last / 2)?.copied()?,
+                Some(nan) => nan.where_cond(&at(x, last)?, &at(x, last / 2)?)?,
+                None => at(x, last / 2)?.copy()?,
             };
-            if keepdim { Ok(chosen) } else { chosen.squeeze_dim(dim) }
+            if keepdim { Ok(chosen) } else { chosen.squeeze(dim) }
         };
         Ok((choose(&sorted)?, choose(&places)?))
     }

@@ -7,21 +7,29 @@ use crate::ops::def::OpDef;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The smallest elements along `dim`, which stays as size 1 if `keepdim`, and their places: the first of
-    /// equals; NaN wins. Only the element at that place gets the gradient.
+    /// The smallest elements along `dim` and their places: the first of equals; NaN wins. Only the element at that place gets the
+    /// gradient. See [`Tensor::amin`] for values alone and [`Tensor::min_all`] for that of all.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let (value, place) = Tensor::from_slice(&[1.0f32, 3.0])?.min(0, false)?;
+    /// use keyway::prelude::*;
+    /// let (value, place) = Tensor::new([1.0f32, 3.0])?.min(0)?;
     /// assert_eq!((value.item::<f32>()?, place.item::<i64>()?), (1.0, 0));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or of size 0.
-    pub fn min(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(keepdim)])
+    pub fn min(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    }
+
+    /// [`Tensor::min`] whose dimension stays as size 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn min_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
     }
 }
 

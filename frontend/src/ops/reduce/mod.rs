@@ -3,6 +3,7 @@
 mod aminmax;
 mod cases;
 mod extremum;
+mod forms;
 mod median;
 mod spread;
 mod truth;

@@ -1,37 +1,29 @@
 //! `nanmean`
 
+use super::forms::reduction;
 use super::{cases, nansum, sum};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, plain};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Part, Rule};
 
-impl Tensor {
-    /// The mean of all elements but NaN; NaN if there is no other. Integers are an error.
+reduction! {
+    /// The means over `dims`, or over all with `..`, of all elements but NaN; NaN where there is no other.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0])?;
-    /// assert_eq!(x.nanmean()?.item::<f32>()?, 1.5);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1.0f32, f32::NAN, 2.0])?;
+    /// assert_eq!(x.nanmean(0)?.item::<f32>()?, 1.5);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A dtype that is not a float.
-    pub fn nanmean(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// [`Tensor::nanmean`] over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
-    pub fn nanmean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    pub fn nanmean(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: nanmean_keepdim, all: nanmean_all
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {

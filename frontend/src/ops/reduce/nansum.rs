@@ -1,42 +1,34 @@
 //! `nansum`
 
+use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, plain, tensor as filled};
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Part, Rule};
 
-impl Tensor {
-    /// The sum of all elements but NaN, which count as 0. Sums of integers and bool are i64.
+reduction! {
+    /// The sums over `dims`, or over all with `..`, where NaN counts as 0. Sums of integers and bool are i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0])?;
-    /// assert_eq!(x.nansum()?.item::<f32>()?, 3.0);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1.0f32, f32::NAN, 2.0])?;
+    /// assert_eq!(x.nansum(0)?.item::<f32>()?, 3.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
-    pub fn nansum(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// [`Tensor::nansum`] over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
     /// A dimension out of range or given twice.
-    pub fn nansum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    pub fn nansum(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: nansum_keepdim, all: nansum_all
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
-    let x = if x.dtype().is_float() { x.isnan()?.select_where(0, &x)? } else { x };
+    let x = if x.dtype().is_float() { x.isnan()?.where_cond(0, &x)? } else { x };
     sum::DEF.run(&[(&x).into(), args.get(1), args.get(2)])
 }
 
@@ -66,7 +58,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
-            b.input(0)?.isnan()?.select_where(0, &grad)
+            b.input(0)?.isnan()?.where_cond(0, &grad)
         })
     }),
     forms: Forms::Out,

@@ -1,5 +1,6 @@
 //! `norm`
 
+use super::forms::reduction;
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
@@ -10,24 +11,24 @@ use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
-impl Tensor {
-    /// The `p`-norm over `dims`, which stay as size 1 if `keepdim`: the `p`-th root of the sum of the absolute
-    /// values to the power of `p`; their largest for infinity, their smallest for minus infinity, how many
-    /// are not 0 for 0. No dims means all. Where the norm is 0 so is its gradient, whatever `p` is.
+reduction! {
+    /// The `p`-norm over `dims`, or over all with `..`: the `p`-th root of the sum of the absolute values to the power of `p`; their
+    /// largest for infinity, their smallest for minus infinity, how many are not 0 for 0. Where the norm is 0 so is its gradient,
+    /// whatever `p` is.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let x = Tensor::from_slice(&[3.0f32, -4.0])?;
-    /// assert_eq!(x.norm(2.0, &[], false)?.item::<f32>()?, 5.0);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([3.0f32, -4.0])?;
+    /// assert_eq!(x.norm(2.0, 0)?.item::<f32>()?, 5.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range or given twice.
-    pub fn norm(&self, p: f64, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Float(p), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    #[doc(alias = "vector_norm")]
+    pub fn norm(x, p: f64; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(p), dims, keepdim]) }
+    keepdim: norm_keepdim, all: norm_all
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -77,7 +78,7 @@ fn samples() -> Vec<Sample> {
 /// `t / by`, 0 where `by` is 0.
 fn over(t: &Tensor, by: &Tensor) -> Result<Tensor> {
     let none = by.eq(0.0)?;
-    none.select_where(0.0, &t.div(&none.select_where(1.0, by)?)?)
+    none.where_cond(0.0, &t.div(&none.where_cond(1.0, by)?)?)
 }
 
 /// The gradient of each element of `x`, given the norm of its line and the gradient of that; `sum_of` sums over the line.
@@ -101,8 +102,8 @@ fn slope(
     }
     // (|x| / norm)^(p - 1) as an exponential; 0 where x is 0.
     let share = over(&x.abs()?, norm)?;
-    let power = share.eq(0.0)?.select_where(1.0, &share)?.log()?.mul(p - 1.0)?.exp()?;
-    share.eq(0.0)?.select_where(0.0, &power)?.mul(&x.sign()?)?.mul(grad)
+    let power = share.eq(0.0)?.where_cond(1.0, &share)?.log()?.mul(p - 1.0)?.exp()?;
+    share.eq(0.0)?.where_cond(0.0, &power)?.mul(&x.sign()?)?.mul(grad)
 }
 
 fn gradient(b: &Backward<'_>) -> Result<Tensor> {
@@ -114,13 +115,13 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
     let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
     if x.as_ref().is_strided() {
-        return slope(&x, [&norm, &grad], p, |ties| ties.sum_dims(dims, true));
+        return slope(&x, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
     }
     // Of a sparse tensor what it stores, each place once.
     let x = x.coalesce()?;
-    let at_entries = |t: &Tensor| stored(&t.expand(x.sizes())?.sparse_mask(&x.detach())?);
+    let at_entries = |t: &Tensor| stored(&t.expand(x.shape())?.sparse_mask(&x.detach())?);
     let made = slope(&stored(&x)?, [&at_entries(&norm)?, &at_entries(&grad)?], p, |ties| {
-        at_entries(&with_stored(&x, ties)?.sum_dims(dims, true)?.to_strided()?)
+        at_entries(&with_stored(&x, ties)?.sum_keepdim(dims)?.to_strided()?)
     })?;
     with_stored(&x, &made)
 }

@@ -1,6 +1,7 @@
 //! `prod`
 
 use super::cases;
+use super::forms::reduction;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
@@ -9,35 +10,27 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Rule};
 
-impl Tensor {
-    /// The product of all elements. Integers and bool give i64.
+reduction! {
+    /// The products over `dims`, or over all with `..`. Integers and bool give i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[2i32, 3])?.prod()?.item::<i64>()?, 6);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(x.prod(1)?.to_vec::<f32>()?, [2.0, 12.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
-    pub fn prod(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// The products over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
     /// A dimension out of range or given twice.
-    pub fn prod_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    pub fn prod(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: prod_keepdim, all: prod_all
 }
 
 /// For each element the product of the others that it is reduced with, without a division: the table of
 /// all pairs with ones on its diagonal is multiplied along the second place.
 fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
-    let ndim = x.ndim();
+    let ndim = x.rank();
     let mut order: Vec<usize> = (0..ndim).collect();
     if let Arg::Ints(list) = dims
         && !list.is_empty()
@@ -47,14 +40,14 @@ fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
         let kept = ndim - reduced.len().min(ndim);
         let moved = reorder(x, &order)?;
         let (outer, n): (usize, usize) =
-            (moved.sizes()[..kept].iter().product(), moved.sizes()[kept..].iter().product());
-        let sizes = moved.sizes().to_vec();
+            (moved.shape()[..kept].iter().product(), moved.shape()[kept..].iter().product());
+        let sizes = moved.shape().to_vec();
         let table = pairs(&moved.reshape_as_sizes(&[outer, n])?)?.reshape_as_sizes(&sizes)?;
         let mut back = vec![0; ndim];
         order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
         return reorder(&table, &back);
     }
-    pairs(&x.reshape_as_sizes(&[1, x.numel()])?)?.reshape_as_sizes(x.sizes())
+    pairs(&x.reshape_as_sizes(&[1, x.elem_count()])?)?.reshape_as_sizes(x.shape())
 }
 
 /// The dimensions in another order.
@@ -70,10 +63,10 @@ fn reorder(x: &Tensor, order: &[usize]) -> Result<Tensor> {
 }
 
 fn pairs(x: &Tensor) -> Result<Tensor> {
-    let (outer, n) = (x.sizes()[0], x.sizes()[1]);
+    let (outer, n) = (x.shape()[0], x.shape()[1]);
     let diagonal = (0..n * n).map(|i| i / n.max(1) == i % n.max(1)).collect();
-    let diagonal = Tensor::from_vec(diagonal, &[1, n, n])?.to_device(x.device())?;
-    diagonal.select_where(1.0, &x.reshape_as_sizes(&[outer, 1, n])?)?.prod_dims(&[2], false)
+    let diagonal = Tensor::from_vec(diagonal, [1, n, n])?.to_device(x.device())?;
+    diagonal.where_cond(1.0, &x.reshape_as_sizes(&[outer, 1, n])?)?.prod(2)
 }
 
 /// `prod`
@@ -88,7 +81,7 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || {
                 let x = b.input(0)?;
                 let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
-                if !x.eq(0.0)?.any()?.item::<bool>()? {
+                if !x.eq(0.0)?.any(..)?.item::<bool>()? {
                     let product = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?;
                     return grad.mul(&product.div(&x)?);
                 }

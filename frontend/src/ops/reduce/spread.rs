@@ -32,8 +32,8 @@ pub(super) const PARTS: &[Part] = &[
 /// The variance, f16 and bf16 widened to f32.
 fn wide_variance(args: &Args<'_>) -> Result<Tensor> {
     let x = widened(&tensor(args, 0)?)?;
-    let mask = reduced_dims(args, 1, x.ndim())?;
-    let divisor = (reduced_count(x.sizes(), mask) as f64 - args.float(2)?).max(0.0);
+    let mask = reduced_dims(args, 1, x.rank())?;
+    let divisor = (reduced_count(x.shape(), mask) as f64 - args.float(2)?).max(0.0);
     let squares = centred(&x, args.optional_ints(1)?.unwrap_or(&[]))?.square()?;
     sum::DEF.run(&[(&squares).into(), args.get(1), args.get(3)])?.div(divisor)
 }
@@ -52,7 +52,7 @@ pub(super) fn deviation(args: &Args<'_>) -> RuleResult<Outputs> {
 /// were divided.
 pub(super) fn parts<'a>(b: &Backward<'a>) -> Result<(Tensor, &'a [i64], f64)> {
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
-    let count = b.sizes(0).iter().product::<usize>() as f64 / b.grad(0)?.numel() as f64;
+    let count = b.sizes(0).iter().product::<usize>() as f64 / b.grad(0)?.elem_count() as f64;
     Ok((b.input(0)?, dims, (count - b.float(2)?).max(0.0)))
 }
 

@@ -1,35 +1,39 @@
 //! `std`
 
+use super::forms::reduction;
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{centred, decomposed};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Part, Rule};
 
-impl Tensor {
-    /// The standard deviation of all elements, divided by their number less 1.
+reduction! {
+    /// The standard deviations over `dims`, or over all with `..`, divided by the number of elements less 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1.0f32, 1.0])?.std()?.item::<f32>()?, 0.0);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 3.0]])?;
+    /// assert_eq!(x.std_with(1, 0.0, false)?.to_vec::<f32>()?, [1.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A dtype that is not a float.
-    pub fn std(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Float(1.0), Arg::Bool(false)])
-    }
+    /// A dtype that is not a float; a dimension out of range or given twice.
+    pub fn std(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
+    keepdim: std_keepdim, all: std_all
+}
 
-    /// The standard deviations over `dims`, which stay as size 1 if `keepdim`, divided by the number of elements less
-    /// `correction`. No dims means all.
+impl Tensor {
+    /// [`Tensor::std`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
     ///
     /// # Errors
-    /// A dimension out of range or given twice.
-    pub fn std_dims(&self, dims: &[i64], correction: f64, keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Float(correction), Arg::Bool(keepdim)])
+    /// The same.
+    pub fn std_with(&self, dims: impl IntoDims, correction: f64, keepdim: bool) -> Result<Tensor> {
+        let dims = dims.into_dims();
+        DEF.run(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
     }
 }
 
@@ -61,7 +65,7 @@ pub static DEF: OpDef = OpDef {
                 let out = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(3)?)?;
                 // Where nothing varies the derivative is taken to be 0, and so is that of the derivative.
                 let none = out.eq(0.0)?;
-                let slope = none.select_where(0.0, &grad.div(&none.select_where(1.0, &out)?)?)?;
+                let slope = none.where_cond(0.0, &grad.div(&none.where_cond(1.0, &out)?)?)?;
                 slope.mul(&centred)?.mul(1.0 / divisor)
             })
         },

@@ -1,35 +1,44 @@
 //! `std_mean`
 
+use super::forms::reduction;
 use super::{spread, std};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Decomposition, Part};
 
-impl Tensor {
-    /// The standard deviation of all elements, divided by their number less 1, and their mean.
+reduction! {
+    /// The standard deviations and the means over `dims`, or over all with `..`; the deviations by the number of elements less 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let (std, mean) = Tensor::from_slice(&[1.0f32, 1.0])?.std_mean()?;
-    /// assert_eq!((std.item::<f32>()?, mean.item::<f32>()?), (0.0, 1.0));
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 3.0]])?;
+    /// let (std, mean) = x.std_mean(1)?;
+    /// assert_eq!((std.item::<f32>()?, mean.item::<f32>()?), (2.0f32.sqrt(), 2.0));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A dtype that is not a float.
-    pub fn std_mean(&self) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::None, Arg::Float(1.0), Arg::Bool(false)])
-    }
+    /// A dtype that is not a float; a dimension out of range or given twice.
+    pub fn std_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_two(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
+    keepdim: std_mean_keepdim, all: std_mean_all
+}
 
-    /// The standard deviations over `dims`, which stay as size 1 if `keepdim`, divided by the number of elements less `correction`, and
-    /// the means. No dims means all.
+impl Tensor {
+    /// [`Tensor::std_mean`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
     ///
     /// # Errors
-    /// A dtype that is not a float; a dimension out of range or given twice.
-    pub fn std_mean_dims(&self, dims: &[i64], correction: f64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Ints(dims), Arg::Float(correction), Arg::Bool(keepdim)])
+    /// The same.
+    pub fn std_mean_with(
+        &self,
+        dims: impl IntoDims,
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        let dims = dims.into_dims();
+        DEF.run_two(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
     }
 }
 

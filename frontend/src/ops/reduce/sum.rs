@@ -1,37 +1,31 @@
 //! `sum`
 
 use super::cases;
-use crate::error::Result;
+use super::forms::reduction;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, plain};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
-impl Tensor {
-    /// The sum of all elements. Integers and bool give i64.
+reduction! {
+    /// The sums over `dims`, or over all with `..`. Integers and bool give i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1i32, 2, 3])?.sum()?.item::<i64>()?, 6);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(x.sum(1)?.to_vec::<f32>()?, [3.0, 7.0]);
+    /// assert_eq!(x.sum_keepdim(0)?.shape(), [1, 2]);
+    /// assert_eq!(x.sum_all()?.item::<f32>()?, 10.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
-    pub fn sum(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
-    }
-
-    /// The sums over `dims`, which stay as size 1 if `keepdim`. No dims means all.
-    ///
-    /// # Errors
     /// A dimension out of range or given twice.
-    pub fn sum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
-    }
+    pub fn sum(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
+    keepdim: sum_keepdim, all: sum_all
 }
 
 /// Also that of `prod`.

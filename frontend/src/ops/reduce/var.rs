@@ -1,35 +1,40 @@
 //! `var`
 
+use super::forms::reduction;
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{centred, decomposed};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Rule};
 
-impl Tensor {
-    /// The variance of all elements, divided by their number less 1.
+reduction! {
+    /// The variances over `dims`, or over all with `..`, divided by the number of elements less 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[1.0f32, 3.0])?.var()?.item::<f32>()?, 2.0);
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 3.0]])?;
+    /// assert_eq!(x.var(1)?.to_vec::<f32>()?, [2.0]);
+    /// assert_eq!(x.var_with(1, 0.0, true)?.to_vec::<f32>()?, [1.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A dtype that is not a float.
-    pub fn var(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None, Arg::Float(1.0), Arg::Bool(false)])
-    }
+    /// A dtype that is not a float; a dimension out of range or given twice.
+    pub fn var(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
+    keepdim: var_keepdim, all: var_all
+}
 
-    /// The variances over `dims`, which stay as size 1 if `keepdim`, divided by the number of elements less
-    /// `correction`. No dims means all.
+impl Tensor {
+    /// [`Tensor::var`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
     ///
     /// # Errors
-    /// A dimension out of range or given twice.
-    pub fn var_dims(&self, dims: &[i64], correction: f64, keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Float(correction), Arg::Bool(keepdim)])
+    /// The same.
+    pub fn var_with(&self, dims: impl IntoDims, correction: f64, keepdim: bool) -> Result<Tensor> {
+        let dims = dims.into_dims();
+        DEF.run(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
     }
 }
 

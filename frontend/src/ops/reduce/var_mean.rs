@@ -1,35 +1,44 @@
 //! `var_mean`
 
+use super::forms::reduction;
 use super::{spread, var};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Decomposition, Part};
 
-impl Tensor {
-    /// The variance of all elements, divided by their number less 1, and their mean.
+reduction! {
+    /// The variances and the means over `dims`, or over all with `..`; the variances by the number of elements less 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
-    /// let (var, mean) = Tensor::from_slice(&[1.0f32, 3.0])?.var_mean()?;
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 3.0]])?;
+    /// let (var, mean) = x.var_mean(1)?;
     /// assert_eq!((var.item::<f32>()?, mean.item::<f32>()?), (2.0, 2.0));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A dtype that is not a float.
-    pub fn var_mean(&self) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::None, Arg::Float(1.0), Arg::Bool(false)])
-    }
+    /// A dtype that is not a float; a dimension out of range or given twice.
+    pub fn var_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_two(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
+    keepdim: var_mean_keepdim, all: var_mean_all
+}
 
-    /// The variances over `dims`, which stay as size 1 if `keepdim`, divided by the number of elements less `correction`, and
-    /// the means. No dims means all.
+impl Tensor {
+    /// [`Tensor::var_mean`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
     ///
     /// # Errors
-    /// A dtype that is not a float; a dimension out of range or given twice.
-    pub fn var_mean_dims(&self, dims: &[i64], correction: f64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Ints(dims), Arg::Float(correction), Arg::Bool(keepdim)])
+    /// The same.
+    pub fn var_mean_with(
+        &self,
+        dims: impl IntoDims,
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        let dims = dims.into_dims();
+        DEF.run_two(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
     }
 }
 

@@ -4,10 +4,10 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, may_self_overlap};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
-use smallvec::SmallVec;
 
 impl Tensor {
     /// A view of the same memory with any sizes and strides, counted from `offset` or from this tensor's own
@@ -17,17 +17,21 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3, 4])?;
+    /// let a = Tensor::new([1, 2, 3, 4])?;
     /// assert_eq!(a.as_strided(&[3, 2], &[1, 1], None)?.to_vec::<i32>()?, [1, 2, 2, 3, 3, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Elements outside of the memory, or numbers of sizes and strides that differ.
-    pub fn as_strided(&self, sizes: &[usize], strides: &[usize], offset: Option<usize>) -> Result<Tensor> {
-        let list = |from: &[usize]| from.iter().map(|&s| s as i64).collect::<SmallVec<[i64; 8]>>();
+    pub fn as_strided(
+        &self,
+        shape: impl IntoShape,
+        strides: impl IntoShape,
+        offset: Option<usize>,
+    ) -> Result<Tensor> {
         let offset = Arg::optional(offset.map(|o| o as i64));
-        DEF.run(&[self.into(), Arg::Ints(&list(sizes)), Arg::Ints(&list(strides)), offset])
+        DEF.run(&[self.into(), Arg::Ints(&shape.into_ints()), Arg::Ints(&strides.into_ints()), offset])
     }
 }
 
@@ -76,7 +80,7 @@ fn backward(
     // The gradient of every element of memory that the input reaches, seen first as the view sees it, then
     // as the input does.
     let reach: usize =
-        input.sizes().iter().zip(input.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
+        input.shape().iter().zip(input.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
     let own = input.storage_offset();
     let view_reach: i64 = sizes.iter().zip(strides).map(|(&n, &s)| (n - 1).max(0) * s).sum();
     // As in the rule: no elements begin where the input does.
@@ -87,20 +91,20 @@ fn backward(
     // The input itself, with other strides for dimensions of size 1.
     let same_places =
         || sizes.iter().zip(strides.iter().zip(input.strides())).all(|(&n, (a, b))| n == 1 || a == b);
-    if own == start && sizes.as_slice() == input.sizes() && same_places() {
+    if own == start && sizes.as_slice() == input.shape() && same_places() {
         return Ok(grad.clone());
     }
     let memory = super::gathered(grad, &[last - first + 1], |zeros| {
         zeros.as_strided(&sizes, &strides, Some(start - first))
     })?;
-    let of_input = memory.as_strided(input.sizes(), input.strides(), Some(own - first))?;
-    if may_self_overlap(input.sizes(), input.strides()) {
+    let of_input = memory.as_strided(input.shape(), input.strides(), Some(own - first))?;
+    if may_self_overlap(input.shape(), input.strides()) {
         // An element that the input shows several times shares its gradient among them.
         let ones = input.detach().zeros_like()?.add(1)?;
         let shown = super::gathered(&ones, &[last - first + 1], |zeros| {
-            zeros.as_strided(input.sizes(), input.strides(), Some(own - first))
+            zeros.as_strided(input.shape(), input.strides(), Some(own - first))
         })?;
-        return of_input.div(&shown.as_strided(input.sizes(), input.strides(), Some(own - first))?);
+        return of_input.div(&shown.as_strided(input.shape(), input.strides(), Some(own - first))?);
     }
     Ok(of_input)
 }

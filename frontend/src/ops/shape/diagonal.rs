@@ -9,20 +9,27 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view of a diagonal of the dimensions `dim1` and `dim2`, as the last dimension; `offset` counts above
-    /// the main one.
+    /// A view of the main diagonal of the first two dimensions, which becomes the last dimension.
+    ///
+    /// # Errors
+    /// Fewer than two dimensions.
+    pub fn diagonal(&self) -> Result<Tensor> {
+        self.diagonal_with(0, 0, 1)
+    }
+
+    /// [`Tensor::diagonal`] of the dimensions `dim1` and `dim2`; `offset` counts the diagonals above the main one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
-    /// assert_eq!(a.diagonal(0, 0, 1)?.to_vec::<i32>()?, [1, 4]);
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
+    /// assert_eq!(a.diagonal()?.to_vec::<i32>()?, [1, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Dimensions out of range, or the same one twice.
-    pub fn diagonal(&self, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+    pub fn diagonal_with(&self, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(offset), Arg::Int(dim1), Arg::Int(dim2)])
     }
 }
@@ -77,7 +84,9 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
-            super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.diagonal(b.int(1)?, b.int(2)?, b.int(3)?))
+            super::placed(b.grad(0)?, b.sizes(0), |zeros| {
+                zeros.diagonal_with(b.int(1)?, b.int(2)?, b.int(3)?)
+            })
         })
     }),
     forms: Forms::New,

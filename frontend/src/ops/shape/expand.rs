@@ -4,10 +4,10 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, expanded_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
-use smallvec::SmallVec;
 
 impl Tensor {
     /// A view in which dimensions of size 1 are repeated to the given sizes, without a copy.
@@ -15,16 +15,16 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2], &[2, 1])?;
-    /// assert_eq!(a.expand(&[2, 3])?.to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
+    /// let a = Tensor::from_vec(vec![1, 2], (2, 1))?;
+    /// assert_eq!(a.expand((2, 3))?.to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension that is neither 1 nor the size asked for.
-    pub fn expand(&self, sizes: &[usize]) -> Result<Tensor> {
-        let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
-        DEF.run(&[self.into(), Arg::Ints(&sizes)])
+    #[doc(alias = "broadcast_as")]
+    pub fn expand(&self, shape: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&shape.into_ints())])
     }
 }
 

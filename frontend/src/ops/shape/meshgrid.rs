@@ -6,39 +6,46 @@ use keyway_dispatcher::error::Error;
 
 impl Tensor {
     /// The coordinates of all points of a grid, one tensor for each of these vectors, as views that repeat it along the
-    /// dimensions of the others. With `indexing` `"ij"` dimension `k` is that of vector `k`; with `"xy"` the first two are
-    /// swapped. A tensor without dimensions counts as a vector of one element.
+    /// dimensions of the others. Dimension `k` is that of vector `k`. A tensor without dimensions counts as a vector of one element.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (x, y) = (Tensor::from_slice(&[1, 2])?, Tensor::from_slice(&[3, 4, 5])?);
-    /// let grid = Tensor::meshgrid(&[&x, &y], "ij")?;
+    /// let (x, y) = (Tensor::new([1, 2])?, Tensor::new([3, 4, 5])?);
+    /// let grid = Tensor::meshgrid(&[&x, &y])?;
     /// assert_eq!(grid[0].to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
     /// assert_eq!(grid[1].to_vec::<i32>()?, [3, 4, 5, 3, 4, 5]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A tensor of two dimensions or more; an `indexing` that is neither `ij` nor `xy`.
-    pub fn meshgrid(tensors: &[&Tensor], indexing: &str) -> Result<Vec<Tensor>> {
+    /// A tensor of two dimensions or more.
+    pub fn meshgrid(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+        Tensor::meshgrid_with(tensors, "ij")
+    }
+
+    /// [`Tensor::meshgrid`] with `indexing` `"ij"`, or with `"xy"`, where the first two dimensions are swapped.
+    ///
+    /// # Errors
+    /// The same; an `indexing` that is neither `ij` nor `xy`.
+    pub fn meshgrid_with(tensors: &[&Tensor], indexing: &str) -> Result<Vec<Tensor>> {
         if !["ij", "xy"].contains(&indexing) {
             let (expected, got) = ("`ij` or `xy`".to_string(), format!("`{indexing}`"));
             return Err(Error::Value { op: "meshgrid", argument: "indexing", expected, got }.into());
         }
-        if let Some(t) = tensors.iter().find(|t| t.ndim() > 1) {
+        if let Some(t) = tensors.iter().find(|t| t.rank() > 1) {
             let expected = "of at most one dimension".to_string();
-            let got = t.sizes().into();
+            let got = t.shape().into();
             return Err(Error::Shape { op: "meshgrid", argument: "tensors", expected, got }.into());
         }
         let count = tensors.len();
         // Which dimension belongs to which vector.
         let dim = |k: usize| if indexing == "xy" && count > 1 && k < 2 { 1 - k } else { k };
         let mut sizes = vec![1; count];
-        tensors.iter().enumerate().for_each(|(k, t)| sizes[dim(k)] = t.numel());
+        tensors.iter().enumerate().for_each(|(k, t)| sizes[dim(k)] = t.elem_count());
         let grid = tensors.iter().enumerate().map(|(k, t)| {
             let mut own = vec![1; count];
-            own[dim(k)] = t.numel();
+            own[dim(k)] = t.elem_count();
             t.reshape_as_sizes(&own)?.expand(&sizes)
         });
         grid.collect()

@@ -54,16 +54,16 @@ pub(crate) fn gathered(
 
 /// Adds to a view, in which elements may lie over each other: dimension by dimension until they do not.
 pub(crate) fn add_to(view: &Tensor, grad: &Tensor) -> Result<()> {
-    if !may_self_overlap(view.sizes(), view.strides()) {
+    if !may_self_overlap(view.shape(), view.strides()) {
         view.add_(grad)?;
         return Ok(());
     }
-    let (sizes, strides) = (view.sizes(), view.strides());
-    if let Some(repeated) = (0..view.ndim()).find(|&d| sizes[d] > 1 && strides[d] == 0) {
+    let (sizes, strides) = (view.shape(), view.strides());
+    if let Some(repeated) = (0..view.rank()).find(|&d| sizes[d] > 1 && strides[d] == 0) {
         let dim = repeated as i64;
-        return add_to(&view.select(dim, 0)?, &grad.sum_dims(&[dim], false)?);
+        return add_to(&view.select(dim, 0)?, &grad.sum(dim)?);
     }
-    let shortest = (0..view.ndim()).filter(|&d| sizes[d] > 1).min_by_key(|&d| sizes[d]);
+    let shortest = (0..view.rank()).filter(|&d| sizes[d] > 1).min_by_key(|&d| sizes[d]);
     let Some(dim) = shortest else { return Ok(()) };
     (0..sizes[dim] as i64)
         .try_for_each(|i| add_to(&view.select(dim as i64, i)?, &grad.select(dim as i64, i)?))

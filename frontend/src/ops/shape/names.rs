@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Error;
 use smallvec::SmallVec;
@@ -25,26 +26,26 @@ impl Tensor {
 
     /// [`Tensor::expand`], as NumPy calls it.
     #[allow(clippy::missing_errors_doc)]
-    pub fn broadcast_to(&self, sizes: &[usize]) -> Result<Tensor> {
-        self.expand(sizes)
+    pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Tensor> {
+        self.expand(shape)
     }
 
     /// [`Tensor::view`] in the sizes of `other`.
     #[allow(clippy::missing_errors_doc)]
     pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.view(&integers(other.sizes()))
+        self.view(other.shape())
     }
 
     /// [`Tensor::reshape`] to the sizes of `other`.
     #[allow(clippy::missing_errors_doc)]
     pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.reshape(&integers(other.sizes()))
+        self.reshape(other.shape())
     }
 
     /// [`Tensor::expand`] to the sizes of `other`.
     #[allow(clippy::missing_errors_doc)]
     pub fn expand_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.expand(other.sizes())
+        self.expand(other.shape())
     }
 
     /// The dimensions from `start` to `end`, both included, as one; a view where the strides allow one.
@@ -52,8 +53,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![0; 24], &[2, 3, 4])?;
-    /// assert_eq!(a.flatten(1, -1)?.sizes(), [2, 12]);
+    /// let a = Tensor::from_vec(vec![0; 24], (2, 3, 4))?;
+    /// assert_eq!(a.flatten(1, -1)?.shape(), [2, 12]);
     /// # Ok(()) }
     /// ```
     ///
@@ -61,7 +62,7 @@ impl Tensor {
     /// Dimensions out of range, or in the wrong order.
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let (first, last) =
-            (wrap_dim("flatten", start, self.ndim())?, wrap_dim("flatten", end, self.ndim())?);
+            (wrap_dim("flatten", start, self.rank())?, wrap_dim("flatten", end, self.rank())?);
         if first > last {
             return Err(Error::Value {
                 op: "flatten",
@@ -71,13 +72,38 @@ impl Tensor {
             }
             .into());
         }
-        if self.ndim() == 0 {
-            return self.reshape(&[1]);
+        if self.rank() == 0 {
+            return self.reshape([1]);
         }
-        let mut sizes = Dims::from_slice(&self.sizes()[..first]);
-        sizes.push(self.sizes()[first..=last].iter().product());
-        sizes.extend_from_slice(&self.sizes()[last + 1..]);
+        let mut sizes = Dims::from_slice(&self.shape()[..first]);
+        sizes.push(self.shape()[first..=last].iter().product());
+        sizes.extend_from_slice(&self.shape()[last + 1..]);
         self.reshape_as_sizes(&sizes)
+    }
+
+    /// All dimensions as one.
+    ///
+    /// # Errors
+    /// As [`Tensor::reshape`].
+    #[doc(alias = "ravel")]
+    pub fn flatten_all(&self) -> Result<Tensor> {
+        self.flatten(0, -1)
+    }
+
+    /// The dimensions from `start` on as one.
+    ///
+    /// # Errors
+    /// As [`Tensor::flatten`].
+    pub fn flatten_from(&self, start: i64) -> Result<Tensor> {
+        self.flatten(start, -1)
+    }
+
+    /// The dimensions up to `end`, included, as one.
+    ///
+    /// # Errors
+    /// As [`Tensor::flatten`].
+    pub fn flatten_to(&self, end: i64) -> Result<Tensor> {
+        self.flatten(0, end)
     }
 
     /// A view with dimension `dim` divided into `sizes`, one of which may be -1.
@@ -85,16 +111,17 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![0; 24], &[2, 12])?;
-    /// assert_eq!(a.unflatten(1, &[3, -1])?.sizes(), [2, 3, 4]);
+    /// let a = Tensor::from_vec(vec![0; 24], (2, 12))?;
+    /// assert_eq!(a.unflatten(1, (3, -1))?.shape(), [2, 3, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range, sizes whose product is not its size.
-    pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
-        let at = wrap_dim("unflatten", dim, self.ndim())?;
-        let size = self.sizes().get(at).copied().unwrap_or(1);
+    pub fn unflatten(&self, dim: i64, sizes: impl IntoShape) -> Result<Tensor> {
+        let sizes = sizes.into_ints();
+        let at = wrap_dim("unflatten", dim, self.rank())?;
+        let size = self.shape().get(at).copied().unwrap_or(1);
         let known = sizes.iter().filter(|&&s| s != -1).try_fold(1i64, |p, &s| p.checked_mul(s));
         let fits = match sizes.iter().filter(|&&s| s == -1).count() {
             0 => known == Some(size as i64),
@@ -113,9 +140,9 @@ impl Tensor {
             .into());
         }
         let rest = known.filter(|&p| p > 0).map_or(0, |p| size as i64 / p);
-        let mut all = integers(&self.sizes()[..at.min(self.ndim())]);
+        let mut all = integers(&self.shape()[..at.min(self.rank())]);
         all.extend(sizes.iter().map(|&s| if s == -1 { rest } else { s }));
-        all.extend(integers(self.sizes().get(at + 1..).unwrap_or(&[])));
+        all.extend(integers(self.shape().get(at + 1..).unwrap_or(&[])));
         self.view(&all)
     }
 }

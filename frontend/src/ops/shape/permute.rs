@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -15,15 +16,15 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6], &[1, 2, 3])?;
-    /// assert_eq!(a.permute(&[2, 0, 1])?.sizes(), [3, 1, 2]);
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6], (1, 2, 3))?;
+    /// assert_eq!(a.permute((2, 0, 1))?.shape(), [3, 1, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Dimensions that are not each of the tensor's once.
-    pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims)])
+    pub fn permute(&self, dims: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&dims.into_ints())])
     }
 
     /// A view with dimension `source` moved to `destination`, the others in their order.
@@ -32,8 +33,8 @@ impl Tensor {
     /// A dimension out of range.
     pub fn movedim(&self, source: i64, destination: i64) -> Result<Tensor> {
         let (from, to) =
-            (wrap_dim("movedim", source, self.ndim())?, wrap_dim("movedim", destination, self.ndim())?);
-        let mut order: SmallVec<[i64; 8]> = (0..self.ndim() as i64).collect();
+            (wrap_dim("movedim", source, self.rank())?, wrap_dim("movedim", destination, self.rank())?);
+        let mut order: SmallVec<[i64; 8]> = (0..self.rank() as i64).collect();
         if !order.is_empty() {
             let moved = order.remove(from);
             order.insert(to, moved);

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
@@ -17,23 +18,20 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?.t()?;
-    /// assert_eq!(a.reshape(&[-1])?.to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?.t()?;
+    /// assert_eq!(a.reshape(-1)?.to_vec::<i32>()?, [1, 3, 2, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Sizes of another number of elements.
-    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(sizes)])
+    pub fn reshape(&self, shape: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&shape.into_ints())])
     }
 
-    /// [`Tensor::reshape`] to sizes that are all known.
-    ///
-    /// # Errors
-    /// As [`Tensor::reshape`].
-    pub fn reshape_as_sizes(&self, sizes: &[usize]) -> Result<Tensor> {
-        if self.sizes() == sizes {
+    /// [`Tensor::reshape`] that gives this tensor itself where the shape is its own.
+    pub(crate) fn reshape_as_sizes(&self, sizes: &[usize]) -> Result<Tensor> {
+        if self.shape() == sizes {
             return Ok(self.clone());
         }
         let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
@@ -44,11 +42,11 @@ impl Tensor {
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let t = Tensor::from_ref(args.tensor(0)?.clone());
     let mut sizes = Dims::new();
-    resolve_sizes(args, 1, t.numel(), &mut sizes)?;
+    resolve_sizes(args, 1, t.elem_count(), &mut sizes)?;
     // A composite tensor has no strides that could be in the way.
     let fits = !t.as_ref().is_strided()
         || t.is_contiguous()
-        || super::view::view_strides(t.sizes(), t.strides(), &sizes).is_some();
+        || super::view::view_strides(t.shape(), t.strides(), &sizes).is_some();
     let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
     let source = if fits { t } else { t.contiguous()? };
     Ok(Outputs::from_iter([source.view(&sizes)?.into_ref()]))

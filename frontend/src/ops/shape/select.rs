@@ -14,7 +14,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
     /// assert_eq!(a.select(1, -1)?.to_vec::<i32>()?, [2, 4]);
     /// # Ok(()) }
     /// ```

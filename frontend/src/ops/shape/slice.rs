@@ -15,7 +15,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[0, 1, 2, 3, 4])?;
+    /// let a = Tensor::new([0, 1, 2, 3, 4])?;
     /// assert_eq!(a.slice(0, Some(1), None, 2)?.to_vec::<i32>()?, [1, 3]);
     /// assert_eq!(a.slice(0, Some(-2), None, 1)?.to_vec::<i32>()?, [3, 4]);
     /// # Ok(()) }
@@ -33,7 +33,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[0, 1, 2, 3, 4])?;
+    /// let a = Tensor::new([0, 1, 2, 3, 4])?;
     /// assert_eq!(a.narrow(0, 1, 3)?.to_vec::<i32>()?, [1, 2, 3]);
     /// # Ok(()) }
     /// ```
@@ -41,7 +41,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range, a part that lies outside of it.
     pub fn narrow(&self, dim: i64, start: i64, length: usize) -> Result<Tensor> {
-        let size = self.size(dim)?;
+        let size = self.dim(dim)?;
         let from = if start < 0 { start.saturating_add(size as i64) } else { start };
         let end =
             usize::try_from(from).ok().and_then(|from| from.checked_add(length)).filter(|&end| end <= size);

@@ -16,7 +16,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let a = Tensor::new([1, 2, 3])?;
     /// let parts = a.split_sizes(&[1, 2], 0)?;
     /// assert_eq!(parts[1].to_vec::<i32>()?, [2, 3]);
     /// # Ok(()) }
@@ -26,7 +26,7 @@ impl Tensor {
     /// Sizes whose sum is not that of the dimension, a dimension out of range.
     pub fn split_sizes(&self, sizes: &[usize], dim: i64) -> Result<Vec<Tensor>> {
         let sum = || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
-        if !self.as_ref().is_strided() && sum() == Some(self.size(dim)?) {
+        if !self.as_ref().is_strided() && sum() == Some(self.dim(dim)?) {
             let mut start = 0;
             let part = |&size: &usize| {
                 start += size;
@@ -43,7 +43,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let a = Tensor::new([1, 2, 3])?;
     /// let parts = a.split(2, 0)?;
     /// assert_eq!(parts[1].to_vec::<i32>()?, [3]);
     /// # Ok(()) }
@@ -52,7 +52,7 @@ impl Tensor {
     /// # Errors
     /// A size of 0, a dimension out of range.
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
-        let whole = self.size(dim)?;
+        let whole = self.dim(dim)?;
         if size == 0 && whole > 0 {
             return Err(Error::Value {
                 op: "split",
@@ -73,7 +73,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3, 4, 5])?;
+    /// let a = Tensor::new([1, 2, 3, 4, 5])?;
     /// assert_eq!(a.chunk(3, 0)?[2].to_vec::<i32>()?, [5]);
     /// # Ok(()) }
     /// ```
@@ -90,7 +90,7 @@ impl Tensor {
             }
             .into());
         }
-        self.split(self.size(dim)?.div_ceil(chunks), dim)
+        self.split(self.dim(dim)?.div_ceil(chunks), dim)
     }
 
     /// Exactly `sections` views along dimension `dim`, of sizes that differ by 1 at most, the larger ones first.
@@ -98,7 +98,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let parts = Tensor::from_slice(&[1, 2, 3, 4, 5])?.tensor_split(3, 0)?;
+    /// let parts = Tensor::new([1, 2, 3, 4, 5])?.tensor_split(3, 0)?;
     /// assert_eq!(parts[2].to_vec::<i32>()?, [5]);
     /// # Ok(()) }
     /// ```
@@ -116,7 +116,7 @@ impl Tensor {
             }
             .into());
         }
-        let whole = self.size(dim)?;
+        let whole = self.dim(dim)?;
         let sizes: Vec<usize> =
             (0..sections).map(|k| whole / sections + usize::from(k < whole % sections)).collect();
         self.split_sizes(&sizes, dim)
@@ -128,7 +128,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let parts = Tensor::from_slice(&[1, 2, 3, 4])?.tensor_split_at(&[1, -1], 0)?;
+    /// let parts = Tensor::new([1, 2, 3, 4])?.tensor_split_at(&[1, -1], 0)?;
     /// assert_eq!(parts[1].to_vec::<i32>()?, [2, 3]);
     /// # Ok(()) }
     /// ```
@@ -137,10 +137,10 @@ impl Tensor {
     /// A dimension out of range, no dimension.
     #[doc(alias = "tensor_split")]
     pub fn tensor_split_at(&self, indices: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-        if self.ndim() == 0 {
+        if self.rank() == 0 {
             return self.split_sizes(&[1], dim);
         }
-        let whole = self.size(dim)? as i64;
+        let whole = self.dim(dim)? as i64;
         let bound = |i: i64| if i < 0 { i.saturating_add(whole) } else { i }.clamp(0, whole);
         let starts = std::iter::once(0).chain(indices.iter().map(|&i| bound(i)));
         let ends = indices.iter().map(|&i| bound(i)).chain([whole]);

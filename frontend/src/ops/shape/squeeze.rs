@@ -5,42 +5,28 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_value;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoDims;
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view without the dimensions of size 1.
+    /// A view without those of `dims`, or of all with `..`, that are of size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3], &[1, 3, 1])?;
-    /// assert_eq!(a.squeeze()?.sizes(), [3]);
-    /// assert_eq!(a.squeeze_dim(0)?.sizes(), [3, 1]);
+    /// let a = Tensor::zeros((1, 3, 1))?;
+    /// assert_eq!(a.squeeze(0)?.shape(), [3, 1]);
+    /// assert_eq!(a.squeeze(..)?.shape(), [3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What a composite layout's backend reports.
-    pub fn squeeze(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::None])
-    }
-
-    /// A view without dimension `dim`, if its size is 1.
-    ///
-    /// # Errors
-    /// A dimension out of range.
-    pub fn squeeze_dim(&self, dim: i64) -> Result<Tensor> {
-        self.squeeze_dims(&[dim])
-    }
-
-    /// A view without those of the dimensions `dims` whose size is 1.
-    ///
-    /// # Errors
     /// A dimension out of range or given twice.
-    pub fn squeeze_dims(&self, dims: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(dims)])
+    pub fn squeeze(&self, dims: impl IntoDims) -> Result<Tensor> {
+        let dims = dims.into_dims();
+        DEF.run(&[self.into(), if dims.is_empty() { Arg::None } else { Arg::Ints(&dims) }])
     }
 }
 

@@ -14,7 +14,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6], (2, 3))?;
     /// assert_eq!(a.transpose(0, 1)?.to_vec::<i32>()?, [1, 4, 2, 5, 3, 6]);
     /// # Ok(()) }
     /// ```
@@ -30,14 +30,14 @@ impl Tensor {
     /// # Errors
     /// A tensor of more than two dimensions.
     pub fn t(&self) -> Result<Tensor> {
-        match self.ndim() {
+        match self.rank() {
             0 | 1 => Ok(self.clone()),
             2 => self.transpose(0, 1),
             _ => Err(keyway_dispatcher::Error::Shape {
                 op: "t",
                 argument: "self",
                 expected: "a matrix".to_string(),
-                got: self.sizes().into(),
+                got: self.shape().into(),
             }
             .into()),
         }

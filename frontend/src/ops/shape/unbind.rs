@@ -15,7 +15,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
     /// assert_eq!(a.unbind(1)?[0].to_vec::<i32>()?, [1, 3]);
     /// # Ok(()) }
     /// ```
@@ -23,8 +23,8 @@ impl Tensor {
     /// # Errors
     /// A tensor of no dimensions, a dimension out of range.
     pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
-        if !self.as_ref().is_strided() && !self.sizes().is_empty() {
-            return (0..self.size(dim)? as i64).map(|index| self.select(dim, index)).collect();
+        if !self.as_ref().is_strided() && !self.shape().is_empty() {
+            return (0..self.dim(dim)? as i64).map(|index| self.select(dim, index)).collect();
         }
         DEF.run_all(&[self.into(), Arg::Int(dim)])
     }

@@ -14,7 +14,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3, 4])?;
+    /// let a = Tensor::new([1, 2, 3, 4])?;
     /// assert_eq!(a.unfold(0, 2, 1)?.to_vec::<i32>()?, [1, 2, 2, 3, 3, 4]);
     /// # Ok(()) }
     /// ```

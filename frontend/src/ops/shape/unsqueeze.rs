@@ -14,9 +14,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3])?;
-    /// assert_eq!(a.unsqueeze(0)?.sizes(), [1, 3]);
-    /// assert_eq!(a.unsqueeze(-1)?.sizes(), [3, 1]);
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// assert_eq!(a.unsqueeze(0)?.shape(), [1, 3]);
+    /// assert_eq!(a.unsqueeze(-1)?.shape(), [3, 1]);
     /// # Ok(()) }
     /// ```
     ///

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -16,15 +17,15 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::from_slice(&[1, 2, 3, 4, 5, 6])?;
-    /// assert_eq!(a.view(&[2, -1])?.sizes(), [2, 3]);
+    /// let a = Tensor::new([1, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(a.view((2, -1))?.shape(), [2, 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Sizes of another number of elements, or strides that no view has; `reshape` copies then.
-    pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Ints(sizes)])
+    pub fn view(&self, shape: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&shape.into_ints())])
     }
 }
 

@@ -20,7 +20,7 @@ impl Tensor {
     /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
     pub fn to_sparse(&self, sparse_dim: usize) -> Result<Tensor> {
         crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse")?;
-        if self.is_coordinates() && sparse_dim <= self.ndim() {
+        if self.is_coordinates() && sparse_dim <= self.rank() {
             return split_anew(self, sparse_dim);
         }
         if self.layout().name() == crate::tensor::CSR && sparse_dim < 2 {
@@ -43,23 +43,23 @@ fn split_anew(t: &Tensor, sparse_dim: usize) -> Result<Tensor> {
         let at = within.indices()?;
         let blocks = indices.index_select(1, &at.select(0, 0)?)?;
         let indices = Tensor::cat(&[&blocks, &at.narrow(0, 1, sparse_dim - own)?], 0)?;
-        return Tensor::sparse_coo(&indices, &within.values()?, t.sizes())?.coalesce();
+        return Tensor::sparse_coo(&indices, &within.values()?, t.shape())?.coalesce();
     }
     let (device, nnz, outer) = (t.device(), t.nnz()?, indices.narrow(0, 0, sparse_dim)?);
-    let ones = Tensor::ones(&[nnz], DType::F64, device)?;
-    let places = Tensor::sparse_coo(&outer, &ones, &t.sizes()[..sparse_dim])?.coalesce()?;
+    let ones = Tensor::ones_with([nnz], (DType::F64, device))?;
+    let places = Tensor::sparse_coo(&outer, &ones, &t.shape()[..sparse_dim])?.coalesce()?;
     let blocks = places.nnz()?;
     // Entries come in order, so that a block begins where an index differs from the one before.
     let others = nnz.saturating_sub(1);
     let begins = outer.narrow(1, (nnz - others) as i64, others)?.ne(&outer.narrow(1, 0, others)?)?;
-    let begins = begins.to_dtype(DType::I64)?.sum_dims(&[0], false)?.clamp_max(1)?;
-    let first = Tensor::zeros(&[nnz - others], DType::I64, device)?;
+    let begins = begins.to_dtype(DType::I64)?.sum(0)?.clamp_max(1)?;
+    let first = Tensor::zeros_with([nnz - others], (DType::I64, device))?;
     let block = Tensor::cat(&[&first, &begins.cumsum(0)?], 0)?;
-    let sizes: Vec<usize> = std::iter::once(blocks).chain(t.sizes()[sparse_dim..].iter().copied()).collect();
+    let sizes: Vec<usize> = std::iter::once(blocks).chain(t.shape()[sparse_dim..].iter().copied()).collect();
     let inner = (sparse_dim..own).map(|dim| indices.select(0, dim as i64)).collect::<Result<Vec<_>>>()?;
     let at: Vec<Option<&Tensor>> = std::iter::once(&block).chain(&inner).map(Some).collect();
-    let made = Tensor::zeros(&sizes, t.dtype(), device)?.index_put(&at, &values, false)?;
-    Tensor::sparse_coo(&places.indices()?, &made, t.sizes())?.coalesce()
+    let made = Tensor::zeros_with(&sizes, (t.dtype(), device))?.index_put(&at, &values, false)?;
+    Tensor::sparse_coo(&places.indices()?, &made, t.shape())?.coalesce()
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -19,7 +19,7 @@ pub(super) fn between(from: f64, to: f64, share: f64) -> f64 {
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = CosineAnnealingLr::new(&optimizer, 10, 0.0)?;
 /// schedule.seek(5, &mut optimizer)?;
@@ -67,7 +67,7 @@ impl LrScheduler for CosineAnnealingLr {
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{CosineAnnealingWarmRestarts, LrScheduler};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = CosineAnnealingWarmRestarts::new(&optimizer, 4, 2, 0.0)?;
 /// schedule.seek(4, &mut optimizer)?;

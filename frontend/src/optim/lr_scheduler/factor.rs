@@ -13,7 +13,7 @@ use std::fmt;
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{LinearLr, LrScheduler};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = LinearLr::new(&mut optimizer, 0.5, 1.0, 4)?;
 /// assert_eq!(optimizer.learning_rates(), [0.5]);
@@ -22,7 +22,6 @@ use std::fmt;
 /// # Ok(()) }
 /// ```
 #[doc(alias = "LinearLR")]
-#[doc(alias = "ConstantLR")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearLr {
     progress: Progress,
@@ -75,7 +74,7 @@ impl LrScheduler for LinearLr {
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{LrScheduler, PolynomialLr};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = PolynomialLr::new(&optimizer, 4, 2.0)?;
 /// schedule.seek(2, &mut optimizer)?;
@@ -123,7 +122,7 @@ impl LrScheduler for PolynomialLr {
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{LambdaLr, LrScheduler};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = LambdaLr::new(&mut optimizer, |epoch| 1.0 / (1.0 + epoch as f64))?;
 /// schedule.seek(3, &mut optimizer)?;

@@ -5,7 +5,7 @@
 //! use keyway::Tensor;
 //! use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler, WarmupLr};
 //! use keyway::optim::{Optimizer, Sgd, SgdOptions};
-//! let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+//! let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 //! let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 //! let cosine = CosineAnnealingLr::new(&optimizer, 10, 0.0)?;
 //! let mut schedule = WarmupLr::new(&mut optimizer, 0.1, 3, cosine)?;
@@ -38,7 +38,7 @@ mod tests;
 pub use cosine::{CosineAnnealingLr, CosineAnnealingWarmRestarts};
 pub use factor::{LambdaLr, LinearLr, PolynomialLr};
 pub use one_cycle::{Anneal, OneCycleLr, OneCycleLrOptions};
-pub use plateau::{PlateauMode, PlateauOptions, PlateauState, ReduceLrOnPlateau, Threshold};
+pub use plateau::{PlateauMode, PlateauState, ReduceLrOnPlateau, ReduceLrOnPlateauOptions, Threshold};
 pub use steps::{ExponentialLr, MultiStepLr, StepLr};
 pub use warmup::WarmupLr;
 
@@ -87,9 +87,4 @@ impl Progress {
         self.epoch = epoch;
         Ok(())
     }
-}
-
-/// A whole number as an exponent.
-fn power(base: f64, times: u64) -> f64 {
-    base.powi(i32::try_from(times).unwrap_or(i32::MAX))
 }

@@ -53,7 +53,7 @@ impl Default for OneCycleLrOptions {
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{LrScheduler, OneCycleLr, OneCycleLrOptions};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions::default())?;
 /// let mut schedule = OneCycleLr::new(&mut optimizer, 1.0, 10, OneCycleLrOptions::default())?;
 /// assert!((optimizer.learning_rates()[0] - 0.04).abs() < 1e-12);

@@ -25,7 +25,7 @@ pub enum Threshold {
 
 /// The options of [`ReduceLrOnPlateau`]; the names and defaults are PyTorch's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlateauOptions {
+pub struct ReduceLrOnPlateauOptions {
     /// What is better.
     pub mode: PlateauMode,
     /// What the rates are multiplied by.
@@ -42,9 +42,9 @@ pub struct PlateauOptions {
     pub eps: f64,
 }
 
-impl Default for PlateauOptions {
-    fn default() -> PlateauOptions {
-        PlateauOptions {
+impl Default for ReduceLrOnPlateauOptions {
+    fn default() -> ReduceLrOnPlateauOptions {
+        ReduceLrOnPlateauOptions {
             mode: PlateauMode::Min,
             factor: 0.1,
             patience: 10,
@@ -73,11 +73,11 @@ pub struct PlateauState {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
-/// use keyway::optim::lr_scheduler::{PlateauOptions, ReduceLrOnPlateau};
+/// use keyway::optim::lr_scheduler::{ReduceLrOnPlateauOptions, ReduceLrOnPlateau};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
-/// let mut schedule = ReduceLrOnPlateau::new(PlateauOptions { patience: 1, factor: 0.5, ..PlateauOptions::default() })?;
+/// let mut schedule = ReduceLrOnPlateau::new(ReduceLrOnPlateauOptions { patience: 1, factor: 0.5, ..ReduceLrOnPlateauOptions::default() })?;
 /// for loss in [3.0, 2.0, 2.0, 2.0] {
 ///     schedule.step(loss, &mut optimizer)?;
 /// }
@@ -87,7 +87,7 @@ pub struct PlateauState {
 #[doc(alias = "ReduceLROnPlateau")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceLrOnPlateau {
-    options: PlateauOptions,
+    options: ReduceLrOnPlateauOptions,
     state: PlateauState,
 }
 
@@ -98,7 +98,7 @@ impl ReduceLrOnPlateau {
     ///
     /// # Errors
     /// A `factor` that is not below 1; one, a threshold, a `min_lr` or an `eps` that is negative or not finite.
-    pub fn new(options: PlateauOptions) -> Result<ReduceLrOnPlateau> {
+    pub fn new(options: ReduceLrOnPlateauOptions) -> Result<ReduceLrOnPlateau> {
         if !(0.0..1.0).contains(&options.factor) {
             return Err(refuse(OWNER, "factor", "at least 0 and below 1", options.factor).into());
         }
@@ -137,7 +137,7 @@ impl ReduceLrOnPlateau {
             (next.cooldown, next.bad_epochs) = (next.cooldown - 1, 0);
         }
         if next.bad_epochs > self.options.patience {
-            let PlateauOptions { factor, min_lr, eps, .. } = self.options;
+            let ReduceLrOnPlateauOptions { factor, min_lr, eps, .. } = self.options;
             let reduced = |rate: f64| {
                 let lower = (rate * factor).max(min_lr);
                 if rate - lower > eps { lower } else { rate }

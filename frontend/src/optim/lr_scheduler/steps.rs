@@ -1,9 +1,14 @@
 //! Rates that are multiplied again and again.
 
-use super::{LrScheduler, Progress, power};
+use super::{LrScheduler, Progress};
 use crate::Result;
 use crate::optim::Optimizer;
 use crate::optim::group::{refuse, require_not_negative};
+
+/// A whole number as an exponent.
+fn power(base: f64, times: u64) -> f64 {
+    base.powi(i32::try_from(times).unwrap_or(i32::MAX))
+}
 
 /// Multiplies the rates by `gamma` every `step_size` epochs.
 ///
@@ -12,7 +17,7 @@ use crate::optim::group::{refuse, require_not_negative};
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = StepLr::new(&optimizer, 2, 0.5)?;
 /// let mut rates = Vec::new();
@@ -63,7 +68,7 @@ impl LrScheduler for StepLr {
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{LrScheduler, MultiStepLr};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = MultiStepLr::new(&optimizer, &[30, 80], 0.5)?;
 /// schedule.seek(30, &mut optimizer)?;
@@ -109,7 +114,7 @@ impl LrScheduler for MultiStepLr {
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{ExponentialLr, LrScheduler};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = ExponentialLr::new(&optimizer, 0.5)?;
 /// schedule.seek(3, &mut optimizer)?;

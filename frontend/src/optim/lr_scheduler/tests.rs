@@ -196,7 +196,7 @@ fn a_warm_up_and_what_follows_it() {
 }
 
 /// The rates of the first group after each of the numbers, and what is remembered at the end.
-fn after(options: PlateauOptions) -> (Vec<f64>, PlateauState) {
+fn after(options: ReduceLrOnPlateauOptions) -> (Vec<f64>, PlateauState) {
     let mut numbers = vec![5.0, 4.0, 4.0, 4.0, 4.0, 3.99, 3.99, 3.99, f64::NAN, 4.0];
     numbers.extend([2.0; 10]);
     let (mut optimizer, mut schedule) = (two(), ReduceLrOnPlateau::new(options.clone()).unwrap());
@@ -214,26 +214,34 @@ fn after(options: PlateauOptions) -> (Vec<f64>, PlateauState) {
 
 #[test]
 fn rates_fall_on_a_plateau() {
-    let options = PlateauOptions { patience: 2, factor: 0.5, cooldown: 2, ..PlateauOptions::default() };
+    let options = ReduceLrOnPlateauOptions {
+        patience: 2,
+        factor: 0.5,
+        cooldown: 2,
+        ..ReduceLrOnPlateauOptions::default()
+    };
     let (rates, state) = after(options);
     let counts = [(1.0, 4), (0.5, 5), (0.25, 5), (0.125, 5), (0.0625, 1)];
     let expected: Vec<f64> = counts.iter().flat_map(|&(rate, count)| vec![rate; count]).collect();
     assert_eq!(rates, expected);
     assert_eq!(state, PlateauState { best: 2.0, bad_epochs: 0, cooldown: 2 });
 
-    let options = PlateauOptions {
+    let options = ReduceLrOnPlateauOptions {
         mode: PlateauMode::Max,
         patience: 0,
         threshold: Threshold::Absolute(0.5),
         min_lr: 0.005,
-        ..PlateauOptions::default()
+        ..ReduceLrOnPlateauOptions::default()
     };
     let (rates, state) = after(options);
     assert!(near(rates[2], 0.01) && rates[3..].iter().all(|&rate| rate == 0.005), "{rates:?}");
     assert_eq!(state, PlateauState { best: 5.0, bad_epochs: 0, cooldown: 0 });
 
-    let options =
-        PlateauOptions { patience: 1, threshold: Threshold::Relative(0.1), ..PlateauOptions::default() };
+    let options = ReduceLrOnPlateauOptions {
+        patience: 1,
+        threshold: Threshold::Relative(0.1),
+        ..ReduceLrOnPlateauOptions::default()
+    };
     let (rates, state) = after(options);
     let powers = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8];
     // A reduction to 1e-9 would be one by less than `eps`.
@@ -246,7 +254,10 @@ fn rates_fall_on_a_plateau() {
 
 #[test]
 fn a_first_number_counts_whatever_the_threshold() {
-    let options = PlateauOptions { threshold: Threshold::Relative(1.0), ..PlateauOptions::default() };
+    let options = ReduceLrOnPlateauOptions {
+        threshold: Threshold::Relative(1.0),
+        ..ReduceLrOnPlateauOptions::default()
+    };
     let mut schedule = ReduceLrOnPlateau::new(options).unwrap();
     schedule.step(3.0, &mut two()).unwrap();
     assert_eq!(schedule.state().best, 3.0);
@@ -280,12 +291,12 @@ fn options_out_of_range_are_refused() {
     refused(OneCycleLr::new(&mut o, 1.0, 9, options).map(drop), "div_factor");
     let then = StepLr::new(&o, 1, 0.5).unwrap();
     refused(WarmupLr::new(&mut o, -1.0, 3, then).map(drop), "start_factor");
-    let plateau = PlateauOptions::default();
+    let plateau = ReduceLrOnPlateauOptions::default();
     for (option, options) in [
-        ("factor", PlateauOptions { factor: 1.0, ..plateau.clone() }),
-        ("threshold", PlateauOptions { threshold: Threshold::Absolute(-1.0), ..plateau.clone() }),
-        ("min_lr", PlateauOptions { min_lr: f64::NAN, ..plateau.clone() }),
-        ("eps", PlateauOptions { eps: -1.0, ..plateau }),
+        ("factor", ReduceLrOnPlateauOptions { factor: 1.0, ..plateau.clone() }),
+        ("threshold", ReduceLrOnPlateauOptions { threshold: Threshold::Absolute(-1.0), ..plateau.clone() }),
+        ("min_lr", ReduceLrOnPlateauOptions { min_lr: f64::NAN, ..plateau.clone() }),
+        ("eps", ReduceLrOnPlateauOptions { eps: -1.0, ..plateau }),
     ] {
         refused(ReduceLrOnPlateau::new(options).map(drop), option);
     }

@@ -14,7 +14,7 @@ use crate::optim::group::require_not_negative;
 /// use keyway::Tensor;
 /// use keyway::optim::lr_scheduler::{ExponentialLr, LrScheduler, WarmupLr};
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
-/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let falling = ExponentialLr::new(&optimizer, 0.5)?;
 /// let mut schedule = WarmupLr::new(&mut optimizer, 0.0, 2, falling)?;

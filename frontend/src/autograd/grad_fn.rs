@@ -1,0 +1,119 @@
+//! The graph as its user sees it: nodes, edges, saved tensors.
+
+use super::meta;
+use super::node::{Body, Edge, Node, lock};
+use super::saved::Saved;
+use crate::Tensor;
+use keyway_dispatcher::memory::Shared;
+use keyway_dispatcher::tensor::TensorRef;
+use std::fmt;
+
+/// A node of the graph: a recorded call, or the leaf that collects a gradient (`accumulate_grad`). Holding it keeps what it leads
+/// to alive.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+/// let y = (&x * &x)?;
+/// let node = y.grad_fn().unwrap();
+/// assert_eq!(node.name(), "mul");
+/// let (leaf, output) = node.next_functions().remove(0).unwrap();
+/// assert!(output == 0 && leaf.variable().unwrap().is_same(&x));
+/// # Ok(()) }
+/// ```
+#[doc(alias = "Node")]
+#[derive(Clone)]
+pub struct GradFn {
+    node: Shared<Node>,
+}
+
+/// A tensor that a node keeps for its derivative.
+#[derive(Clone, Debug)]
+pub struct SavedTensor {
+    /// Which it is: an input, by its place among the tensors of the call, or an output.
+    pub place: SavedPlace,
+    /// The tensor as it is now, outside the graph.
+    pub tensor: Tensor,
+    /// How often its memory had been changed in place when it was saved; see [`Tensor::version`].
+    pub version: u32,
+}
+
+/// Which tensor of a call was saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedPlace {
+    /// An input, counted among the tensors that the call was given.
+    Input(usize),
+    /// An output.
+    Output(usize),
+}
+
+impl GradFn {
+    /// The node that a gradient of this tensor goes to; that of a leaf collects it. None where no gradient is wanted.
+    pub(crate) fn of(tensor: &TensorRef) -> Option<(GradFn, usize)> {
+        meta::edge(tensor).map(GradFn::at)
+    }
+
+    fn at(edge: Edge) -> (GradFn, usize) {
+        (GradFn { node: edge.node }, edge.output)
+    }
+
+    /// The op, the function of one's own, or what autograd calls the node.
+    pub fn name(&self) -> &'static str {
+        self.node.name()
+    }
+
+    /// Nodes made later have higher numbers; the backward pass runs the highest first.
+    #[doc(alias = "_sequence_nr")]
+    pub fn number(&self) -> u64 {
+        self.node.number
+    }
+
+    /// For each tensor of the call: the node that its gradient goes to and the output of that node, none where no gradient is wanted.
+    pub fn next_functions(&self) -> Vec<Option<(GradFn, usize)>> {
+        self.node.edges.iter().map(|edge| edge.clone().map(GradFn::at)).collect()
+    }
+
+    /// The shape of each output.
+    pub fn output_shapes(&self) -> Vec<Vec<usize>> {
+        self.node.outputs.iter().map(|shape| shape.sizes.to_vec()).collect()
+    }
+
+    /// The leaf that this node collects the gradient of; none of a recorded call, and where the leaf is gone.
+    pub fn variable(&self) -> Option<Tensor> {
+        match &self.node.body {
+            Body::Accumulate(leaf) => leaf.upgrade().map(Tensor::from_ref),
+            _ => None,
+        }
+    }
+
+    /// The tensors that the derivative reads; none once a backward pass has freed them. Those of one's own functions are theirs.
+    pub fn saved_tensors(&self) -> Vec<SavedTensor> {
+        let Body::Op(call) = &self.node.body else { return Vec::new() };
+        let guard = lock(&call.saved);
+        let Some(saved) = guard.as_ref() else { return Vec::new() };
+        let inputs = saved.inputs.iter().enumerate().map(|(i, saved)| (SavedPlace::Input(i), saved));
+        let outputs = saved.outputs.iter().enumerate().map(|(i, saved)| (SavedPlace::Output(i), saved));
+        inputs.chain(outputs).filter_map(|(place, saved)| shown(place, saved.as_ref()?)).collect()
+    }
+
+    /// Whether both are the same node.
+    pub fn is_same(&self, other: &GradFn) -> bool {
+        Shared::ptr_eq(&self.node, &other.node)
+    }
+}
+
+fn shown(place: SavedPlace, saved: &Saved) -> Option<SavedTensor> {
+    let (data, version) = match saved {
+        Saved::Plain { tensor, version } => (tensor, *version),
+        Saved::Result { data, version, .. } | Saved::Output { data, version, .. } => (data, *version),
+        Saved::Gone => return None,
+    };
+    Some(SavedTensor { place, tensor: Tensor::from_ref(data.shallow_copy()), version })
+}
+
+impl fmt::Debug for GradFn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{} {}>", self.name(), self.number())
+    }
+}

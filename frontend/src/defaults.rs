@@ -1,0 +1,81 @@
+//! The dtype and the device of tensors whose options name none.
+
+use crate::error::Result;
+use crate::tensor::{IntoOptions, TensorOptions};
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::{DType, Device};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The code of the dtype.
+static DTYPE: AtomicU32 = AtomicU32::new(DType::F32.code() as u32);
+
+/// Kind and index of the device.
+static DEVICE: AtomicU32 = AtomicU32::new(packed(Device::CPU));
+
+const fn packed(device: Device) -> u32 {
+    (device.kind as u32) << 16 | device.index as u32
+}
+
+/// The dtype of new tensors of floating-point numbers whose options name none; f32 unless [`set_default_dtype`] said otherwise.
+#[doc(alias = "get_default_dtype")]
+pub fn default_dtype() -> DType {
+    let code = DTYPE.load(Ordering::Relaxed) as u16;
+    DType::from_code(code).unwrap_or(DType::F32)
+}
+
+/// Sets [`default_dtype`] for the whole process.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// keyway::set_default_dtype(DType::F64)?;
+/// assert_eq!(Tensor::zeros(2)?.dtype(), DType::F64);
+/// assert!(keyway::set_default_dtype(DType::I64).is_err());
+/// # keyway::set_default_dtype(DType::F32)?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// A dtype that is no floating-point number.
+pub fn set_default_dtype(dtype: DType) -> Result<()> {
+    if !dtype.is_float() {
+        return Err(Error::Value {
+            op: "set_default_dtype",
+            argument: "dtype",
+            expected: "a floating-point dtype".into(),
+            got: dtype.to_string(),
+        }
+        .into());
+    }
+    DTYPE.store(dtype.code().into(), Ordering::Relaxed);
+    Ok(())
+}
+
+/// The device of new tensors whose options name none; the CPU unless [`set_default_device`] said otherwise.
+#[doc(alias = "get_default_device")]
+#[inline]
+pub fn default_device() -> Device {
+    let packed = DEVICE.load(Ordering::Relaxed);
+    Device { kind: (packed >> 16) as u16, index: packed as u16 }
+}
+
+/// Sets [`default_device`] for the whole process: `set_default_device("cuda:0")`. Memory of the program's own, as
+/// [`Tensor::from_vec`](crate::Tensor::from_vec) takes it, stays on the host.
+///
+/// # Errors
+/// A device that is not there, or text that names none.
+pub fn set_default_device(device: impl IntoOptions) -> Result<()> {
+    let TensorOptions { device: Some(device), .. } = device.into_options()? else {
+        return Err(Error::Value {
+            op: "set_default_device",
+            argument: "device",
+            expected: "a device".into(),
+            got: "none".into(),
+        }
+        .into());
+    };
+    // A tensor without elements says whether the device is there.
+    crate::Tensor::empty_with(0, device)?;
+    DEVICE.store(packed(device), Ordering::Relaxed);
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! What most programs use: `use keyway::prelude::*;`.
+//!
+//! ```
+//! use keyway::prelude::*;
+//!
+//! fn main() -> keyway::Result<()> {
+//!     let w = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.requires_grad_(true)?;
+//!     let x = Tensor::ones((2, 2))?;
+//!     let loss = ((&w * &x)? * 2.0)?.sum(..)?;
+//!     loss.backward()?;
+//!     println!("{}", w.grad().unwrap());
+//!     Ok(())
+//! }
+//! ```
+
+pub use crate::autograd::no_grad;
+pub use crate::nn::Module;
+pub use crate::optim::Optimizer;
+pub use crate::tensor::{Ellipsis, MemoryFormat, NewAxis, Step, Tensor, TensorOptions};
+pub use crate::{DType, Device, Layout};
+pub use half::{bf16, f16};

@@ -1,0 +1,140 @@
+//! Nested arrays as callers write them: `2.0f32`, `&[1, 2]`, `[[1.0, 2.0], [3.0, 4.0]]`, vectors of vectors.
+
+use super::Tensor;
+use super::options::IntoOptions;
+use crate::error::Result;
+use half::{bf16, f16};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::memory::bytes::Plain;
+
+/// A number, or an array, slice or vector of such, nested to any depth.
+pub trait NdArray {
+    /// The type of the numbers.
+    type Elem: Plain;
+
+    /// The sizes, the outermost first; where there are no elements, what is known of them.
+    fn add_shape(&self, sizes: &mut Dims);
+
+    /// Appends the numbers in row-major order.
+    ///
+    /// # Errors
+    /// Parts that are not of these `sizes`.
+    fn add_values(&self, sizes: &[usize], values: &mut Vec<Self::Elem>) -> Result<()>;
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => {$(
+        impl NdArray for $type {
+            type Elem = $type;
+            fn add_shape(&self, _: &mut Dims) {}
+            fn add_values(&self, sizes: &[usize], values: &mut Vec<$type>) -> Result<()> {
+                if !sizes.is_empty() {
+                    return Err(ragged(sizes, "a number"));
+                }
+                values.push(*self);
+                Ok(())
+            }
+        }
+    )*};
+}
+numbers!(u8, i8, i16, i32, i64, u16, u32, u64, f32, f64, f16, bf16, bool);
+
+impl<A: NdArray> NdArray for [A] {
+    type Elem = A::Elem;
+    fn add_shape(&self, sizes: &mut Dims) {
+        sizes.push(self.len());
+        if let Some(first) = self.first() {
+            first.add_shape(sizes);
+        }
+    }
+    fn add_values(&self, sizes: &[usize], values: &mut Vec<A::Elem>) -> Result<()> {
+        match sizes.split_first() {
+            Some((&size, inner)) if size == self.len() => {
+                self.iter().try_for_each(|part| part.add_values(inner, values))
+            }
+            _ => Err(ragged(sizes, &format!("{} parts", self.len()))),
+        }
+    }
+}
+
+macro_rules! as_slices {
+    ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
+        impl<A: NdArray, $($generics)*> NdArray for $type {
+            type Elem = A::Elem;
+            fn add_shape(&self, sizes: &mut Dims) {
+                self[..].add_shape(sizes);
+            }
+            fn add_values(&self, sizes: &[usize], values: &mut Vec<A::Elem>) -> Result<()> {
+                self[..].add_values(sizes, values)
+            }
+        }
+    )*};
+}
+as_slices!([const N: usize] [A; N], [] Vec<A>);
+
+impl<A: NdArray + ?Sized> NdArray for &A {
+    type Elem = A::Elem;
+    fn add_shape(&self, sizes: &mut Dims) {
+        (**self).add_shape(sizes);
+    }
+    fn add_values(&self, sizes: &[usize], values: &mut Vec<A::Elem>) -> Result<()> {
+        (**self).add_values(sizes, values)
+    }
+}
+
+#[cold]
+fn ragged(sizes: &[usize], got: &str) -> crate::Error {
+    let (expected, got) = (format!("parts of one shape, here {sizes:?}"), got.to_string());
+    Error::Value { op: "new", argument: "array", expected, got }.into()
+}
+
+impl Tensor {
+    /// A tensor with a copy of a number or of a nested array, of its Rust type, on the default device.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]])?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[3, 2][..], DType::F32));
+    /// assert_eq!(Tensor::new(7i64)?.rank(), 0);
+    /// let error = Tensor::new(vec![vec![1, 2], vec![3]]).unwrap_err();
+    /// assert!(error.to_string().contains("parts of one shape"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Parts of different lengths; memory that does not suffice.
+    #[doc(alias = "tensor")]
+    #[doc(alias = "scalar_tensor")]
+    #[doc(alias = "as_tensor")]
+    pub fn new<A: NdArray>(array: A) -> Result<Tensor> {
+        Tensor::new_with(array, ())
+    }
+
+    /// [`Tensor::new`], converted to the dtype and put on the device and in the memory format that are named.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new_with(&[1.0, 2.5], (DType::F16, Device::CPU))?;
+    /// assert_eq!(x.to_vec::<f16>()?, [f16::from_f32(1.0), f16::from_f32(2.5)]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::new`]; a device that is not there.
+    pub fn new_with<A: NdArray>(array: A, options: impl IntoOptions) -> Result<Tensor> {
+        let mut options = options.into_options()?;
+        options.device = Some(options.device());
+        Tensor::of(&array)?.to(options)
+    }
+
+    fn of<A: NdArray>(array: &A) -> Result<Tensor> {
+        let mut sizes = Dims::new();
+        array.add_shape(&mut sizes);
+        let mut values = keyway_dispatcher::memory::host_vec(sizes.iter().product())?;
+        array.add_values(&sizes, &mut values)?;
+        Tensor::from_vec(values, &sizes)
+    }
+}

@@ -1,0 +1,192 @@
+//! Shapes and lists of dimensions as callers write them: `(2, 3)`, `[2, 3]`, `&sizes`, `5`, `..`.
+
+use super::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Error;
+use smallvec::{Array, SmallVec};
+use std::ops::RangeFull;
+
+/// A short list of integers, without an allocation up to eight.
+pub type Ints = SmallVec<[i64; 8]>;
+
+/// An integer type that sizes and dimensions are given in.
+pub trait Int: Copy {
+    /// As i64; what is larger becomes the largest, which is beyond every size.
+    fn to_i64(self) -> i64;
+}
+
+macro_rules! ints {
+    ($($type:ty),*) => {$(
+        impl Int for $type {
+            #[inline]
+            fn to_i64(self) -> i64 {
+                i64::try_from(self).unwrap_or(i64::MAX)
+            }
+        }
+    )*};
+}
+ints!(i32, i64, isize, u32, u64, usize);
+
+/// A shape: one size, a tuple of up to 8, an array, a slice or a vector; `()` is the shape of a scalar.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let rows = 2;
+/// assert_eq!(Tensor::zeros((rows, 3))?.shape(), Tensor::zeros([rows, 3])?.shape());
+/// assert_eq!(Tensor::zeros(5)?.shape(), [5]);
+/// assert_eq!(Tensor::zeros(())?.rank(), 0);
+/// let error = Tensor::zeros((2, -3)).unwrap_err();
+/// assert!(error.to_string().contains("sizes of 0 or more"));
+/// # Ok(()) }
+/// ```
+pub trait IntoShape {
+    /// The numbers.
+    fn into_ints(self) -> Ints;
+}
+
+impl<I: Int> IntoShape for I {
+    #[inline]
+    fn into_ints(self) -> Ints {
+        Ints::from_slice(&[self.to_i64()])
+    }
+}
+
+impl IntoShape for () {
+    #[inline]
+    fn into_ints(self) -> Ints {
+        Ints::new()
+    }
+}
+
+impl<I: Int> IntoShape for &[I] {
+    #[inline]
+    fn into_ints(self) -> Ints {
+        self.iter().map(|i| i.to_i64()).collect()
+    }
+}
+
+macro_rules! lists {
+    ($([$($generic:tt)*] $type:ty),* $(,)?) => {$(
+        impl<I: Int, $($generic)*> IntoShape for $type {
+            #[inline]
+            fn into_ints(self) -> Ints {
+                self[..].into_ints()
+            }
+        }
+    )*};
+}
+lists!([const N: usize] [I; N], [const N: usize] &[I; N], [] Vec<I>, [] &Vec<I>);
+
+impl<A: Array> IntoShape for &SmallVec<A>
+where
+    A::Item: Int,
+{
+    #[inline]
+    fn into_ints(self) -> Ints {
+        self[..].into_ints()
+    }
+}
+
+impl<A: Array> IntoShape for SmallVec<A>
+where
+    A::Item: Int,
+{
+    #[inline]
+    fn into_ints(self) -> Ints {
+        self[..].into_ints()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident)+)),* $(,)?) => {$(
+        impl<$($name: Int),+> IntoShape for ($($name,)+) {
+            #[inline]
+            #[allow(non_snake_case)]
+            fn into_ints(self) -> Ints {
+                let ($($name,)+) = self;
+                Ints::from_slice(&[$($name.to_i64()),+])
+            }
+        }
+    )*};
+}
+tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F G), (A B C D E F G H));
+
+/// The dimensions that a reduction goes over: what [`IntoShape`] takes, where -1 is the last dimension, or `..` for all.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// let x = keyway::Tensor::ones((2, 3, 4))?;
+/// assert_eq!(x.sum(-1)?.shape(), [2, 3]);
+/// assert_eq!(x.sum((0, 2))?.shape(), [3]);
+/// assert_eq!(x.sum(..)?.item::<f32>()?, 24.0);
+/// # Ok(()) }
+/// ```
+pub trait IntoDims {
+    /// The dimensions; none are all.
+    fn into_dims(self) -> Ints;
+}
+
+impl<S: IntoShape> IntoDims for S {
+    #[inline]
+    fn into_dims(self) -> Ints {
+        self.into_ints()
+    }
+}
+
+impl IntoDims for RangeFull {
+    #[inline]
+    fn into_dims(self) -> Ints {
+        Ints::new()
+    }
+}
+
+/// The sizes of a shape.
+///
+/// # Errors
+/// A negative number.
+#[inline]
+pub(crate) fn sizes(op: &'static str, shape: impl IntoShape) -> Result<Dims> {
+    let ints = shape.into_ints();
+    if ints.iter().any(|&size| size < 0) {
+        return Err(negative(op, &ints));
+    }
+    Ok(ints.iter().map(|&size| size as usize).collect())
+}
+
+#[cold]
+fn negative(op: &'static str, ints: &[i64]) -> crate::Error {
+    let (expected, got) = ("sizes of 0 or more".into(), format!("{ints:?}"));
+    Error::Value { op, argument: "shape", expected, got }.into()
+}
+
+macro_rules! tuples_of_sizes {
+    ($($name:ident $count:literal ($($size:ident),+) $tuple:ty;)*) => {
+        impl Tensor {$(
+            #[doc = concat!("The sizes of a tensor of ", stringify!($count), " dimensions.")]
+            ///
+            /// # Errors
+            /// Another number of dimensions.
+            pub fn $name(&self) -> Result<$tuple> {
+                match *self.shape() {
+                    [$($size),+] => Ok(($($size),+)),
+                    _ => Err(other_rank(stringify!($name), $count, self.shape())),
+                }
+            }
+        )*}
+    };
+}
+tuples_of_sizes! {
+    dims1 1 (a) usize;
+    dims2 2 (a, b) (usize, usize);
+    dims3 3 (a, b, c) (usize, usize, usize);
+    dims4 4 (a, b, c, d) (usize, usize, usize, usize);
+    dims5 5 (a, b, c, d, e) (usize, usize, usize, usize, usize);
+}
+
+#[cold]
+fn other_rank(op: &'static str, count: usize, sizes: &[usize]) -> crate::Error {
+    let (expected, got) = (format!("a tensor of {count} dimensions"), format!("shape {sizes:?}"));
+    Error::Value { op, argument: "self", expected, got }.into()
+}

@@ -1,0 +1,35 @@
+//! The dtype and device of new tensors, which belong to the whole process: one test in a program of its own.
+
+use keyway::prelude::*;
+
+#[test]
+fn of_new_tensors() {
+    assert_eq!(
+        (Tensor::zeros(2).unwrap().dtype(), Tensor::zeros(2).unwrap().device()),
+        (DType::F32, Device::CPU)
+    );
+    keyway::set_default_dtype(DType::F64).unwrap();
+    for made in [Tensor::zeros(2), Tensor::rand(2), Tensor::full(2, 1.5), Tensor::linspace(0.0, 1.0, 2)] {
+        assert_eq!(made.unwrap().dtype(), DType::F64);
+    }
+    // Integers stay integers, and what is named stays what it is.
+    for made in [Tensor::full(2, 1), Tensor::arange(0, 2), Tensor::randint(0, 2, 2), Tensor::randperm(2)] {
+        assert_eq!(made.unwrap().dtype(), DType::I64);
+    }
+    assert_eq!(Tensor::arange(0, 2.5).unwrap().dtype(), DType::F64);
+    assert_eq!(Tensor::ones_with(2, DType::F16).unwrap().dtype(), DType::F16);
+    assert_eq!(Tensor::new([1.0f32]).unwrap().dtype(), DType::F32);
+    for wrong in [DType::I32, DType::BOOL] {
+        let text = keyway::set_default_dtype(wrong).unwrap_err().to_string();
+        assert!(text.contains("a floating-point dtype") && text.contains(wrong.name()), "{text}");
+    }
+    assert_eq!(keyway::default_dtype(), DType::F64);
+
+    for wrong in ["nowhere:0", "gpu:x", ""] {
+        assert!(keyway::set_default_device(wrong).is_err(), "{wrong}");
+    }
+    let text = keyway::set_default_device(DType::F32).unwrap_err().to_string();
+    assert!(text.contains("a device"), "{text}");
+    keyway::set_default_device("cpu").unwrap();
+    assert_eq!(keyway::default_device(), Device::CPU);
+}
