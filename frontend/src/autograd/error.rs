@@ -25,7 +25,7 @@ pub enum AutogradError {
     /// A write through an accessor or a slice where a gradient is wanted.
     #[error(
         "{op}: what is written by hand is not recorded, and the tensor requires grad; write under `no_grad`, or to \
-         `detach().copied()`"
+         `detach().copy()`"
     )]
     WrittenByHand {
         /// The call.
