@@ -20,6 +20,8 @@
 //! - a clone of a tensor is the same tensor; [`Tensor::copy`] copies the values.
 #![forbid(unsafe_code)]
 
+mod arguments;
+pub mod autocast;
 pub mod autograd;
 pub mod backend;
 pub mod data;
@@ -38,6 +40,7 @@ pub mod runtime;
 pub mod storage;
 pub mod tensor;
 
+pub use autocast::autocast;
 pub use autograd::{enable_grad, inference_mode, no_grad};
 pub use backend::{set_fallback, with_backend};
 pub use defaults::{default_device, default_dtype, set_default_device, set_default_dtype};

@@ -86,6 +86,16 @@ fn a_saved_output_changed_before_backward_is_found() {
 }
 
 #[test]
+fn a_second_backward_of_what_saved_nothing_needs_no_retain_graph() {
+    let x = leaf(&[1.0, 2.0]);
+    let shared = x.neg().unwrap();
+    for _ in 0..2 {
+        shared.sum_all().unwrap().backward().unwrap();
+    }
+    assert_eq!(values(&x.grad().unwrap()), [-2.0, -2.0]);
+}
+
+#[test]
 fn a_second_backward_needs_retain_graph() {
     let a = leaf(&[3.0]);
     let b = a.mul(&a).unwrap();

@@ -5,9 +5,10 @@ use super::engine::{BackwardOptions, backward};
 use super::error::AutogradError;
 use super::modes::{enable_grad, is_grad_enabled};
 use super::watch;
-use crate::Tensor;
+use crate::autocast;
 use crate::error::Result;
 use crate::rng::generator::Places;
+use crate::{DType, Tensor};
 use std::sync::Mutex;
 
 struct Recompute<F> {
@@ -15,6 +16,8 @@ struct Recompute<F> {
     wants: Vec<bool>,
     /// Where the generators stood at the first run.
     places: Places,
+    /// The dtype of mixed precision at the first run.
+    autocast: Option<DType>,
     /// What the first run gave, where it had to come before.
     made: Mutex<Option<Vec<Tensor>>>,
     // The inputs are kept by the context; this serialises the passes over the function.
@@ -51,7 +54,7 @@ where
             .zip(&self.wants)
             .map(|(t, &wants)| if wants { t.detach().requires_grad_(true) } else { Ok(t.detach()) })
             .collect::<Result<Vec<_>>>()?;
-        let outputs = self.places.replay(|| (self.run)(&inputs))?;
+        let outputs = autocast::restored(self.autocast, || self.places.replay(|| (self.run)(&inputs)))?;
         let (mut roots, mut starts) = (Vec::new(), Vec::new());
         for (output, grad) in outputs.into_iter().zip(grads) {
             if output.requires_grad() {
@@ -69,7 +72,7 @@ where
 /// Runs `function` on `inputs` without keeping what its derivative needs, and runs it again in backward.
 /// Parameters that the function captures get their gradients too, in that second run, also where no input needs one.
 ///
-/// The second run draws the random numbers of the first, on every device, and leaves the generators as they are; a generator
+/// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws its random numbers, on every device, and leaves the generators as they are; a generator
 /// that the function itself puts in their place with [`rng::using`](crate::rng::using) goes on instead.
 ///
 /// # Errors
@@ -94,7 +97,14 @@ where
         inputs.push(Tensor::new(0.0f32)?.requires_grad_(true)?);
     }
     apply(
-        Recompute { run: function, wants, places, made: Mutex::new(made), running: Mutex::new(()) },
+        Recompute {
+            run: function,
+            wants,
+            places,
+            autocast: autocast::autocast_dtype(),
+            made: Mutex::new(made),
+            running: Mutex::new(()),
+        },
         &inputs,
     )
 }

@@ -9,6 +9,7 @@ use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting};
 use super::{custom, view};
 use crate::Tensor;
+use crate::autocast;
 use crate::error::Result;
 use crate::ops::def::Derivative;
 use crate::ops::memory::from_components::unchecked;
@@ -184,6 +185,7 @@ fn run(
     targets: Option<&[Edge]>,
 ) -> Result<Vec<Option<Tensor>>> {
     let _mode = if options.create_graph { enable_grad() } else { no_grad() };
+    let _dtypes_of_forward = autocast::off_in_backward();
     let _running = BackwardGuard::enter();
     let _scope = scope("backward");
     let mut pending = start(outputs, options)?;

@@ -7,6 +7,7 @@ use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape, by_en
 use super::saved::Saved;
 use super::watch;
 use crate::Tensor;
+use crate::arguments::replacing;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, OpDef, definition};
 use crate::ops::memory::from_components::unchecked;
@@ -76,42 +77,18 @@ fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
     if !any || definition(call.args.op).is_some_and(|def| def.is(Facts::BY_ENTRY)) {
         return Ok(None);
     }
-    let once = |t: &&TensorRef| {
-        let tensor = Tensor::from_ref((*t).clone());
+    let once = |t: &TensorRef| {
         if !by_entry(t) {
-            return Ok(tensor);
+            return Ok(None);
         }
-        let made = tensor.coalesce()?;
+        let made = Tensor::from_ref(t.clone()).coalesce()?;
         if by_entry(made.as_ref()) {
             let reason = "is not coalesced by the kernel that its backend brings for `coalesce`";
             return Err(Error::Layout { op: call.args.name(), layout: t.layout(), reason }.into());
         }
-        Ok(made)
+        Ok(Some(made))
     };
-    let made: Vec<Vec<Tensor>> = call
-        .args
-        .values
-        .iter()
-        .map(|arg| match arg {
-            Arg::Tensor(t) => Ok(vec![once(t)?]),
-            Arg::Tensors(list) => list.iter().map(once).collect(),
-            _ => Ok(Vec::new()),
-        })
-        .collect::<Result<_>>()?;
-    let lists: Vec<Vec<&TensorRef>> =
-        made.iter().map(|list| list.iter().map(Tensor::as_ref).collect()).collect();
-    let values: SmallVec<[Arg<'_>; 8]> = call
-        .args
-        .values
-        .iter()
-        .zip(&lists)
-        .map(|(arg, list)| match arg {
-            Arg::Tensor(_) => Arg::Tensor(list[0]),
-            Arg::Tensors(_) => Arg::Tensors(list),
-            other => *other,
-        })
-        .collect();
-    Ok(Some(keyway_dispatcher::call::call(Args { op: call.args.op, values: &values }, call.out)))
+    replacing(&call.args, once, |args| keyway_dispatcher::call::call(args, call.out)).map(Some)
 }
 
 /// What is to be recorded of an op.

@@ -111,6 +111,13 @@ pub(crate) struct OpCall {
     pub(crate) saved: Mutex<Option<SavedTensors>>,
 }
 
+impl OpCall {
+    /// Takes what was saved out; nothing where the derivative reads nothing.
+    fn free(&self) -> Option<SavedTensors> {
+        lock(&self.saved).take_if(|saved| !(saved.inputs.is_empty() && saved.outputs.is_empty()))
+    }
+}
+
 /// What a node does with the gradients of its outputs. Nearly all nodes are calls of ops, so that variant lies inline.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Body {
@@ -212,12 +219,12 @@ impl Node {
         self.hooks.get_or_init(Mutex::default)
     }
 
-    /// Forgets the saved tensors.
+    /// Forgets the saved tensors. A node that saved none can run again.
     pub(crate) fn free(&self) {
         let taken = match &self.body {
-            Body::Op(call) => lock(&call.saved).take(),
+            Body::Op(call) => call.free(),
             Body::CopySlices(slices) => match &slices.inner.body {
-                Body::Op(call) => lock(&call.saved).take(),
+                Body::Op(call) => call.free(),
                 _ => None,
             },
             Body::Custom(call) => {

@@ -99,6 +99,10 @@ impl Facts {
     pub const BY_ENTRY: Facts = Facts(1 << 7);
     /// As [`Facts::KEEPS_ZERO`] where the second argument is a number above 0.
     pub const KEEPS_ZERO_ABOVE_0: Facts = Facts(1 << 8);
+    /// Under [`autocast`](crate::autocast()) computed in the dtype that it names: products, which gain most and sum in f32.
+    pub const AUTOCAST: Facts = Facts(1 << 9);
+    /// Under [`autocast`](crate::autocast()) computed in f32: functions that leave the range of f16, long sums, losses.
+    pub const AUTOCAST_F32: Facts = Facts(1 << 10);
 
     /// Those of both sets.
     #[must_use]

@@ -79,7 +79,7 @@ pub fn clip_grad_value_(parameters: &[Tensor], clip_value: f64) -> Result<()> {
 }
 
 /// The tensors that hold the elements of a gradient: itself, or the components of a sparse one that are numbers.
-fn held(grad: &Tensor) -> Result<Vec<Tensor>> {
+pub(super) fn held(grad: &Tensor) -> Result<Vec<Tensor>> {
     if grad.as_ref().is_strided() {
         return Ok(vec![grad.clone()]);
     }

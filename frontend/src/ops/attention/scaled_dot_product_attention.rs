@@ -4,7 +4,7 @@ use super::flash_attention::with_gradient;
 use super::scores::{in_heads, scores, weights};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
@@ -221,4 +221,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST);

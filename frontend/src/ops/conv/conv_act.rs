@@ -7,7 +7,7 @@ use super::{conv, conv::output_sizes};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -228,4 +228,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST);

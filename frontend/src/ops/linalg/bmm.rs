@@ -4,7 +4,7 @@ use super::mm::product_plan;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
@@ -86,4 +86,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, optional, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -99,4 +99,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST);

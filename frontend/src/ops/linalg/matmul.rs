@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, broadcast};
@@ -162,4 +162,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
@@ -106,4 +106,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST);

@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, plain, sample, tensor, uniform};
 use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
@@ -117,4 +117,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || super::errors(&[SampleArg::None]),
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
@@ -103,4 +103,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || super::errors(&[SampleArg::None, SampleArg::None]),
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

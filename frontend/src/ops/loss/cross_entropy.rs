@@ -5,7 +5,7 @@ use super::{NO_CLASS, Reduction};
 use super::{decomposed, one, reduce, reduced, tensor};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, wrong_shape, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -231,4 +231,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{SampleArg, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -100,4 +100,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || super::errors(&[SampleArg::Bool(false)]),
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -4,7 +4,7 @@ use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::plain;
 use keyway_dispatcher::op::{Args, Part, Rule};
 
@@ -61,4 +61,5 @@ pub static DEF: OpDef = OpDef {
     samples: || super::samples(vec![], |sizes| [plain(sizes), plain(sizes)], &[]),
     errors: || super::errors(&[]),
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

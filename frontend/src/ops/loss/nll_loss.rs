@@ -5,7 +5,7 @@ use super::{NO_CLASS, Reduction};
 use super::{decomposed, one, reduce, reduced};
 use crate::error::Result;
 use crate::ops::composite::optional;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -121,4 +121,5 @@ pub static DEF: OpDef = OpDef {
         vec![error(call(target), "0..3"), error(call(index(&[5], 3)), "of shape")]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -4,7 +4,7 @@ use super::nll_loss_backward;
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -159,4 +159,5 @@ pub static DEF: OpDef = OpDef {
         vec![error([plain(&[2, 3]), index(&[3], 3), SampleArg::None, SampleArg::Int(-100)], "of shape")]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

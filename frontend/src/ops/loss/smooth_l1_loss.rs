@@ -4,7 +4,7 @@ use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, sample, tensor as filled, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -89,4 +89,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || super::errors(&[SampleArg::Float(1.0)]),
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, binary_real, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -106,4 +106,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

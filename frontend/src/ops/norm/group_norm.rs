@@ -4,7 +4,7 @@ use super::channels::{check_channels, normalised, spread};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -138,4 +138,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

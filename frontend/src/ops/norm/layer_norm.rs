@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::composite::{cast, centred, decomposed, in_format_of, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{keeping, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use crate::tensor::IntoShape;
@@ -194,4 +194,5 @@ pub static DEF: OpDef = OpDef {
         )]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -4,7 +4,7 @@ use super::softmax::shifted;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::unchecked;
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -98,4 +98,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -3,7 +3,7 @@
 use super::layer_norm::{check, leading};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::tensor::IntoShape;
 use crate::{DType, Tensor};
@@ -114,4 +114,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
@@ -99,4 +99,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

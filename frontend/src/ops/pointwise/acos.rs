@@ -1,6 +1,6 @@
 //! `acos`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -26,4 +26,5 @@ pub static DEF: OpDef = OpDef::unary(
         g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.add(1)?.rsqrt()?.neg()?))
     }),
 )
-.samples(|| sample::unary(-0.8, 0.8));
+.samples(|| sample::unary(-0.8, 0.8))
+.with(Facts::AUTOCAST_F32);

@@ -27,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(-0.8, 0.8))
-.with(Facts::KEEPS_ZERO);
+.with(Facts::KEEPS_ZERO)
+.with(Facts::AUTOCAST_F32);

@@ -1,6 +1,6 @@
 //! `cosh`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -23,4 +23,5 @@ pub static DEF: OpDef = OpDef::unary(
     "cosh(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sinh()?))),
-);
+)
+.with(Facts::AUTOCAST_F32);

@@ -1,6 +1,6 @@
 //! `exp`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -23,4 +23,5 @@ pub static DEF: OpDef = OpDef::unary(
     "exp(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?))),
-);
+)
+.with(Facts::AUTOCAST_F32);

@@ -24,4 +24,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.add(1)?))),
 )
-.with(Facts::KEEPS_ZERO);
+.with(Facts::KEEPS_ZERO)
+.with(Facts::AUTOCAST_F32);

@@ -1,6 +1,6 @@
 //! `log`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -24,4 +24,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?))),
 )
-.samples(|| sample::unary(0.3, 3.0));
+.samples(|| sample::unary(0.3, 3.0))
+.with(Facts::AUTOCAST_F32);

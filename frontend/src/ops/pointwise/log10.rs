@@ -1,6 +1,6 @@
 //! `log10`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -26,4 +26,5 @@ pub static DEF: OpDef = OpDef::unary(
         g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?)?.mul(std::f64::consts::LOG10_E))
     }),
 )
-.samples(|| sample::unary(0.3, 3.0));
+.samples(|| sample::unary(0.3, 3.0))
+.with(Facts::AUTOCAST_F32);

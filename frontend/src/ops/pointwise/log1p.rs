@@ -27,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(|| sample::unary(-0.7, 3.0))
 .decomposed(derived::LOG1P)
-.with(Facts::KEEPS_ZERO);
+.with(Facts::KEEPS_ZERO)
+.with(Facts::AUTOCAST_F32);

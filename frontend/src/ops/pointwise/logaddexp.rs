@@ -4,7 +4,7 @@ use super::pair;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, refuses_integer_pairs, sample};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
@@ -76,4 +76,5 @@ pub static DEF: OpDef = OpDef::binary(
         Part::widened("to_dtype"),
         Part::new("to_dtype"),
     ],
-});
+})
+.with(Facts::AUTOCAST_F32);

@@ -128,4 +128,5 @@ pub static DEF: OpDef = OpDef::binary(
 .dtypes(Dtypes::NUMERIC)
 .samples(samples)
 .errors(errors)
-.with(Facts::KEEPS_ZERO_ABOVE_0);
+.with(Facts::KEEPS_ZERO_ABOVE_0)
+.with(Facts::AUTOCAST_F32);

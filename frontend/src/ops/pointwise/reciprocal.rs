@@ -27,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(|| sample::unary(0.5, 3.0))
 .with(Facts::SIGNED_ZEROS)
-.decomposed(derived::RECIPROCAL);
+.decomposed(derived::RECIPROCAL)
+.with(Facts::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! `rsqrt`
 
 use super::derived;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -31,4 +31,5 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(0.5, 3.0))
-.decomposed(derived::RSQRT);
+.decomposed(derived::RSQRT)
+.with(Facts::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! `softplus`
 
 use super::derived;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
@@ -53,4 +53,5 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .decomposed(derived::SOFTPLUS)
-.errors(|| sample::refuses_integers(&[SampleArg::Int(1), SampleArg::Int(20)]));
+.errors(|| sample::refuses_integers(&[SampleArg::Int(1), SampleArg::Int(20)]))
+.with(Facts::AUTOCAST_F32);

@@ -25,4 +25,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.square()?.add(1)?))),
 )
 .samples(|| sample::unary(-1.2, 1.2))
-.with(Facts::KEEPS_ZERO);
+.with(Facts::KEEPS_ZERO)
+.with(Facts::AUTOCAST_F32);

@@ -83,4 +83,5 @@ pub static DEF: OpDef = OpDef {
     errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
     entry: Entry::new(),
 }
-.with(Facts::MAY_OVERFLOW);
+.with(Facts::MAY_OVERFLOW)
+.with(Facts::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! `cumsum`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -71,4 +71,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || vec![error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range")],
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

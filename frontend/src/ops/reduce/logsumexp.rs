@@ -5,7 +5,7 @@ use super::{amax, cases, sum};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{float_of, keeping, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -101,4 +101,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

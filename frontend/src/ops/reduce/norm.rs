@@ -4,7 +4,7 @@ use super::forms::reduction;
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
@@ -152,4 +152,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

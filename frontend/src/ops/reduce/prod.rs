@@ -95,4 +95,5 @@ pub static DEF: OpDef = OpDef {
     errors: || cases::dim_errors(&[]),
     entry: Entry::new(),
 }
-.with(Facts::MAY_OVERFLOW);
+.with(Facts::MAY_OVERFLOW)
+.with(Facts::AUTOCAST_F32);

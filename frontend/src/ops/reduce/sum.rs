@@ -2,7 +2,7 @@
 
 use super::cases;
 use super::forms::reduction;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, plain};
 use crate::{DType, Tensor};
@@ -59,4 +59,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || cases::dim_errors(&[]),
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST_F32);

@@ -1,0 +1,226 @@
+//! Automatic mixed precision: a dispatch key above autograd that computes each op in the dtype that suits it.
+//!
+//! While a guard of [`autocast`] lives, on this thread and on every device:
+//! - products (`mm`, `linear`, `conv`, `scaled_dot_product_attention` and the like) take f32 arguments in the dtype that the guard
+//!   names;
+//! - functions that leave the range of f16, sums, norms, softmax and losses take f16 and bf16 arguments in f32;
+//! - all other ops work in the dtypes that come, promoted as always.
+//!
+//! Which op is of which kind, its definition says ([`Facts`](crate::ops::def::Facts)); the rules are those of PyTorch's `autocast`.
+//! Calls with f64 arguments, in-place and `out=` calls are left as they are. The casts are recorded by autograd, so parameters
+//! stay f32 and so do their gradients. A backward pass works in the dtypes of the forward one, wherever it is called.
+//!
+//! A parameter is cast once in the outermost guard's time, unless it is changed meanwhile; the cast is kept until that guard ends.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::prelude::*;
+//! use keyway::autocast;
+//! let w = Tensor::ones((3, 2))?.requires_grad_(true)?;
+//! let loss = {
+//!     let _guard = autocast(DType::BF16)?;
+//!     let y = Tensor::ones((4, 3))?.mm(&w)?;
+//!     assert_eq!(y.dtype(), DType::BF16);
+//!     y.softmax(-1)?.sum_all()?
+//! };
+//! assert_eq!(loss.dtype(), DType::F32);
+//! loss.backward()?;
+//! assert_eq!(w.grad().unwrap().dtype(), DType::F32);
+//! # Ok(()) }
+//! ```
+//!
+//! f16 needs a [`GradScaler`](crate::optim::GradScaler) beside it, since small gradients are 0 there; bf16 does not.
+
+use crate::arguments::replacing;
+use crate::autograd::{is_grad_enabled, meta};
+use crate::error::Result;
+use crate::ops::def::{Facts, definition};
+use crate::{DType, Tensor};
+use keyway_dispatcher::device::capture::is_captured;
+use keyway_dispatcher::error::{Error, Result as DispatchResult};
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
+use keyway_dispatcher::memory::Shared;
+use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs};
+use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::tensor::TensorRef;
+use once_cell::sync::OnceCell;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+
+const KEY: KeySet = KeySet::of(DispatchKey::AUTOCAST);
+
+/// Once a program asks for mixed precision.
+static KEY_REGISTERED: OnceCell<()> = OnceCell::new();
+
+thread_local! {
+    /// The dtypes of the live guards with the guards' numbers, in the order in which they were made.
+    static CHOSEN: RefCell<Vec<(u64, DType)>> = const { RefCell::new(Vec::new()) };
+    static MADE: Cell<u64> = const { Cell::new(0) };
+    static KEPT: RefCell<FxHashMap<(usize, DType, bool), Kept>> = RefCell::new(FxHashMap::default());
+}
+
+/// A parameter and its cast. The parameter is held, so that its address is nobody else's.
+struct Kept {
+    of: TensorRef,
+    version: u32,
+    cast: Tensor,
+}
+
+/// Ends mixed precision when dropped; what counts is the guard made last of those that live.
+#[must_use = "mixed precision lasts only while the guard lives"]
+#[derive(Debug)]
+pub struct AutocastGuard {
+    number: u64,
+    _key: KeyGuard,
+}
+
+/// Mixed precision on this thread while the guard lives, with products in f16 or bf16. See the [module](self).
+///
+/// # Errors
+/// Any other dtype.
+#[doc(alias = "amp")]
+pub fn autocast(dtype: DType) -> Result<AutocastGuard> {
+    if ![DType::F16, DType::BF16].contains(&dtype) {
+        let (expected, got) = ("f16 or bf16", dtype.to_string());
+        return Err(Error::Value { op: "autocast", argument: "dtype", expected: expected.into(), got }.into());
+    }
+    crate::runtime::start()?;
+    KEY_REGISTERED.get_or_try_init(install)?;
+    Ok(enter(dtype))
+}
+
+fn enter(dtype: DType) -> AutocastGuard {
+    let key = KeyGuard::include(KEY);
+    let number = MADE.get() + 1;
+    MADE.set(number);
+    CHOSEN.with_borrow_mut(|all| all.push((number, dtype)));
+    AutocastGuard { number, _key: key }
+}
+
+/// No mixed precision on this thread while the guard lives: for a part that needs f32 amid one that does not.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::autocast::{autocast, autocast_off};
+/// use keyway::prelude::*;
+/// let _on = autocast(DType::F16)?;
+/// let _off = autocast_off();
+/// let a = Tensor::ones((2, 2))?;
+/// assert_eq!(a.mm(&a)?.dtype(), DType::F32);
+/// # Ok(()) }
+/// ```
+#[must_use = "mixed precision is off only while the guard lives"]
+pub fn autocast_off() -> KeyGuard {
+    KeyGuard::exclude(KEY)
+}
+
+/// The dtype of products on this thread; `None` without mixed precision.
+#[doc(alias = "is_autocast_enabled")]
+#[doc(alias = "get_autocast_dtype")]
+pub fn autocast_dtype() -> Option<DType> {
+    let (included, excluded) = local_keys();
+    if !included.minus(excluded).has(DispatchKey::AUTOCAST) {
+        return None;
+    }
+    CHOSEN.try_with(|all| all.borrow().last().map(|(_, dtype)| *dtype)).ok().flatten()
+}
+
+/// Mixed precision as it was where `dtype` was asked for, in its place now.
+pub(crate) fn restored<T>(dtype: Option<DType>, run: impl FnOnce() -> T) -> T {
+    let _as_then = dtype.map(enter);
+    let _off = dtype.is_none().then(autocast_off);
+    run()
+}
+
+/// Switches mixed precision off where it is on.
+pub(crate) fn off_in_backward() -> Option<KeyGuard> {
+    local_keys().0.has(DispatchKey::AUTOCAST).then(autocast_off)
+}
+
+impl Drop for AutocastGuard {
+    fn drop(&mut self) {
+        // At the end of a thread its lists may be gone.
+        let last = CHOSEN.try_with(|all| {
+            let mut all = all.borrow_mut();
+            all.retain(|(number, _)| *number != self.number);
+            all.is_empty()
+        });
+        if last == Ok(true) {
+            // Dropped outside the borrow: what hangs on a tensor may be a program's own.
+            drop(KEPT.try_with(RefCell::take));
+        }
+    }
+}
+
+fn install() -> DispatchResult<()> {
+    register_functional(FunctionalEntry {
+        key: DispatchKey::AUTOCAST,
+        name: "autocast".to_string(),
+        applies: |op| target_of(op).is_some(),
+        handler: Box::new(handle),
+        plugin: None,
+        interposer: None,
+    })
+}
+
+/// Which dtype an op's arguments go to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Chosen,
+    F32,
+}
+
+fn target_of(op: &OpEntry) -> Option<Target> {
+    match definition(op)? {
+        d if d.is(Facts::AUTOCAST) => Some(Target::Chosen),
+        d if d.is(Facts::AUTOCAST_F32) => Some(Target::F32),
+        _ => None,
+    }
+}
+
+fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
+    let chosen = CHOSEN.with_borrow(|all| all.last().map(|(_, dtype)| *dtype));
+    let (Some(target), Some(chosen), Out::New) = (target_of(call.args.op), chosen, call.out) else {
+        return keyway_dispatcher::call::redispatch(call, below);
+    };
+    let to = if target == Target::F32 { DType::F32 } else { chosen };
+    let wanted =
+        |t: &TensorRef| t.dtype() != to && [DType::F32, DType::F16, DType::BF16].contains(&t.dtype());
+    let mut tensors = call.args.values.iter().flat_map(|arg| match arg {
+        Arg::Tensor(t) => std::slice::from_ref(t),
+        Arg::Tensors(list) => list,
+        _ => &[],
+    });
+    let left_alone = |t: &&TensorRef| t.dtype().is_float() && t.dtype() != to && !wanted(t);
+    // The op's parts are those of a call in this dtype.
+    let _off = autocast_off();
+    if tensors.clone().any(|t| left_alone(&t)) || !tensors.any(|t| wanted(t)) {
+        return keyway_dispatcher::call::redispatch(call, below);
+    }
+    replacing(
+        &call.args,
+        |t| wanted(t).then(|| cast(t, to)).transpose(),
+        |args| keyway_dispatcher::call::redispatch(&Call { args, out: Out::New }, below),
+    )?
+}
+
+/// The tensor in another dtype; that of a parameter is kept.
+fn cast(tensor: &TensorRef, to: DType) -> Result<Tensor> {
+    let of = Tensor::from_ref(tensor.clone());
+    if !meta::is_collecting_leaf(tensor) || tensor.base().is_some() || is_captured(tensor.device()) {
+        return of.to_dtype(to);
+    }
+    let key = (std::ptr::from_ref(&**tensor).addr(), to, is_grad_enabled());
+    let version = of.version();
+    let found = KEPT.with_borrow(|kept| {
+        let found = kept.get(&key).filter(|k| k.version == version && Shared::ptr_eq(&k.of, tensor));
+        found.map(|k| k.cast.clone())
+    });
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let made = of.to_dtype(to)?;
+    let kept = Kept { of: tensor.clone(), version, cast: made.clone() };
+    drop(KEPT.with_borrow_mut(|all| all.insert(key, kept)));
+    Ok(made)
+}
