@@ -17,7 +17,7 @@ use super::GradFn;
 use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::error::Error;
-use layout::{HEIGHT, Layout};
+use layout::{HEIGHT, Layout, Place};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
@@ -67,23 +67,19 @@ const CALL: &str = "#dde6f2";
 /// As [`dot`].
 pub fn svg(outputs: &[&Tensor]) -> Result<String> {
     let boxes = collect("draw::svg", outputs)?;
-    let Layout { width, height, places } = layout::of(&boxes);
+    let Layout { width, height, places, passes } = layout::of(&boxes);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"monospace\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
          orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#667\"/></marker></defs>\n"
     );
-    for (to, node) in places.iter().zip(&boxes) {
-        for &next in &node.next {
-            let from = &places[next];
-            let (x1, y1, x2, y2) = (from.x, from.y + HEIGHT, to.x, to.y);
-            let bend = (y2 - y1) / 2;
+    for ((to, node), passes) in places.iter().zip(&boxes).zip(&passes) {
+        for (&next, passes) in node.next.iter().zip(passes) {
             let _ = writeln!(
                 text,
-                "<path d=\"M{x1} {y1}C{x1} {} {x2} {} {x2} {y2}\" fill=\"none\" stroke=\"#667\" marker-end=\"url(#tip)\"/>",
-                y1 + bend,
-                y2 - bend
+                "<path d=\"{}\" fill=\"none\" stroke=\"#667\" marker-end=\"url(#tip)\"/>",
+                way(&places[next], passes, to)
             );
         }
     }
@@ -105,6 +101,22 @@ pub fn svg(outputs: &[&Tensor]) -> Result<String> {
     }
     text.push_str("</svg>\n");
     Ok(text)
+}
+
+/// The curve from the lower side of one box to the upper side of another, upright where it passes rows between them.
+fn way(from: &Place, passes: &[Place], to: &Place) -> String {
+    let mut path = format!("M{} {}", from.x, from.y + HEIGHT);
+    let mut last = from;
+    for next in passes.iter().chain([to]) {
+        let (y1, y2) = (last.y + HEIGHT, next.y);
+        let bend = (y2 - y1) / 2;
+        let _ = write!(path, "C{} {} {} {} {} {y2}", last.x, y1 + bend, next.x, y2 - bend, next.x);
+        if !std::ptr::eq(next, to) {
+            let _ = write!(path, "V{}", next.y + HEIGHT);
+        }
+        last = next;
+    }
+    path
 }
 
 /// Names come from plugins and programs.

@@ -12,12 +12,16 @@ const MARGIN: i64 = 16;
 const LETTER: i64 = 8;
 /// How often rows are put in order by their neighbours.
 const SWEEPS: usize = 8;
+/// The most rows that an edge is led around boxes in; a longer one goes straight.
+const LED: usize = 40;
 
-/// A picture's size and the place of each box.
+/// A picture's size, the place of each box, and for each of its edges the places between the boxes where it passes a row, from the
+/// top down.
 pub(super) struct Layout {
     pub(super) width: i64,
     pub(super) height: i64,
     pub(super) places: Vec<Place>,
+    pub(super) passes: Vec<Vec<Vec<Place>>>,
 }
 
 /// The middle of a box's upper side.
@@ -31,16 +35,38 @@ pub(super) struct Place {
 pub(super) fn of(boxes: &[Drawn]) -> Layout {
     let depth = depths(boxes);
     let deepest = depth.iter().copied().max().unwrap_or(0);
+    let y_of = |depth: usize| MARGIN + (deepest - depth) as i64 * ROW;
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); deepest + 1];
     (0..boxes.len()).for_each(|i| rows[depth[i]].push(i));
-    let width_of = |i: usize| {
-        let letters = boxes[i].name.chars().count().max(boxes[i].note.chars().count());
+    let width_of = |node: &Drawn| {
+        let letters = node.name.chars().count().max(node.note.chars().count());
         letters as i64 * LETTER + 2 * GAP
     };
-    let mut places: Vec<Place> = (0..boxes.len())
-        .map(|i| Place { x: 0, y: MARGIN + (deepest - depth[i]) as i64 * ROW, width: width_of(i) })
-        .collect();
-    let neighbours = joined(boxes);
+    let place = |(i, node)| Place { x: 0, y: y_of(depth[i]), width: width_of(node) };
+    let mut places: Vec<Place> = boxes.iter().enumerate().map(place).collect();
+    // Behind the boxes stand the places where edges pass a row.
+    let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); boxes.len()];
+    let mut passing: Vec<Vec<Vec<usize>>> = Vec::new();
+    for (i, node) in boxes.iter().enumerate() {
+        let led = |&next: &usize| {
+            let between = depth[i] + 1..depth[next];
+            let first = places.len();
+            if between.len() <= LED {
+                for row in between {
+                    rows[row].push(places.len());
+                    places.push(Place { x: 0, y: y_of(row), width: 0 });
+                }
+            }
+            let way: Vec<usize> = std::iter::once(i).chain(first..places.len()).chain([next]).collect();
+            neighbours.resize(places.len(), Vec::new());
+            for pair in way.windows(2) {
+                neighbours[pair[0]].push(pair[1]);
+                neighbours[pair[1]].push(pair[0]);
+            }
+            (first..places.len()).rev().collect()
+        };
+        passing.push(node.next.iter().map(led).collect());
+    }
     for sweep in 0..SWEEPS {
         for at in 0..rows.len() {
             let at = if sweep % 2 == 0 { at } else { rows.len() - 1 - at };
@@ -50,7 +76,10 @@ pub(super) fn of(boxes: &[Drawn]) -> Layout {
     let left = places.iter().map(|p| p.x - p.width / 2).min().unwrap_or(0);
     places.iter_mut().for_each(|p| p.x += MARGIN - left);
     let width = places.iter().map(|p| p.x + p.width / 2).max().unwrap_or(0) + MARGIN;
-    Layout { width, height: 2 * MARGIN + deepest as i64 * ROW + HEIGHT, places }
+    let placed = |way: &Vec<usize>| way.iter().map(|&at| places[at].clone()).collect();
+    let passes = passing.iter().map(|ways| ways.iter().map(placed).collect()).collect();
+    places.truncate(boxes.len());
+    Layout { width, height: 2 * MARGIN + deepest as i64 * ROW + HEIGHT, places, passes }
 }
 
 /// The longest way of each box from an output, so that every edge leads to another row.
@@ -69,18 +98,6 @@ fn depths(boxes: &[Drawn]) -> Vec<usize> {
         }
     }
     depth
-}
-
-/// The boxes that each is joined to.
-fn joined(boxes: &[Drawn]) -> Vec<Vec<usize>> {
-    let mut neighbours = vec![Vec::new(); boxes.len()];
-    for (i, node) in boxes.iter().enumerate() {
-        for &next in &node.next {
-            neighbours[i].push(next);
-            neighbours[next].push(i);
-        }
-    }
-    neighbours
 }
 
 /// Puts a row in the order of the middles of its neighbours, and each box as near to its middle as the others leave room.
@@ -121,7 +138,7 @@ mod tests {
     fn edges_lead_down_and_boxes_do_not_overlap() {
         // A diamond with an edge that passes a row, and a wide row.
         let graph = boxes(&[&[1, 2, 3, 4], &[5, 6], &[5], &[6, 7], &[7, 5], &[8], &[8], &[8], &[]]);
-        let Layout { width, height, places } = of(&graph);
+        let Layout { width, height, places, .. } = of(&graph);
         for (i, node) in graph.iter().enumerate() {
             assert!(node.next.iter().all(|&n| places[n].y + HEIGHT < places[i].y), "box {i}");
             let (left, right) = (places[i].x - places[i].width / 2, places[i].x + places[i].width / 2);
@@ -133,6 +150,20 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn long_edges_go_around_boxes() {
+        // The residual connection of box 0 and box 3, beside a chain.
+        let graph = boxes(&[&[1, 3], &[2], &[3], &[4], &[]]);
+        let Layout { places, passes, .. } = of(&graph);
+        let long = &passes[0][1];
+        assert_eq!(long.iter().map(|p| p.y).collect::<Vec<_>>(), [places[2].y, places[1].y]);
+        for pass in long {
+            let beside = |p: &Place| p.y != pass.y || (p.x - pass.x).abs() > p.width / 2;
+            assert!(places.iter().all(beside));
+        }
+        assert!(passes[0][0].is_empty() && passes[3][0].is_empty());
     }
 
     #[test]
