@@ -132,11 +132,6 @@ pub(crate) fn restored<T>(dtype: Option<DType>, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Switches mixed precision off where it is on.
-pub(crate) fn off_in_backward() -> Option<KeyGuard> {
-    local_keys().0.has(DispatchKey::AUTOCAST).then(autocast_off)
-}
-
 impl Drop for AutocastGuard {
     fn drop(&mut self) {
         // At the end of a thread its lists may be gone.

@@ -117,6 +117,21 @@ pub enum Error {
     /// A file that is read as a trace and is none, or a damaged one.
     #[error(transparent)]
     Trace(#[from] crate::profiler::TraceError),
+    /// What a function, hook or functionality of the program itself reports, see [`Error::other`].
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// An error of the program's own, for functions, hooks and functionalities that it gives to this library.
+    ///
+    /// ```
+    /// let error = keyway::Error::other("the table has no such column");
+    /// assert_eq!(error.to_string(), "the table has no such column");
+    /// ```
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Other(error.into())
+    }
 }
 
 impl fmt::Debug for Error {
@@ -170,6 +185,7 @@ impl fmt::Debug for Error {
             Error::Data(error) => f.debug_tuple("Data").field(error).finish(),
             Error::Module(error) => f.debug_tuple("Module").field(error).finish(),
             Error::Trace(error) => f.debug_tuple("Trace").field(error).finish(),
+            Error::Other(error) => f.debug_tuple("Other").field(error).finish(),
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod backend;
 pub mod data;
 mod defaults;
 pub mod error;
+pub mod functionality;
 pub mod graph;
 pub mod interposer;
 pub mod io;

@@ -156,6 +156,10 @@ impl DispatchKey {
     pub const INTERPOSER_FIRST: DispatchKey = DispatchKey(32);
     /// The last of them.
     pub const INTERPOSER_LAST: DispatchKey = DispatchKey(47);
+    /// The first of the keys that functionalities of the program itself are given.
+    pub const PROGRAM_FIRST: DispatchKey = DispatchKey(48);
+    /// The last of them.
+    pub const PROGRAM_LAST: DispatchKey = DispatchKey(55);
     /// Counts and times calls.
     pub const PROFILER: DispatchKey = DispatchKey(56);
 
@@ -206,6 +210,9 @@ impl KeySet {
         self.0 & (1 << key.0) != 0
     }
 
+    /// The keys of functionalities that the program itself has registered.
+    pub const PROGRAM: KeySet = KeySet(0xff << DispatchKey::PROGRAM_FIRST.0);
+
     /// The keys that act after `key`.
     pub const fn below(self, key: DispatchKey) -> KeySet {
         KeySet(self.0 & ((1 << key.0) - 1))
@@ -227,6 +234,8 @@ mod tests {
         assert_eq!(set.highest(), Some(DispatchKey::PROFILER));
         assert_eq!(set.below(DispatchKey::PROFILER).highest(), Some(DispatchKey::AUTOGRAD));
         assert_eq!(set.below(DispatchKey::AUTOGRAD).highest(), None);
+        let program = DispatchKey::PROGRAM_FIRST.0..=DispatchKey::PROGRAM_LAST.0;
+        assert!((0..64).all(|n| KeySet::PROGRAM.has(DispatchKey(n)) == program.contains(&n)));
     }
 
     #[test]

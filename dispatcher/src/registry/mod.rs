@@ -4,6 +4,7 @@ mod entries;
 mod interposers;
 mod layouts;
 mod near;
+mod program;
 mod resolve;
 pub mod serving;
 mod state;
@@ -16,6 +17,7 @@ pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_o
 pub(crate) use layouts::more_special;
 pub use layouts::{all_layout_ops, layout_ops};
 pub use near::{edit_distance, near_ops};
+pub use program::register_program_functional;
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, is_preferred, kernels, layouts, left_out, plugins,
     prefer, register_functional, register_ops, restore, retire, set_default_fallback, set_fallback,

@@ -9,6 +9,7 @@ use crate::autocast;
 use crate::error::Result;
 use crate::rng::generator::Places;
 use crate::{DType, Tensor};
+use keyway_dispatcher::key::{KeyGuard, KeySet};
 use std::sync::Mutex;
 
 struct Recompute<F> {
@@ -48,6 +49,8 @@ where
         }
         let _one = super::node::lock(&self.running);
         let _on = enable_grad();
+        // Functionalities of the program, which a backward pass is without, act as at first.
+        let _with = KeyGuard::clear(KeySet::PROGRAM);
         let mut inputs = context
             .saved()
             .iter()

@@ -9,11 +9,12 @@ use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting};
 use super::{custom, view};
 use crate::Tensor;
-use crate::autocast;
 use crate::error::Result;
+use crate::functionality;
 use crate::ops::def::Derivative;
 use crate::ops::memory::from_components::unchecked;
 use crate::profiler::{backward_scope, scope};
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::layouts::can_project;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
@@ -96,6 +97,14 @@ pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> 
         return Err(AutogradError::Unused { index }.into());
     }
     Ok(grads)
+}
+
+/// A backward pass is in the dtypes of the forward one, on plain tensors: neither mixed precision nor functionalities of the program
+/// act in it.
+fn plain_calls() -> Option<KeyGuard> {
+    let included = local_keys().0.intersect(KeySet::of(DispatchKey::AUTOCAST));
+    let off = included.union(functionality::registered());
+    (off != KeySet::EMPTY).then(|| KeyGuard::exclude(off))
 }
 
 fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
@@ -185,7 +194,7 @@ fn run(
     targets: Option<&[Edge]>,
 ) -> Result<Vec<Option<Tensor>>> {
     let _mode = if options.create_graph { enable_grad() } else { no_grad() };
-    let _dtypes_of_forward = autocast::off_in_backward();
+    let _plain = plain_calls();
     let _running = BackwardGuard::enter();
     let _scope = scope("backward");
     let mut pending = start(outputs, options)?;

@@ -10,8 +10,10 @@ use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::key::DispatchKey;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef, ViewOrigin};
+use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// The autograd side of one tensor.
 #[derive(Default)]
@@ -37,12 +39,20 @@ struct State {
     hooks: Vec<(u64, Hook)>,
     /// The base's `rebased` when `edge` was made.
     seen: u32,
+    /// What functionalities of the program keep with the tensor, by key.
+    payloads: Option<Box<SmallVec<[(DispatchKey, Payload); 1]>>>,
 }
 
-/// What a hook or a gradient leads to may lead on for ever: to tensors with hooks and gradients of their own.
+/// What a functionality of the program keeps with a tensor.
+pub(crate) type Payload = Arc<dyn Any + Send + Sync>;
+
+/// What a hook, a payload or a gradient leads to may lead on for ever: to tensors with hooks and gradients of their own.
 impl Drop for State {
     #[inline]
     fn drop(&mut self) {
+        if self.payloads.is_some() {
+            unlink::drop_flat(self.payloads.take());
+        }
         if !self.hooks.is_empty() || self.grad.as_ref().is_some_and(|grad| get(grad.as_ref()).is_some()) {
             unlink::drop_flat((std::mem::take(&mut self.hooks), self.grad.take()));
         }
@@ -221,6 +231,34 @@ pub(crate) fn set_grad(tensor: &TensorRef, grad: Option<Tensor>) {
         let old = std::mem::replace(&mut meta.state().grad, grad);
         drop(old);
     }
+}
+
+/// What the functionality of a key keeps with this tensor.
+pub(crate) fn payload(tensor: &TensorRef, key: DispatchKey) -> Option<Payload> {
+    let state = get(tensor)?.state();
+    state.payloads.as_ref()?.iter().find(|(of, _)| *of == key).map(|(_, payload)| payload.clone())
+}
+
+/// What every functionality keeps with this tensor.
+pub(crate) fn payloads(tensor: &TensorRef) -> Vec<(DispatchKey, Payload)> {
+    let of = |meta: &Meta| meta.state().payloads.as_ref().map(|all| all.to_vec());
+    get(tensor).and_then(of).unwrap_or_default()
+}
+
+/// Keeps something for the functionality of a key, in the place of what was there, and brings the key to calls; `None` takes
+/// both away.
+pub(crate) fn set_payload(tensor: &TensorRef, key: DispatchKey, payload: Option<Payload>) {
+    if payload.is_none() && get(tensor).is_none() {
+        return;
+    }
+    let Some(meta) = ensure(tensor) else { return };
+    tensor.set_key(key, payload.is_some());
+    let mut state = meta.state();
+    let all = state.payloads.get_or_insert_default();
+    let old = all.iter().position(|(of, _)| *of == key).map(|at| all.remove(at));
+    all.extend(payload.map(|payload| (key, payload)));
+    drop(state);
+    drop(old);
 }
 
 /// The hooks of a leaf; those of other tensors stand with their node.

@@ -3,6 +3,7 @@
 use super::Tensor;
 use crate::autograd::{self, meta};
 use crate::error::Result;
+use crate::functionality;
 use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
@@ -113,7 +114,9 @@ impl Tensor {
 
     /// The same memory outside the graph. In-place changes to either are seen by both.
     pub fn detach(&self) -> Tensor {
-        Tensor { inner: self.inner.shallow_copy() }
+        let detached = self.inner.shallow_copy();
+        functionality::carry(&self.inner, &detached);
+        Tensor { inner: detached }
     }
 
     /// Calls `hook` with the gradient of this tensor whenever one is computed; what it returns, if anything,

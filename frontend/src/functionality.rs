@@ -1,0 +1,280 @@
+//! Functionalities of a program's own: dispatch keys above autograd, and tensors that carry something through ops and out of them.
+//!
+//! A functionality has a name and a handler, which sees every call that has a tensor of it among its arguments, before autograd and
+//! the backend do. [`Functionality::attach`] makes a tensor one of it, with a payload of any type: a unit, a name, a record of
+//! what it was computed from. What PyTorch's tensor subclasses with `__torch_dispatch__` do is done here without a new type of tensor.
+//! [`Functionality::enter`] switches the handler on for every call of a thread, as PyTorch's dispatch modes do.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::functionality::Functionality;
+//! use keyway::prelude::*;
+//! // Results remember how many calls led to them.
+//! let steps = Functionality::register("steps", |call| {
+//!     let most = call.payloads::<u32>().into_iter().flatten().map(|n| *n).max().unwrap_or(0);
+//!     let made = call.run()?;
+//!     made.iter().for_each(|t| call.functionality().attach(t, most + 1));
+//!     Ok(made)
+//! })?;
+//! let x = Tensor::new([1.0f32, 2.0])?;
+//! steps.attach(&x, 0u32);
+//! let y = ((&x * 2.0)? + &x)?.relu()?;
+//! assert_eq!(y.to_vec::<f32>()?, [3.0, 6.0]);
+//! assert_eq!(*steps.payload::<u32>(&y).unwrap(), 3);
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - the highest key acts first: the profiler, then these (the one registered last first), interposers of plugins, mixed precision,
+//!   autograd, the backend. [`Call::run`] goes on below;
+//! - a handler does not see its own calls, nor the parts of a composed op that [`Call::run`] goes on with; [`Call::run_parts`] sends
+//!   those to it. So a handler that knows few ops serves all that are composed of them;
+//! - a backward pass works on plain tensors: no handler acts in it, and gradients carry nothing;
+//! - payloads are not copied by what is no call of an op: `detach` and clones of the handle. A clone is the same tensor, so it has
+//!   the payload; a detached tensor is another one, and takes the payloads along.
+
+use crate::arguments::replacing;
+use crate::autograd::meta;
+use crate::error::{Error, Result};
+use crate::{Arg, Tensor};
+use keyway_dispatcher::call::{decompose, redispatch, unalias};
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
+use keyway_dispatcher::op::{self, Out, Outputs};
+use keyway_dispatcher::registry::{find_functional, register_program_functional};
+use keyway_dispatcher::tensor::TensorRef;
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the program has any.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// A functionality of the program's own; a copy is the same one.
+#[doc(alias = "__torch_dispatch__")]
+#[doc(alias = "TorchDispatchMode")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Functionality {
+    key: DispatchKey,
+}
+
+impl Functionality {
+    /// Registers a functionality under a name, for as long as the program runs. The handler gives the results of a call: nearly always
+    /// those of [`Call::run`], or others in their place. Of in-place and `out=` calls the results are the tensors that were written to,
+    /// whatever it gives.
+    ///
+    /// # Errors
+    /// A name that is empty or taken; a ninth functionality.
+    pub fn register(
+        name: &str,
+        handler: impl Fn(&Call<'_>) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+    ) -> Result<Functionality> {
+        crate::runtime::register_ops()?;
+        // The key is part of what the handler is given, and known only once it is registered.
+        let own = Arc::new(std::sync::OnceLock::new());
+        let of_handler = own.clone();
+        let key = register_program_functional(
+            name,
+            Box::new(move |call, below| match of_handler.get() {
+                Some(&functionality) => Ok(answer(call, below, functionality, &handler)?),
+                None => redispatch(call, below),
+            }),
+        )?;
+        let functionality = Functionality { key };
+        let _ = own.set(functionality);
+        ANY.store(true, Ordering::Release);
+        Ok(functionality)
+    }
+
+    /// The functionality that the program has registered under this name.
+    pub fn find(name: &str) -> Option<Functionality> {
+        let key = find_functional(name).filter(|key| KeySet::PROGRAM.has(*key))?;
+        Some(Functionality { key })
+    }
+
+    /// Makes a tensor one of this functionality, with this payload in the place of any it had: from now on the handler sees the
+    /// calls that it is an argument of. Views of the tensor come to the handler too, without a payload unless they get one.
+    pub fn attach<T: Any + Send + Sync>(&self, tensor: &Tensor, payload: T) {
+        meta::set_payload(tensor.as_ref(), self.key, Some(Arc::new(payload)));
+    }
+
+    /// The payload of a tensor; `None` if it has none, or one of another type.
+    pub fn payload<T: Any + Send + Sync>(&self, tensor: &Tensor) -> Option<Arc<T>> {
+        payload(tensor.as_ref(), self.key)
+    }
+
+    /// Makes a tensor a plain one again.
+    pub fn remove(&self, tensor: &Tensor) {
+        meta::set_payload(tensor.as_ref(), self.key, None);
+    }
+
+    /// Sends every call of this thread to the handler while the guard lives.
+    #[must_use = "the functionality is on only while the guard lives"]
+    pub fn enter(&self) -> KeyGuard {
+        KeyGuard::include(KeySet::of(self.key))
+    }
+
+    /// Sends no call of this thread to the handler while the guard lives.
+    #[must_use = "the functionality is off only while the guard lives"]
+    pub fn exclude(&self) -> KeyGuard {
+        KeyGuard::exclude(KeySet::of(self.key))
+    }
+}
+
+/// A call of an op that a handler is asked about.
+pub struct Call<'a> {
+    call: &'a op::Call<'a>,
+    below: KeySet,
+    functionality: Functionality,
+    /// Whether it came by [`Functionality::enter`].
+    on_by_thread: bool,
+    /// What an in-place or `out=` call wrote to.
+    written: RefCell<Option<Outputs>>,
+}
+
+impl<'a> Call<'a> {
+    /// The op's name.
+    pub fn op(&self) -> &'static str {
+        self.call.args.op.name
+    }
+
+    /// The functionality whose handler is asked.
+    pub fn functionality(&self) -> Functionality {
+        self.functionality
+    }
+
+    /// All tensors among the arguments, those of lists one by one.
+    pub fn tensors(&self) -> Vec<Tensor> {
+        self.refs().cloned().map(Tensor::from_ref).collect()
+    }
+
+    /// The payload of each of [`Call::tensors`], `None` for those that have none of this type.
+    pub fn payloads<T: Any + Send + Sync>(&self) -> Vec<Option<Arc<T>>> {
+        self.refs().map(|t| payload(t, self.functionality.key)).collect()
+    }
+
+    /// An argument by its name in the op's schema, `dim` of `softmax`; `None` if the op has none of that name.
+    pub fn argument(&self, name: &str) -> Option<Arg<'a>> {
+        let schema = &self.call.args.op.schema;
+        let at = (0..self.call.args.values.len()).find(|&at| schema.param_name(at) == name)?;
+        Some(self.call.args.values[at])
+    }
+
+    /// Whether the call writes to its first argument.
+    pub fn is_in_place(&self) -> bool {
+        matches!(self.call.out, Out::InPlace)
+    }
+
+    /// Whether the op is composed of others where no kernel serves it, see [`Call::run_parts`].
+    pub fn has_parts(&self) -> bool {
+        self.call.args.op.spec.decomposition.is_some()
+    }
+
+    /// Goes on with the call as it is; its results.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn run(&self) -> Result<Vec<Tensor>> {
+        self.finish(self.call, redispatch(self.call, self.below)?)
+    }
+
+    /// Goes on with other tensors in the place of [`Call::tensors`], in that order.
+    ///
+    /// # Errors
+    /// More or fewer tensors than there are; those of the call.
+    pub fn run_with(&self, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
+        let count = self.refs().count();
+        if tensors.len() != count {
+            let (expected, got) =
+                (format!("{count}, as the call of `{}` has", self.op()), tensors.len().to_string());
+            let (op, argument) = ("functionality::Call::run_with", "tensors");
+            return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
+        }
+        let mut next = tensors.iter().cloned();
+        replacing(
+            &self.call.args,
+            |_| Ok(next.next()),
+            |args| {
+                let call = op::Call { args, out: self.call.out };
+                self.finish(&call, redispatch(&call, self.below)?)
+            },
+        )?
+    }
+
+    /// Goes on with the ops that this one is composed of, each of which comes to the handler.
+    ///
+    /// # Errors
+    /// An op that is not composed of others; those of the parts.
+    pub fn run_parts(&self) -> Result<Vec<Tensor>> {
+        if !self.has_parts() {
+            let (expected, got) =
+                ("composed of others; ask with `has_parts`".to_string(), format!("`{}`", self.op()));
+            let (op, argument) = ("functionality::Call::run_parts", "op");
+            return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
+        }
+        let key = KeySet::of(self.functionality.key);
+        let _on = if self.on_by_thread { KeyGuard::include(key) } else { KeyGuard::clear(key) };
+        self.finish(self.call, decompose(self.call)?)
+    }
+
+    fn finish(&self, call: &op::Call<'_>, mut made: Outputs) -> Result<Vec<Tensor>> {
+        match call.out {
+            // An op may give an argument back, which is not the handler's to attach to.
+            Out::New => unalias(&call.args, &mut made),
+            _ => *self.written.borrow_mut() = Some(made.clone()),
+        }
+        Ok(made.into_iter().map(Tensor::from_ref).collect())
+    }
+
+    fn refs(&self) -> impl Iterator<Item = &'a TensorRef> {
+        self.call
+            .args
+            .values
+            .iter()
+            .flat_map(|arg| match arg {
+                Arg::Tensor(t) => std::slice::from_ref(t),
+                Arg::Tensors(list) => list,
+                _ => &[],
+            })
+            .copied()
+    }
+}
+
+fn payload<T: Any + Send + Sync>(tensor: &TensorRef, key: DispatchKey) -> Option<Arc<T>> {
+    meta::payload(tensor, key)?.downcast().ok()
+}
+
+/// What a handler makes of a call.
+fn answer(
+    call: &op::Call<'_>,
+    below: KeySet,
+    functionality: Functionality,
+    handler: &dyn Fn(&Call<'_>) -> Result<Vec<Tensor>>,
+) -> Result<Outputs> {
+    let on_by_thread = local_keys().0.has(functionality.key);
+    let asked = Call { call, below, functionality, on_by_thread, written: RefCell::new(None) };
+    let _off = functionality.exclude();
+    let made = handler(&asked)?;
+    if matches!(call.out, Out::New) {
+        return Ok(made.into_iter().map(Tensor::into_ref).collect());
+    }
+    let written = asked.written.take();
+    written.ok_or_else(|| {
+        Error::other(format!(
+            "{}: a functionality's handler ended an in-place or `out=` call without `run`, so nothing was written",
+            call.args.name()
+        ))
+    })
+}
+
+/// The functionalities of the program, for a guard that takes them out of a backward pass; none where there are none.
+pub(crate) fn registered() -> KeySet {
+    if ANY.load(Ordering::Relaxed) { KeySet::PROGRAM } else { KeySet::EMPTY }
+}
+
+/// Gives `to` the payloads of `from`.
+pub(crate) fn carry(from: &TensorRef, to: &TensorRef) {
+    if from.keys().intersect(KeySet::PROGRAM) != KeySet::EMPTY {
+        meta::payloads(from).into_iter().for_each(|(key, payload)| meta::set_payload(to, key, Some(payload)));
+    }
+}
