@@ -211,3 +211,25 @@ proptest! {
         assert_eq!(x.to_vec::<i32>().unwrap(), rows.concat());
     }
 }
+
+#[test]
+fn detach_takes_the_history_of_the_tensor_itself() -> keyway::Result<()> {
+    let w = Tensor::new([2.0f64, 3.0])?.requires_grad_(true)?;
+    let y = w.square()?;
+    let z = y.square()?;
+    assert!(y.detach_()?.is_same(&y));
+    assert!(!y.requires_grad() && y.is_leaf() && y.grad_fn().is_none() && !y.mul(&y)?.requires_grad());
+    // What was computed before keeps its history.
+    z.sum_all()?.backward()?;
+    assert_eq!(w.grad().unwrap().to_vec::<f64>()?, [32.0, 108.0]);
+    // It may become a leaf of another graph.
+    y.requires_grad_(true)?;
+    y.sum_all()?.backward()?;
+    assert_eq!(y.grad().unwrap().to_vec::<f64>()?, [1.0, 1.0]);
+    refused(w.narrow(0, 0, 1)?.detach_(), "is a view");
+    let changed = w.square()?;
+    changed.mul_(2.0)?;
+    refused(changed.detach_(), "use `detach()`");
+    Tensor::ones(2)?.detach_()?;
+    Ok(())
+}

@@ -1,8 +1,8 @@
 //! Modules: names, state, modes, moves; and a model that learns the digits.
 use keyway::data::{DataLoader, Dataset, Digits};
 use keyway::nn::{
-    BatchNorm1d, Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict,
-    functional,
+    AttentionOptions, BatchNorm1d, Dropout, Flatten, KvCache, LayerNorm, Linear, Members, Module,
+    MultiheadAttention, Relu, Sequential, Slot, StateDict, functional,
 };
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
@@ -279,4 +279,53 @@ fn states_of_generators_have_names_and_must_fit() {
         let error = before(&wrong);
         assert!(error.contains("[2]") || error.contains("i64"), "{error}");
     }
+}
+
+/// By blocks of any length, the cache gives what attention to all places at once gives.
+#[test]
+fn a_cache_gives_what_causal_attention_gives() {
+    let attention = MultiheadAttention::new(12, 3, &mut Philox::new(5)).unwrap();
+    let x = Tensor::randn((2, 23, 12)).unwrap();
+    let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
+    let expected = attention.attend(&x, &x, &x, causal).unwrap().to_vec::<f32>().unwrap();
+    let _off = keyway::no_grad();
+    let mut cache = KvCache::new();
+    for blocks in [vec![1; 23], vec![23], vec![5, 1, 9, 0, 8], vec![7, 16]] {
+        cache.truncate(0);
+        let (mut made, mut at) = (Vec::new(), 0);
+        for block in blocks {
+            let part = x.narrow(1, at as i64, block).unwrap();
+            made.push(attention.attend_cached(&part, &mut cache).unwrap());
+            at += block;
+            assert_eq!(cache.len(), at);
+        }
+        let made = Tensor::cat(&made.iter().collect::<Vec<_>>(), 1).unwrap().to_vec::<f32>().unwrap();
+        let near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5;
+        assert!(made.iter().zip(&expected).all(near));
+    }
+    // Another ending of the same text.
+    cache.truncate(20);
+    let again = attention.attend_cached(&x.narrow(1, 20, 3).unwrap(), &mut cache).unwrap();
+    let last = again.to_vec::<f32>().unwrap();
+    assert!(last[..36].iter().zip(&expected[20 * 12..23 * 12]).all(|(a, b)| (a - b).abs() < 1e-5));
+}
+
+#[test]
+fn what_a_cache_refuses() {
+    let attention = MultiheadAttention::new(8, 2, &mut Philox::new(0)).unwrap();
+    let ones = |sizes: [usize; 3]| Tensor::ones(sizes).unwrap();
+    let mut cache = KvCache::new();
+    let text = attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap_err().to_string();
+    assert!(text.contains("inside `no_grad`"), "{text}");
+    let _off = keyway::no_grad();
+    attention.attend_cached(&ones([2, 3, 8]), &mut cache).unwrap();
+    let text = attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap_err().to_string();
+    assert!(text.contains("like what is in the cache") && text.contains("[1, 2, 1, 4]"), "{text}");
+    assert!(attention.attend_cached(&ones([2, 1, 9]), &mut cache).is_err());
+    assert!(attention.attend_cached(&Tensor::ones(8).unwrap(), &mut cache).is_err());
+    assert_eq!(cache.len(), 3);
+    // An empty cache takes any batch.
+    cache.truncate(0);
+    assert!(cache.is_empty());
+    attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap();
 }

@@ -48,6 +48,12 @@ pub enum AutogradError {
         /// Why.
         reason: &'static str,
     },
+    /// A history that cannot be taken from the tensor itself.
+    #[error("detach_: the tensor {reason}; use `detach()`, which gives another tensor over the same memory")]
+    DetachInPlace {
+        /// Why.
+        reason: &'static str,
+    },
     /// `out=` with gradients.
     #[error("{op}: `out=` cannot be differentiated; use the form that returns a new tensor, or `no_grad`")]
     OutRequiresGrad {

@@ -22,7 +22,7 @@ pub(crate) struct Meta {
     leaf: AtomicBool,
     /// How often the history was rebased by in-place changes of this tensor or of its views.
     rebased: AtomicU32,
-    /// Whether `state` has an edge, once true for ever; so that asking whether a gradient is wanted takes no lock.
+    /// Whether `state` has an edge, true until `detach_`; so that asking whether a gradient is wanted takes no lock.
     recorded: AtomicBool,
     /// Whether `state` has hooks.
     hooked: AtomicBool,
@@ -129,6 +129,24 @@ pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
     }
     meta.leaf.store(on, Ordering::Relaxed);
     tensor.set_key(DispatchKey::AUTOGRAD, on);
+    Ok(())
+}
+
+/// Takes a tensor's history away, so that it is a leaf that collects no gradient.
+pub(crate) fn forget_history(tensor: &TensorRef) -> Result<()> {
+    let refused = |reason| Err(AutogradError::DetachInPlace { reason }.into());
+    if tensor.base().is_some() {
+        return refused("is a view, and its base may go on in the graph");
+    }
+    let Some(meta) = get(tensor) else { return Ok(()) };
+    if meta.rebased.load(Ordering::Relaxed) > 0 {
+        return refused("was changed in place, and its views have their history from it");
+    }
+    meta.recorded.store(false, Ordering::Release);
+    meta.leaf.store(false, Ordering::Relaxed);
+    tensor.set_key(DispatchKey::AUTOGRAD, false);
+    let old = meta.state().edge.take();
+    drop(old);
     Ok(())
 }
 

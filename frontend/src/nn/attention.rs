@@ -1,10 +1,9 @@
 //! Attention of several heads.
 
 use super::slot::{Mode, Slot};
-use super::{Linear, Members, Module, ModuleError, init};
-use crate::ops::attention::scaled_dot_product_attention::AttentionOptions;
+use super::{AttentionOptions, KvCache, Linear, Members, Module, ModuleError, init};
 use crate::rng::{self, Generator, Philox};
-use crate::{Result, Tensor};
+use crate::{DType, Result, Tensor};
 
 /// Attention of several heads, each on its own projections (A. Vaswani and others, "Attention is all you need", 2017), of
 /// inputs `[batch, length, width]`. Initial values and names are PyTorch's.
@@ -73,20 +72,60 @@ impl MultiheadAttention {
         value: &Tensor,
         options: AttentionOptions<'_>,
     ) -> Result<Tensor> {
+        let [q, k, v] = self.projected([query, key, value])?;
+        self.gathered(query, [&q, &k, &v], options)
+    }
+
+    /// What new places gather from those before them and from each other up to themselves (causal attention): `[batch, new, width]`.
+    /// Their keys and values are appended to the cache. The results are those of [`MultiheadAttention::attend`] with `is_causal` over
+    /// all places at once.
+    ///
+    /// # Errors
+    /// Shapes, a dtype or a device that are not those of the cache; a call that autograd records.
+    pub fn attend_cached(&self, input: &Tensor, cache: &mut KvCache) -> Result<Tensor> {
+        let [q, k, v] = self.projected([input; 3])?;
+        let before = cache.len();
+        let [k, v] = cache.append([k, v])?;
+        let new = input.shape()[1];
+        // Query `i` is place `before + i`.
+        let mask = match (before, new) {
+            (0, _) | (_, 0 | 1) => None,
+            _ => {
+                Some(Tensor::ones_with((new, before + new), (DType::BOOL, q.device()))?.tril(before as i64)?)
+            }
+        };
+        let options = AttentionOptions {
+            attn_mask: mask.as_ref(),
+            is_causal: before == 0,
+            ..AttentionOptions::default()
+        };
+        self.gathered(input, [&q, &k, &v], options)
+    }
+
+    /// Query, key and value by heads: `[batch, heads, length, width / heads]` each.
+    fn projected(&self, inputs: [&Tensor; 3]) -> Result<[Tensor; 3]> {
         let weights = self.in_proj_weight.get().chunk(3, 0)?;
         let biases = self.in_proj_bias.get().chunk(3, 0)?;
-        let project = |t: &Tensor, i: usize| -> Result<Tensor> {
-            let &[batch, length, width] = t.shape() else {
+        let project = |i: usize| -> Result<Tensor> {
+            let &[batch, length, width] = inputs[i].shape() else {
                 let (owner, expected) = ("MultiheadAttention", "[batch, length, width]".to_string());
-                return Err(ModuleError::Input { owner, expected, got: t.shape().to_vec() }.into());
+                return Err(ModuleError::Input { owner, expected, got: inputs[i].shape().to_vec() }.into());
             };
-            let made = t.linear(&weights[i], Some(&biases[i]))?;
+            let made = inputs[i].linear(&weights[i], Some(&biases[i]))?;
             made.reshape_as_sizes(&[batch, length, self.heads, width / self.heads])?.transpose(1, 2)
         };
+        Ok([project(0)?, project(1)?, project(2)?])
+    }
+
+    fn gathered(
+        &self,
+        query: &Tensor,
+        [q, k, v]: [&Tensor; 3],
+        options: AttentionOptions<'_>,
+    ) -> Result<Tensor> {
         let dropout_p = if self.mode.is_training() { self.dropout } else { 0.0 };
         let options = AttentionOptions { dropout_p, ..options };
-        let (q, k, v) = (project(query, 0)?, project(key, 1)?, project(value, 2)?);
-        let made = rng::using(&self.generator, || q.scaled_dot_product_attention(&k, &v, options))?;
+        let made = rng::using(&self.generator, || q.scaled_dot_product_attention(k, v, options))?;
         self.out_proj.forward(&made.transpose(1, 2)?.reshape_as_sizes(query.shape())?)
     }
 }

@@ -13,8 +13,7 @@
 //! ```
 
 use super::loss::same_shape;
-use super::{AvgPoolOptions, ConvOptions, InterpolateOptions, MaxPoolOptions};
-use crate::ops::attention::scaled_dot_product_attention::AttentionOptions;
+use super::{AttentionOptions, AvgPoolOptions, ConvOptions, InterpolateOptions, MaxPoolOptions};
 use crate::tensor::IntoShape;
 use crate::{Result, Tensor};
 

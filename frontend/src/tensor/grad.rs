@@ -119,6 +119,29 @@ impl Tensor {
         Tensor { inner: detached }
     }
 
+    /// Takes the tensor itself out of the graph, so that it is a leaf that requires no grad; gradients that it has stay. What was
+    /// computed from it before keeps its history. Returns the tensor.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let mut state = Tensor::new([1.0f32])?;
+    /// for _ in 0..3 {
+    ///     state = state.mul(&w)?; // a step of a recurrent net, whose graph would become longer and longer
+    ///     state.detach_()?;
+    /// }
+    /// assert!(state.is_leaf() && !state.requires_grad());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A view; a tensor that was changed in place while it had a history.
+    pub fn detach_(&self) -> Result<Tensor> {
+        meta::forget_history(&self.inner)?;
+        Ok(self.clone())
+    }
+
     /// Calls `hook` with the gradient of this tensor whenever one is computed; what it returns, if anything,
     /// takes the gradient's place. Keep the handle: dropping it takes the hook away.
     ///
