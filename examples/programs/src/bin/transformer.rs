@@ -1,0 +1,197 @@
+//! A small transformer over bytes that learns a text and goes on with it (A. Vaswani and others, "Attention is all you need", 2017;
+//! with the norms before attention and feed-forward net).
+
+use keyway::nn::{
+    AttentionOptions, Embedding, KvCache, LayerNorm, Linear, Members, Module, MultiheadAttention,
+};
+use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
+use keyway::optim::{AdamOptions, AdamW, Optimizer, clip_grad_norm_};
+use keyway::prelude::*;
+use keyway::rng::Philox;
+use keyway::{Result, autocast::autocast};
+
+const TEXT: &str = "the key turns in the lock and the door opens to the hall, ";
+const WIDTH: usize = 32;
+/// Places that it is trained on at once.
+const CONTEXT: usize = 96;
+
+struct Block {
+    norm1: LayerNorm,
+    attention: MultiheadAttention,
+    norm2: LayerNorm,
+    up: Linear,
+    down: Linear,
+}
+
+impl Block {
+    fn new(rng: &mut Philox) -> Result<Block> {
+        Ok(Block {
+            norm1: LayerNorm::new(WIDTH)?,
+            attention: MultiheadAttention::new(WIDTH, 4, rng)?,
+            norm2: LayerNorm::new(WIDTH)?,
+            up: Linear::new(WIDTH, 4 * WIDTH, rng)?,
+            down: Linear::new(4 * WIDTH, WIDTH, rng)?,
+        })
+    }
+
+    /// With a cache, of places that come after those that it holds.
+    fn run(&self, x: &Tensor, cache: Option<&mut KvCache>) -> Result<Tensor> {
+        let normed = self.norm1.forward(x)?;
+        let gathered = match cache {
+            Some(cache) => self.attention.attend_cached(&normed, cache)?,
+            None => {
+                let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
+                self.attention.attend(&normed, &normed, &normed, causal)?
+            }
+        };
+        let x = (x + gathered)?;
+        let hidden = self.up.forward(&self.norm2.forward(&x)?)?.gelu()?;
+        x + self.down.forward(&hidden)?
+    }
+}
+
+impl Module for Block {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.run(x, None)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("norm1", &self.norm1);
+        members.child("attention", &self.attention);
+        members.child("norm2", &self.norm2);
+        members.child("up", &self.up);
+        members.child("down", &self.down);
+    }
+}
+
+struct Transformer {
+    bytes: Embedding,
+    blocks: [Block; 2],
+    norm: LayerNorm,
+    head: Linear,
+}
+
+impl Transformer {
+    fn new(seed: u64) -> Result<Transformer> {
+        let mut rng = Philox::new(seed);
+        Ok(Transformer {
+            bytes: Embedding::new(256, WIDTH, &mut rng)?,
+            blocks: [Block::new(&mut rng)?, Block::new(&mut rng)?],
+            norm: LayerNorm::new(WIDTH)?,
+            head: Linear::new(WIDTH, 256, &mut rng)?,
+        })
+    }
+
+    /// The scores of the byte after each place, `[batch, length, 256]`, of bytes `[batch, length]`.
+    fn scores(&self, bytes: &Tensor, mut caches: Option<&mut [KvCache; 2]>) -> Result<Tensor> {
+        let begin = caches.as_ref().map_or(0, |caches| caches[0].len()) as i64;
+        let mut x = (self.bytes.forward(bytes)? + places(begin, bytes.dim(1)?)?)?;
+        for (i, block) in self.blocks.iter().enumerate() {
+            x = block.run(&x, caches.as_mut().map(|caches| &mut caches[i]))?;
+        }
+        self.head.forward(&self.norm.forward(&x)?)
+    }
+}
+
+/// Waves of many lengths that tell places apart, `[count, WIDTH]`.
+fn places(begin: i64, count: usize) -> Result<Tensor> {
+    let place = Tensor::arange(begin, begin + count as i64)?.to_dtype(DType::F32)?.unsqueeze(1)?;
+    let half = WIDTH / 2;
+    let frequency =
+        (Tensor::arange(0, half as i64)?.to_dtype(DType::F32)? * (-(1e4f64.ln()) / half as f64))?.exp()?;
+    let angle = (place * frequency)?;
+    Tensor::cat(&[&angle.sin()?, &angle.cos()?], 1)
+}
+
+impl Module for Transformer {
+    fn forward(&self, bytes: &Tensor) -> Result<Tensor> {
+        self.scores(bytes, None)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("bytes", &self.bytes);
+        for (i, block) in self.blocks.iter().enumerate() {
+            members.child(&format!("blocks.{i}"), block);
+        }
+        members.child("norm", &self.norm);
+        members.child("head", &self.head);
+    }
+}
+
+/// Trains on pieces of the text; the last loss.
+fn train(model: &Transformer, steps: usize, low: Option<DType>) -> Result<f32> {
+    let text: Vec<i64> = TEXT.bytes().map(i64::from).collect();
+    let text = Tensor::new(text.repeat(3))?;
+    let length = TEXT.len();
+    let mut adam = AdamW::new(model.parameters(), AdamOptions { lr: 1e-2, ..AdamOptions::default() })?;
+    // Less and less towards the end, which settles what was learned.
+    let mut schedule = CosineAnnealingLr::new(&adam, steps as u64, 0.0)?;
+    let mut last = f32::INFINITY;
+    for step in 0..steps {
+        // Four pieces that begin at different places.
+        let pieces: Vec<Tensor> = (0..4)
+            .map(|i| text.narrow(0, ((step * 37 + i * 29) % length) as i64, CONTEXT + 1))
+            .collect::<Result<_>>()?;
+        let pieces = Tensor::stack(&pieces.iter().collect::<Vec<_>>(), 0)?;
+        let loss = {
+            let _guard = low.map(autocast).transpose()?;
+            let scores = model.forward(&pieces.narrow(1, 0, CONTEXT)?)?;
+            scores.flatten_to(1)?.cross_entropy(&pieces.narrow(1, 1, CONTEXT)?.flatten_all()?)?
+        };
+        adam.zero_grad();
+        loss.backward()?;
+        clip_grad_norm_(&model.parameters(), 1.0)?;
+        adam.step()?;
+        schedule.step(&mut adam)?;
+        last = loss.item::<f32>()?;
+        if step % 50 == 49 {
+            println!("step {}: loss {last:.3}", step + 1);
+        }
+    }
+    Ok(last)
+}
+
+/// Goes on with a text, always with the likeliest byte.
+fn generate(model: &Transformer, begin: &str, count: usize) -> Result<String> {
+    let _off = no_grad();
+    let mut caches = [KvCache::new(), KvCache::new()];
+    let mut made = begin.as_bytes().to_vec();
+    let mut next: Vec<i64> = begin.bytes().map(i64::from).collect();
+    for _ in 0..count {
+        let scores = model.scores(&Tensor::new(next.as_slice())?.unsqueeze(0)?, Some(&mut caches))?;
+        let byte = scores.i((0, -1, ..))?.argmax_all()?.item::<i64>()?;
+        made.push(byte as u8);
+        next = vec![byte];
+    }
+    Ok(String::from_utf8_lossy(&made).into_owned())
+}
+
+fn main() -> Result<()> {
+    programs::load_backend()?;
+    let low = std::env::args().any(|arg| arg == "--bf16").then_some(DType::BF16);
+    let model = Transformer::new(0)?;
+    train(&model, 300, low)?;
+    println!("{}", generate(&model, "the key", 80)?);
+    Ok(())
+}
+
+#[test]
+fn it_learns_the_text_and_goes_on_with_it() -> Result<()> {
+    programs::load_backend()?;
+    let model = Transformer::new(0)?;
+    let loss = train(&model, 300, None)?;
+    assert!(loss < 0.3, "{loss}");
+    let made = generate(&model, "the key turns", 40)?;
+    assert_eq!(made, TEXT[..53]);
+    Ok(())
+}
+
+#[test]
+fn it_learns_in_mixed_precision() -> Result<()> {
+    programs::load_backend()?;
+    let model = Transformer::new(0)?;
+    let loss = train(&model, 300, Some(DType::BF16))?;
+    assert!(loss < 0.3, "{loss}");
+    assert!(model.parameters().iter().all(|p| p.dtype() == DType::F32));
+    Ok(())
+}
