@@ -25,6 +25,7 @@ mod promotion;
 mod random;
 mod reduce;
 mod resample;
+mod running;
 mod shape;
 mod sparse;
 mod vectors;
@@ -58,6 +59,7 @@ const FAMILIES: &[Family] = &[
     memory::ALL,
     random::ALL,
     reduce::ALL,
+    running::ALL,
     linalg::ALL,
     vectors::ALL,
     lines::ALL,
@@ -67,6 +69,7 @@ const FAMILIES: &[Family] = &[
     index::ARRANGE,
     index::BAGS,
     index::READ,
+    index::REDUCED,
     index::SORTED,
     index::WRITE,
     norm::ALL,

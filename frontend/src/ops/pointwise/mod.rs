@@ -72,6 +72,7 @@ crate::ops::family! {
     nan_to_num,
     ne,
     neg,
+    nextafter,
     pow,
     reciprocal,
     relu,
