@@ -50,6 +50,7 @@ pub type Family = &'static [(&'static str, Oracle)];
 const FAMILIES: &[Family] = &[
     pointwise::activation::ALL,
     pointwise::arithmetic::ALL,
+    pointwise::gamma::ALL,
     pointwise::logic::ALL,
     pointwise::pair::ALL,
     pointwise::real::ALL,
