@@ -25,6 +25,7 @@ mod promotion;
 mod random;
 mod reduce;
 mod resample;
+mod running;
 mod shape;
 mod sparse;
 mod vectors;
@@ -49,6 +50,7 @@ pub type Family = &'static [(&'static str, Oracle)];
 const FAMILIES: &[Family] = &[
     pointwise::activation::ALL,
     pointwise::arithmetic::ALL,
+    pointwise::gamma::ALL,
     pointwise::logic::ALL,
     pointwise::pair::ALL,
     pointwise::real::ALL,
@@ -58,6 +60,7 @@ const FAMILIES: &[Family] = &[
     memory::ALL,
     random::ALL,
     reduce::ALL,
+    running::ALL,
     linalg::ALL,
     vectors::ALL,
     lines::ALL,
@@ -67,6 +70,7 @@ const FAMILIES: &[Family] = &[
     index::ARRANGE,
     index::BAGS,
     index::READ,
+    index::REDUCED,
     index::SORTED,
     index::WRITE,
     norm::ALL,

@@ -50,7 +50,7 @@ fn prod(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 
 /// The product of elements. Where large and small factors may overflow or vanish before they meet it is not
 /// certain, as the order of a product is the backend's.
-fn product(dtype: DType, members: &[Number]) -> Number {
+pub(super) fn product(dtype: DType, members: &[Number]) -> Number {
     if dtype.is_float() && floats(members).all(f64::is_finite) {
         let large: f64 = floats(members).map(|x| x.abs().max(1.0)).product();
         let small: f64 = floats(members).map(|x| x.abs().min(1.0)).product();
@@ -62,7 +62,7 @@ fn product(dtype: DType, members: &[Number]) -> Number {
     members.iter().copied().fold(one(dtype), times)
 }
 
-fn average(members: &[Number]) -> f64 {
+pub(super) fn average(members: &[Number]) -> f64 {
     sum(floats(members)) / members.len() as f64
 }
 
@@ -105,7 +105,7 @@ fn std(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// The place of the first NaN, or of the first of the extreme elements: those that no other is `wanted` to.
-fn extreme(members: &[Number], wanted: Ordering) -> Result<usize, Unknown> {
+pub(super) fn extreme(members: &[Number], wanted: Ordering) -> Result<usize, Unknown> {
     if let Some(nan) = members.iter().position(|v| matches!(v, Number::Float(x) if x.is_nan())) {
         return Ok(nan);
     }

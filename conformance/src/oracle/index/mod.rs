@@ -3,12 +3,14 @@
 mod arrange;
 mod bags;
 mod read;
+mod reduced;
 mod sorted;
 mod write;
 
 pub use arrange::ALL as ARRANGE;
 pub use bags::ALL as BAGS;
 pub use read::ALL as READ;
+pub use reduced::ALL as REDUCED;
 pub use sorted::ALL as SORTED;
 pub use write::ALL as WRITE;
 

@@ -94,6 +94,21 @@ fn masked_fill(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
+/// The first elements of the source where the mask is true, in row-major order.
+fn masked_scatter(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, mask, source) =
+        (inputs.array(0)?, inputs.array(1)?, inputs.array(2)?.cast(inputs.array(0)?.dtype));
+    let (mut next, mut missing) = (source.values.iter(), false);
+    let made = Array::from_fn(a.dtype, broadcast(&[&a.sizes, &mask.sizes])?, |i| {
+        if !mask.broadcast_at(i).truth() {
+            return a.broadcast_at(i);
+        }
+        missing |= next.len() == 0;
+        next.next().copied().unwrap_or(Number::Any)
+    });
+    if missing { Err(Unknown("the source has too few elements".into())) } else { Ok(vec![made]) }
+}
+
 /// A step of Adam for the rows that have an index, each by the sum of its gradients.
 fn adam_rows(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let tables = [inputs.array(0)?, inputs.array(1)?, inputs.array(2)?];
@@ -130,6 +145,7 @@ pub const ALL: Family = &[
     ("index_copy", index_copy),
     ("index_put", index_put),
     ("masked_fill", masked_fill),
+    ("masked_scatter", masked_scatter),
     ("scatter", scatter),
     ("scatter_add", scatter_add),
 ];

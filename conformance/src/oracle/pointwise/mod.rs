@@ -6,6 +6,7 @@
 
 pub(super) mod activation;
 pub(super) mod arithmetic;
+pub(super) mod gamma;
 pub(super) mod logic;
 pub(super) mod pair;
 pub(super) mod real;

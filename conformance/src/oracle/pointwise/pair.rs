@@ -92,6 +92,31 @@ fn nan_to_num(inputs: &Inputs) -> Outcome {
     })
 }
 
+/// The neighbour of `x` towards `y` among the numbers of a dtype, which are those of its bits in order.
+fn next_after(dtype: DType, x: f64, y: f64) -> f64 {
+    if x.is_nan() || y.is_nan() {
+        return f64::NAN;
+    }
+    if x == y {
+        return y;
+    }
+    let upward = x < y;
+    let step = |up: f64, down: f64| if upward { up } else { down };
+    // Of halves the place in the order, counted from 0; a negative number has the bits of its size and a sign.
+    let half = |bits: u16, value: fn(u16) -> f64| {
+        let place =
+            i32::from(bits & 0x7fff) * if bits >> 15 == 0 { 1 } else { -1 } + if upward { 1 } else { -1 };
+        let size = value(place.unsigned_abs() as u16);
+        if place < 0 || (place == 0 && x < 0.0) { -size } else { size }
+    };
+    match dtype {
+        DType::F16 => half(half::f16::from_f64(x).to_bits(), |bits| half::f16::from_bits(bits).to_f64()),
+        DType::BF16 => half(half::bf16::from_f64(x).to_bits(), |bits| half::bf16::from_bits(bits).to_f64()),
+        DType::F32 => step(f64::from((x as f32).next_up()), f64::from((x as f32).next_down())),
+        _ => step(x.next_up(), x.next_down()),
+    }
+}
+
 /// Its ops.
 pub const ALL: Family = &[
     ("copysign", copysign),
@@ -99,6 +124,9 @@ pub const ALL: Family = &[
     ("isclose", isclose),
     ("logaddexp", |i| floats(i).and_then(|()| real_pairs(i, log_add_exp))),
     ("nan_to_num", nan_to_num),
+    ("nextafter", |i| {
+        floats(i).and_then(|()| real_pairs_of(i, |dtype, x, y| Number::Float(next_after(dtype, x, y))))
+    }),
     ("xlogy", |i| real_pairs(i, x_log_y)),
 ];
 
@@ -121,6 +149,23 @@ mod tests {
         assert_eq!((&signed[..2], signed[2].is_sign_negative()), (&[-1.0, 2.0][..], true));
         let made = floats("nan_to_num", &[&[f64::NAN, INF, -INF, 2.0]], &[]);
         assert_eq!(made, [0.0, f64::MAX, -f64::MAX, 2.0]);
+    }
+
+    #[test]
+    fn neighbours_among_numbers_of_a_dtype() {
+        let of = next_after;
+        assert_eq!(of(DType::F16, 1.0, 2.0), 1.0 + 2f64.powi(-10));
+        assert_eq!(of(DType::F16, 1.0, -INF), 1.0 - 2f64.powi(-11));
+        assert_eq!(of(DType::BF16, -1.0, -2.0), -1.0 - 2f64.powi(-7));
+        assert_eq!((of(DType::F16, 65504.0, INF), of(DType::F16, INF, 0.0)), (INF, 65504.0));
+        assert_eq!(
+            (of(DType::F32, -0.0, 1.0), of(DType::F16, 0.0, -1.0)),
+            (2f64.powi(-149), -(2f64.powi(-24)))
+        );
+        assert!(
+            of(DType::F16, -(2f64.powi(-24)), 0.0).is_sign_negative()
+                && of(DType::F64, 0.0, -0.0).is_sign_negative()
+        );
     }
 
     #[test]

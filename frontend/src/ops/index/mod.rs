@@ -5,6 +5,7 @@ mod bincount;
 mod block_diag;
 mod geometry;
 mod repeat_interleave;
+mod segments;
 mod take;
 
 crate::ops::family! {
@@ -22,9 +23,11 @@ crate::ops::family! {
     index_add,
     index_copy,
     index_put,
+    index_reduce,
     index_select,
     isin,
     masked_fill,
+    masked_scatter,
     masked_select,
     nonzero,
     one_hot,
@@ -33,6 +36,7 @@ crate::ops::family! {
     roll,
     scatter,
     scatter_add,
+    scatter_reduce,
     searchsorted,
     sort,
     stack,

@@ -3,6 +3,7 @@
 mod backward;
 mod bitwise;
 mod derived;
+mod gamma;
 mod logical;
 mod modulus;
 mod pair;
@@ -33,10 +34,12 @@ crate::ops::family! {
     copysign,
     cos,
     cosh,
+    digamma,
     div,
     elu,
     eq,
     erf,
+    erfinv,
     exp,
     expm1,
     floor,
@@ -55,6 +58,7 @@ crate::ops::family! {
     le,
     leaky_relu,
     lerp,
+    lgamma,
     log,
     log10,
     log1p,
@@ -72,6 +76,8 @@ crate::ops::family! {
     nan_to_num,
     ne,
     neg,
+    nextafter,
+    polygamma,
     pow,
     reciprocal,
     relu,

@@ -2,9 +2,11 @@
 
 mod aminmax;
 mod cases;
+mod cumulative;
 mod extremum;
 mod forms;
 mod median;
+mod scan;
 mod spread;
 mod truth;
 
@@ -16,9 +18,12 @@ crate::ops::family! {
     argmax,
     argmin,
     count_nonzero,
+    cummax,
+    cummin,
     cumprod,
     cumsum,
     diff,
+    logcumsumexp,
     logsumexp,
     max,
     mean,

@@ -1,0 +1,304 @@
+//! `scatter_reduce`
+
+use super::segments::Segments;
+use crate::autograd::{Backward, Grads};
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{with_dim, wrong_value};
+use crate::ops::index::scatter::{rule as scatter_rule, to_source};
+use crate::ops::rules::require;
+use crate::ops::sample::{
+    ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled,
+};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+
+impl Tensor {
+    /// This tensor with the elements of `src` joined, at `index` along `dim`, to those that are there: their `sum`, `prod`, `mean`,
+    /// `amax` or `amin`. For two dimensions, `dim` 0 and `sum`: `out[index[i][j]][j] += src[i][j]`. The mean of integers is rounded
+    /// down. Of equal extremes each has its share of the gradient.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// let (at, src) = (Tensor::new([2i64, 2])?, Tensor::new([10, 20])?);
+    /// assert_eq!(a.scatter_reduce(0, &at, &src, "amax")?.to_vec::<i32>()?, [1, 2, 20]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::scatter`]; another `reduce` than these five; bool.
+    pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: &str) -> Result<Tensor> {
+        self.scatter_reduce_with(dim, index, src, reduce, true)
+    }
+
+    /// [`Tensor::scatter_reduce`], of the elements of `src` alone where `include_self` is false; what nothing is written to stays.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn scatter_reduce_with(
+        &self,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        let include = Arg::Bool(include_self);
+        DEF.run(&[self.into(), Arg::Int(dim), index.into(), src.into(), Arg::Str(reduce), include])
+    }
+
+    /// [`Tensor::scatter_reduce_with`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn scatter_reduce_with_(
+        &self,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        let include = Arg::Bool(include_self);
+        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), src.into(), Arg::Str(reduce), include])
+    }
+
+    /// [`Tensor::scatter_reduce`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn scatter_reduce_(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: &str) -> Result<Tensor> {
+        self.scatter_reduce_with_(dim, index, src, reduce, true)
+    }
+}
+
+/// The reductions, the sum first.
+pub(super) const REDUCTIONS: [&str; 5] = ["sum", "prod", "mean", "amax", "amin"];
+
+/// Refuses bool, and another name of a reduction than one of these.
+pub(super) fn check(args: &Args<'_>, names: &[&str]) -> RuleResult<()> {
+    let dtype = args.tensor(0)?.dtype();
+    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
+    args.bool(5)?;
+    if names.contains(&args.str(4)?) {
+        return Ok(());
+    }
+    let list: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    Err(wrong_value(args, 4, format!("one of {}", list.join(", "))))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    check(args, &REDUCTIONS)?;
+    if !matches!(args.get(3), Arg::Tensor(_)) {
+        return Err(wrong_value(args, 3, "a tensor".into()));
+    }
+    scatter_rule(args)
+}
+
+/// The part of `src` that the index reaches, in its shape.
+fn reached(src: &Tensor, index: &Tensor) -> Result<Tensor> {
+    if src.rank() == 0 {
+        return src.expand(index.shape());
+    }
+    let mut part = src.clone();
+    for (dim, &size) in with_dim(index.shape()).iter().enumerate() {
+        part = part.narrow(dim as i64, 0, size)?;
+    }
+    part.reshape_as_sizes(index.shape())
+}
+
+/// How many elements each one is the mean of; 1 where there are none.
+fn count(like: &Tensor, dim: i64, index: &Tensor, include: bool) -> Result<Tensor> {
+    let start = if include { like.ones_like()? } else { like.zeros_like()? };
+    let ones = Tensor::ones_with(index.shape(), (like.dtype(), like.device()))?;
+    start.scatter_add(dim, index, &ones)?.maximum(1)
+}
+
+/// The sums of integers are taken in i64, or in u64 where that is their dtype.
+fn mean(t: &Tensor, dim: i64, index: &Tensor, src: &Tensor, include: bool) -> Result<Tensor> {
+    let whole = t.dtype().is_integer() && t.dtype() != DType::U64;
+    let wide = |t: &Tensor| if whole { cast(t.clone(), DType::I64) } else { widened(t) };
+    let (own, src) = (wide(t)?, wide(src)?);
+    let start = if include { own.clone() } else { own.scatter(dim, index, 0)? };
+    let (sum, count) = (start.scatter_add(dim, index, &src)?, count(&own, dim, index, include)?);
+    let made = if t.dtype().is_integer() { sum.floor_divide(&count)? } else { sum.div(&count)? };
+    cast(made, t.dtype())
+}
+
+/// A 0-d tensor as one dimension.
+fn in_a_row(t: &Tensor) -> Result<Tensor> {
+    if t.rank() == 0 { t.reshape([1]) } else { Ok(t.clone()) }
+}
+
+/// By segments: each element joined to those before it, and the last one of each place written.
+fn joined(
+    [t, index, src]: [&Tensor; 3],
+    dim: i64,
+    include: bool,
+    join: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let own = in_a_row(&widened(t)?)?;
+    let segments = Segments::of(&in_a_row(index)?, dim)?;
+    let mut made = segments.running(&segments.sorted(&in_a_row(&widened(src)?)?)?, join)?;
+    if include {
+        made = join(&own.gather(dim, segments.places())?, &made)?;
+    }
+    // The last of those that are written to one place wins.
+    cast(own.scatter(dim, segments.places(), &made)?.reshape_as_sizes(t.shape())?, t.dtype())
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, index, dim, include) = (tensor(args, 0)?, tensor(args, 2)?, args.int(1)?, args.bool(5)?);
+    let src = reached(&cast(tensor(args, 3)?, t.dtype())?, &index)?;
+    let made = match args.str(4)? {
+        "sum" if include => t.scatter_add(dim, &index, &src)?,
+        "sum" => t.scatter(dim, &index, 0)?.scatter_add(dim, &index, &src)?,
+        "mean" => mean(&t, dim, &index, &src, include)?,
+        "prod" => joined([&t, &index, &src], dim, include, |a, b| a.mul(b))?,
+        "amax" => joined([&t, &index, &src], dim, include, |a, b| a.maximum(b))?,
+        _ => joined([&t, &index, &src], dim, include, |a, b| a.minimum(b))?,
+    };
+    in_format_of(&t, made)
+}
+
+/// The gradient of this tensor where it counts: where `include_self` is false, where nothing was written.
+fn kept(grad: Tensor, dim: i64, index: &Tensor, include: bool) -> Result<Tensor> {
+    if include { Ok(grad) } else { grad.scatter(dim, index, 0) }
+}
+
+/// The gradient is shared among all elements that equal the result, as in `amax`.
+fn of_extremes(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (dim, index, include) = (b.int(1)?, b.input(2)?, b.bool(5)?);
+    let (t, src, out) = (b.input(0)?, reached(&b.input(3)?, &b.input(2)?)?, b.output(0)?);
+    let own = t.eq(&out)?.to_dtype(t.dtype())?;
+    let own = if include { own } else { own.scatter(dim, &index, 0)? };
+    let hits = src.eq(&out.gather(dim, &index)?)?.to_dtype(t.dtype())?;
+    let share = b.grad(0)?.div(&own.scatter_add(dim, &index, &hits)?)?;
+    g.set(0, || share.mul(&own))?;
+    g.set(3, || to_source(share.gather(dim, &index)?.mul(&hits)?, b.sizes(3)))
+}
+
+/// Without a division, so that zeros have their gradients of every order.
+fn of_product(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (dim, index, include) = (b.int(1)?, b.input(2)?, b.bool(5)?);
+    let segments = Segments::of(&in_a_row(&index)?, dim)?;
+    let own = in_a_row(&b.input(0)?)?;
+    let sorted = segments.sorted(&in_a_row(&reached(&b.input(3)?, &index)?)?)?;
+    let grad = in_a_row(b.grad(0)?)?;
+    g.set(0, || {
+        let made = if include {
+            let running = segments.running(&sorted, |a, b| a.mul(b))?;
+            grad.mul(&segments.written(&own.ones_like()?, &running)?)?
+        } else {
+            kept(grad.clone(), dim, &in_a_row(&index)?, false)?
+        };
+        made.reshape_as_sizes(b.sizes(0))
+    })?;
+    g.set(3, || {
+        let mut made = segments.product_of_others(&sorted)?.mul(&grad.gather(dim, segments.places())?)?;
+        if include {
+            made = made.mul(&own.gather(dim, segments.places())?)?;
+        }
+        to_source(segments.back(&made)?.reshape_as_sizes(index.shape())?, b.sizes(3))
+    })
+}
+
+fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (dim, index, include) = (b.int(1)?, b.input(2)?, b.bool(5)?);
+    let grad = match b.str(4)? {
+        "sum" => b.grad(0)?.clone(),
+        "mean" => b.grad(0)?.div(&count(b.grad(0)?, dim, &index, include)?)?,
+        "prod" => return of_product(b, g),
+        _ => return of_extremes(b, g),
+    };
+    g.set(0, || kept(grad.clone(), dim, &index, include))?;
+    g.set(3, || to_source(grad.gather(dim, &index)?, b.sizes(3)))
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dim, at: &[usize], n, src: &[usize], reduce, include| {
+        let elements = |sizes: &[usize]| filled(sizes, Fill::Distinct(-2.0, 2.0));
+        let rest = [SampleArg::Str(reduce), SampleArg::Bool(include)];
+        sample([elements(sizes), SampleArg::Int(dim), index(at, n), elements(src)].into_iter().chain(rest))
+    };
+    let mut samples = Vec::new();
+    for (nth, reduce) in REDUCTIONS.into_iter().enumerate() {
+        let include = nth % 2 == 0;
+        samples.extend([
+            call(&[5], 0, &[8], 5, &[8], reduce, include),
+            call(&[5], 0, &[8], 5, &[8], reduce, !include),
+            call(&[3, 4], 0, &[5, 4], 3, &[6, 4], reduce, include),
+            call(&[3, 4], 1, &[2, 7], 4, &[2, 7], reduce, !include),
+            call(&[2, 3, 4], -2, &[2, 5, 3], 3, &[2, 5, 4], reduce, include),
+            call(&[2, 3, 2, 2], 1, &[1, 4, 2, 2], 3, &[1, 4, 2, 2], reduce, !include),
+            call(&[2, 1, 2, 3, 2], 3, &[2, 1, 1, 4, 2], 3, &[2, 1, 2, 4, 2], reduce, include),
+            // Both elements are the same one.
+            Sample { smooth: !reduce.starts_with('a'), ..call(&[], 0, &[], 1, &[], reduce, include) },
+            call(&[3], 0, &[0], 3, &[0], reduce, !include),
+        ]);
+    }
+    // Equal elements, and several zeros at one place.
+    let same = |sizes: &[usize]| filled(sizes, Fill::Values(vec![0.0, 2.0, 0.0, -1.0, 2.0]));
+    for (reduce, smooth) in [("amax", false), ("amin", false), ("prod", true)] {
+        let rest = [SampleArg::Str(reduce), SampleArg::Bool(true)];
+        let args = [same(&[3]), SampleArg::Int(0), index(&[9], 3), same(&[9])].into_iter().chain(rest);
+        samples.push(Sample { smooth, ..sample(args) });
+    }
+    samples
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    let call = |t, at, src, reduce, message| {
+        error([t, SampleArg::Int(0), at, src, SampleArg::Str(reduce), SampleArg::Bool(true)], message)
+    };
+    let truth = || fixed(&[1], DType::BOOL, Fill::Values(vec![1.0]));
+    vec![
+        call(plain(&[3]), at(-1.0), plain(&[1]), "sum", "index -1"),
+        call(plain(&[3]), at(3.0), plain(&[1]), "prod", "index 3"),
+        call(plain(&[3]), at(0.0), SampleArg::Int(1), "sum", "a tensor"),
+        call(plain(&[3]), at(0.0), plain(&[1]), "median", "`amin`"),
+        call(plain(&[3]), index(&[2], 3), plain(&[1]), "mean", "as large as the index"),
+        call(truth(), at(0.0), truth(), "sum", "a number dtype"),
+    ]
+}
+
+/// `scatter_reduce`
+pub static DEF: OpDef = OpDef {
+    schema: "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::new("scatter"),
+            Part::new("scatter_add"),
+            Part::widened("scatter"),
+            Part::widened("scatter_add"),
+            Part::widened("gather"),
+            Part::widened("mul"),
+            Part::widened("maximum"),
+            Part::widened("minimum"),
+            Part::widened("where"),
+            Part::widened("div"),
+            Part::widened("cat"),
+            Part::widened("fill"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+            Part::new("floor_divide"),
+            Part::fixed("to_dtype", DType::I64),
+            Part::fixed("fill", DType::I64),
+            Part::fixed("maximum", DType::I64),
+            Part::fixed("floor_divide", DType::I64),
+            Part::fixed("scatter", DType::I64),
+            Part::fixed("scatter_add", DType::I64),
+            Part::fixed("sort", DType::I64),
+            Part::fixed("eq", DType::I64),
+        ],
+    ),
+    derivative: Derivative::Formula { saves: 0b1101, saves_outputs: 0b1, formula: derivative },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,74 @@
+//! `digamma`
+
+use super::gamma::{cotangent, digamma_above_0, is_pole, operand};
+use super::lgamma::samples;
+use crate::error::Result;
+use crate::ops::composite::{cast, one};
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Args, Decomposition, Part};
+use std::f64::consts::PI;
+
+forms! {
+    /// The derivative of [`Tensor::lgamma`] at each element: minus infinity at 0, infinity at -0, NaN at negative whole numbers.
+    /// Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f64])?.digamma()?;
+    /// assert!((x.item::<f64>()? + 0.577_215_664_901_532_9).abs() < 1e-15);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn digamma(&self), in_place: digamma_, out: digamma_out;
+}
+
+/// Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (x, dtype) = operand(args)?;
+    let negative = x.lt(0)?;
+    let above = digamma_above_0(&negative.where_cond(&x.rsub(1)?, &x)?)?;
+    let below = above.sub(&cotangent(&x)?.mul(PI)?)?;
+    let made = negative.where_cond(&below, &above)?;
+    let made = is_pole(&x)?.where_cond(f64::NAN, &made)?;
+    // Minus the reciprocal of 0 has the right sign.
+    cast(x.eq(0)?.where_cond(&x.rdiv(-1)?, &made)?, dtype)
+}
+
+/// `digamma`
+pub static DEF: OpDef = OpDef::unary(
+    "digamma(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.polygamma(1)?))),
+)
+.samples(samples)
+.decomposed(Decomposition {
+    run: |args| one(compose(args)),
+    parts: &[
+        Part::widened("abs"),
+        Part::widened("add"),
+        Part::widened("div"),
+        Part::widened("eq"),
+        Part::widened("fill"),
+        Part::widened("floor"),
+        Part::widened("gt"),
+        Part::widened("le"),
+        Part::widened("log"),
+        Part::widened("lt"),
+        Part::widened("mul"),
+        Part::widened("neg"),
+        Part::widened("reciprocal"),
+        Part::widened("round"),
+        Part::widened("sin"),
+        Part::widened("square"),
+        Part::widened("sub"),
+        Part::widened("to_dtype"),
+        Part::widened("where"),
+        Part::new("to_dtype"),
+        Part::fixed("logical_and", DType::BOOL),
+    ],
+});

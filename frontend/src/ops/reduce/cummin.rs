@@ -1,0 +1,49 @@
+//! `cummin`
+
+use super::cumulative;
+use crate::DType;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::OpDef;
+use keyway_dispatcher::op::{Decomposition, Part};
+
+impl Tensor {
+    /// The smallest of all elements up to and with each one along `dim`, and its place: the last of equals; NaN wins. Only the
+    /// element at that place gets the gradient.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, places) = Tensor::new([3.0f32, 4.0, 1.0])?.cummin(0)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [3.0, 3.0, 1.0]);
+    /// assert_eq!(places.to_vec::<i64>()?, [0, 0, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn cummin(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        cumulative::call(&DEF, self, dim)
+    }
+}
+
+/// `cummin`
+pub static DEF: OpDef = cumulative::extremum(
+    "cummin(Tensor self, int dim) -> (Tensor, Tensor)",
+    Decomposition {
+        run: |args| cumulative::compose(args, |after, before| after.le(before)),
+        parts: &[
+            Part::new("le"),
+            Part::new("isnan"),
+            Part::new("where"),
+            Part::new("clone"),
+            Part::new("cat"),
+            Part::fixed("logical_and", DType::BOOL),
+            Part::fixed("logical_or", DType::BOOL),
+            Part::fixed("logical_not", DType::BOOL),
+            Part::fixed("where", DType::I64),
+            Part::fixed("clone", DType::I64),
+            Part::fixed("cat", DType::I64),
+        ],
+    },
+);

@@ -1,0 +1,109 @@
+//! `logcumsumexp`
+
+use super::scan::running;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{keeping, unary_real};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, refuses_integers, sample, tensor as filled};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+
+impl Tensor {
+    /// `log(sum(exp(x)))` of all elements up to and with each one along `dim`, without overflow: the running sum of numbers of
+    /// which the logarithms are known.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1000.0f64, 1000.0])?;
+    /// assert_eq!(x.logcumsumexp(0)?.to_vec::<f64>()?, [1000.0, 1000.0 + std::f64::consts::LN_2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float; a dimension out of range.
+    pub fn logcumsumexp(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, dim) = (tensor(args, 0)?, args.int(1)?);
+    let made = running(vec![widened(&t)?], dim, |before, after| Ok(vec![before[0].logaddexp(&after[0])?]))?;
+    let made = made.into_iter().next().map_or_else(|| t.copy(), |made| cast(made, t.dtype()))?;
+    in_format_of(&t, if made.shares_storage(&t) { made.copy()? } else { made })
+}
+
+/// With `out` the result: the gradient of an element is the sum of `exp(x - out[i]) grad[i]` over all `i` from its own on. As
+/// `out` ascends, all factors of the running sum `h[j] = grad[j] + exp(out[j] - out[j + 1]) h[j + 1]` are at most 1; it is
+/// taken in steps of doubled length. At minus infinity nothing has a part in the sum, as in `logsumexp`.
+fn gradient(x: &Tensor, out: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
+    let n = if x.rank() == 0 { 1 } else { x.dim(dim)? };
+    let (mut sum, mut step) = (grad.clone(), 1);
+    while step < n {
+        let at = |t: &Tensor, start: usize| t.narrow(dim, start as i64, n - step);
+        let (here, later) = (at(out, 0)?, at(out, step)?);
+        // Equal ones first, since the difference of infinities is NaN.
+        let factor = here.eq(&later)?.where_cond(0, &here.sub(&later)?)?.exp()?;
+        let joined = at(&sum, 0)?.add(&factor.mul(&at(&sum, step)?)?)?;
+        sum = Tensor::cat(&[&joined, &sum.narrow(dim, (n - step) as i64, step)?], dim)?;
+        step *= 2;
+    }
+    let out = out.eq(f64::NEG_INFINITY)?.where_cond(0, out)?;
+    x.sub(&out)?.exp()?.mul(&sum)
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dim| sample([plain(sizes), SampleArg::Int(dim)]);
+    let far = filled(&[2, 6], Fill::Values(vec![-700.0, 1000.0, 999.0, 30.0, 1001.0, 1001.0, -1000.0]));
+    let apart = Sample { smooth: false, ..sample([far, SampleArg::Int(1)]) };
+    vec![
+        call(&[], 0),
+        call(&[1], 0),
+        call(&[7], -1),
+        call(&[3, 4], 0),
+        call(&[3, 4], 1),
+        call(&[2, 3, 4], 1),
+        call(&[2, 5, 2, 3], -3),
+        call(&[2, 1, 2, 3, 2], 3),
+        call(&[2, 0, 4], 1),
+        call(&[100], 0),
+        apart,
+    ]
+}
+
+/// `logcumsumexp`
+pub static DEF: OpDef = OpDef {
+    schema: "logcumsumexp(Tensor self, int dim) -> Tensor",
+    rule: Rule::Structured(|args| {
+        let (t, dtype) = (args.tensor(0)?, unary_real(args)?.compute);
+        args.dim(1, t.ndim())?;
+        Ok(keeping(t, dtype, Dims::from_slice(t.sizes()), dtype))
+    }),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("logaddexp"),
+            Part::widened("cat"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+            Part::new("clone"),
+        ],
+    ),
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0b1,
+        formula: |b, g| g.set(0, || gradient(&b.input(0)?, &b.output(0)?, b.grad(0)?, b.int(1)?)),
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || {
+        let mut errors = vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")];
+        errors.extend(refuses_integers(&[SampleArg::Int(0)]));
+        errors
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,25 @@
+//! Running results along a dimension, in steps of doubled length: `log2(n)` passes of ops that every device has.
+
+use crate::Tensor;
+use crate::error::Result;
+
+/// Each element of `parts` joined to all before it along `dim`. `join` is given what comes before and what comes after, must be
+/// associative, and gives as many tensors (W. D. Hillis, G. L. Steele, "Data parallel algorithms", 1986).
+pub(super) fn running(
+    mut parts: Vec<Tensor>,
+    dim: i64,
+    join: impl Fn(&[Tensor], &[Tensor]) -> Result<Vec<Tensor>>,
+) -> Result<Vec<Tensor>> {
+    let n = parts.first().filter(|t| t.rank() > 0).map_or(Ok(1), |t| t.dim(dim))?;
+    let mut step = 1;
+    while step < n {
+        let slices = |start: usize, len: usize| -> Result<Vec<Tensor>> {
+            parts.iter().map(|t| t.narrow(dim, start as i64, len)).collect()
+        };
+        let (first, before, after) = (slices(0, step)?, slices(0, n - step)?, slices(step, n - step)?);
+        let joined = join(&before, &after)?;
+        parts = first.iter().zip(&joined).map(|(a, b)| Tensor::cat(&[a, b], dim)).collect::<Result<_>>()?;
+        step *= 2;
+    }
+    Ok(parts)
+}
