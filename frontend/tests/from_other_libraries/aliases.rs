@@ -1,0 +1,1 @@
+//! Names of the tables that rustdoc's search must find.
