@@ -27,7 +27,7 @@ impl Page {
         for section in &self.sections {
             write!(text, "\n## {}\n\n", section.title).unwrap();
             if !section.given.is_empty() {
-                writeln!(text, "Where {} has {}, here {}\n", self.library, listed(section.given), listed(section.given_here)).unwrap();
+                writeln!(text, "With {} there and {} here:\n", listed(section.given), listed(section.given_here)).unwrap();
             }
             writeln!(text, "| {} | Keyway | |\n|---|---|---|", self.library).unwrap();
             section.rows.iter().for_each(|row| writeln!(text, "{}", line(row)).unwrap());
@@ -46,8 +46,9 @@ fn code(text: &str) -> String {
 
 /// Statements, each as code of its own.
 fn listed(statements: &str) -> String {
-    let each = statements.split("; ").map(|statement| code(statement.trim_end_matches(';').trim()));
-    each.collect::<Vec<_>>().join(", ")
+    let on_one_line: Vec<&str> = statements.trim().trim_matches(['{', '}']).split_whitespace().collect();
+    let joined = on_one_line.join(" ");
+    joined.trim_end_matches(';').split("; ").map(code).collect::<Vec<_>>().join(", ")
 }
 
 fn line(row: &Row) -> String {

@@ -100,7 +100,8 @@ section! {
     "torch.device('cuda:0')" => { Device::parse("cuda:0")? };
     "x.to('cpu')" => { x.to("cpu")? };
     "x.cpu()" => { x.to_device(Device::CPU)? };
-    "x.cuda() if torch.cuda.is_available() else x" => { x.to(keyway::default_device())? } "`x.to(\"cuda:0\")?`; a device that is not there is an error";
+    "x.cuda()" => { x.to("cuda:0") } "an error where there is no such device";
+    "torch.cuda.is_available()" => { Tensor::empty_with(0, "cuda:0").is_ok() };
     "x.to('cpu', non_blocking=True)" => { x.to_device_non_blocking(Device::CPU)? };
     "torch.cuda.device_count()" => { keyway::dispatcher::device::server(Device::new("cuda", 0)?.kind).map_or(0, |cuda| keyway::dispatcher::device::count(cuda).0) };
     "torch.cpu.synchronize()" => { keyway::dispatcher::device::synchronize(Device::CPU)? } "any device; so `torch.cuda.synchronize()`";
@@ -119,7 +120,7 @@ section! {
     "x.untyped_storage().nbytes()" => { x.storage()?.bytes() };
     "x._version" => { x.version() };
     "x.is_set_to(x)" => { x.is_same(&x) } "the same tensor; `shares_storage` for views";
-    "x.item() if x.numel() == 1 else 0." => { if x.elem_count() == 1 { x.item::<f32>()? } else { 0.0 } } "the type is checked against the dtype";
+    "x[0, 0, 0, 0].item()" => { x.i((0, 0, 0, 0))?.item::<f32>()? } "the type is checked against the dtype";
     "x[0, 0].tolist()" => { x.i((0, 0))?.to_vec2::<f32>()? } "`to_vec` is flat; `to_vec1` to `to_vec3` keep dimensions";
     "x.flatten().tolist()" => { x.to_vec::<f32>()? };
     "x.numpy().tobytes()" => { x.to_bytes()? };

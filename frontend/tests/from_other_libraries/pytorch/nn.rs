@@ -104,8 +104,6 @@ section! {
     "nn.init.kaiming_normal_(model[0].weight)" => { nn::init::kaiming_normal(&[3, 4], 0.0, nn::init::Fan::In, &mut rng)? };
     "nn.init.xavier_uniform_(model[0].weight)" => { nn::init::xavier_uniform(&[3, 4], 1.0, &mut rng)? };
     "nn.init.zeros_(model[0].weight)" => { { let _off = no_grad(); model.parameters()[0].zero_()?; } };
-    "nn.utils.clip_grad_norm_(model.parameters(), 1.)" => { keyway::optim::clip_grad_norm_(&model.parameters(), 1.0)? };
-    "nn.utils.clip_grad_value_(model.parameters(), 1.)" => { keyway::optim::clip_grad_value_(&model.parameters(), 1.0)? };
 }
 
 section! {

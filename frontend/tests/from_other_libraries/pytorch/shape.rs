@@ -30,7 +30,6 @@ section! {
     "x.unsqueeze(-1)" => { x.unsqueeze(-1)? };
     "x.transpose(0, 1)" => { x.transpose(0, 1)? };
     "x.swapaxes(0, 1)" => { x.swapaxes(0, 1)? };
-    "x.t() if x.ndim == 2 else x.mT" => { x.transpose(-2, -1)? } "`t` for 2 dimensions";
     "x[0].t()" => { x.i(0)?.t()? };
     "x.mT" => { x.transpose(-2, -1)? };
     "x.permute(2, 0, 1)" => { x.permute((2, 0, 1))? };
@@ -92,11 +91,11 @@ section! {
     "x.index_select(1, at)" => { x.index_select(1, &at)? };
     "x.gather(0, to)" => { x.gather(0, &to)? };
     "x.scatter(0, to, 7.)" => { x.scatter(0, &to, 7.0)? };
-    "x.scatter_(0, to, x[:1])" => { x.scatter_(0, &to, &x.i(..1)?.copy()?)? };
+    "x.scatter_(0, to, x[:1].clone())" => { x.scatter_(0, &to, &x.i(..1)?.copy()?)? };
     "x.scatter_add(0, to, x[:1])" => { x.scatter_add(0, &to, &x.i(..1)?)? };
     "x.index_add(1, at, x[:, :2])" => { x.index_add(1, &at, &x.i((.., ..2))?)? };
     "x.index_copy(1, at, x[:, :2])" => { x.index_copy(1, &at, &x.i((.., ..2))?)? };
-    "x.index_put((None, at), torch.tensor(0.))" => { x.index_put(&[None, Some(&at)], 0.0, false)? };
+    "x.index_put((mask,), torch.tensor(0.))" => { x.index_put(&[Some(&mask)], 0.0, false)? };
     "x.index_fill(1, at, 0.)" => { x.index_put(&[None, Some(&at)], 0.0, false)? };
     "x.take(at)" => { x.take(&at)? };
     "torch.take_along_dim(x, to, 0)" => { x.take_along_dim(&to, Some(0))? };

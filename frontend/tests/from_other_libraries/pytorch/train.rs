@@ -10,8 +10,9 @@ use keyway::profiler;
 
 section! {
     optimizers "torch.optim"
-    "w = torch.ones(3, requires_grad=True); opt = torch.optim.SGD([w], lr=0.1)" {
+    "w = torch.ones(3, requires_grad=True); w.sum().backward(); opt = torch.optim.SGD([w], lr=0.1)" {
         let w = Tensor::ones(3)?.requires_grad_(true)?;
+        w.sum(..)?.backward()?;
         let mut opt = optim::Sgd::new(vec![w.clone()], SgdOptions { lr: 0.1, ..Default::default() })?;
     }
     "torch.optim.SGD([w], lr=0.1, momentum=0.9)" => { optim::Sgd::new(vec![w], SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() })? } "`model.parameters()` is such a vector";
@@ -21,6 +22,8 @@ section! {
     "torch.optim.RMSprop([w])" => { optim::RmsProp::new(vec![w], RmsPropOptions::default())? };
     "torch.optim.SparseAdam([w])" => { optim::SparseAdam::new(vec![w], SparseAdamOptions::default())? };
     "torch.optim.SGD([{'params': [w], 'lr': 0.1}])" => { optim::Sgd::with_groups(vec![Group { parameters: vec![w], options: SgdOptions { lr: 0.1, ..Default::default() } }])? };
+    "nn.utils.clip_grad_norm_([w], 1.)" => { optim::clip_grad_norm_(&[w], 1.0)? };
+    "nn.utils.clip_grad_value_([w], 1.)" => { optim::clip_grad_value_(&[w], 1.0)? };
     "opt.zero_grad()" => { opt.zero_grad() };
     "opt.step()" => { opt.step()? };
     "opt.param_groups" => { opt.groups() };
@@ -44,7 +47,7 @@ section! {
 
 section! {
     gradients "Autograd"
-    "w = torch.tensor([1., 2.], requires_grad=True); y = (w * w).sum(); path = '/tmp/graph.svg'" {
+    "w = torch.tensor([1., 2.], requires_grad=True); y = (w * w).sum()" {
         let w = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
         let y = (&w * &w)?.sum(..)?;
     }
@@ -61,10 +64,10 @@ section! {
     "torch.autograd.grad(y, [w])" => { autograd::grad(&[y], &[w], Default::default())? };
     "torch.autograd.grad(y, [w], create_graph=True)" => { autograd::grad(&[y], &[w], BackwardOptions { create_graph: true, ..Default::default() })? };
     "torch.autograd.backward([y])" => { autograd::backward(&[y], Default::default())? };
-    "with torch.no_grad(): pass" => { let _off = keyway::no_grad(); } "until the guard is dropped; `let _ = no_grad()` drops it at once";
-    "with torch.enable_grad(): pass" => { let _on = keyway::enable_grad(); };
-    "with torch.inference_mode(): pass" => { let _off = keyway::inference_mode(); };
-    "with torch.set_grad_enabled(False): pass" => { let _off = autograd::set_grad_enabled(false); };
+    "with torch.no_grad():" => { let _off = keyway::no_grad(); } "until the guard is dropped; `let _ = no_grad()` drops it at once";
+    "with torch.enable_grad():" => { let _on = keyway::enable_grad(); };
+    "with torch.inference_mode():" => { let _off = keyway::inference_mode(); };
+    "with torch.set_grad_enabled(False):" => { let _off = autograd::set_grad_enabled(false); };
     "torch.is_grad_enabled()" => { autograd::is_grad_enabled() };
     "w.detach()" => { w.detach() } "no `Result`";
     "w.data" => { w.detach() } "a change counts for the graph";
@@ -77,16 +80,24 @@ section! {
     "torch.autograd.set_detect_anomaly(True)" => { let _guard = autograd::detect_anomaly(); };
     "torch.autograd.detect_anomaly()" => { let _guard = autograd::detect_anomaly(); };
     "torch.autograd.gradcheck(torch.exp, [torch.ones(2, dtype=torch.float64, requires_grad=True)])" => { autograd::gradcheck::gradcheck(&|inputs| Ok(vec![inputs[0].exp()?]), &[Tensor::ones_with(2, DType::F64)?.requires_grad_(true)?], Default::default())? } "gives the first mismatch";
-    "class Twice(torch.autograd.Function): pass" => {
-        struct Twice;
-        impl autograd::Function for Twice {
-            fn name(&self) -> &'static str { "twice" }
-            fn forward(&self, _: &mut autograd::Context, inputs: &[Tensor]) -> keyway::Result<Vec<Tensor>> { Ok(vec![inputs[0].mul(2)?]) }
-            fn backward(&self, _: &autograd::Context, grads: &[Tensor]) -> keyway::Result<Vec<Option<Tensor>>> { Ok(vec![Some(grads[0].mul(2)?)]) }
-        }
-        autograd::apply(Twice, &[w])?
-    } "`context.save(&[&x])` and `saved()` for `save_for_backward` and `saved_tensors`";
+    "Twice.apply(w)" => { autograd::apply(Twice, &[w])? } "`Twice` implements `autograd::Function`";
+    "class Twice(torch.autograd.Function):" => { let function: &dyn autograd::Function = &Twice; } "`forward` and `backward`; `context.save(&[&x])` and `context.saved()` for what is saved";
     "torchviz.make_dot(y)" => { autograd::draw::dot(&[&y])? } "`draw::svg` needs no Graphviz";
+}
+
+/// A function with a derivative of its own.
+struct Twice;
+
+impl autograd::Function for Twice {
+    fn name(&self) -> &'static str {
+        "twice"
+    }
+    fn forward(&self, _: &mut autograd::Context, inputs: &[Tensor]) -> keyway::Result<Vec<Tensor>> {
+        Ok(vec![inputs[0].mul(2)?])
+    }
+    fn backward(&self, _: &autograd::Context, grads: &[Tensor]) -> keyway::Result<Vec<Option<Tensor>>> {
+        Ok(vec![Some(grads[0].mul(2)?)])
+    }
 }
 
 section! {
@@ -132,7 +143,7 @@ section! {
     "torch.utils.data.TensorDataset(x, t)" => { data::TensorDataset::new(x, t)? };
     "torch.utils.data.DataLoader(set, 2)" => { data::DataLoader::new(set, 2)? };
     "torch.utils.data.DataLoader(set, 2, shuffle=True, drop_last=True)" => { data::DataLoader::new(set, 2)?.shuffle(0).drop_last(true) } "`shuffle` takes a seed";
-    "for inputs, targets in torch.utils.data.DataLoader(set, 2): pass" => { for batch in data::DataLoader::new(&set, 2)?.epoch(0) { let data::Batch { inputs, targets } = batch?; } };
+    "for inputs, targets in torch.utils.data.DataLoader(set, 2):" => { for batch in data::DataLoader::new(&set, 2)?.epoch(0) { let data::Batch { inputs, targets } = batch?; } };
     "len(set)" => { set.rows() };
     "torch.utils.data.RandomSampler(set)" => { data::Sampler::shuffled(set.rows(), 0) };
     "torch.utils.data.SequentialSampler(set)" => { data::Sampler::sequential(set.rows()) };
