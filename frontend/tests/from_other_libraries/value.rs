@@ -39,14 +39,11 @@ seen! {
     Option<Tensor>: |t| t.as_ref().map_or(Value::Null, of_tensor);
     (Tensor, Tensor): |t| json!([of_tensor(&t.0), of_tensor(&t.1)]);
     Vec<Tensor>: |t| t.iter().map(of_tensor).collect();
-    Vec<usize>: |v| json!(v);
     Vec<f32>: |v| json!(v);
     Vec<Vec<f32>>: |v| json!(v);
     &[usize]: |v| json!(v);
     usize: |v| json!(v);
     f32: |v| json!(v);
-    f64: |v| json!(v);
-    i64: |v| json!(v);
     bool: |v| json!(v);
 }
 

@@ -27,6 +27,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::index`]; values that do not broadcast, or of another dtype.
+    #[doc(alias = "index_fill")]
     pub fn index_put<'a>(
         &'a self,
         indices: &[Option<&Tensor>],

@@ -40,6 +40,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
+    #[doc(alias = "gelu_erf")]
     pub fn gelu(&self), defaults: [Approximate::None.into()];
 
     /// [`Tensor::gelu`], exact or approximate.

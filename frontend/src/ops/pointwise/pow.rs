@@ -24,6 +24,7 @@ forms! {
     /// # Errors
     /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no
     /// common one, tensors on different devices.
+    #[doc(alias = "powf")]
     pub fn pow<'a>(&'a self, exponent: impl Into<Arg<'a>>), in_place: pow_, out: pow_out;
 }
 

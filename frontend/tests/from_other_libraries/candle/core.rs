@@ -56,7 +56,6 @@ section! {
     "x.to_dtype(DType::F64)?" => { x.to_dtype(DType::F64)? };
     "DType::F32.size_in_bytes()" => { DType::F32.size() };
     "DType::F32.is_float()" => { DType::F32.is_float() };
-    "DType::U8" => { DType::BOOL } "masks are bool; `U8` is a number";
     "x.get(0)?.get(0)?.to_scalar::<f32>()?" => { x.i((0, 0))?.item::<f32>()? };
     "x.get(0)?.get(0)?.to_vec0::<f32>()?" => { x.i((0, 0))?.item::<f32>()? };
     "x.get(0)?.to_vec1::<f32>()?" => { x.i(0)?.to_vec1::<f32>()? };

@@ -2,7 +2,6 @@
 
 use crate::table::section;
 use keyway::autograd;
-use keyway::data::{self, Dataset};
 use keyway::io::safetensors;
 use keyway::nn::{self, *};
 use keyway::nn::functional as F;
@@ -47,7 +46,7 @@ impl autograd::Function for Twice {
 
 section! {
     modules "candle_nn: modules"
-    "let dev = Device::Cpu; let x = Tensor::ones((2, 4), DType::F32, &dev)?; let varmap = VarMap::new(); let vb = VarBuilder::from_varmap(&varmap, DType::F32, &dev); let model = candle_nn::linear(4, 3, vb.pp(\"model\"))?" {
+    "let dev = Device::Cpu; let x = Tensor::ones((2, 4), DType::F32, &dev)?; let mut varmap = VarMap::new(); let vb = VarBuilder::from_varmap(&varmap, DType::F32, &dev); let model = candle_nn::linear(4, 3, vb.pp(\"model\"))?" {
         let mut rng = Philox::new(0);
         let x = Tensor::ones((2, 4))?;
         let model = nn::Linear::new(4, 3, &mut rng)?;
@@ -74,7 +73,7 @@ section! {
     "candle_nn::Activation::Gelu" => { nn::Gelu::default() };
     "candle_nn::Activation::Silu" => { nn::Silu };
     "candle_nn::Activation::LeakyRelu(0.2)" => { nn::LeakyRelu { slope: 0.2 } };
-    "vb.get((3, 4), \"w\")?" => { nn::Slot::parameter(Tensor::zeros((3, 4))?)? } "`Module::members` names the slots";
+    "vb.get_with_hints((3, 4), \"w\", candle_nn::init::ZERO)?" => { nn::Slot::parameter(Tensor::zeros((3, 4))?)? } "`Module::members` names the slots";
     "varmap.all_vars()" => { model.parameters() };
     "varmap.data().lock().unwrap().clone()" => { model.state_dict() };
     "varmap.save(&path)?" => { safetensors::save(&path, &model.state_dict())? };

@@ -82,9 +82,9 @@ section! {
     "model(x)" => { model.forward(&x)? };
     "model.train()" => { model.train() };
     "model.eval()" => { model.eval() };
-    "list(model.parameters())" => { model.parameters() };
-    "dict(model.named_parameters())" => { model.named_parameters() };
-    "dict(model.named_buffers())" => { model.named_buffers() };
+    "model.parameters()" => { model.parameters() };
+    "model.named_parameters()" => { model.named_parameters() };
+    "model.named_buffers()" => { model.named_buffers() };
     "sum(p.numel() for p in model.parameters())" => { model.num_parameters() };
     "model.zero_grad()" => { model.zero_grad() };
     "model.to(torch.float64)" => { model.to_dtype(DType::F64)? } "parameters are new tensors afterwards: make the optimizer after this";

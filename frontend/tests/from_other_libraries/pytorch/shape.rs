@@ -16,7 +16,7 @@ section! {
     "len(x)" => { x.dim(0)? };
     "a, b, c = x.shape" => { let (a, b, c) = x.dims3()?; } "`dims1` to `dims5`; the error says how many there are";
     "x.view(6, 4)" => { x.view((6, 4))? };
-    "x.view(-1)" => { x.flatten_all()? } "copies where a view cannot be";
+    "x.view(-1)" => { x.view(-1)? } "`flatten_all` copies where no view can be";
     "x.view_as(x)" => { x.view_as(&x)? };
     "x.reshape(2, -1)" => { x.reshape((2, -1))? };
     "x.reshape_as(x)" => { x.reshape_as(&x)? };
