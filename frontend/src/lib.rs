@@ -26,6 +26,7 @@ pub mod data;
 mod defaults;
 pub mod error;
 pub mod graph;
+pub mod guide;
 pub mod interposer;
 pub mod io;
 pub mod nn;

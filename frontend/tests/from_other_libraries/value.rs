@@ -50,11 +50,12 @@ seen! {
 /// Writes the results of a page where `KEYWAY_ROWS` names a folder.
 pub fn write(page: &str, sections: &[Section], ran: &[Ran]) {
     let Some(folder) = std::env::var_os("KEYWAY_ROWS") else { return };
-    let given = sections.iter().flat_map(|section| section.rows.iter().map(|_| section.given));
-    let rows: Vec<Value> = given
+    let of_rows = sections.iter().flat_map(|section| section.rows.iter().map(move |_| section));
+    let rows: Vec<Value> = of_rows
         .zip(ran)
-        .map(|(given, ran)| {
-            json!({ "given": given, "left": ran.left, "value": ran.outcome.as_ref().unwrap_or(&Value::Null) })
+        .map(|(section, ran)| {
+            let value = ran.outcome.as_ref().unwrap_or(&Value::Null);
+            json!({ "section": section.title, "given": section.given, "left": ran.left, "value": value })
         })
         .collect();
     let path = std::path::Path::new(&folder).join(format!("{page}.json"));

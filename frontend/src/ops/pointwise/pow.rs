@@ -30,6 +30,7 @@ forms! {
 
 impl Tensor {
     /// `base` to the power of `self`.
+    #[doc(alias = "exp2")]
     #[allow(clippy::missing_errors_doc)]
     pub fn rpow<'a>(&'a self, base: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[base.into(), self.into()])

@@ -21,7 +21,7 @@ section! {
     "w.as_tensor()" => { &w };
     "y.track_op()" => { y.requires_grad() };
     "y.backward()?" => { y.backward()? } "gradients add up in the leaves";
-    "y.backward()?.get(&w)" => { y.backward()?; w.grad() } "no `GradStore`";
+    "y.backward()?.get(&w).cloned()" => { y.backward()?; w.grad() } "no `GradStore`";
     "y.backward()?.remove(&w)" => { w.zero_grad() } "before the next step: `optimizer.zero_grad()`";
     "w.set(&Tensor::zeros(2, DType::F32, &dev)?)?" => { { let _off = no_grad(); w.copy_(&Tensor::zeros(2)?)?; } };
     "w.detach()" => { w.detach() };

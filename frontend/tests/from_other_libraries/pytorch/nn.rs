@@ -80,6 +80,8 @@ section! {
         let path = folder.path().join("model.safetensors");
     }
     "model(x)" => { model.forward(&x)? };
+    "torchvision.models.resnet18(num_classes=10)" => { nn::models::ResNet::resnet18(10, &mut rng)? };
+    "for p in model.parameters(): p.requires_grad_(False)" => { for p in model.parameters() { p.requires_grad_(false)?; } };
     "model.train()" => { model.train() };
     "model.eval()" => { model.eval() };
     "model.parameters()" => { model.parameters() };

@@ -153,5 +153,4 @@ section! {
     "torch.cuda.memory_snapshot()" => { let memory = profiler::memory(); x.exp()?; memory.snapshot() } "on every device";
     "torch.cuda.memory_stats()" => { profiler::device_memory() } "a row for each device";
     "torch.cuda.empty_cache()" => { keyway::dispatcher::device::empty_cache(Device::CPU)? } "any device";
-    "torch.compile(model)" => { keyway::nn::models::ResNet::resnet18(10, &mut keyway::rng::Philox::new(0))?.fuse()? } "only what is named: convolutions with what follows them";
 }
