@@ -43,7 +43,7 @@ forms! {
     #[doc(alias = "gelu_erf")]
     pub fn gelu(&self), defaults: [Approximate::None.into()];
 
-    /// [`Tensor::gelu`], exact or approximate.
+    /// [`Tensor::gelu`](crate::Tensor::gelu), exact or approximate.
     ///
     /// # Errors
     /// The same.

@@ -151,6 +151,7 @@ section! {
     "x.erf()?" => { x.erf()? };
     "x.abs()?" => { x.abs()? };
     "x.sign()?" => { x.sign()? };
+    "x.round()?" => { x.round()? } "halves go to the even number";
     "x.round_to(2)?" => { ((&x * 100.0)?.round()? / 100.0)? };
     "x.clamp(0f32, 1f32)?" => { x.clamp(0.0, 1.0)? };
     "x.maximum(&y)?" => { x.maximum(&y)? };

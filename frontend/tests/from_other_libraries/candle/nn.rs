@@ -84,9 +84,9 @@ section! {
 
 section! {
     functions "candle_nn: ops, losses, optimizers"
-    "let dev = Device::Cpu; let x = Tensor::new(&[[0.5f32, 0.25], [0.1, 0.9]], &dev)?; let y = x.round()?; let at = Tensor::new(&[1u32, 0], &dev)?; let w = Var::from_tensor(&x)?; let mut opt = candle_nn::SGD::new(vec![w.clone()], 0.1)?" {
+    "let dev = Device::Cpu; let x = Tensor::new(&[[0.5f32, 0.25], [0.1, 0.9]], &dev)?; let y = Tensor::new(&[[1f32, 0.], [0., 1.]], &dev)?; let at = Tensor::new(&[1u32, 0], &dev)?; let w = Var::from_tensor(&x)?; let mut opt = candle_nn::SGD::new(vec![w.clone()], 0.1)?" {
         let x = Tensor::new([[0.5f32, 0.25], [0.1, 0.9]])?;
-        let y = x.round()?;
+        let y = Tensor::new([[1.0f32, 0.0], [0.0, 1.0]])?;
         let at = Tensor::new([1i64, 0])?;
         let w = x.copy()?.requires_grad_(true)?;
         let mut opt = optim::Sgd::new(vec![w.clone()], SgdOptions { lr: 0.1, ..Default::default() })?;
