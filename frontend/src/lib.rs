@@ -13,6 +13,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! For those who know another library, its names beside ours: [from PyTorch](guide::from_pytorch),
+//! [from candle](guide::from_candle).
+//!
 //! Decisions:
 //! - every call gives a `Result`: shapes and dtypes come from data, and bad data must not end a program;
 //! - an op is one definition (`ops::def::OpDef`), from which the typed call, the table, the derivative and
@@ -29,6 +32,7 @@ mod defaults;
 pub mod error;
 pub mod functionality;
 pub mod graph;
+pub mod guide;
 pub mod interposer;
 pub mod io;
 pub mod nn;

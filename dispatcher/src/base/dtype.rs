@@ -50,20 +50,32 @@ const SIZES: [usize; 15] = [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16];
 
 #[allow(missing_docs)]
 impl DType {
+    #[doc(alias = "bool")]
     pub const BOOL: DType = DType(code::BOOL);
+    #[doc(alias = "uint8")]
     pub const U8: DType = DType(code::U8);
+    #[doc(alias = "int8")]
     pub const I8: DType = DType(code::I8);
+    #[doc(alias = "int16")]
     pub const I16: DType = DType(code::I16);
+    #[doc(alias = "int32")]
     pub const I32: DType = DType(code::I32);
+    #[doc(alias = "int64")]
     pub const I64: DType = DType(code::I64);
+    #[doc(alias = "float16")]
     pub const F16: DType = DType(code::F16);
+    #[doc(alias = "bfloat16")]
     pub const BF16: DType = DType(code::BF16);
+    #[doc(alias = "float32")]
     pub const F32: DType = DType(code::F32);
+    #[doc(alias = "float64")]
     pub const F64: DType = DType(code::F64);
     pub const U16: DType = DType(code::U16);
     pub const U32: DType = DType(code::U32);
     pub const U64: DType = DType(code::U64);
+    #[doc(alias = "complex64")]
     pub const C64: DType = DType(code::C64);
+    #[doc(alias = "complex128")]
     pub const C128: DType = DType(code::C128);
     /// Every dtype that kernels are written for today.
     pub const REAL: [DType; 13] = [
@@ -111,6 +123,9 @@ impl DType {
     }
 
     /// Bytes of one element; 0 for a dtype that nobody has described.
+    #[doc(alias = "size_in_bytes")]
+    #[doc(alias = "element_size")]
+    #[doc(alias = "itemsize")]
     #[inline]
     pub fn size(self) -> usize {
         match SIZES.get(self.0 as usize) {
@@ -147,6 +162,7 @@ impl DType {
     }
 
     /// Whether this is a real floating-point dtype.
+    #[doc(alias = "is_floating_point")]
     #[inline]
     pub fn is_float(self) -> bool {
         matches!(self.0, code::F16 | code::BF16 | code::F32 | code::F64)
@@ -190,6 +206,8 @@ impl DType {
     /// The dtype that holds both, as `torch.promote_types`; `None` where there is none, as for u64 with a signed integer,
     /// which no integer dtype holds. A plugin's dtype promotes with itself to itself; where it meets any other, the built-in
     /// dtype that its plugin names (`promotes_to`) stands for it, and there is no common one if the plugin names none.
+    #[doc(alias = "promote_types")]
+    #[doc(alias = "result_type")]
     pub fn promote(self, other: DType) -> Option<DType> {
         if self == other {
             return Some(self);

@@ -18,12 +18,14 @@ pub struct Device {
 
 impl Device {
     /// The host's own memory.
+    #[doc(alias = "Cpu")]
     pub const CPU: Device = Device { kind: 0, index: 0 };
 
     /// The device of this name and index; names it if it is new.
     ///
     /// # Errors
     /// [`Error::Registration`] when there is no room for another name.
+    #[doc(alias = "new_cuda")]
     pub fn new(name: &str, index: u16) -> Result<Device, Error> {
         let kind = DEVICES.intern(name).ok_or_else(|| Error::Registration {
             what: "device",
@@ -37,6 +39,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Value`] for an empty name or an index that is no number.
+    #[doc(alias = "cuda_if_available")]
     pub fn parse(text: &str) -> Result<Device, Error> {
         let wrong = || Error::Value {
             op: "device",

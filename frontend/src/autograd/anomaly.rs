@@ -14,6 +14,7 @@ static ON: AtomicUsize = AtomicUsize::new(0);
 pub struct AnomalyGuard(());
 
 /// Turns anomaly detection on, for all threads, while the guard lives. Slow.
+#[doc(alias = "set_detect_anomaly")]
 #[must_use = "anomaly detection is on only while the guard lives"]
 pub fn detect_anomaly() -> AnomalyGuard {
     ON.fetch_add(1, Ordering::Relaxed);

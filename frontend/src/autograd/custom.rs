@@ -66,6 +66,7 @@ impl CustomCall {
 ///
 /// # Errors
 /// What the function reports; an inference tensor that it saves.
+#[doc(alias = "apply_op1")]
 pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let function: Arc<dyn Function> = Arc::new(function);
     let mut context = Context::default();

@@ -15,12 +15,14 @@ pub struct Sampler {
 
 impl Sampler {
     /// The rows in their own order.
+    #[doc(alias = "SequentialSampler")]
     #[must_use]
     pub fn sequential(rows: usize) -> Self {
         Self { rows, seed: None }
     }
 
     /// The rows in random order.
+    #[doc(alias = "RandomSampler")]
     #[must_use]
     pub fn shuffled(rows: usize, seed: u64) -> Self {
         Self { rows, seed: Some(seed) }

@@ -47,6 +47,7 @@ activation! {
     /// assert_eq!(Relu.forward(&Tensor::new([-1.0f32, 2.0])?)?.to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "ReLU")]
     Relu => |input| input.relu();
 
     /// `x * sigmoid(x)`.
@@ -57,6 +58,8 @@ activation! {
     /// assert_eq!(Silu.forward(&Tensor::new(0.0f32)?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "SiLU")]
+    #[doc(alias = "Swish")]
     Silu => |input| input.silu();
 
     /// `1 / (1 + exp(-x))`.
@@ -107,6 +110,7 @@ activation! {
     /// assert_eq!(Selu.forward(&Tensor::new(0.0f32)?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "SELU")]
     Selu => |input| input.selu();
 }
 
@@ -120,6 +124,7 @@ activation! {
     /// assert!((y - 0.841_345).abs() < 1e-5);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "GELU")]
     Gelu {
         /// The formula of the distribution.
         approximate: Approximate = Approximate::None,
@@ -133,6 +138,7 @@ activation! {
     /// assert_eq!(LeakyRelu { slope: 0.5 }.forward(&Tensor::new(-4.0f32)?)?.item::<f32>()?, -2.0);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "LeakyReLU")]
     LeakyRelu {
         /// The factor below 0.
         slope: f64 = 0.01,
@@ -146,6 +152,7 @@ activation! {
     /// assert_eq!(Elu::default().forward(&Tensor::new(2.0f32)?)?.item::<f32>()?, 2.0);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "ELU")]
     Elu {
         /// What it tends to, negated, far below 0.
         alpha: f64 = 1.0,
@@ -159,6 +166,7 @@ activation! {
     /// assert_eq!(Celu::default().forward(&Tensor::new(2.0f32)?)?.item::<f32>()?, 2.0);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "CELU")]
     Celu {
         /// What it tends to, negated, far below 0.
         alpha: f64 = 1.0,
@@ -186,6 +194,7 @@ activation! {
     /// assert_eq!(y.to_vec::<f32>()?, [1.5]);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "GLU")]
     Glu {
         /// The dimension; -1 is the last.
         dim: i64 = -1,

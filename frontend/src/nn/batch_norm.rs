@@ -81,6 +81,7 @@ batch_norm! {
     /// assert_eq!(BatchNorm2d::new(1)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "batch_norm")]
     BatchNorm2d [4];
 
     /// [`Tensor::batch_norm`] of inputs `[batch, channels, depth, height, width]`; see [`BatchNorm1d`].

@@ -65,6 +65,8 @@ macro_rules! convolutions {
             /// The same without a bias.
             ///
             /// # Errors
+            #[doc(alias = "conv1d_no_bias")]
+            #[doc(alias = "conv2d_no_bias")]
             #[doc = concat!("As [`", stringify!($name), "::new`].")]
             pub fn without_bias(
                 inputs: usize,

@@ -53,6 +53,7 @@ impl Embedding {
     ///
     /// # Errors
     /// A dtype that has no gradient.
+    #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<Embedding> {
         Ok(Embedding { weight: Slot::parameter(weight)?, padding_idx: None, sparse: false })
     }
@@ -123,6 +124,7 @@ impl EmbeddingBag {
     ///
     /// # Errors
     /// A dtype that has no gradient.
+    #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<EmbeddingBag> {
         let weight = Slot::parameter(weight)?;
         Ok(EmbeddingBag { weight, mode: BagMode::Mean, padding_idx: None, sparse: false })

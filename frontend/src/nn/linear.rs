@@ -46,6 +46,7 @@ impl Linear {
     ///
     /// # Errors
     /// Sizes whose product overflows.
+    #[doc(alias = "linear_no_bias")]
     pub fn without_bias(inputs: usize, outputs: usize, rng: &mut Philox) -> Result<Linear> {
         // The slope that gives a bound of 1 / sqrt(inputs).
         let weight = init::kaiming_uniform(&[outputs, inputs], 5f64.sqrt(), rng)?;

@@ -85,6 +85,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// An input that does not fit; what the backend reports.
+    #[doc(alias = "apply")]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
     /// Shows the parts: parameters, buffers, modules inside, the mode and generators. A module without parts need not.
@@ -126,6 +127,7 @@ pub trait Module: Send + Sync {
     }
 
     /// The parameters, as an optimiser takes them.
+    #[doc(alias = "all_vars")]
     fn parameters(&self) -> Vec<Tensor> {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
@@ -201,6 +203,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// Other shapes; then nothing is overwritten.
+    #[doc(alias = "load_state_dict")]
     fn load_matching(&self, state: &StateDict) -> Result<LoadReport> {
         fill(&expected(self), state, false)
     }
@@ -259,6 +262,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// A dtype that no kernel makes, or that parameters cannot have; then nothing is changed.
+    #[doc(alias = "half")]
     fn to_dtype(&self, dtype: DType) -> Result<()> {
         convert(
             self,

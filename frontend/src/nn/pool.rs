@@ -66,6 +66,7 @@ pools! {
     AvgPool3d 3 AvgPoolOptions() avg_pool3d;
 
     /// [`Tensor::lp_pool1d`] of inputs `[batch, channels, length]`; see [`LpPool2d`].
+    #[doc(alias = "LPPool1d")]
     LpPool1d 1 LpPoolOptions(norm_type: f64) lp_pool1d;
 
     /// [`Tensor::lp_pool2d`] of inputs `[batch, channels, height, width]`.
@@ -77,8 +78,10 @@ pools! {
     /// assert_eq!(LpPool2d::new(2.0, 2).forward(&x)?.to_vec::<f32>()?, [6.0]);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "LPPool2d")]
     LpPool2d 2 LpPoolOptions(norm_type: f64) lp_pool2d;
 
     /// [`Tensor::lp_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`LpPool2d`].
+    #[doc(alias = "LPPool3d")]
     LpPool3d 3 LpPoolOptions(norm_type: f64) lp_pool3d;
 }

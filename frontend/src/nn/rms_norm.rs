@@ -15,6 +15,7 @@ use keyway_dispatcher::dims::numel;
 /// assert_eq!(RmsNorm::new(2)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [0.2, -1.4]);
 /// # Ok(()) }
 /// ```
+#[doc(alias = "RMSNorm")]
 #[derive(Debug)]
 pub struct RmsNorm {
     sizes: Vec<i64>,

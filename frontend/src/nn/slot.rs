@@ -22,6 +22,8 @@ impl Slot {
     ///
     /// # Errors
     /// A dtype that has no gradient.
+    #[doc(alias = "Parameter")]
+    #[doc(alias = "get_with_hints")]
     pub fn parameter(tensor: Tensor) -> Result<Slot> {
         Ok(Slot(RwLock::new(tensor.requires_grad_(true)?)))
     }
@@ -35,6 +37,7 @@ impl Slot {
     /// assert!(!running_mean.get().requires_grad());
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "Buffer")]
     pub fn buffer(tensor: Tensor) -> Slot {
         Slot(RwLock::new(tensor))
     }

@@ -127,6 +127,7 @@ impl Adagrad {
     }
 
     /// The groups, with the options as they are now.
+    #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<AdagradOptions>] {
         &self.groups
     }

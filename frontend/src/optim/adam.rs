@@ -283,6 +283,7 @@ macro_rules! optimizer {
             }
 
             /// The groups, with the options as they are now.
+            #[doc(alias = "param_groups")]
             pub fn groups(&self) -> &[Group<AdamOptions>] {
                 &self.0.groups
             }

@@ -32,6 +32,8 @@ pub trait Optimizer {
     }
 
     /// The learning rate of each group.
+    #[doc(alias = "learning_rate")]
+    #[doc(alias = "get_last_lr")]
     fn learning_rates(&self) -> Vec<f64>;
 
     /// Sets the learning rate of each group; groups beyond the given rates keep theirs.
@@ -49,6 +51,7 @@ pub trait Optimizer {
     ///
     /// # Errors
     /// A rate that is negative or not finite; then none is set.
+    #[doc(alias = "set_learning_rate")]
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
 
     /// The options and what the optimiser remembers of each parameter, by name: `group.0.lr`, `state.3.momentum`. The

@@ -155,6 +155,7 @@ impl RmsProp {
     }
 
     /// The groups, with the options as they are now.
+    #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<RmsPropOptions>] {
         &self.groups
     }

@@ -94,6 +94,7 @@ const OWNER: &str = "Sgd";
 /// assert!((w.to_vec::<f32>()?[0] - 0.05).abs() < 1e-6);
 /// # Ok(()) }
 /// ```
+#[doc(alias = "SGD")]
 #[derive(Debug)]
 pub struct Sgd {
     groups: Vec<Group<SgdOptions>>,
@@ -119,6 +120,7 @@ impl Sgd {
     }
 
     /// The groups, with the options as they are now.
+    #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<SgdOptions>] {
         &self.groups
     }

@@ -106,6 +106,7 @@ impl SparseAdam {
     }
 
     /// The groups, with the options as they are now.
+    #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<SparseAdamOptions>] {
         &self.groups
     }

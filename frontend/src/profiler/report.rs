@@ -236,6 +236,7 @@ impl Report {
 }
 
 /// The memory of every device that keeps statistics.
+#[doc(alias = "memory_stats")]
 pub fn device_memory() -> Vec<DeviceMemory> {
     let mut memory = Vec::new();
     for entry in registry::devices() {

@@ -72,6 +72,7 @@ fn record((name, frame): (Arc<str>, Frame)) -> Option<Box<Entered>> {
 /// assert_eq!(names, ["squares", "mul"]);
 /// # Ok(()) }
 /// ```
+#[doc(alias = "record_function")]
 pub fn scope(name: &str) -> Scope {
     enter(|| (name.into(), Frame::Region))
 }

@@ -171,6 +171,7 @@ pub(crate) fn held() -> keyway_dispatcher::fork::Held {
 }
 
 /// Seeds the default generator of every device. Without it the seed differs from run to run.
+#[doc(alias = "set_seed")]
 pub fn manual_seed(seed: u64) {
     let mut defaults = defaults();
     defaults.seed = seed;

@@ -105,6 +105,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Parts of different lengths; memory that does not suffice.
+    #[doc(alias = "from_iter")]
     #[doc(alias = "tensor")]
     #[doc(alias = "scalar_tensor")]
     #[doc(alias = "as_tensor")]

@@ -20,10 +20,13 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryFormat {
     /// As they lie now, without gaps.
+    #[doc(alias = "preserve_format")]
     Preserve,
     /// Row-major.
+    #[doc(alias = "contiguous_format")]
     Contiguous,
     /// Channels (dimension 1) innermost, for 3 to 5 dimensions.
+    #[doc(alias = "channels_last_3d")]
     ChannelsLast,
 }
 
@@ -86,6 +89,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to_dtype`] and [`Tensor::to_device`]; channels_last on a tensor of fewer than 3 or more than 5 dimensions;
     /// text that names no device.
+    #[doc(alias = "cuda")]
     #[doc(alias = "memory_format")]
     #[doc(alias = "type_as")]
     pub fn to(&self, options: impl IntoOptions) -> Result<Tensor> {

@@ -8,6 +8,7 @@ use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
     /// Whether gradients flow to this tensor.
+    #[doc(alias = "track_op")]
     pub fn requires_grad(&self) -> bool {
         meta::requires_grad(&self.inner)
     }
@@ -113,6 +114,8 @@ impl Tensor {
     }
 
     /// The same memory outside the graph. In-place changes to either are seen by both.
+    #[doc(alias = "as_detached_tensor")]
+    #[doc(alias = "data")]
     pub fn detach(&self) -> Tensor {
         let detached = self.inner.shallow_copy();
         functionality::carry(&self.inner, &detached);

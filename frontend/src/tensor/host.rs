@@ -132,6 +132,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A slice whose length does not fit the sizes.
+    #[doc(alias = "frombuffer")]
     #[doc(alias = "from_numpy")]
     #[doc(alias = "asarray")]
     pub fn from_owner<T: Plain>(
@@ -257,6 +258,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::accessor_ref`]; elements that do not lie in row-major order without gaps.
+    #[doc(alias = "const_data_ptr")]
     pub fn as_slice<T: Element>(&mut self) -> Result<&[T]> {
         Ok(TensorImpl::as_slice(&mut self.inner)?)
     }
@@ -273,6 +275,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::accessor_mut`]; elements that do not lie in row-major order without gaps.
+    #[doc(alias = "data_ptr")]
     pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_unrecorded("as_slice_mut")?;
         Ok(TensorImpl::as_slice_mut(&mut self.inner)?)

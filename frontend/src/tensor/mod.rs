@@ -81,6 +81,7 @@ impl Tensor {
     }
 
     /// Strides in elements; empty for a composite layout.
+    #[doc(alias = "stride")]
     #[inline]
     pub fn strides(&self) -> &[usize] {
         self.inner.strides()
@@ -135,6 +136,7 @@ impl Tensor {
     }
 
     /// How many times the memory has been changed in place; of a composite tensor, also that of its components.
+    #[doc(alias = "_version")]
     pub fn version(&self) -> u32 {
         self.inner.version()
     }
@@ -149,11 +151,13 @@ impl Tensor {
     /// assert!(!x.shares_storage(&x.copy()?));
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "is_alias_of")]
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         matches!((self.inner.storage(), other.inner.storage()), (Some(a), Some(b)) if a.same_as(b))
     }
 
     /// Whether both are the same tensor object.
+    #[doc(alias = "is_set_to")]
     pub fn is_same(&self, other: &Tensor) -> bool {
         Shared::ptr_eq(&self.inner, &other.inner)
     }

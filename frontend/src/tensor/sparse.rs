@@ -81,6 +81,7 @@ impl Tensor {
     /// # Errors
     /// No backend that serves `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or
     /// beyond its size; sizes whose product overflows.
+    #[doc(alias = "sparse_coo_tensor")]
     pub fn sparse_coo(indices: &Tensor, values: &Tensor, shape: impl IntoShape) -> Result<Tensor> {
         let sizes = shape::sizes(COO, shape)?;
         let layout = sparse_layout(COO, COO)?;
@@ -156,6 +157,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor of another layout.
+    #[doc(alias = "_indices")]
     pub fn indices(&self) -> Result<Tensor> {
         self.coordinates("indices")?;
         self.component("indices")
@@ -167,6 +169,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor of another layout.
+    #[doc(alias = "_values")]
     pub fn values(&self) -> Result<Tensor> {
         self.entries("values")?;
         self.component("values")
@@ -176,6 +179,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor of another layout.
+    #[doc(alias = "_nnz")]
     pub fn nnz(&self) -> Result<usize> {
         self.entries("nnz")?;
         // The last size of the indices of coordinates, and of the columns of compressed rows.

@@ -26,6 +26,7 @@ impl Tensor {
     /// # Errors
     /// No backend that serves `sparse_csr`; sizes that are no matrix's: stacks of matrices are held by `sparse_coo`;
     /// components whose dtypes, ranks or counts do not fit; row pointers and columns that are not as above.
+    #[doc(alias = "sparse_csr_tensor")]
     pub fn sparse_csr(
         crow_indices: &Tensor,
         col_indices: &Tensor,

@@ -31,6 +31,7 @@ use std::path::Path;
 /// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, the name
 /// `__metadata__`, the metadata keys `keyway.dtypes`, `keyway.formats` and `keyway.layouts`, a tensor named as another one's
 /// component; a sparse tensor whose components were changed so that they fit each other no more; what the device reports.
+#[doc(alias = "save_safetensors")]
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_with_metadata(path, tensors, &BTreeMap::new())
 }

@@ -63,6 +63,8 @@ impl Tensor {
     /// # Errors
     /// A rank that the mode is not for, no float; sizes of 0, factors that are not above 0; `align_corners` in another mode than
     /// the linear and cubic ones.
+    #[doc(alias = "upsample_bilinear2d")]
+    #[doc(alias = "upsample_nearest2d")]
     #[doc(alias = "upsample")]
     pub fn interpolate(&self, options: &InterpolateOptions) -> Result<Tensor> {
         let ranks = match options.mode {

@@ -22,6 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
+    #[doc(alias = "arg_sort_last_dim")]
     pub fn argsort(&self, dim: i64) -> Result<Tensor> {
         self.argsort_with(dim, false, false)
     }

@@ -53,6 +53,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::constant_pad`]; a width that the mode has not enough elements for.
+    #[doc(alias = "pad_with_zeros")]
     pub fn pad(&self, widths: impl IntoShape) -> Result<Tensor> {
         self.pad_with(widths, PadMode::Constant, 0)
     }

@@ -25,6 +25,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
+    #[doc(alias = "sort_last_dim")]
     pub fn sort(&self, dim: i64) -> Result<(Tensor, Tensor)> {
         self.sort_with(dim, false, false)
     }

@@ -23,6 +23,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not vectors of one length.
+    #[doc(alias = "vdot")]
+    #[doc(alias = "inner")]
     pub fn dot(&self, tensor: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), tensor.into()])
     }

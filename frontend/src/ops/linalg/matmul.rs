@@ -25,6 +25,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors of no dimensions, or sizes that do not fit.
+    #[doc(alias = "broadcast_matmul")]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), other.into()])
     }

@@ -23,6 +23,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not vectors.
+    #[doc(alias = "ger")]
     pub fn outer(&self, vec2: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), vec2.into()])
     }

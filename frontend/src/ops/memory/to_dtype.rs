@@ -24,6 +24,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that no kernel makes.
+    #[doc(alias = "type")]
+    #[doc(alias = "float")]
+    #[doc(alias = "double")]
+    #[doc(alias = "half")]
+    #[doc(alias = "bfloat16")]
+    #[doc(alias = "long")]
+    #[doc(alias = "int")]
+    #[doc(alias = "bool")]
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype { Ok(self.clone()) } else { DEF.run(&[self.into(), Arg::DType(dtype)]) }
     }

@@ -22,6 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
+    #[doc(alias = "softmax_last_dim")]
     pub fn softmax(&self, dim: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim)])
     }

@@ -17,6 +17,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype of bool.
+    #[doc(alias = "absolute")]
     pub fn abs(&self), in_place: abs_, out: abs_out;
 }
 

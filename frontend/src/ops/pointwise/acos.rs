@@ -15,6 +15,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "arccos")]
     pub fn acos(&self), in_place: acos_, out: acos_out;
 }
 

@@ -15,6 +15,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "arccosh")]
     pub fn acosh(&self), in_place: acosh_, out: acosh_out;
 }
 

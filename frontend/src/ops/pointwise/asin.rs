@@ -15,6 +15,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "arcsin")]
     pub fn asin(&self), in_place: asin_, out: asin_out;
 }
 

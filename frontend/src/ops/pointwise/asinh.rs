@@ -15,6 +15,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "arcsinh")]
     pub fn asinh(&self), in_place: asinh_, out: asinh_out;
 }
 

@@ -15,6 +15,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "arctanh")]
     pub fn atanh(&self), in_place: atanh_, out: atanh_out;
 }
 

@@ -41,6 +41,9 @@ forms! {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    #[doc(alias = "broadcast_div")]
+    #[doc(alias = "divide")]
+    #[doc(alias = "true_divide")]
     pub fn div<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::None], in_place: div_, out: div_out;
 
     /// `self / other`, rounded; integers stay integers.

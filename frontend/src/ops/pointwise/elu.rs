@@ -19,7 +19,7 @@ forms! {
     /// A dtype that is not a float.
     pub fn elu(&self), defaults: [Arg::Int(1)], in_place: elu_;
 
-    /// [`Tensor::elu`] with another `alpha`.
+    /// [`Tensor::elu`](crate::Tensor::elu) with another `alpha`.
     ///
     /// # Errors
     /// The same.

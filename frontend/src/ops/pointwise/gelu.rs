@@ -40,9 +40,10 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
+    #[doc(alias = "gelu_erf")]
     pub fn gelu(&self), defaults: [Approximate::None.into()];
 
-    /// [`Tensor::gelu`], exact or approximate.
+    /// [`Tensor::gelu`](crate::Tensor::gelu), exact or approximate.
     ///
     /// # Errors
     /// The same.

@@ -20,7 +20,7 @@ forms! {
     /// A dtype that is not a float.
     pub fn leaky_relu(&self), defaults: [Arg::Float(0.01)], in_place: leaky_relu_;
 
-    /// [`Tensor::leaky_relu`] with another slope below 0.
+    /// [`Tensor::leaky_relu`](crate::Tensor::leaky_relu) with another slope below 0.
     ///
     /// # Errors
     /// The same.

@@ -18,6 +18,8 @@ forms! {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    #[doc(alias = "broadcast_mul")]
+    #[doc(alias = "multiply")]
     pub fn mul<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: mul_, out: mul_out;
 }
 

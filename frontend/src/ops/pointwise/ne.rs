@@ -17,6 +17,7 @@ forms! {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    #[doc(alias = "not_equal")]
     pub fn ne<'a>(&'a self, other: impl Into<Arg<'a>>);
 }
 

@@ -16,6 +16,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype of bool.
+    #[doc(alias = "negative")]
     pub fn neg(&self), in_place: neg_, out: neg_out;
 }
 

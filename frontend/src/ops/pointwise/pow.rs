@@ -24,11 +24,13 @@ forms! {
     /// # Errors
     /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no
     /// common one, tensors on different devices.
+    #[doc(alias = "powf")]
     pub fn pow<'a>(&'a self, exponent: impl Into<Arg<'a>>), in_place: pow_, out: pow_out;
 }
 
 impl Tensor {
     /// `base` to the power of `self`.
+    #[doc(alias = "exp2")]
     #[allow(clippy::missing_errors_doc)]
     pub fn rpow<'a>(&'a self, base: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[base.into(), self.into()])

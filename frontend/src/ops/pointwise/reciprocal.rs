@@ -16,6 +16,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "recip")]
     pub fn reciprocal(&self), in_place: reciprocal_, out: reciprocal_out;
 }
 

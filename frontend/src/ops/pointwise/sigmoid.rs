@@ -16,6 +16,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "expit")]
     pub fn sigmoid(&self), in_place: sigmoid_, out: sigmoid_out;
 }
 

@@ -21,7 +21,7 @@ forms! {
     /// A dtype that is not a float.
     pub fn softplus(&self), defaults: [Arg::Int(1), Arg::Int(20)];
 
-    /// [`Tensor::softplus`] with `beta` and `threshold`.
+    /// [`Tensor::softplus`](crate::Tensor::softplus) with `beta` and `threshold`.
     ///
     /// # Errors
     /// The same.

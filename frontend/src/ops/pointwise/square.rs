@@ -18,6 +18,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "sqr")]
     pub fn square(&self), in_place: square_, out: square_out;
 }
 

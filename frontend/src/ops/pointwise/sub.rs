@@ -26,6 +26,8 @@ forms! {
     /// # Errors
     /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on
     /// different devices.
+    #[doc(alias = "broadcast_sub")]
+    #[doc(alias = "subtract")]
     pub fn sub<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], out: sub_out;
 
     /// `self - alpha * other`.

@@ -16,6 +16,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype of bool.
+    #[doc(alias = "fix")]
     pub fn trunc(&self), in_place: trunc_, out: trunc_out;
 }
 

@@ -92,6 +92,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::randint`].
+    #[doc(alias = "random_")]
     pub fn random_int_(&self, low: i64, high: i64) -> Result<Tensor> {
         super::draw_into(&DEF, self, &[Arg::Int(low), Arg::Int(high)], super::Words::Two)
     }

@@ -19,6 +19,7 @@ reduction! {
     ///
     /// # Errors
     /// A dimension out of range, given twice or of size 0.
+    #[doc(alias = "max")]
     pub fn amax(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
     keepdim: amax_keepdim, all: max_all
 }

@@ -22,6 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension that is neither 1 nor the size asked for.
+    #[doc(alias = "broadcast_left")]
     #[doc(alias = "broadcast_as")]
     pub fn expand(&self, shape: impl IntoShape) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(&shape.into_ints())])

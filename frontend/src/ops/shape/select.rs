@@ -21,6 +21,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension or an index out of range.
+    #[doc(alias = "get")]
+    #[doc(alias = "get_on_dim")]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim), Arg::Int(index)])
     }

@@ -17,6 +17,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not matrices or do not fit each other; a layout whose backend has no kernel for it.
+    #[doc(alias = "sampled_addmm")]
     pub fn sampled_mm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), mat1.into(), mat2.into()])
     }

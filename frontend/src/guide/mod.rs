@@ -1,0 +1,9 @@
+//! For those who come from another library: its names beside ours.
+//!
+//! The tables are written by `tests/from_other_libraries`, which compiles and runs every row.
+
+#[doc = include_str!("from_candle.md")]
+pub mod from_candle {}
+
+#[doc = include_str!("from_pytorch.md")]
+pub mod from_pytorch {}

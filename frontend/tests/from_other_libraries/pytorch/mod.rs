@@ -1,0 +1,110 @@
+//! The table of PyTorch's names.
+
+mod composed;
+mod create;
+mod math;
+mod nn;
+mod shape;
+mod train;
+
+use crate::page::Page;
+
+pub fn page() -> Page {
+    Page {
+        library: "PyTorch",
+        file: "from_pytorch",
+        opening: OPENING,
+        sections: vec![
+            create::create(),
+            create::kinds(),
+            create::random(),
+            shape::shape(),
+            shape::index(),
+            math::pointwise(),
+            math::reduce(),
+            math::linalg(),
+            composed::composed(),
+            nn::layers(),
+            nn::modules(),
+            nn::functions(),
+            nn::losses(),
+            train::optimizers(),
+            train::gradients(),
+            train::sparse(),
+            train::around(),
+            create::memory(),
+        ],
+        absent: ABSENT,
+    }
+}
+
+const OPENING: &str = r#"
+PyTorch's names on the left, ours on the right; every right side is compiled and run by a test. The third column says where the
+two differ. What is true of all rows:
+
+- Every call gives a `Result`, operators too: `(&a + &b)?`.
+- A shape is one argument: a number, a tuple, an array or a slice. So is a list of dimensions; `..` is all of them.
+- There are no keyword arguments. The short form leaves out what is nearly always the same; a second form has it: `sum(1)` and
+  `sum_keepdim(1)`, `elu()` and `elu_with(0.5)`, `zeros(3)` and `zeros_with(3, DType::F16)`. Long lists are structs with
+  defaults: `ConvOptions::default().padding(1)`, `SgdOptions { lr: 0.1, ..Default::default() }`.
+- `Tensor::new` keeps Rust's types: `1.0f32` is f32, `1.0` f64, `1` i32. Other new tensors are f32, or what
+  `keyway::set_default_dtype` says. dtypes promote as in PyTorch.
+- A name with `_` at its end works in place, one with `_out` writes to a tensor.
+- `x.clone()` is the same tensor; `x.copy()?` copies its values.
+
+```rust
+use keyway::nn::{self, Module};
+use keyway::optim::{Optimizer, Sgd, SgdOptions};
+use keyway::prelude::*;
+use keyway::rng::Philox;
+
+fn main() -> keyway::Result<()> {
+    let mut rng = Philox::new(0);
+    let model = nn::Sequential::new()
+        .push(nn::Linear::new(4, 16, &mut rng)?)
+        .push(nn::Relu)
+        .push(nn::Linear::new(16, 3, &mut rng)?);
+    let mut opt = Sgd::new(model.parameters(), SgdOptions { lr: 0.1, ..Default::default() })?;
+    let (x, target) = (Tensor::randn((8, 4))?, Tensor::randint(0, 3, 8)?);
+    for _ in 0..3 {
+        opt.zero_grad();
+        let loss = model.forward(&x)?.cross_entropy(&target)?;
+        loss.backward()?;
+        opt.step()?;
+    }
+    Ok(())
+}
+```
+
+The rows write `nn`, `optim`, `autograd`, `data`, `profiler`, `rng` for the modules of this crate, `F` for
+`keyway::nn::functional`, and leave out the paths of options.
+"#;
+
+const ABSENT: &[(&str, &str)] = &[
+    ("torch.compile", "nothing is compiled; `keyway::graph::capture` replays a step, `conv2d_act` and `ResNet::fuse` join ops"),
+    ("torch.jit, torch.export, torch.onnx", "nothing"),
+    ("torch.fft", "a crate for it, on `x.to_vec()?`, and `Tensor::from_vec`"),
+    ("torch.linalg.inv, solve, svd, qr, cholesky, eigh, det", "a crate for it, such as `faer`, on `x.to_vec()?`, and `Tensor::from_vec`; no gradients"),
+    ("torch.cummax, logcumsumexp", "a loop over `x.unbind(dim)?` with `maximum` or `logaddexp`"),
+    ("x.scatter_reduce", "`scatter_add` and `index_add` for sums; no products and extremes"),
+    ("torch.histc, torch.mode", "`searchsorted` and `bincount`; `unique_all`"),
+    ("arithmetic of complex numbers", "two tensors, real and imaginary"),
+    ("nn.RNN, nn.LSTM, nn.GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
+    ("nn.Transformer, nn.TransformerEncoderLayer", "a module of your own of `nn::MultiheadAttention`, `nn::LayerNorm`, `nn::Linear`"),
+    ("nn.Identity", "leave it out, or a module whose `forward` gives `input.clone()`"),
+    ("nn.Bilinear, nn.CTCLoss, nn.TripletMarginLoss", "`Tensor::einsum`; no CTC; `(a - p).norm`, `clamp_min`"),
+    ("nn.utils.weight_norm, spectral_norm", "the formula in your module's `forward`"),
+    ("module.register_forward_hook", "a module that holds the other; `profiler::trace()` to look"),
+    ("copy.deepcopy(model)", "make it again, then `load_state_dict(&model.state_dict())`"),
+    ("torch.optim.LBFGS, NAdam, RAdam, Adadelta, Adamax, Rprop, ASGD; amsgrad", "`optim::Optimizer` is a trait: write it with tensor ops under `no_grad`"),
+    ("lr_scheduler.CyclicLR, ConstantLR, MultiplicativeLR", "`lr_scheduler::LambdaLr`: any formula of the epoch"),
+    ("torch.func: vmap, jacrev, jvp; forward mode", "a batch dimension; `autograd::grad` for each output; second derivatives by `create_graph`"),
+    ("torch.distributed, nn.DataParallel", "nothing; one process, one device at a time"),
+    ("torch.quantization", "`examples/interposers` simulates it; no integer kernels"),
+    ("torch.load of a .pt file", "in Python `safetensors.torch.save_file(model.state_dict(), path)`, then `safetensors::load`"),
+    ("DataLoader(num_workers, collate_fn), WeightedRandomSampler", "`Dataset::batch` makes a whole batch, on the caller's thread; a thread of yours can be ahead of it"),
+    ("torch.utils.dlpack", "`Tensor::from_blob` with the other's deleter; `storage` and `strides` to hand out"),
+    ("torch.utils.tensorboard, torchvision.transforms", "a crate for it"),
+    ("torch.set_printoptions", "`to_vec` and `format!`"),
+    ("x[::-1]", "`x.flip(0)?`; a step is 1 or more"),
+];

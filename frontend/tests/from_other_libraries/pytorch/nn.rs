@@ -1,0 +1,187 @@
+//! Modules, functions and losses.
+
+use crate::table::section;
+use keyway::nn::{self, *};
+use keyway::nn::functional as F;
+use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
+use keyway::ops::image::GridOptions;
+use keyway::ops::index::embedding_bag::BagOptions;
+use keyway::prelude::*;
+use keyway::rng::Philox;
+
+section! {
+    layers "torch.nn: layers"
+    "x = torch.randn(2, 4); img = torch.randn(1, 4, 8, 8)" {
+        let x = Tensor::randn((2, 4))?;
+        let img = Tensor::randn((1, 4, 8, 8))?;
+        let mut rng = Philox::new(0);
+    }
+    "nn.Linear(4, 3)" => { nn::Linear::new(4, 3, &mut rng)? } "initial values come from a generator that you name: `let mut rng = Philox::new(0);`";
+    "nn.Linear(4, 3, bias=False)" => { nn::Linear::without_bias(4, 3, &mut rng)? };
+    "nn.Linear(4, 3)(x)" => { nn::Linear::new(4, 3, &mut rng)?.forward(&x)? };
+    "nn.Sequential(nn.Linear(4, 3), nn.ReLU())" => { nn::Sequential::new().push(nn::Linear::new(4, 3, &mut rng)?).push(nn::Relu) };
+    "nn.ModuleList([nn.ReLU()])" => { nn::ModuleList::from_iter([nn::Relu]) };
+    "nn.ModuleDict({'act': nn.ReLU()})" => { let mut modules = nn::ModuleDict::new(); modules.insert("act", nn::Relu); };
+    "nn.Parameter(torch.zeros(3))" => { nn::Slot::parameter(Tensor::zeros(3)?)? } "a field of your module; `Module::members` names it";
+    "nn.Buffer(torch.zeros(3))" => { nn::Slot::buffer(Tensor::zeros(3)?) };
+    "nn.Conv1d(4, 6, 3)" => { nn::Conv1d::new(4, 6, 3, ConvOptions::default(), &mut rng)? };
+    "nn.Conv2d(4, 6, 3, stride=2, padding=1)" => { nn::Conv2d::new(4, 6, 3, ConvOptions::default().stride(2).padding(1), &mut rng)? };
+    "nn.Conv3d(4, 6, 3)" => { nn::Conv3d::new(4, 6, 3, ConvOptions::default(), &mut rng)? };
+    "nn.ConvTranspose2d(4, 6, 3)" => { nn::ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default(), &mut rng)? };
+    "nn.MaxPool2d(2)" => { nn::MaxPool2d::new(2) };
+    "nn.AvgPool2d(2)" => { nn::AvgPool2d::new(2) };
+    "nn.AdaptiveAvgPool2d(1)" => { nn::AdaptiveAvgPool2d::new(1) };
+    "nn.AdaptiveMaxPool2d(1)" => { nn::AdaptiveMaxPool2d::new(1) };
+    "nn.MaxUnpool2d(2)" => { nn::MaxUnpool2d::new(2) };
+    "nn.LPPool2d(2, 2)" => { nn::LpPool2d::new(2.0, 2) };
+    "nn.BatchNorm2d(4)" => { nn::BatchNorm2d::new(4)? };
+    "nn.InstanceNorm2d(4)" => { nn::InstanceNorm2d::new(4) };
+    "nn.GroupNorm(2, 4)" => { nn::GroupNorm::new(2, 4)? };
+    "nn.LayerNorm(4)" => { nn::LayerNorm::new(4)? };
+    "nn.RMSNorm(4)" => { nn::RmsNorm::new(4)? };
+    "nn.LocalResponseNorm(2)" => { nn::LocalResponseNorm::new(2) };
+    "nn.Dropout(0.5)" => { nn::Dropout::new(0.5, 0)? } "the seed is its own";
+    "nn.Dropout2d(0.5)" => { nn::Dropout2d::new(0.5, 0)? };
+    "nn.AlphaDropout(0.5)" => { nn::AlphaDropout::new(0.5, 0)? };
+    "nn.Embedding(10, 4)" => { nn::Embedding::new(10, 4, &mut rng)? };
+    "nn.Embedding(10, 4, sparse=True)" => { nn::Embedding::new(10, 4, &mut rng)?.sparse(true) };
+    "nn.Embedding.from_pretrained(torch.zeros(10, 4))" => { nn::Embedding::from_tensor(Tensor::zeros((10, 4))?)? } "the table is learned further";
+    "nn.EmbeddingBag(10, 4)" => { nn::EmbeddingBag::new(10, 4, &mut rng)? };
+    "nn.MultiheadAttention(4, 2, batch_first=True)" => { nn::MultiheadAttention::new(4, 2, &mut rng)? } "`attend(q, k, v, options)`";
+    "nn.Flatten()" => { nn::Flatten::default() };
+    "nn.Upsample(scale_factor=2)" => { nn::Upsample(InterpolateOptions::scale(2.0)) };
+    "nn.PixelShuffle(2)" => { nn::PixelShuffle(2) };
+    "nn.PixelUnshuffle(2)" => { nn::PixelUnshuffle(2) };
+    "nn.ChannelShuffle(2)" => { nn::ChannelShuffle(2) };
+    "nn.Unfold(3)" => { nn::Unfold(UnfoldOptions::new(3)) };
+    "nn.Fold((8, 8), 3)" => { nn::Fold { output_size: 8.into(), options: UnfoldOptions::new(3) } };
+    "nn.ReLU()" => { nn::Relu };
+    "nn.LeakyReLU(0.2)" => { nn::LeakyRelu { slope: 0.2 } };
+    "nn.PReLU()" => { nn::Prelu::new(1, 0.25)? };
+    "nn.ELU()" => { nn::Elu::default() };
+    "nn.SELU()" => { nn::Selu };
+    "nn.CELU()" => { nn::Celu::default() };
+    "nn.GELU()" => { nn::Gelu::default() };
+    "nn.SiLU()" => { nn::Silu };
+    "nn.Hardswish()" => { nn::Hardswish };
+    "nn.GLU()" => { nn::Glu::default() };
+    "nn.Sigmoid()" => { nn::Sigmoid };
+    "nn.Softmax(dim=-1)" => { nn::Softmax::default() } "the last dimension, if none is named";
+    "nn.LogSoftmax(dim=1)" => { nn::LogSoftmax { dim: 1 } };
+}
+
+section! {
+    modules "torch.nn.Module"
+    "model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5)); x = torch.randn(2, 4)" {
+        let mut rng = Philox::new(0);
+        let model = nn::Sequential::new().push(nn::Linear::new(4, 3, &mut rng)?).push(nn::Dropout::new(0.5, 0)?);
+        let x = Tensor::randn((2, 4))?;
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("model.safetensors");
+    }
+    "model(x)" => { model.forward(&x)? };
+    "torchvision.models.resnet18(num_classes=10)" => { nn::models::ResNet::resnet18(10, &mut rng)? };
+    "for p in model.parameters(): p.requires_grad_(False)" => { for p in model.parameters() { p.requires_grad_(false)?; } };
+    "model.train()" => { model.train() };
+    "model.eval()" => { model.eval() };
+    "model.parameters()" => { model.parameters() };
+    "model.named_parameters()" => { model.named_parameters() };
+    "model.named_buffers()" => { model.named_buffers() };
+    "sum(p.numel() for p in model.parameters())" => { model.num_parameters() };
+    "model.zero_grad()" => { model.zero_grad() };
+    "model.to(torch.float64)" => { model.to_dtype(DType::F64)? } "parameters are new tensors afterwards: make the optimizer after this";
+    "model.to('cpu')" => { model.to_device(Device::CPU)? };
+    "model.half()" => { model.to_dtype(DType::F16)? };
+    "model.to(memory_format=torch.channels_last)" => { model.to_memory_format(MemoryFormat::ChannelsLast)? };
+    "model.state_dict()" => { model.state_dict() };
+    "model.load_state_dict(model.state_dict())" => { model.load_state_dict(&model.state_dict())? };
+    "model.load_state_dict(model.state_dict(), strict=False)" => { model.load_matching(&model.state_dict())? };
+    "torch.save(model.state_dict(), path)" => { keyway::io::safetensors::save(&path, &model.state_dict())? } "safetensors, which Python reads too";
+    "torch.load(path)" => { keyway::io::safetensors::save(&path, &model.state_dict())?; keyway::io::safetensors::load(&path)? } "the second call; pickles are not read";
+    "print(model)" => { format!("{:#?}", model.named_parameters()) };
+    "model[0].weight" => { &model.state_dict()["0.weight"] };
+    "nn.init.uniform_(model[0].weight, -0.1, 0.1)" => { nn::init::uniform(&[3, 4], 0.1, &mut rng)? } "gives a new tensor";
+    "nn.init.normal_(model[0].weight, 0., 0.1)" => { nn::init::normal(&[3, 4], 0.1, &mut rng)? };
+    "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4], 0.0, &mut rng)? };
+    "nn.init.kaiming_normal_(model[0].weight)" => { nn::init::kaiming_normal(&[3, 4], 0.0, nn::init::Fan::In, &mut rng)? };
+    "nn.init.xavier_uniform_(model[0].weight)" => { nn::init::xavier_uniform(&[3, 4], 1.0, &mut rng)? };
+    "nn.init.zeros_(model[0].weight)" => { { let _off = no_grad(); model.parameters()[0].zero_()?; } };
+}
+
+section! {
+    functions "torch.nn.functional"
+    "x = torch.arange(8.).reshape(2, 4); img = torch.arange(16.).reshape(1, 1, 4, 4); w = torch.ones(1, 1, 3, 3); q = torch.ones(1, 1, 2, 4); at = torch.tensor([1, 0])" {
+        let x = Tensor::arange(0.0, 8.0)?.reshape((2, 4))?;
+        let img = Tensor::arange(0.0, 16.0)?.reshape((1, 1, 4, 4))?;
+        let w = Tensor::ones((1, 1, 3, 3))?;
+        let q = Tensor::ones((1, 1, 2, 4))?;
+        let at = Tensor::new([1i64, 0])?;
+    }
+    "F.relu(x)" => { x.relu()? } "or `F::relu(&x)?`, with `use keyway::nn::functional as F;`";
+    "torch.relu_(x)" => { x.relu_()? };
+    "F.leaky_relu(x, 0.2)" => { x.leaky_relu_with(0.2)? };
+    "F.gelu(x)" => { x.gelu()? };
+    "F.gelu(x, approximate='tanh')" => { x.gelu_with(Approximate::Tanh)? };
+    "F.silu(x)" => { x.silu()? };
+    "F.elu(x)" => { x.elu()? };
+    "F.softplus(x)" => { x.softplus()? };
+    "F.hardswish(x)" => { x.hardswish()? };
+    "F.mish(x)" => { x.mish()? };
+    "F.glu(x)" => { x.glu(-1)? };
+    "F.softshrink(x)" => { x.softshrink()? };
+    "torch.sigmoid(x)" => { x.sigmoid()? };
+    "F.softmax(x, dim=-1)" => { x.softmax(-1)? };
+    "F.log_softmax(x, dim=-1)" => { x.log_softmax(-1)? };
+    "F.linear(x, x)" => { x.linear(&x, None)? };
+    "F.dropout(x, 0.5, training=False)" => { x.dropout(0.5, false)? };
+    "F.embedding(at, x)" => { x.embedding(&at)? } "the table comes first";
+    "F.embedding_bag(at, x, torch.tensor([0]))" => { x.embedding_bag(&at, BagOptions { offsets: Some(&Tensor::new([0i64])?), ..Default::default() })? };
+    "F.one_hot(at)" => { at.one_hot(None)? };
+    "F.normalize(x)" => { x.normalize(1)? };
+    "F.cosine_similarity(x, x)" => { x.cosine_similarity(&x, 1)? };
+    "F.layer_norm(x, (4,))" => { x.layer_norm(4, None, None, 1e-5)? };
+    "F.rms_norm(x, (4,))" => { x.rms_norm(4, None, None)? };
+    "F.group_norm(img, 1)" => { img.group_norm(1, None, None, 1e-5)? };
+    "F.batch_norm(img, None, None, training=True)" => { img.batch_norm(None, None, None, true, 0.1, 1e-5)? };
+    "F.conv2d(img, w, padding=1)" => { img.conv2d(&w, None, ConvOptions::default().padding(1))? };
+    "F.conv2d(img, w, padding='same')" => { img.conv2d(&w, None, ConvOptions::default().padding(Padding::Same))? };
+    "F.conv_transpose2d(img, w)" => { img.conv_transpose2d(&w, None, ConvTransposeOptions::default())? };
+    "F.max_pool2d(img, 2)" => { img.max_pool2d(MaxPoolOptions::new(2))? };
+    "F.max_pool2d(img, 2, return_indices=True)" => { img.max_pool2d_with_indices(MaxPoolOptions::new(2))? };
+    "F.avg_pool2d(img, 3, stride=1)" => { img.avg_pool2d(AvgPoolOptions::new(3).stride(1))? };
+    "F.adaptive_avg_pool2d(img, 2)" => { img.adaptive_avg_pool2d(2)? };
+    "F.interpolate(img, scale_factor=2, mode='bilinear')" => { img.interpolate(&InterpolateOptions::scale(2.0).mode(InterpolateMode::Bilinear))? };
+    "F.unfold(img, 3)" => { img.im2col(UnfoldOptions::new(3))? } "`unfold` is `torch.Tensor.unfold`";
+    "F.fold(F.unfold(img, 3), (4, 4), 3)" => { img.im2col(UnfoldOptions::new(3))?.col2im(4, UnfoldOptions::new(3))? };
+    "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?, GridOptions::default())? };
+    "F.pixel_shuffle(torch.ones(1, 4, 2, 2), 2)" => { Tensor::ones((1, 4, 2, 2))?.pixel_shuffle(2)? };
+    "F.scaled_dot_product_attention(q, q, q, is_causal=True)" => { q.scaled_dot_product_attention(&q, &q, AttentionOptions { is_causal: true, ..Default::default() })? };
+}
+
+section! {
+    losses "Losses"
+    "x = torch.tensor([[0.5, 0.25], [0.1, 0.9]]); y = torch.tensor([[1., 0.], [0., 1.]]); at = torch.tensor([1, 0])" {
+        let x = Tensor::new([[0.5f32, 0.25], [0.1, 0.9]])?;
+        let y = Tensor::new([[1.0f32, 0.0], [0.0, 1.0]])?;
+        let at = Tensor::new([1i64, 0])?;
+    }
+    "F.cross_entropy(x, at)" => { x.cross_entropy(&at)? };
+    "F.cross_entropy(x, at, label_smoothing=0.1)" => { x.cross_entropy_with(&at, None, -100, 0.1, Reduction::Mean)? };
+    "F.nll_loss(x, at)" => { x.nll_loss(&at)? };
+    "F.mse_loss(x, y)" => { F::mse_loss(&x, &y)? } "another shape is an error; the method `x.mse_loss(&y)` broadcasts";
+    "F.mse_loss(x, y, reduction='sum')" => { x.mse_loss_with(&y, Reduction::Sum)? };
+    "F.l1_loss(x, y)" => { F::l1_loss(&x, &y)? };
+    "F.smooth_l1_loss(x, y)" => { F::smooth_l1_loss(&x, &y)? };
+    "F.binary_cross_entropy(x, y)" => { F::binary_cross_entropy(&x, &y)? };
+    "F.binary_cross_entropy_with_logits(x, y)" => { F::binary_cross_entropy_with_logits(&x, &y)? };
+    "F.kl_div(x, y, reduction='batchmean')" => { x.kl_div_with(&y, false, Reduction::BatchMean)? };
+    "nn.CrossEntropyLoss()" => { nn::CrossEntropyLoss::default() };
+    "nn.CrossEntropyLoss(label_smoothing=0.1)(x, at)" => { nn::CrossEntropyLoss { label_smoothing: 0.1, ..Default::default() }.forward(&x, &at)? };
+    "nn.MSELoss()" => { nn::MseLoss::default() };
+    "nn.L1Loss()" => { nn::L1Loss::default() };
+    "nn.SmoothL1Loss()" => { nn::SmoothL1Loss::default() };
+    "nn.NLLLoss()" => { nn::NllLoss::default() };
+    "nn.BCELoss()" => { nn::BceLoss::default() };
+    "nn.BCEWithLogitsLoss()" => { nn::BceWithLogitsLoss::default() };
+    "nn.KLDivLoss(reduction='batchmean')" => { nn::KlDivLoss { reduction: Reduction::BatchMean, ..Default::default() } };
+}
