@@ -104,7 +104,7 @@ pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> 
 fn plain_calls() -> Option<KeyGuard> {
     let included = local_keys().0.intersect(KeySet::of(DispatchKey::AUTOCAST));
     let off = included.union(functionality::registered());
-    (off != KeySet::EMPTY).then(|| KeyGuard::exclude(off))
+    if off == KeySet::EMPTY { None } else { Some(KeyGuard::exclude(off)) }
 }
 
 fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {

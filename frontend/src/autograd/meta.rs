@@ -51,11 +51,18 @@ impl Drop for State {
     #[inline]
     fn drop(&mut self) {
         if self.payloads.is_some() {
-            unlink::drop_flat(self.payloads.take());
+            self.drop_payloads();
         }
         if !self.hooks.is_empty() || self.grad.as_ref().is_some_and(|grad| get(grad.as_ref()).is_some()) {
             unlink::drop_flat((std::mem::take(&mut self.hooks), self.grad.take()));
         }
+    }
+}
+
+impl State {
+    #[cold]
+    fn drop_payloads(&mut self) {
+        unlink::drop_flat(self.payloads.take());
     }
 }
 

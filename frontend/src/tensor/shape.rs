@@ -63,7 +63,13 @@ impl IntoShape for () {
 impl<I: Int> IntoShape for &[I] {
     #[inline]
     fn into_ints(self) -> Ints {
-        self.iter().map(|i| i.to_i64()).collect()
+        // The usual shape is written where it stays.
+        let mut ints = [0; 8];
+        if self.len() > ints.len() {
+            return self.iter().map(|i| i.to_i64()).collect();
+        }
+        std::iter::zip(&mut ints, self).for_each(|(int, i)| *int = i.to_i64());
+        Ints::from_buf_and_len(ints, self.len())
     }
 }
 
