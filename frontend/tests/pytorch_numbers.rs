@@ -474,3 +474,94 @@ fn draws_follow_their_distribution_and_repeat() {
     // The largest numbers, whose sum overflows.
     assert_eq!(row(&[f64::MAX, f64::MAX]).multinomial(2, false).unwrap().shape(), [2]);
 }
+
+#[test]
+fn quantiles() {
+    let x = row(&[3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]);
+    let shares = row(&[0.0, 0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 1.0]);
+    let table: [(&str, [f64; 8]); 5] = [
+        ("linear", [1.0, 1.0, 1.75, 3.5, 4.2, 5.25, 6.8999999999999995, 9.0]),
+        ("lower", [1.0, 1.0, 1.0, 3.0, 4.0, 5.0, 6.0, 9.0]),
+        ("higher", [1.0, 1.0, 2.0, 4.0, 5.0, 6.0, 9.0, 9.0]),
+        ("midpoint", [1.0, 1.0, 1.5, 3.5, 4.5, 5.5, 7.5, 9.0]),
+        ("nearest", [1.0, 1.0, 2.0, 4.0, 4.0, 5.0, 6.0, 9.0]),
+    ];
+    for (interpolation, wanted) in table {
+        near(&x.quantile_with(&shares, Some(0), false, interpolation).unwrap(), &wanted, 4.0);
+    }
+    let some = row(&[3.0, NAN, 1.0, 4.0, NAN, 2.0]);
+    let table: [(&str, [f64; 4]); 5] = [
+        ("linear", [1.0, 1.9, 2.5, 4.0]),
+        ("lower", [1.0, 1.0, 2.0, 4.0]),
+        ("higher", [1.0, 2.0, 3.0, 4.0]),
+        ("midpoint", [1.0, 1.5, 2.5, 4.0]),
+        ("nearest", [1.0, 2.0, 3.0, 4.0]),
+    ];
+    for (interpolation, wanted) in table {
+        let shares = row(&[0.0, 0.3, 0.5, 1.0]);
+        near(&some.nanquantile_with(&shares, None, false, interpolation).unwrap(), &wanted, 4.0);
+    }
+    near(&some.quantile_all(0.5).unwrap(), &[NAN], 0.0);
+    near(&row(&[NAN, NAN]).nanquantile_all(0.5).unwrap(), &[NAN], 0.0);
+    let a = row(&[1.0, 5.0, 2.0, 8.0, NAN, 3.0]).reshape([2, 3]).unwrap();
+    let both = row(&[0.25, 0.75]);
+    let check = |made: keyway::Result<Tensor>, sizes: &[usize], wanted: &[f64]| {
+        let made = made.unwrap();
+        assert_eq!(made.shape(), sizes);
+        near(&made, wanted, 1.0);
+    };
+    check(a.quantile(0.5, 0), &[3], &[4.5, NAN, 2.5]);
+    check(a.quantile(&both, 0), &[2, 3], &[2.75, NAN, 2.25, 6.25, NAN, 2.75]);
+    check(a.quantile(&both, -1), &[2, 2], &[1.5, NAN, 3.5, NAN]);
+    check(a.quantile_keepdim(&both, 1), &[2, 2, 1], &[1.5, NAN, 3.5, NAN]);
+    check(a.quantile_keepdim(0.5, 0), &[1, 3], &[4.5, NAN, 2.5]);
+    check(a.nanquantile(&both, 1), &[2, 2], &[1.5, 4.25, 3.5, 6.75]);
+    check(a.nanquantile_keepdim(&both, 0), &[2, 1, 3], &[2.75, 5.0, 2.25, 6.25, 5.0, 2.75]);
+    check(a.nanquantile_all(&both), &[2], &[2.0, 5.0]);
+    check(a.nanquantile_with(&both, None, true, "linear"), &[2, 1, 1], &[2.0, 5.0]);
+    check(a.nanquantile_with(0.5, None, true, "linear"), &[1, 1], &[3.0]);
+    check(Tensor::new(3.0f64).unwrap().quantile(0.5, 0), &[], &[3.0]);
+    check(row(&[1.0, 2.0]).quantile(&row(&[]), 0), &[0], &[]);
+    let half = row(&[1.0, 2.0]).to_dtype(keyway::DType::F16).unwrap().quantile(0.5, 0).unwrap();
+    assert_eq!(
+        (half.dtype(), half.to_dtype(keyway::DType::F64).unwrap().item::<f64>().unwrap()),
+        (keyway::DType::F16, 1.5)
+    );
+    for (interpolation, wanted) in [
+        ("linear", [0.3, 0.1, 0.7, 0.9]),
+        ("lower", [1.0, 1.0, 0.0, 0.0]),
+        ("higher", [0.0, 0.0, 1.0, 1.0]),
+        ("midpoint", [0.5; 4]),
+        ("nearest", [0.0, 0.0, 1.0, 1.0]),
+    ] {
+        let both = row(&[0.3, 0.9]);
+        let made = gradient(&[3.0, 1.0, 4.0, 1.0], &[1.0; 2], |x| {
+            x.quantile_with(&both, Some(0), false, interpolation)
+        });
+        // The shares of places are differences, whose last digits are lost.
+        let (made, wanted) = (numbers(&made), wanted);
+        assert!(made.iter().zip(wanted).all(|(m, w)| (m - w).abs() < 1e-15), "{interpolation}: {made:?}");
+    }
+    let made =
+        gradient(&[3.0, NAN, 4.0, 1.0], &[1.0], |x| x.nanquantile_with(&row(&[0.4]), None, false, "linear"));
+    near(&made, &[0.8, 0.0, 0.0, 0.2], 4.0);
+    let refuses = |made: keyway::Result<Tensor>, message: &str| {
+        let text = made.unwrap_err().to_string();
+        assert!(text.contains(message), "`{text}` lacks `{message}`");
+    };
+    refuses(x.quantile(1.5, 0), "from 0 to 1");
+    refuses(x.quantile(NAN, 0), "from 0 to 1");
+    refuses(x.quantile(0.5, 1), "out of range");
+    refuses(x.quantile(&a, 0), "of one dimension");
+    refuses(x.quantile_with(0.5, None, false, "cubic"), "`nearest`");
+    refuses(row(&[]).quantile(0.5, 0), "not empty");
+    refuses(Tensor::new([1i64]).unwrap().quantile(0.5, 0), "a float dtype");
+    // First and second derivatives against differences.
+    use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
+    let leaf = row(&[0.3, -1.2, 2.1, 0.8, -0.4, 1.7]).reshape([2, 3]).unwrap().requires_grad_(true).unwrap();
+    let function = |t: &[Tensor]| Ok(vec![t[0].square()?.quantile(&both, 1)?]);
+    for check in [gradcheck, gradgradcheck] {
+        let found = check(&function, &[leaf.clone()], Tolerance::default());
+        assert!(matches!(found, Ok(None)), "{found:?}");
+    }
+}
