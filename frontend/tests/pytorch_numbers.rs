@@ -141,7 +141,7 @@ fn elements_where_a_mask_is_true() {
     near(&made.detach(), &[10.0, 2.0, 20.0, 30.0], 0.0);
     near(&own.grad().unwrap(), &[0.0, 2.0, 0.0, 0.0], 0.0);
     near(&src.grad().unwrap(), &[1.0, 3.0, 4.0, 0.0, 0.0], 0.0);
-    let wide = row(&[0.0; 3]).expand(&[2, 3]).unwrap().copy().unwrap();
+    let wide = row(&[0.0; 3]).expand([2, 3]).unwrap().copy().unwrap();
     let columns = Tensor::new([true, false, true]).unwrap();
     let ten = Tensor::arange(0, 10).unwrap().to_dtype(keyway::DType::F64).unwrap();
     near(&wide.masked_scatter(&columns, &ten).unwrap(), &[0.0, 0.0, 1.0, 2.0, 0.0, 3.0], 0.0);
@@ -445,7 +445,7 @@ fn draws_follow_their_distribution_and_repeat() {
         }
     }
     // Without replacement the first draw is one of the same distribution, and none comes twice.
-    let many = row(&[1.0, 0.0, 3.0, 4.0]).expand(&[20_000, 4]).unwrap();
+    let many = row(&[1.0, 0.0, 3.0, 4.0]).expand([20_000, 4]).unwrap();
     keyway::manual_seed(6);
     let drawn = many.multinomial(3, false).unwrap().to_vec::<i64>().unwrap();
     let mut first = [0.0f64; 4];
@@ -561,7 +561,7 @@ fn quantiles() {
     let leaf = row(&[0.3, -1.2, 2.1, 0.8, -0.4, 1.7]).reshape([2, 3]).unwrap().requires_grad_(true).unwrap();
     let function = |t: &[Tensor]| Ok(vec![t[0].square()?.quantile(&both, 1)?]);
     for check in [gradcheck, gradgradcheck] {
-        let found = check(&function, &[leaf.clone()], Tolerance::default());
+        let found = check(&function, std::slice::from_ref(&leaf), Tolerance::default());
         assert!(matches!(found, Ok(None)), "{found:?}");
     }
 }

@@ -50,7 +50,7 @@ pub fn write(name: &str, shape: &[usize]) -> Vec<u8> {
     let tuple = if list.len() == 1 { format!("({},)", list[0]) } else { format!("({})", list.join(", ")) };
     let mut text = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': {tuple}, }}");
     let start = MAGIC.len() + 4;
-    while (start + text.len() + 1) % 64 != 0 {
+    while !(start + text.len() + 1).is_multiple_of(64) {
         text.push(' ');
     }
     text.push('\n');
