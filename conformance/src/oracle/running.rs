@@ -59,7 +59,7 @@ fn logcumsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     }
     let dim = inputs.dim(1, a.ndim())?;
     let n = a.sizes.get(dim).copied().unwrap_or(1);
-    Ok(vec![along(a, dim, a.dtype, n, |line| log_sums(line))])
+    Ok(vec![along(a, dim, a.dtype, n, log_sums)])
 }
 
 /// Its ops.
