@@ -126,7 +126,7 @@ fn what_cannot_be_read_or_written_is_said() {
     refuses(load(STRUCTURE), "several fields");
     refuses(load(b"PK\x03\x04 and more"), "NUMPY");
     refuses(load(b""), "of 0 bytes");
-    refuses(load(&[&F64[..], b"x"].concat()), "expected 24 bytes");
+    refuses(load(&[F64, b"x"].concat()), "expected 24 bytes");
     refuses(load(&F64[..F64.len() - 1]), "got 23");
     refuses(npy::load("/nowhere/a.npy"), "check the path");
     let mut wrong = BOOL.to_vec();

@@ -18,11 +18,11 @@ pub const F32_BIG: &[u8] =
 
 pub const F16: &[u8] =
     b"\x93NUMPY\x01\0v\0{'descr': '<f2', 'fortran_order': False, 'shape': (3,), }                             \
-      \x20                              \x0a\0>\0\xc0\04";
+      \x20                              \x0a\0>\0\xc0\x004";
 
 pub const F16_BIG: &[u8] =
     b"\x93NUMPY\x01\0v\0{'descr': '>f2', 'fortran_order': False, 'shape': (3,), }                             \
-      \x20                              \x0a>\0\xc0\04\0";
+      \x20                              \x0a>\0\xc0\x004\0";
 
 pub const I64: &[u8] =
     b"\x93NUMPY\x01\0v\0{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }                             \
