@@ -108,6 +108,9 @@ pub enum Error {
     /// A safetensors file that is damaged or does not fit.
     #[error(transparent)]
     Safetensors(#[from] crate::io::safetensors::SafetensorsError),
+    /// A file of NumPy's that is damaged or does not fit.
+    #[error(transparent)]
+    Npy(#[from] crate::io::npy::NpyError),
     /// A data set that is damaged.
     #[error(transparent)]
     Data(#[from] crate::data::DataError),
@@ -182,6 +185,7 @@ impl fmt::Debug for Error {
                 .finish(),
             Error::Forked => f.write_str("Forked"),
             Error::Safetensors(error) => f.debug_tuple("Safetensors").field(error).finish(),
+            Error::Npy(error) => f.debug_tuple("Npy").field(error).finish(),
             Error::Data(error) => f.debug_tuple("Data").field(error).finish(),
             Error::Module(error) => f.debug_tuple("Module").field(error).finish(),
             Error::Trace(error) => f.debug_tuple("Trace").field(error).finish(),

@@ -165,10 +165,62 @@ fn random_int(inputs: &Inputs) -> Outcome {
     })
 }
 
+/// Places drawn from rows of probabilities. With replacement the first up to which the sum exceeds a random share of all; without,
+/// the least `-log(1 - u) / p` in order. What hangs on the last digits of two candidates is open.
+fn multinomial(inputs: &Inputs) -> Outcome {
+    let (a, drawn, replacement) = (inputs.array(0)?, inputs.int(1)?, inputs.bool(2)?);
+    float(inputs)?;
+    let place = Place::of(inputs, 3)?;
+    let (Some((&n, rows)), Ok(drawn)) = (a.sizes.split_last(), usize::try_from(drawn)) else {
+        return unknown("it takes rows, and 1 sample or more");
+    };
+    if rows.len() > 1 || n == 0 || drawn == 0 {
+        return unknown("it takes rows, and 1 sample or more");
+    }
+    let mut values = Vec::new();
+    for (nth, row) in a.floats().chunks(n).enumerate() {
+        let above = row.iter().filter(|&&p| p > 0.0).count();
+        let enough = if replacement { above > 0 } else { above >= drawn };
+        if !enough || !row.iter().all(|p| (0.0..f64::INFINITY).contains(p)) {
+            return unknown("a row is no distribution");
+        }
+        let unit = |i: usize| fraction(place.long(i), 53);
+        let most = row.iter().fold(0.0, |most: f64, &p| most.max(p));
+        let row: Vec<f64> = row.iter().map(|p| p / most).collect();
+        if replacement {
+            let sums: Vec<f64> = row
+                .iter()
+                .scan(0.0, |sum, p| {
+                    *sum += p;
+                    Some(*sum)
+                })
+                .collect();
+            for k in 0..drawn {
+                let share = unit(nth * drawn + k) * sums[n - 1];
+                let at = sums.partition_point(|&sum| sum <= share);
+                let unsure = sums.iter().any(|&sum| (sum - share).abs() <= 1e-13 * share && sum != share);
+                values.push(if unsure { Number::Any } else { Number::Int(at as i128) });
+            }
+            continue;
+        }
+        let key =
+            |i: usize| if row[i] > 0.0 { -(-unit(nth * n + i)).ln_1p() / row[i] } else { f64::INFINITY };
+        let mut keys: Vec<(f64, usize)> = (0..n).map(|i| (key(i), i)).collect();
+        keys.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for k in 0..drawn {
+            let near = |other: usize| (keys[k].0 - keys[other].0).abs() <= 1e-13 * keys[k].0;
+            let unsure = (k > 0 && near(k - 1)) || (k + 1 < n && near(k + 1));
+            values.push(if unsure { Number::Any } else { Number::Int(keys[k].1 as i128) });
+        }
+    }
+    Ok(vec![Array::new(DType::I64, [rows, &[drawn]].concat(), values)])
+}
+
 /// The family.
 pub const ALL: Family = &[
     ("bernoulli", bernoulli),
     ("dropout", dropout),
+    ("multinomial", multinomial),
     ("normal", normal),
     ("random_int", random_int),
     ("uniform", uniform),

@@ -1,7 +1,6 @@
 //! What holds of all elements up to and with each one: extrema and their places, logarithms of sums.
 
 use super::number::{along, order};
-use super::reduce::log_sum_exp;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
 use keyway::DType;
@@ -34,6 +33,25 @@ fn extremes(inputs: &Inputs, wanted: Ordering) -> Result<Vec<Array>, Unknown> {
     Ok(vec![values, places])
 }
 
+/// `log` of the sum of exponentials up to each element, as the largest so far and the sum of all exponentials beside it.
+fn log_sums(line: &[Number]) -> Vec<Number> {
+    let (mut largest, mut sum) = (f64::NEG_INFINITY, 0.0);
+    let step = |value: &Number| {
+        let x = value.float();
+        if x.is_nan() || largest.is_nan() {
+            largest = f64::NAN;
+        } else if x == f64::INFINITY || largest == f64::INFINITY {
+            (largest, sum) = (f64::INFINITY, 1.0);
+        } else if x > largest {
+            (largest, sum) = (x, sum * (largest - x).exp() + 1.0);
+        } else if x > f64::NEG_INFINITY {
+            sum += (x - largest).exp();
+        }
+        Number::Float(if largest == f64::NEG_INFINITY { largest } else { largest + sum.ln() })
+    };
+    line.iter().map(step).collect()
+}
+
 fn logcumsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     if !a.dtype.is_float() {
@@ -41,9 +59,7 @@ fn logcumsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     }
     let dim = inputs.dim(1, a.ndim())?;
     let n = a.sizes.get(dim).copied().unwrap_or(1);
-    Ok(vec![along(a, dim, a.dtype, n, |line| {
-        (1..=line.len()).map(|count| Number::Float(log_sum_exp(&line[..count]))).collect()
-    })])
+    Ok(vec![along(a, dim, a.dtype, n, log_sums)])
 }
 
 /// Its ops.
@@ -59,6 +75,15 @@ mod tests {
 
     fn places(values: &[f64], wanted: Ordering) -> Vec<usize> {
         extreme(&values.iter().map(|&v| Number::Float(v)).collect::<Vec<_>>(), wanted)
+    }
+
+    #[test]
+    fn logarithms_of_sums() {
+        let line = [f64::NEG_INFINITY, 0.0, 0.0, 1000.0, 999.0, f64::INFINITY, f64::NAN].map(Number::Float);
+        let made: Vec<f64> = log_sums(&line).iter().map(|v| v.float()).collect();
+        let two = 1000.0 + (-1.0f64).exp().ln_1p();
+        assert_eq!(made[..6], [f64::NEG_INFINITY, 0.0, 2f64.ln(), 1000.0, two, f64::INFINITY]);
+        assert!(made[6].is_nan());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Files: weights and other tensors, read and written so that a failure loses nothing.
 
+pub mod npy;
+pub mod npz;
 mod replace;
 pub mod safetensors;
 

@@ -109,14 +109,11 @@ fn polygammas(inputs: &Inputs) -> Outcome {
 /// By halving intervals and then by Newton's method: of the error function, or near 1 of its complement, which is exact there.
 fn erfinv(y: f64) -> f64 {
     let size = y.abs();
-    if !(size < 1.0) || size == 0.0 {
-        return if size == 1.0 {
-            f64::INFINITY.copysign(y)
-        } else if size == 0.0 {
-            y
-        } else {
-            f64::NAN
-        };
+    if size == 0.0 {
+        return y;
+    }
+    if size.is_nan() || size >= 1.0 {
+        return if size == 1.0 { f64::INFINITY.copysign(y) } else { f64::NAN };
     }
     let near = size <= 0.5;
     let over = |x: f64| if near { erf(x) - size } else { (1.0 - size) - erfc(x) };

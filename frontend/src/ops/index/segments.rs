@@ -88,7 +88,7 @@ impl Segments {
 
     /// For each sorted element the product of all others that have its place, without a division.
     pub(super) fn product_of_others(&self, sorted: &Tensor) -> Result<Tensor> {
-        let turned = |t: &Tensor| t.flip(&[self.dim]);
+        let turned = |t: &Tensor| t.flip([self.dim]);
         let reversed = Segments {
             dim: self.dim,
             len: self.len,

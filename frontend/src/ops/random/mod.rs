@@ -1,10 +1,10 @@
 //! Random numbers. Where they stand in the stream is the same on every device; see
 //! [`crate::rng::philox::element`].
 
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
 use crate::ops::sample::{Sample, SampleArg, plain, sample};
+use crate::{Device, Tensor};
 use keyway_dispatcher::op::Arg;
 use smallvec::SmallVec;
 
@@ -13,6 +13,7 @@ mod feature_dropout;
 crate::ops::family! {
     bernoulli,
     dropout,
+    multinomial,
     normal,
     random_int,
     uniform,
@@ -30,10 +31,15 @@ enum Words {
 /// # Errors
 /// Work that is captured, which would draw the same numbers with each replay.
 fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
+    place_of(target.device(), target.elem_count(), words)
+}
+
+/// [`place`] of so many numbers on a device.
+fn place_of(device: Device, count: usize, words: Words) -> Result<[Arg<'static>; 2]> {
     let reason = "each replay would draw the same numbers, whose place in the stream is recorded";
     crate::graph::refuse(
         "a random op",
-        target.device(),
+        device,
         reason,
         "draw outside, and copy what was drawn into an input",
     )?;
@@ -41,8 +47,7 @@ fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
         Words::One => 4,
         Words::Two => 2,
     };
-    let taken = crate::rng::generator::current(target.device())
-        .reserve(target.elem_count().div_ceil(per_block) as u64);
+    let taken = crate::rng::generator::current(device).reserve(count.div_ceil(per_block) as u64);
     // The bits of both cross as signed integers.
     Ok([Arg::Int(taken.seed as i64), Arg::Int(taken.offset as i64)])
 }

@@ -6,6 +6,7 @@ mod cumulative;
 mod extremum;
 mod forms;
 mod median;
+mod quantile;
 mod scan;
 mod spread;
 mod truth;

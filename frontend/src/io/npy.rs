@@ -1,0 +1,76 @@
+//! NumPy's format for one array, `.npy` (NumPy Enhancement Proposal 1), versions 1 to 3.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::{Tensor, io::npy};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("a.npy");
+//! npy::save(&path, &Tensor::new([1.0f32, 2.0])?)?;
+//! assert_eq!(npy::load(&path)?.to_vec::<f32>()?, [1.0, 2.0]);
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - a save replaces the file as a whole, as [`safetensors`](super::safetensors) does; it writes row-major order and
+//!   little-endian numbers;
+//! - a load takes both byte orders and Fortran's order of elements, which gives a transposed view: nothing is copied, and no
+//!   backend is needed;
+//! - bf16, which NumPy does not have, is refused rather than saved as bytes that no other program could name; Python's objects,
+//!   texts and structures are refused too, the first since they are code;
+//! - a load checks the header against the length of the file before it allocates anything.
+
+mod error;
+mod header;
+mod read;
+mod write;
+
+pub use error::NpyError;
+pub(super) use read::{Source, read};
+pub(super) use write::array_length;
+pub(super) use write::write;
+
+use crate::{Result, Tensor};
+use std::path::Path;
+
+/// The array of a file, on the CPU.
+///
+/// # Errors
+/// [`NpyError`] for a file that cannot be read, is damaged, or holds what is no array of numbers; memory that does not suffice.
+pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
+    let path = path.as_ref();
+    let failed = |source| NpyError::Read { at: path.display().to_string(), source };
+    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    read(&Source { at: &path.display().to_string(), bytes }, &mut file)
+}
+
+/// Saves a tensor, of any strides and on any device. An old file of that name is replaced as a whole, or stays as it is.
+///
+/// # Errors
+/// [`NpyError`] for a file that cannot be written, and for bf16 and dtypes of plugins, which NumPy does not have; what the device
+/// reports.
+pub fn save(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
+    let path = path.as_ref();
+    let at = path.display().to_string();
+    array_length(&at, tensor)?;
+    replaced(path, |file| write(&at, file, tensor))
+}
+
+/// Writes a file as a whole. An error of a device stays what it is.
+pub(super) fn replaced(path: &Path, make: impl FnOnce(&mut dyn std::io::Write) -> Result<()>) -> Result<()> {
+    let mut trouble = None;
+    let written = super::replace(path, |file| {
+        make(file).map_err(|error| match error {
+            crate::Error::Npy(NpyError::Write { source, .. }) => source,
+            error => {
+                trouble = Some(error);
+                std::io::Error::other("a tensor could not be read")
+            }
+        })
+    });
+    match (trouble, written) {
+        (Some(error), _) => Err(error),
+        (None, Err(source)) => Err(NpyError::Write { at: path.display().to_string(), source }.into()),
+        (None, Ok(())) => Ok(()),
+    }
+}

@@ -1,0 +1,188 @@
+//! `multinomial`
+
+use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor, whole};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{unary_real, wrong_shape, wrong_value};
+use crate::ops::sample::{
+    ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor as filled,
+};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+
+impl Tensor {
+    /// Places that are drawn from each row, each with the probability that its element is among those of its row, which need not
+    /// add up to 1. Without `replacement` none is drawn twice. The result is i64, of `[num_samples]` or `[rows, num_samples]`.
+    ///
+    /// Each draw takes numbers of the stream as [`Tensor::rand`] does in f64. With replacement one for each sample: the first place
+    /// up to which the sum of probabilities exceeds it. Without, one for each element: the places of the least
+    /// `-log(1 - u) / p`, in order, which is drawing one after the other (P. S. Efraimidis, P. G. Spirakis, "Weighted random sampling
+    /// with a reservoir", 2006). All is computed in f64, so that a seed draws the same on every device, unless two candidates are
+    /// as near as the last digits of that.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let p = Tensor::new([0.0f32, 3.0, 0.0])?;
+    /// assert_eq!(p.multinomial(4, true)?.to_vec::<i64>()?, [1; 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of dimensions than 1 or 2; a dtype that is not a float; no samples; an element that is negative, infinite or
+    /// NaN; a row of zeros; without replacement, a row with fewer elements above 0 than samples.
+    pub fn multinomial(&self, num_samples: usize, replacement: bool) -> Result<Tensor> {
+        let rows = if self.rank() == 2 { self.shape()[0] } else { 1 };
+        let draws = if replacement { rows.saturating_mul(num_samples) } else { self.elem_count() };
+        let [seed, offset] = super::place_of(self.device(), draws, super::Words::Two)?;
+        DEF.run(&[self.into(), whole(num_samples), Arg::Bool(replacement), seed, offset])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (t, dtype) = (args.tensor(0)?, unary_real(args)?.compute);
+    if !(1..=2).contains(&t.ndim()) {
+        return Err(wrong_shape(args, 0, "of 1 or 2 dimensions, a row or several".into(), t.sizes()));
+    }
+    let (rows, categories) = t.sizes().split_at(t.ndim() - 1);
+    let drawn = args.int(1)?;
+    if drawn < 1 {
+        return Err(wrong_value(args, 1, "1 or more".into()));
+    }
+    if categories == [0] {
+        return Err(wrong_shape(args, 0, "of one element in a row at least".into(), t.sizes()));
+    }
+    if !args.bool(2)? && drawn > categories[0] as i64 {
+        let expected = format!("at most the {} elements of a row without replacement", categories[0]);
+        return Err(wrong_value(args, 1, expected));
+    }
+    let mut sizes = Dims::from_slice(rows);
+    sizes.push(drawn as usize);
+    Ok(Plan::one(dtype, sizes, DType::I64, Strides::Contiguous))
+}
+
+/// Refuses what is no distribution: the elements must be read for it.
+fn check(args: &Args<'_>, p: &Tensor, least: i64) -> Result<()> {
+    let wrong = |expected: &str, got: String| {
+        let (op, argument) = (args.name(), args.op.schema.param_name(0));
+        Err(Error::Value { op, argument, expected: expected.to_string(), got }.into())
+    };
+    if !p.ge(0)?.logical_and(&p.lt(f64::INFINITY)?)?.all(..)?.item::<bool>()? {
+        return wrong("numbers of 0 or more", "one that is negative, infinite or NaN".to_string());
+    }
+    let fewest = p.gt(0)?.to_dtype(DType::I64)?.sum(-1)?.min_all()?.item::<i64>()?;
+    if fewest < least {
+        let expected = match least {
+            1 => "a number above 0 in each row",
+            _ => "as many numbers above 0 in each row as samples, or `replacement`",
+        };
+        return wrong(expected, format!("a row with {fewest}"));
+    }
+    Ok(())
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, drawn, replacement) = (tensor(args, 0)?, args.int(1)? as usize, args.bool(2)?);
+    let [rows, n] = [t.elem_count() / t.dim(-1)?, t.dim(-1)?];
+    let sizes = [&t.shape()[..t.rank() - 1], &[drawn]].concat();
+    if rows == 0 {
+        return Tensor::zeros_with(&sizes, (DType::I64, t.device()));
+    }
+    let p = t.to_dtype(DType::F64)?.contiguous()?.reshape_as_sizes(&[rows, n])?;
+    check(args, &p, if replacement { 1 } else { drawn as i64 })?;
+    // So that no sum overflows.
+    let p = p.div(&p.amax_keepdim(-1)?)?;
+    let count = if replacement { drawn } else { n };
+    let u = Tensor::empty_with([rows, count], (DType::F64, t.device()))?;
+    let (low, high) = (Arg::Float(0.0), Arg::Float(1.0));
+    super::uniform::DEF.run_in_place(&[(&u).into(), low, high, args.get(3), args.get(4)])?;
+    let places = if replacement {
+        let sums = p.cumsum(-1)?;
+        sums.searchsorted_with(&u.mul(&sums.narrow(-1, n as i64 - 1, 1)?)?, true)?
+    } else {
+        let keys = u.neg()?.log1p()?.neg()?.div(&p)?;
+        // Where `u` is 0 there is no quotient by a probability of 0.
+        let keys = p.gt(0)?.where_cond(&keys, f64::INFINITY)?;
+        keys.topk_with(drawn, -1, false, true)?.1
+    };
+    places.reshape_as_sizes(&sizes)
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], count, replacement| {
+        let p = filled(sizes, Fill::Values(vec![1.0, 0.0, 3.0, 0.5, 2.0, 0.25, 7.0]));
+        let place = [SampleArg::Int(7), SampleArg::Int(3)];
+        sample([p, SampleArg::Int(count), SampleArg::Bool(replacement)].into_iter().chain(place))
+    };
+    vec![
+        call(&[1], 3, true),
+        call(&[7], 20, true),
+        call(&[7], 6, false),
+        call(&[3, 5], 4, true),
+        call(&[3, 5], 2, false),
+        call(&[0, 5], 2, true),
+        call(&[4, 100], 50, false),
+        call(&[2, 300], 40, true),
+    ]
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let call = |p: SampleArg, count, replacement, message| {
+        let place = [SampleArg::Int(0), SampleArg::Int(0)];
+        let args = [p, SampleArg::Int(count), SampleArg::Bool(replacement)];
+        error(args.into_iter().chain(place), message)
+    };
+    let row = |values: &[f64]| filled(&[values.len()], Fill::Values(values.to_vec()));
+    vec![
+        call(row(&[1.0, -1.0]), 1, true, "negative"),
+        call(row(&[1.0, f64::INFINITY]), 1, false, "infinite"),
+        call(row(&[1.0, f64::NAN]), 1, true, "NaN"),
+        call(filled(&[2, 2], Fill::Values(vec![1.0, 1.0, 0.0, 0.0])), 1, true, "a row with 0"),
+        call(row(&[1.0, 0.0, 2.0]), 3, false, "or `replacement`"),
+        call(row(&[1.0, 1.0]), 3, false, "at most the 2"),
+        call(row(&[1.0]), 0, true, "1 or more"),
+        call(plain(&[0]), 1, true, "one element in a row"),
+        call(plain(&[2, 2, 2]), 1, true, "of 1 or 2 dimensions"),
+        call(fixed(&[2], DType::I64, Fill::Values(vec![1.0])), 1, true, "a floating-point dtype"),
+    ]
+}
+
+/// `multinomial`
+pub static DEF: OpDef = OpDef {
+    schema: "multinomial(Tensor self, int num_samples, bool replacement, int seed, int offset) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::fixed("uniform", DType::F64),
+            Part::fixed("to_dtype", DType::F64),
+            Part::fixed("clone", DType::F64),
+            Part::fixed("ge", DType::F64),
+            Part::fixed("gt", DType::F64),
+            Part::fixed("lt", DType::F64),
+            Part::fixed("amax", DType::F64),
+            Part::fixed("div", DType::F64),
+            Part::fixed("mul", DType::F64),
+            Part::fixed("neg", DType::F64),
+            Part::fixed("log1p", DType::F64),
+            Part::fixed("cumsum", DType::F64),
+            Part::fixed("searchsorted", DType::F64),
+            Part::fixed("where", DType::F64),
+            Part::fixed("topk", DType::F64),
+            Part::fixed("logical_and", DType::BOOL),
+            Part::fixed("all", DType::BOOL),
+            Part::fixed("to_dtype", DType::I64),
+            Part::fixed("sum", DType::I64),
+            Part::fixed("amin", DType::I64),
+            Part::fixed("fill", DType::I64),
+        ],
+    ),
+    derivative: Derivative::NotDifferentiable,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

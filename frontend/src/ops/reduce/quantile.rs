@@ -1,0 +1,212 @@
+//! Quantiles: elements at a share of the order of all, or between two of them.
+
+use crate::error::Result;
+use crate::ops::composite::{cast, widened};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::Arg;
+
+/// What stands between two elements in order.
+const INTERPOLATIONS: [&str; 5] = ["linear", "lower", "higher", "midpoint", "nearest"];
+
+impl Tensor {
+    /// The elements below which a share `q` of all lies along `dim`, between two neighbours in proportion; NaN where there is one.
+    /// Of a `q` of one dimension all its quantiles, in a new first dimension. Gradients go to the elements that were taken.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([3.0f64, 1.0, 2.0, 4.0])?;
+    /// assert_eq!(x.quantile(0.5, 0)?.item::<f64>()?, 2.5);
+    /// assert_eq!(x.quantile(&Tensor::new([0.0f64, 1.0])?, 0)?.to_vec::<f64>()?, [1.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float; a `q` outside 0..=1, or of more than one dimension; a dimension out of range or of size 0.
+    pub fn quantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
+        self.quantile_with(q, Some(dim), false, "linear")
+    }
+
+    /// [`Tensor::quantile`] whose dimension stays as size 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn quantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
+        self.quantile_with(q, Some(dim), true, "linear")
+    }
+
+    /// [`Tensor::quantile`] of all elements.
+    ///
+    /// # Errors
+    /// The same, but those of dimensions.
+    pub fn quantile_all<'a>(&'a self, q: impl Into<Arg<'a>>) -> Result<Tensor> {
+        self.quantile_with(q, None, false, "linear")
+    }
+
+    /// [`Tensor::quantile`] along one dimension, or of all elements, with another `interpolation` where `q` falls between two
+    /// elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`, of which the last takes an even place of two as near.
+    ///
+    /// # Errors
+    /// The same; another interpolation than these five.
+    pub fn quantile_with<'a>(
+        &'a self,
+        q: impl Into<Arg<'a>>,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        quantiles("quantile", self, q.into(), dim, keepdim, interpolation)
+    }
+
+    /// [`Tensor::quantile`] of the elements that are not NaN; NaN where all are.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([3.0f64, f64::NAN, 2.0])?;
+    /// assert_eq!(x.nanquantile(0.5, 0)?.item::<f64>()?, 2.5);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::quantile`].
+    pub fn nanquantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
+        self.nanquantile_with(q, Some(dim), false, "linear")
+    }
+
+    /// [`Tensor::nanquantile`] whose dimension stays as size 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn nanquantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
+        self.nanquantile_with(q, Some(dim), true, "linear")
+    }
+
+    /// [`Tensor::nanquantile`] of all elements.
+    ///
+    /// # Errors
+    /// The same, but those of dimensions.
+    pub fn nanquantile_all<'a>(&'a self, q: impl Into<Arg<'a>>) -> Result<Tensor> {
+        self.nanquantile_with(q, None, false, "linear")
+    }
+
+    /// [`Tensor::quantile_with`] of the elements that are not NaN.
+    ///
+    /// # Errors
+    /// As [`Tensor::quantile_with`].
+    pub fn nanquantile_with<'a>(
+        &'a self,
+        q: impl Into<Arg<'a>>,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        quantiles("nanquantile", self, q.into(), dim, keepdim, interpolation)
+    }
+}
+
+fn wrong_shape(op: &'static str, argument: &'static str, expected: &str, t: &Tensor) -> crate::Error {
+    Error::Shape { op, argument, expected: expected.to_string(), got: t.shape().into() }.into()
+}
+
+fn wrong_value(op: &'static str, argument: &'static str, expected: String, got: String) -> crate::Error {
+    Error::Value { op, argument, expected, got }.into()
+}
+
+/// `q` in the dtype of the computation, beside `x`.
+fn shares(op: &'static str, q: Arg<'_>, x: &Tensor) -> Result<Tensor> {
+    let q = match q {
+        Arg::Tensor(q) => Tensor::from_ref(q.clone()),
+        number => x.new_full((), number)?,
+    };
+    if q.rank() > 1 {
+        return Err(wrong_shape(op, "q", "a number or of one dimension", &q));
+    }
+    if !q.dtype().is_float() {
+        let expected = "a float dtype; cast integers first".to_string();
+        return Err(Error::DType { op, argument: "q", expected, got: q.dtype() }.into());
+    }
+    if !q.ge(0)?.logical_and(&q.le(1)?)?.all(..)?.item::<bool>()? {
+        let got = "one that is outside or NaN".to_string();
+        return Err(wrong_value(op, "q", "shares from 0 to 1".to_string(), got));
+    }
+    cast(q, x.dtype())
+}
+
+fn quantiles(
+    op: &'static str,
+    t: &Tensor,
+    q: Arg<'_>,
+    dim: Option<i64>,
+    keepdim: bool,
+    interpolation: &str,
+) -> Result<Tensor> {
+    if !t.dtype().is_float() {
+        let expected = "a float dtype; cast integers first".to_string();
+        return Err(Error::DType { op, argument: "self", expected, got: t.dtype() }.into());
+    }
+    if !INTERPOLATIONS.contains(&interpolation) {
+        let list: Vec<String> = INTERPOLATIONS.iter().map(|name| format!("`{name}`")).collect();
+        let expected = format!("one of {}", list.join(", "));
+        return Err(wrong_value(op, "interpolation", expected, format!("`{interpolation}`")));
+    }
+    let at = dim.map(|dim| wrap_dim(op, dim, t.rank())).transpose()?;
+    let x = if at.is_none() || t.rank() == 0 { t.reshape(-1)? } else { t.clone() };
+    let along = at.filter(|_| t.rank() > 0).unwrap_or(0);
+    if x.shape()[along] == 0 {
+        return Err(wrong_shape(op, "self", "not empty in the dimension that is reduced", t));
+    }
+    let x = widened(&x)?;
+    let q = shares(op, q, &x)?;
+    let made = ranked(&x, &q, along as i64, interpolation, op == "nanquantile")?;
+    // The quantiles lie along the dimension that was reduced; those of several shares come first.
+    let mut sizes: Vec<usize> = if at.is_some() { t.shape().to_vec() } else { vec![1; t.rank()] };
+    if keepdim {
+        at.into_iter().for_each(|at| sizes.iter_mut().skip(at).take(1).for_each(|size| *size = 1));
+    } else {
+        sizes = at.map_or_else(Vec::new, |at| {
+            sizes.iter().enumerate().filter(|(d, _)| *d != at).map(|(_, &size)| size).collect()
+        });
+    }
+    let mut order: Vec<usize> = (0..made.rank()).filter(|&d| d != along).collect();
+    order.insert(0, along);
+    if q.rank() > 0 {
+        sizes.insert(0, q.elem_count());
+    }
+    cast(made.permute(order)?.reshape_as_sizes(&sizes)?, t.dtype())
+}
+
+/// The quantiles of `x` along `dim`, in the place of its elements. NaN is sorted behind all numbers: so the last place tells of any,
+/// and those that are not counted lie behind the others.
+fn ranked(x: &Tensor, q: &Tensor, dim: i64, interpolation: &str, ignore_nan: bool) -> Result<Tensor> {
+    let (sorted, _) = x.sort(dim)?;
+    let n = x.dim(dim)?;
+    let mut sizes = x.shape().to_vec();
+    sizes[dim as usize] = q.elem_count();
+    let mut line = vec![1; x.rank()];
+    line[dim as usize] = q.elem_count();
+    let q = q.reshape(line)?;
+    let ranks = if ignore_nan {
+        let counted = sorted.isnan()?.logical_not()?.to_dtype(DType::I64)?.sum_keepdim([dim])?;
+        q.mul(&counted.sub(1)?.maximum(0)?.to_dtype(x.dtype())?)?
+    } else {
+        let last = (n - 1) as f64;
+        sorted.narrow(dim, n as i64 - 1, 1)?.isnan()?.where_cond(last, &q.mul(last)?)?
+    };
+    let ranks = ranks.expand(&sizes)?;
+    let taken = |places: &Tensor| {
+        // Rounding may have gone beyond the last.
+        let places = places.detach().to_dtype(DType::I64)?.minimum(n as i64 - 1)?;
+        sorted.gather(dim, &places)
+    };
+    let below = ranks.floor()?;
+    match interpolation {
+        "lower" => taken(&below),
+        "higher" => taken(&ranks.ceil()?),
+        "nearest" => taken(&ranks.round()?),
+        "midpoint" => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, 0.5),
+        _ => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, &ranks.sub(&below)?),
+    }
+}
