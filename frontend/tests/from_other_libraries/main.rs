@@ -31,7 +31,8 @@ fn every_row_runs() {
 #[test]
 fn the_pages_hold_three_hundred_names() {
     for (page, least) in pages().iter().zip([240, 90]) {
-        let mut names: Vec<&str> = page.sections.iter().flat_map(|s| s.rows.iter().map(|row| row.left)).collect();
+        let mut names: Vec<&str> =
+            page.sections.iter().flat_map(|s| s.rows.iter().map(|row| row.left)).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -27,13 +27,21 @@ impl Page {
         for section in &self.sections {
             write!(text, "\n## {}\n\n", section.title).unwrap();
             if !section.given.is_empty() {
-                writeln!(text, "With {} there and {} here:\n", listed(section.given), listed(section.given_here)).unwrap();
+                writeln!(
+                    text,
+                    "With {} there and {} here:\n",
+                    listed(section.given),
+                    listed(section.given_here)
+                )
+                .unwrap();
             }
             writeln!(text, "| {} | Keyway | |\n|---|---|---|", self.library).unwrap();
             section.rows.iter().for_each(|row| writeln!(text, "{}", line(row)).unwrap());
         }
         text.push_str("\n## Not here\n\n| | instead |\n|---|---|\n");
-        self.absent.iter().for_each(|(name, instead)| writeln!(text, "| {} | {instead} |", code(name)).unwrap());
+        self.absent
+            .iter()
+            .for_each(|(name, instead)| writeln!(text, "| {} | {instead} |", code(name)).unwrap());
         text
     }
 }

@@ -78,7 +78,8 @@ pub(crate) use row;
 
 /// Lets the rows about sparse tensors find who serves these.
 pub fn load_backends() {
-    let library = format!("{}keyway_backend_sparse{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let library =
+        format!("{}keyway_backend_sparse{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let beside = std::env::current_exe().unwrap();
     let path: PathBuf = beside.parent().unwrap().join(library);
     keyway::runtime::load_backends(&[path]).unwrap();

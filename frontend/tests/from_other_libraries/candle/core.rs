@@ -1,7 +1,9 @@
 //! candle-core: making tensors, shapes, arithmetic.
 
 use crate::table::section;
-use keyway::nn::{AvgPoolOptions, ConvOptions, ConvTransposeOptions, InterpolateMode, InterpolateOptions, MaxPoolOptions};
+use keyway::nn::{
+    AvgPoolOptions, ConvOptions, ConvTransposeOptions, InterpolateMode, InterpolateOptions, MaxPoolOptions,
+};
 use keyway::prelude::*;
 
 section! {

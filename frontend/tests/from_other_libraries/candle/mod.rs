@@ -76,7 +76,10 @@ const ABSENT: &[(&str, &str)] = &[
     ("candle_nn::rotary_emb", "`narrow`, `mul`, `cat`: a line of other ops"),
     ("candle_nn::kv_cache", "`Tensor::cat`, or `narrow` of a large tensor and `copy_`"),
     ("candle_nn::func", "a struct that implements `Module`"),
-    ("VarBuilder::from_mmaped_safetensors", "make the module, then `load_state_dict(&safetensors::load(path)?)`"),
+    (
+        "VarBuilder::from_mmaped_safetensors",
+        "make the module, then `load_state_dict(&safetensors::load(path)?)`",
+    ),
     ("VarBuilder::pp", "`Members::child` names a module inside another"),
     ("Tensor::read_npy, write_npy; pickle", "`safetensors`"),
     ("loss::huber", "`delta` times `x.smooth_l1_loss_with(&y, delta, reduction)?`"),

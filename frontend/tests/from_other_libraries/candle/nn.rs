@@ -3,8 +3,8 @@
 use crate::table::section;
 use keyway::autograd;
 use keyway::io::safetensors;
-use keyway::nn::{self, *};
 use keyway::nn::functional as F;
+use keyway::nn::{self, *};
 use keyway::optim::{self, *};
 use keyway::prelude::*;
 use keyway::rng::Philox;

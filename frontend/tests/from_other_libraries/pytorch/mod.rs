@@ -81,29 +81,59 @@ The rows write `nn`, `optim`, `autograd`, `data`, `profiler`, `rng` for the modu
 "#;
 
 const ABSENT: &[(&str, &str)] = &[
-    ("torch.compile", "nothing is compiled; `keyway::graph::capture` replays a step, `conv2d_act` and `ResNet::fuse` join ops"),
+    (
+        "torch.compile",
+        "nothing is compiled; `keyway::graph::capture` replays a step, `conv2d_act` and `ResNet::fuse` join ops",
+    ),
     ("torch.jit, torch.export, torch.onnx", "nothing"),
     ("torch.fft", "a crate for it, on `x.to_vec()?`, and `Tensor::from_vec`"),
-    ("torch.linalg.inv, solve, svd, qr, cholesky, eigh, det", "a crate for it, such as `faer`, on `x.to_vec()?`, and `Tensor::from_vec`; no gradients"),
+    (
+        "torch.linalg.inv, solve, svd, qr, cholesky, eigh, det",
+        "a crate for it, such as `faer`, on `x.to_vec()?`, and `Tensor::from_vec`; no gradients",
+    ),
     ("torch.cummax, logcumsumexp", "a loop over `x.unbind(dim)?` with `maximum` or `logaddexp`"),
     ("x.scatter_reduce", "`scatter_add` and `index_add` for sums; no products and extremes"),
     ("torch.histc, torch.mode", "`searchsorted` and `bincount`; `unique_all`"),
     ("arithmetic of complex numbers", "two tensors, real and imaginary"),
     ("nn.RNN, nn.LSTM, nn.GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
-    ("nn.Transformer, nn.TransformerEncoderLayer", "a module of your own of `nn::MultiheadAttention`, `nn::LayerNorm`, `nn::Linear`"),
+    (
+        "nn.Transformer, nn.TransformerEncoderLayer",
+        "a module of your own of `nn::MultiheadAttention`, `nn::LayerNorm`, `nn::Linear`",
+    ),
     ("nn.Identity", "leave it out, or a module whose `forward` gives `input.clone()`"),
-    ("nn.Bilinear, nn.CTCLoss, nn.TripletMarginLoss", "`Tensor::einsum`; no CTC; `(a - p).norm`, `clamp_min`"),
+    (
+        "nn.Bilinear, nn.CTCLoss, nn.TripletMarginLoss",
+        "`Tensor::einsum`; no CTC; `(a - p).norm`, `clamp_min`",
+    ),
     ("nn.utils.weight_norm, spectral_norm", "the formula in your module's `forward`"),
     ("module.register_forward_hook", "a module that holds the other; `profiler::trace()` to look"),
     ("copy.deepcopy(model)", "make it again, then `load_state_dict(&model.state_dict())`"),
-    ("torch.optim.LBFGS, NAdam, RAdam, Adadelta, Adamax, Rprop, ASGD; amsgrad", "`optim::Optimizer` is a trait: write it with tensor ops under `no_grad`"),
-    ("lr_scheduler.CyclicLR, ConstantLR, MultiplicativeLR", "`lr_scheduler::LambdaLr`: any formula of the epoch"),
-    ("torch.func: vmap, jacrev, jvp; forward mode", "a batch dimension; `autograd::grad` for each output; second derivatives by `create_graph`"),
+    (
+        "torch.optim.LBFGS, NAdam, RAdam, Adadelta, Adamax, Rprop, ASGD; amsgrad",
+        "`optim::Optimizer` is a trait: write it with tensor ops under `no_grad`",
+    ),
+    (
+        "lr_scheduler.CyclicLR, ConstantLR, MultiplicativeLR",
+        "`lr_scheduler::LambdaLr`: any formula of the epoch",
+    ),
+    (
+        "torch.func: vmap, jacrev, jvp; forward mode",
+        "a batch dimension; `autograd::grad` for each output; second derivatives by `create_graph`",
+    ),
     ("torch.distributed, nn.DataParallel", "nothing; one process, one device at a time"),
     ("torch.quantization", "`examples/interposers` simulates it; no integer kernels"),
-    ("torch.load of a .pt file", "in Python `safetensors.torch.save_file(model.state_dict(), path)`, then `safetensors::load`"),
-    ("DataLoader(num_workers, collate_fn), WeightedRandomSampler", "`Dataset::batch` makes a whole batch, on the caller's thread; a thread of yours can be ahead of it"),
-    ("torch.utils.dlpack", "`Tensor::from_blob` with the other's deleter; `storage` and `strides` to hand out"),
+    (
+        "torch.load of a .pt file",
+        "in Python `safetensors.torch.save_file(model.state_dict(), path)`, then `safetensors::load`",
+    ),
+    (
+        "DataLoader(num_workers, collate_fn), WeightedRandomSampler",
+        "`Dataset::batch` makes a whole batch, on the caller's thread; a thread of yours can be ahead of it",
+    ),
+    (
+        "torch.utils.dlpack",
+        "`Tensor::from_blob` with the other's deleter; `storage` and `strides` to hand out",
+    ),
     ("torch.utils.tensorboard, torchvision.transforms", "a crate for it"),
     ("torch.set_printoptions", "`to_vec` and `format!`"),
     ("x[::-1]", "`x.flip(0)?`; a step is 1 or more"),

@@ -1,8 +1,8 @@
 //! Modules, functions and losses.
 
 use crate::table::section;
-use keyway::nn::{self, *};
 use keyway::nn::functional as F;
+use keyway::nn::{self, *};
 use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::ops::image::GridOptions;
 use keyway::ops::index::embedding_bag::BagOptions;
