@@ -258,6 +258,7 @@ macro_rules! optimizer {
             ///
             /// # Errors
             /// Options out of range; no parameters, the same twice, or such that cannot be changed.
+            #[doc(alias = "new_lr")]
             pub fn new(parameters: Vec<Tensor>, options: AdamOptions) -> Result<$name> {
                 $name::with_groups(vec![Group { parameters, options }])
             }

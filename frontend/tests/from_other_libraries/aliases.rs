@@ -88,15 +88,12 @@ fn named(line: &str) -> Option<&str> {
     words.into_iter().find(|word| !BEFORE.contains(word))
 }
 
-/// Whether the search finds ours under the other name anyway: the same, or one of the two with what it does more. A function's
-/// name is found in any case and without its underscores: `candle_nn::layer_norm` is `LayerNorm`.
+/// Whether the search finds ours under the other name anyway: it is the same, or begins with it. A function's name is found in
+/// any case and without its underscores: `candle_nn::layer_norm` is `LayerNorm`.
 fn is_found(theirs: &str, ours: &str) -> bool {
-    let goes_on =
-        |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
     let is_function = !theirs.contains(char::is_uppercase);
     theirs == ours
-        || goes_on(ours, theirs)
-        || goes_on(theirs, ours)
+        || ours.strip_prefix(theirs).is_some_and(|rest| rest.starts_with('_'))
         || is_function && theirs.replace('_', "").eq_ignore_ascii_case(&ours.replace('_', ""))
 }
 

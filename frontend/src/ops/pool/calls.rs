@@ -8,7 +8,12 @@ use crate::ops::conv::{batched, unbatched};
 use keyway_dispatcher::op::Arg;
 
 macro_rules! pools {
-    ($($rank:literal $max:ident $with_indices:ident $avg:ident $lp:ident [$images:literal];)+) => {
+    ($(
+        $rank:literal
+        $(#[$of_max:meta])* $max:ident $with_indices:ident
+        $(#[$of_avg:meta])* $avg:ident $lp:ident
+        [$images:literal];
+    )+) => {
         impl Tensor {$(
             #[doc = concat!("The largest element under each place of a window in `", $images, "`, or in one without a batch. ")]
             /// Along each spatial dimension there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` places,
@@ -17,6 +22,7 @@ macro_rules! pools {
             /// # Errors
             /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
             /// than half the window.
+            $(#[$of_max])*
             pub fn $max(&self, options: MaxPoolOptions<$rank>) -> Result<Tensor> {
                 Ok(largest(stringify!($max), self, options)?.0)
             }
@@ -36,6 +42,7 @@ macro_rules! pools {
             /// # Errors
             /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
             /// than half the window; a divisor of 0.
+            $(#[$of_avg])*
             pub fn $avg(&self, options: AvgPoolOptions<$rank>) -> Result<Tensor> {
                 mean(stringify!($avg), self, options)
             }
@@ -55,7 +62,12 @@ macro_rules! pools {
 
 pools! {
     1 max_pool1d max_pool1d_with_indices avg_pool1d lp_pool1d ["[batch, channels, length]"];
-    2 max_pool2d max_pool2d_with_indices avg_pool2d lp_pool2d ["[batch, channels, height, width]"];
+    2
+    #[doc(alias = "max_pool2d_with_stride")]
+    max_pool2d max_pool2d_with_indices
+    #[doc(alias = "avg_pool2d_with_stride")]
+    avg_pool2d lp_pool2d
+    ["[batch, channels, height, width]"];
     3 max_pool3d max_pool3d_with_indices avg_pool3d lp_pool3d ["[batch, channels, depth, height, width]"];
 }
 
