@@ -35,8 +35,10 @@ fn what_no_number_counts_is_refused_beside_a_size_of_0() {
     let made = Tensor::sparse_coo(&indices, &floats(&[], &[1, 0]), [huge, huge, 0]);
     assert!(message(made).contains("places"));
     // Nothing is stored where nothing can be.
-    let none =
-        Tensor::empty_with([1usize << 36, 0], (DType::F64, keyway::Device::CPU)).unwrap().to_sparse(1).unwrap();
+    let none = Tensor::empty_with([1usize << 36, 0], (DType::F64, keyway::Device::CPU))
+        .unwrap()
+        .to_sparse(1)
+        .unwrap();
     assert_eq!((none.nnz().unwrap(), none.shape()), (0, [1usize << 36, 0].as_slice()));
 }
 
@@ -46,7 +48,8 @@ fn a_product_needs_no_memory_for_columns_that_nothing_has() {
     let a = Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[2.0, 3.0, 4.0], &[3]), [2, 3]);
     let far = 1i64 << 40;
     let places = ints(&[0, 2, 2, 1, far - 1, 7, far - 1, 5], &[2, 4]);
-    let b = Tensor::sparse_coo(&places, &floats(&[1.0, 10.0, 100.0, 1000.0], &[4]), [3, 1usize << 40]).unwrap();
+    let b =
+        Tensor::sparse_coo(&places, &floats(&[1.0, 10.0, 100.0, 1000.0], &[4]), [3, 1usize << 40]).unwrap();
     let product = a.unwrap().mm(&b).unwrap().coalesce().unwrap();
     assert_eq!(product.indices().unwrap().to_vec::<i64>().unwrap(), [0, 0, 1, 7, far - 1, 5]);
     assert_eq!(product.values().unwrap().to_f64_vec().unwrap(), [30.0, 302.0, 4000.0]);
