@@ -6,6 +6,7 @@
 
 use crate::coo::{Coo, PIECE, Part, index_tensor};
 use crate::number::{Number, by_dtype};
+use crate::packed::{Fields, Summed, summed};
 use crate::sort::{Order, check_count, order, sorted_places};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Error, OwnedTensor, Scratch, new_host_tensor, parallel_chunks_mut};
@@ -127,26 +128,38 @@ pub fn by_flag(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
 /// # Errors
 /// Components that do not fit; a dtype that is no number; memory that does not suffice.
 pub fn coalesced(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
-    let keys = coo.keys()?;
-    if order(&keys) == Order::Rising {
+    let (index, greatest) = coo.bounded_index()?;
+    let fields = Fields::of(&greatest);
+    let rise = match &fields {
+        Some(fields) => fields.rise(&index, coo.nnz),
+        None => order(&coo.keys()?) == Order::Rising,
+    };
+    let packed = match &fields {
+        Some(fields) if !rise => by_dtype!(coo.dtype(), summed(&coo, &index, fields))?,
+        _ => None,
+    };
+    drop(index);
+    if rise {
         return Ok(Coo { coalesced: true, ..coo });
     }
-    let groups = groups(&keys)?;
-    drop(keys);
+    let summed = match packed {
+        Some(packed) => packed,
+        None => by_places(&coo)?,
+    };
+    let (indices, values) = (Part::Made(summed.indices), Part::Made(summed.values));
+    let (sizes, sparse_dim) = (coo.sizes, coo.sparse_dim);
+    Ok(Coo { sizes, sparse_dim, nnz: summed.nnz, coalesced: true, indices, values })
+}
+
+/// The entries in the order of their keys, those of one place added up.
+fn by_places(coo: &Coo<'_>) -> Result<Summed, Error> {
+    let groups = groups(&coo.keys()?)?;
     let rows: Vec<usize> = (0..coo.sparse_dim).collect();
     let indices = if coo.sparse_dim == 0 {
         index_tensor(0, groups.len(), &[])?
     } else {
-        first_indices(&coo, &rows, &groups)?
+        first_indices(coo, &rows, &groups)?
     };
-    let values = by_dtype!(coo.dtype(), sums(&coo, &groups))?;
-    let (sizes, sparse_dim, nnz) = (coo.sizes, coo.sparse_dim, groups.len());
-    Ok(Coo {
-        sizes,
-        sparse_dim,
-        nnz,
-        coalesced: true,
-        indices: Part::Made(indices),
-        values: Part::Made(values),
-    })
+    let values = by_dtype!(coo.dtype(), sums(coo, &groups))?;
+    Ok(Summed { indices, values, nnz: groups.len() })
 }

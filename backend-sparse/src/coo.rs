@@ -193,17 +193,35 @@ impl<'a> Coo<'a> {
     /// # Errors
     /// An index out of range; memory that the host cannot read.
     pub fn index(&self) -> Result<Contiguous<'_, i64>, Error> {
-        let indices = self.indices.tensor().view::<i64>()?.contiguous()?;
+        Ok(self.bounded_index()?.0)
+    }
+
+    /// The indices as they are: some may lie outside the sizes.
+    ///
+    /// # Errors
+    /// Memory that the host cannot read.
+    pub fn unchecked_index(&self) -> Result<Contiguous<'_, i64>, Error> {
+        self.indices.tensor().view::<i64>()?.contiguous()
+    }
+
+    /// As [`Coo::index`], and the greatest index in each dimension.
+    ///
+    /// # Errors
+    /// As [`Coo::index`].
+    pub fn bounded_index(&self) -> Result<(Contiguous<'_, i64>, Vec<u64>), Error> {
+        let indices = self.unchecked_index()?;
+        let mut greatest = Vec::with_capacity(self.sparse_dim);
         for (row, &size) in self.sparse_sizes().iter().enumerate() {
             let row_of = &indices[row * self.nnz..(row + 1) * self.nnz];
-            let outside = row_of.iter().fold(false, |any, &at| any | (at as u64 >= size as u64));
-            if outside {
+            let most = row_of.iter().fold(0, |most, &at| (at as u64).max(most));
+            if most >= size as u64 && self.nnz > 0 {
                 let at = row_of.iter().find(|&&at| at as u64 >= size as u64).copied().unwrap_or(-1);
                 let expected = format!("indices from 0 and below {size} in dimension {row}");
                 return Err(wrong("indices", expected, at.to_string()));
             }
+            greatest.push(most);
         }
-        Ok(indices)
+        Ok((indices, greatest))
     }
 
     /// The place of each entry in row-major order of the sparse dimensions.

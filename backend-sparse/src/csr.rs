@@ -295,15 +295,16 @@ pub fn out_of_order() -> Error {
 /// # Errors
 /// Entries in another order, and rows beyond the last.
 pub fn row_begins(rows: impl Iterator<Item = usize>, nnz: usize, out: &mut [i64]) -> Result<(), Error> {
-    let mut next = 0;
+    let (count, mut next) = (out.len().saturating_sub(1), 0);
     for (entry, row) in rows.enumerate() {
-        if row + 1 < next || row + 1 >= out.len() {
+        if row.wrapping_add(1) == next {
+            continue;
+        }
+        if row < next || row >= count {
             return Err(out_of_order());
         }
-        while next <= row {
-            out[next] = entry as i64;
-            next += 1;
-        }
+        out[next..=row].fill(entry as i64);
+        next = row + 1;
     }
     out[next..].fill(nnz as i64);
     Ok(())

@@ -39,6 +39,7 @@ mod kernels;
 mod layout;
 mod layout_csr;
 mod number;
+mod packed;
 mod sort;
 
 keyway_sdk::plugin! {

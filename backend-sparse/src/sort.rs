@@ -87,7 +87,7 @@ fn sorted_by(
             .enumerate()
             .for_each(|(n, out)| *out = key(begin + n) << place_bits | (begin + n) as u64);
     })?;
-    let sorted = sort(packed, place_bits, bits)?;
+    let (sorted, _) = sort(packed, place_bits, bits)?;
     let mask = (1u64 << place_bits) - 1;
     let mut places = Scratch::<u32>::zeroed(len)?;
     parallel_chunks_mut(&mut places, PIECE, |piece, places| {
@@ -105,12 +105,16 @@ fn digit(record: u64, low: u32, mask: usize) -> usize {
     (record >> low) as usize & mask
 }
 
-/// Sorts records by the `bits` bits from `low` on.
-fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<Scratch<u64>, Error> {
+/// Records in the order of their bits from `low` on, of which there are `bits`; records that agree in them stay in their
+/// order. And where parts of them begin, and the end: records that agree are in one part.
+///
+/// # Errors
+/// Memory that does not suffice.
+pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<usize>), Error> {
     if records.len() < FEW || bits == 0 {
-        // The place in the low bits makes this order the stable one.
-        records.sort_unstable();
-        return Ok(records);
+        records.sort_by_key(|record| record >> low);
+        let bounds = vec![0, records.len()];
+        return Ok((records, bounds));
     }
     let top = bits.min(BUCKETS);
     let rest = bits - top;
@@ -131,7 +135,7 @@ fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<Scratch<u64>, 
         }
     })?;
     drop(jobs);
-    Ok(parted)
+    Ok((parted, bounds))
 }
 
 /// Records parted by the `bits` bits from `low` on, each part in its old order, and where each begins.
@@ -147,7 +151,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
     // Where each piece writes its part of each bucket: the buckets in order, the pieces in order within each.
     let mut bounds = Vec::with_capacity(buckets + 1);
     let mut parted = Scratch::<u64>::zeroed(records.len())?;
-    let mut slots: Vec<Mutex<Vec<&mut [u64]>>> =
+    let mut slots: Vec<Mutex<Vec<std::slice::IterMut<'_, u64>>>> =
         (0..pieces).map(|_| Mutex::new(Vec::with_capacity(buckets))).collect();
     let (mut rest, mut at) = (&mut parted[..], 0);
     for bucket in 0..buckets {
@@ -155,7 +159,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
         for piece in 0..pieces {
             let count = counts[piece * buckets + bucket];
             let (slot, more) = rest.split_at_mut(count);
-            slots[piece].get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).push(slot);
+            slots[piece].get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).push(slot.iter_mut());
             (rest, at) = (more, at + count);
         }
     }
@@ -163,11 +167,11 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
     parallel_for(pieces, 1, |range| {
         for piece in range {
             let mut slots = slots[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let mut used = vec![0usize; buckets];
             for record in &records[piece * PIECE..records.len().min((piece + 1) * PIECE)] {
-                let bucket = digit(*record, low, mask);
-                slots[bucket][used[bucket]] = *record;
-                used[bucket] += 1;
+                // There is room for as many as were counted.
+                if let Some(slot) = slots[digit(*record, low, mask)].next() {
+                    *slot = *record;
+                }
             }
         }
     })?;
@@ -178,19 +182,20 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
 /// Sorts one bucket by the `bits` bits from `low` on.
 fn sort_bucket(bucket: &mut [u64], scratch: &mut [u64], low: u32, bits: u32) {
     if bucket.len() < FEW {
-        bucket.sort_unstable();
+        bucket.sort_by_key(|record| record >> low);
         return;
     }
     let passes = bits.div_ceil(DIGIT);
     let width = if passes == 0 { 0 } else { bits.div_ceil(passes) };
     let (mut from, mut to) = (&mut *bucket, &mut *scratch);
-    let mut starts = vec![0usize; 1 << width];
+    let mut starts = [0usize; 1 << DIGIT];
     for pass in 0..passes {
         let (shift, mask) = (low + pass * width, (1usize << width.min(bits - pass * width)) - 1);
-        starts.fill(0);
+        let mask = mask & ((1 << DIGIT) - 1);
+        starts[..=mask].fill(0);
         from.iter().for_each(|record| starts[digit(*record, shift, mask)] += 1);
         let mut at = 0;
-        for start in &mut starts {
+        for start in &mut starts[..=mask] {
             (*start, at) = (at, at + *start);
         }
         for record in from.iter() {

@@ -1,6 +1,7 @@
 //! `add` and `sub`: two sparse tensors give a sparse one, coalesced, with the places of both; a sparse and a strided one a
 //! strided one. Scratch: 24 bytes for each entry of both, and that of coalescing what is not.
 
+use super::merge::merged as merged_in_order;
 use crate::coalesce::{by_flag, coalesced};
 use crate::coo::{Coo, PIECE, Part, is_sparse, one, unsupported};
 use crate::csr::{Csr, share_rows};
@@ -99,6 +100,10 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     if one_pattern(&left, &right) {
         let values = one("add", &[left.values.arg(), right.values.arg(), Arg::Int(1)])?;
         return Ok(left.with_values(values));
+    }
+    let (left, right) = (by_flag(left)?, by_flag(right)?);
+    if let Some(sum) = by_dtype!(left.dtype(), merged_in_order(&left, &right))? {
+        return Ok(sum);
     }
     let (left, right) = (coalesced(left)?, coalesced(right)?);
     if left.nnz.max(right.nnz) >= NONE as usize {

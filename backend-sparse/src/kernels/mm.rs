@@ -76,7 +76,7 @@ impl<'a> Operand<'a> {
 fn rows_by_dense<'a, T: Number>(operand: &'a Operand<'_>) -> Result<Rows<'a, T>, Error> {
     match operand {
         Operand::Csr(csr) => Rows::of_compressed(csr, csr.unchecked_columns()?),
-        Operand::Coo(_) => operand.rows(),
+        Operand::Coo(coo) => Rows::of_unchecked(coo),
     }
 }
 
@@ -114,7 +114,12 @@ fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTenso
     let mut made = new_host_tensor::<T>(&sizes)?;
     if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
         let rows_per = outer.last().copied().unwrap_or(1) as usize;
-        sparse_by_dense(&rows, rows_per, &b, columns.unwrap_or(1) as usize, out)?;
+        let made = sparse_by_dense(&rows, rows_per, &b, columns.unwrap_or(1) as usize, out);
+        made.or_else(|error| match a {
+            // Which index it is says more.
+            Operand::Coo(coo) => coo.index().and(Err(error)),
+            Operand::Csr(_) => Err(error),
+        })?;
     }
     Ok(made)
 }

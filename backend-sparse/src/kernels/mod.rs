@@ -57,6 +57,7 @@ mod expand;
 pub mod gather;
 mod index_select;
 mod memory;
+mod merge;
 mod mm;
 mod mul;
 mod norm;

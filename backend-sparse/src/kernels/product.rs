@@ -8,10 +8,14 @@ use crate::csr::{Csr, out_of_order, row_begins};
 use crate::number::Number;
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
+use std::ops::Range;
 use std::sync::Mutex;
 
 /// Times as many rows or columns as entries are too many to keep a number for each.
 const WIDE: usize = 8;
+
+/// Bits of a word that says which columns there are.
+const WORD: usize = u64::BITS as usize;
 
 /// Whether there are so many of them.
 fn are_too_many(count: usize, nnz: usize) -> bool {
@@ -38,7 +42,15 @@ impl<'a, T: Number> Rows<'a, T> {
     /// # Errors
     /// A tensor with dense dimensions; components that do not fit.
     pub fn of(coo: &'a Coo<'_>) -> Result<Self, Error> {
-        Self::read(coo, false)
+        Self::read(coo, false, coo.index()?)
+    }
+
+    /// As [`Rows::of`], of a matrix whose columns are as they are: one may lie outside the sizes.
+    ///
+    /// # Errors
+    /// As [`Rows::of`].
+    pub fn of_unchecked(coo: &'a Coo<'_>) -> Result<Self, Error> {
+        Self::read(coo, false, if coo.sizes.len() == 2 { coo.unchecked_index()? } else { coo.index()? })
     }
 
     /// As [`Rows::of`], but where there are far more rows than entries only rows that have some. Scratch: 8 bytes for each
@@ -47,10 +59,10 @@ impl<'a, T: Number> Rows<'a, T> {
     /// # Errors
     /// As [`Rows::of`].
     pub fn of_stored(coo: &'a Coo<'_>) -> Result<Self, Error> {
-        Self::read(coo, true)
+        Self::read(coo, true, coo.index()?)
     }
 
-    fn read(coo: &'a Coo<'_>, only_stored: bool) -> Result<Self, Error> {
+    fn read(coo: &'a Coo<'_>, only_stored: bool, columns: Contiguous<'a, i64>) -> Result<Self, Error> {
         let Some((&width, outer)) = coo.sizes.split_last().filter(|_| coo.sparse_dim == coo.sizes.len())
         else {
             return Err(unsupported(format!(
@@ -61,8 +73,8 @@ impl<'a, T: Number> Rows<'a, T> {
         let rows = crate::coo::product(outer);
         let mut strides = crate::coo::row_major(outer);
         strides.push(0);
-        let mut keys = coo.keys_by(&strides)?;
         let (stored, begins) = if only_stored && are_too_many(rows, coo.nnz) {
+            let mut keys = coo.keys_by(&strides)?;
             let count = number_in_turn(&mut keys)?;
             let mut begins = Scratch::<i64>::zeroed(count + 1)?;
             let mut stored = Scratch::<u64>::zeroed(count)?;
@@ -72,13 +84,20 @@ impl<'a, T: Number> Rows<'a, T> {
             (Some(stored), begins)
         } else {
             let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
-            row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
+            if outer.len() == 1 {
+                // A row outside the matrix is out of order too, but its own error says more.
+                row_begins(columns[..coo.nnz].iter().map(|&row| row as usize), coo.nnz, &mut begins)
+                    .or_else(|error| coo.index().and(Err(error)))?;
+            } else {
+                let keys = coo.keys_by(&strides)?;
+                row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
+            }
             (None, begins)
         };
         Ok(Rows {
             stored,
             begins,
-            columns: coo.index()?,
+            columns,
             nnz: coo.nnz,
             values: coo.values.tensor().view::<T>()?.contiguous()?,
             width: width as usize,
@@ -116,8 +135,13 @@ impl<'a, T: Number> Rows<'a, T> {
     /// The columns and the values of the entries of a row.
     #[inline(always)]
     pub fn slices(&self, row: usize) -> (&[i64], &[T]) {
-        let range = self.begins[row] as usize..self.begins[row + 1] as usize;
+        let range = self.range(row);
         (&self.columns[self.columns.len() - self.nnz..][range.clone()], &self.values[range])
+    }
+
+    /// Where the entries of a row are.
+    fn range(&self, row: usize) -> Range<usize> {
+        self.begins[row] as usize..self.begins[row + 1] as usize
     }
 
     /// The row's index in the matrix.
@@ -206,40 +230,38 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<V
         columns
     });
     let width = compact.as_ref().map_or(b.width, Vec::len);
-    let number = |column: usize| match &compact {
-        Some(columns) => columns.partition_point(|&known| known < column as i64),
-        None => column,
-    };
+    let columns = &b.columns[b.columns.len() - b.nnz..];
+    let numbers: Option<Vec<i64>> = compact.as_ref().map(|known| {
+        columns.iter().map(|column| known.partition_point(|known| known < column) as i64).collect()
+    });
+    let numbers = numbers.as_deref().unwrap_or(columns);
     let column_of = |number: usize| compact.as_ref().map_or(number as i64, |columns| columns[number]);
     let piece_rows = 64;
     let pieces = a.len().div_ceil(piece_rows);
     let made: Vec<Mutex<Entries<T>>> = (0..pieces).map(|_| Mutex::default()).collect();
     keyway_sdk::author::parallel_for(pieces, 8, |range| {
-        let mut sums = vec![T::ZERO; width];
-        let mut has = vec![false; width];
-        let mut columns = Vec::new();
+        let mut sums = Sums::<T>::new(width);
+        let mut used = Vec::new();
         for piece in range {
             let mut entries = Entries::default();
             for row in piece * piece_rows..a.len().min((piece + 1) * piece_rows) {
-                for (k, factor) in a.row(row) {
-                    for (column, value) in b.find(k).into_iter().flat_map(|nth| b.row(nth)) {
-                        let (column, product) = (number(column), T::times(factor, value));
-                        if has[column] {
-                            sums[column] = T::plus(sums[column], product);
-                        } else {
-                            has[column] = true;
-                            sums[column] = product;
-                            columns.push(column);
-                        }
-                    }
-                }
-                columns.sort_unstable();
-                entries.rows.push((a.index(row), columns.len()));
-                for column in columns.drain(..) {
-                    has[column] = false;
+                used.clear();
+                used.extend(a.row(row).filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor))));
+                let products: usize = used.iter().map(|(range, _)| range.len()).sum();
+                let before = entries.columns.len();
+                entries.columns.reserve(products);
+                entries.values.reserve(products);
+                let give = |column, sum| {
                     entries.columns.push(column_of(column));
-                    entries.values.push(T::narrow(sums[column]));
+                    entries.values.push(T::narrow(sum));
+                };
+                // Few products in a wide row are looked for where they are, others by a look at all bits.
+                if products < sums.has.len() / 4 {
+                    sums.row::<true>(&used, numbers, &b.values, give);
+                } else {
+                    sums.row::<false>(&used, numbers, &b.values, give);
                 }
+                entries.rows.push((a.index(row), entries.columns.len() - before));
             }
             *made[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = entries;
         }
@@ -248,4 +270,62 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<V
         .into_iter()
         .map(|piece| piece.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
         .collect())
+}
+
+/// The sums of one row of a product, a number for each column, and a bit for each that has one. Numbers of columns without
+/// one are such that adding to them changes nothing.
+struct Sums<T: Number> {
+    sums: Vec<T::Acc>,
+    has: Vec<u64>,
+    /// The words of `has` with bits, where they are listed.
+    words: Vec<usize>,
+}
+
+impl<T: Number> Sums<T> {
+    fn new(width: usize) -> Self {
+        let none = T::kept(T::ZERO, false);
+        Sums { sums: vec![none; width], has: vec![0; width.div_ceil(WORD)], words: Vec::new() }
+    }
+
+    /// Adds up some rows, each times a factor, and calls `give` with each column that one of them has and its sum, in the
+    /// order of columns.
+    fn row<const LISTED: bool>(
+        &mut self,
+        rows: &[(Range<usize>, T::Acc)],
+        columns: &[i64],
+        values: &[T],
+        mut give: impl FnMut(usize, T::Acc),
+    ) {
+        for (range, factor) in rows {
+            for (&column, value) in columns[range.clone()].iter().zip(&values[range.clone()]) {
+                let column = column as usize;
+                let (sum, has) = (&mut self.sums[column], &mut self.has[column / WORD]);
+                *sum = T::plus(*sum, T::times(*factor, value.widen()));
+                if LISTED && *has == 0 {
+                    self.words.push(column / WORD);
+                }
+                *has |= 1 << (column % WORD);
+            }
+        }
+        if LISTED {
+            self.words.sort_unstable();
+            for nth in 0..self.words.len() {
+                self.take(self.words[nth], &mut give);
+            }
+            self.words.clear();
+        } else {
+            (0..self.has.len()).for_each(|word| self.take(word, &mut give));
+        }
+    }
+
+    /// Gives the sums of the columns of one word, and forgets them.
+    #[inline(always)]
+    fn take(&mut self, word: usize, give: &mut impl FnMut(usize, T::Acc)) {
+        let mut bits = std::mem::take(&mut self.has[word]);
+        while bits != 0 {
+            let column = word * WORD + bits.trailing_zeros() as usize;
+            give(column, std::mem::replace(&mut self.sums[column], T::kept(T::ZERO, false)));
+            bits &= bits - 1;
+        }
+    }
 }

@@ -8,8 +8,10 @@ use crate::number::Number;
 use crate::number::by_dtype;
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{
-    Arg, Call, Error, OwnedTensor, Real, Scratch, new_host_tensor, parallel_chunks_mut,
+    Arg, Call, Element, Error, OwnedTensor, Plain, Real, Scratch, new_host_tensor, parallel_chunks_mut,
+    parallel_for,
 };
+use std::sync::Mutex;
 
 fn softmax(call: &Call<'_>) -> Result<(), Error> {
     along(call, "softmax")
@@ -24,10 +26,100 @@ fn along(call: &Call<'_>, op: &str) -> Result<(), Error> {
     let dim = dim_of(call.int(1)?, coo.sizes.len())?;
     let values = if dim >= coo.sparse_dim && !coo.sizes.is_empty() {
         one(op, &[coo.values.arg(), Arg::Int((dim - coo.sparse_dim + 1) as i64)])?
+    } else if dim + 1 == coo.sparse_dim && coo.width() == 1 {
+        by_dtype!(coo.dtype(), in_order(&coo, op == "log_softmax"))?
     } else {
         by_dtype!(coo.dtype(), lines(&coo, dim, op == "log_softmax"))?
     };
     coo.with_values(values).give_like(call, call.tensor(0)?)
+}
+
+/// Along the last sparse dimension, where the entries of a line follow each other. The powers are the host's, of numbers of
+/// the accumulating type; sums are of f64.
+fn in_order<T: Number>(coo: &Coo<'_>, logarithm: bool) -> Result<OwnedTensor, Error> {
+    let begins = line_begins(coo)?;
+    let values = coo.values.tensor().view::<T>()?.contiguous()?;
+    // What is less than the greatest of its line, by how much.
+    let mut less = new_host_tensor::<T::Acc>(&[coo.nnz as i64])?;
+    if let Some(out) = less.view_mut::<T::Acc>()?.as_mut_slice() {
+        each_line(out, &begins, |first, out| {
+            let line = &values[first..first + out.len()];
+            let most = line.iter().fold(T::LEAST, |most, value| T::greater(most, value.widen()));
+            out.iter_mut().zip(line).for_each(|(out, value)| *out = T::minus(value.widen(), most));
+        })?;
+    }
+    let powers = one("exp", &[Arg::Owned(&less)])?;
+    let (less, powers) =
+        (less.tensor().view::<T::Acc>()?.contiguous()?, powers.tensor().view::<T::Acc>()?.contiguous()?);
+    let mut shape = vec![coo.nnz as i64];
+    shape.extend_from_slice(coo.dense_sizes());
+    let mut made = new_host_tensor::<T>(&shape)?;
+    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+        each_line(out, &begins, |first, out| {
+            let powers = &powers[first..first + out.len()];
+            let sum = sum_of(powers);
+            if logarithm {
+                let logarithm = Real::ln(sum);
+                let less = &less[first..first + out.len()];
+                out.iter_mut()
+                    .zip(less)
+                    .for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
+            } else {
+                out.iter_mut().zip(powers).for_each(|(out, power)| *out = T::from_f64(power.to_f64() / sum));
+            }
+        })?;
+    }
+    Ok(made)
+}
+
+/// In eight sums side by side, which are then added up.
+fn sum_of<A: Element>(numbers: &[A]) -> f64 {
+    let (blocks, rest) = numbers.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for block in blocks {
+        sums.iter_mut().zip(block).for_each(|(sum, number)| *sum += number.to_f64());
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|number| number.to_f64()).sum::<f64>()
+}
+
+/// Where the entries of each line along the last sparse dimension begin, and the end.
+fn line_begins(coo: &Coo<'_>) -> Result<Vec<usize>, Error> {
+    let (index, nnz) = (coo.index()?, coo.nnz);
+    let mut begins = vec![0];
+    match coo.sparse_dim {
+        0 | 1 => {}
+        2 => begins.extend((1..nnz).filter(|&n| index[n] != index[n - 1])),
+        dims => {
+            let rows: Vec<&[i64]> = index.chunks(nnz.max(1)).take(dims - 1).collect();
+            begins.extend((1..nnz).filter(|&n| rows.iter().any(|row| row[n] != row[n - 1])));
+        }
+    }
+    begins.push(nnz);
+    Ok(begins)
+}
+
+/// Calls `body` with the first entry of each line and its part of `out`.
+fn each_line<T: Plain>(
+    out: &mut [T],
+    begins: &[usize],
+    body: impl Fn(usize, &mut [T]) + Sync,
+) -> Result<(), Error> {
+    let (mut parts, mut rest) = (Vec::new(), out);
+    let mut lines = begins;
+    while lines.len() > 1 {
+        let count = lines[1..].partition_point(|end| end - lines[0] <= PIECE).max(1);
+        let part = rest.split_off_mut(..lines[count] - lines[0]).unwrap_or_default();
+        parts.push(Mutex::new((&lines[..=count], part)));
+        lines = &lines[count..];
+    }
+    parallel_for(parts.len(), 1, |range| {
+        for part in &parts[range] {
+            let (lines, out) = &mut *part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            for pair in lines.windows(2) {
+                body(pair[0], &mut out[pair[0] - lines[0]..pair[1] - lines[0]]);
+            }
+        }
+    })
 }
 
 /// In f64, whatever the dtype.
