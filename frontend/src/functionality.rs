@@ -29,7 +29,8 @@
 //!   autograd, the backend. [`Call::run`] goes on below;
 //! - a handler does not see its own calls, nor the parts of a composed op that [`Call::run`] goes on with; [`Call::run_parts`] sends
 //!   those to it. So a handler that knows few ops serves all that are composed of them;
-//! - a backward pass works on plain tensors: no handler acts in it, and gradients carry nothing;
+//! - a backward pass works on plain tensors: no handler acts in it, and gradients carry nothing. Only what a checkpoint computes
+//!   again there comes to the handlers, as it did at first;
 //! - payloads are not copied by what is no call of an op: `detach` and clones of the handle. A clone is the same tensor, so it has
 //!   the payload; a detached tensor is another one, and takes the payloads along.
 
@@ -190,6 +191,16 @@ impl<'a> Call<'a> {
             let (op, argument) = ("functionality::Call::run_with", "tensors");
             return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
         }
+        if let (Out::InPlace, Some(first), Some(target)) =
+            (self.call.out, tensors.first(), self.refs().next())
+            && !first.is_same(&Tensor::from_ref(target.clone()))
+        {
+            let expected = format!("the first one as it came, which `{}` writes to in place", self.op());
+            let (op, argument) = ("functionality::Call::run_with", "tensors");
+            return Err(
+                keyway_dispatcher::Error::Value { op, argument, expected, got: "another".into() }.into()
+            );
+        }
         let mut next = tensors.iter().cloned();
         replacing(
             &self.call.args,
@@ -256,6 +267,12 @@ fn answer(
     let _off = functionality.exclude();
     let made = handler(&asked)?;
     if matches!(call.out, Out::New) {
+        let (got, name) = (made.len(), call.args.name());
+        if let Some(expected) = call.args.op.schema.outputs.filter(|expected| *expected != got) {
+            let message =
+                format!("{name}: expected {expected} results of a functionality's handler, got {got}");
+            return Err(Error::other(message));
+        }
         return Ok(made.into_iter().map(Tensor::into_ref).collect());
     }
     let written = asked.written.take();

@@ -33,6 +33,9 @@ fn each_op_in_its_dtype() -> keyway::Result<()> {
             m.addmm(&m, &half)?,
             x.scaled_dot_product_attention(&x, &x, Default::default())?,
             F::conv1d(&x, &Tensor::ones((2, 3, 1))?, None, Default::default())?,
+            x.conv_transpose1d(&Tensor::ones((3, 2, 1))?, None, Default::default())?,
+            Tensor::einsum("bij,jk->bik", &[&x, &m])?,
+            x.prelu(&Tensor::ones(3)?)?,
             // Ops of no kind keep the dtype.
             half.relu()?,
             half.add(&half)?,
@@ -291,6 +294,9 @@ fn what_a_scaler_refuses() -> keyway::Result<()> {
     refused(new(|o| o.growth_interval = 0), "growth_interval");
     let mut scaler = GradScaler::new(GradScalerOptions::default())?;
     refused(scaler.set_state(GradScalerState { scale: f64::INFINITY, growth_tracker: 0 }), "scale");
+    refused(new(|o| o.init_scale = 1e39), "the largest f32");
+    let (_, mut early) = weight(&[1.0])?;
+    refused(scaler.step(&mut early), "call `backward` on what `scale` gives first");
     let w = Tensor::ones_with(2, DType::F16)?.requires_grad_(true)?;
     let sgd = Sgd::new(vec![w.clone()], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
     w.sum_all()?.backward()?;

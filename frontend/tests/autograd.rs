@@ -221,7 +221,7 @@ fn hooks_see_and_replace_gradients() {
     let plain = Tensor::new([1.0f64]).unwrap();
     assert!(matches!(
         autograd_error(plain.register_hook(|_| Ok(None)).map(|_| ())),
-        AutogradError::HookWithoutGrad
+        AutogradError::RequiresNoGrad { op: "register_hook" }
     ));
 }
 

@@ -171,7 +171,8 @@ fn results_are_the_handlers() -> Result<()> {
     assert_eq!(x.to_vec::<f32>()?, [1.0, 1.0]);
     let error = x.sub_(1.0).unwrap_err().to_string();
     assert!(error.contains("sub: a functionality's handler ended an in-place"), "{error}");
-    assert!(x.sub(1.0).is_err());
+    let error = x.sub(1.0).unwrap_err().to_string();
+    assert_eq!(error, "sub: expected 1 results of a functionality's handler, got 0");
     // A function of the program's own may end in an error of its own, too.
     struct Fails;
     impl Function for Fails {
@@ -193,12 +194,15 @@ fn results_are_the_handlers() -> Result<()> {
 fn what_is_refused() -> Result<()> {
     let (misused, _) = logging("misused", |call| match call.op() {
         "relu" => call.run_with(&[]),
+        "mul" => call.run_with(&call.tensors().iter().map(Tensor::copy).collect::<Result<Vec<_>>>()?),
         _ => call.run_parts(),
     });
     let x = Tensor::zeros(2)?;
     misused.attach(&x, ());
     let text = x.relu().unwrap_err().to_string();
     assert!(text.contains("`tensors` must be 1, as the call of `relu` has"), "{text}");
+    let text = x.mul_(2.0).unwrap_err().to_string();
+    assert!(text.contains("the first one as it came, which `mul` writes to in place"), "{text}");
     let text = x.copy().unwrap_err().to_string();
     assert!(text.contains("ask with `has_parts`"), "{text}");
     let again = Functionality::register("misused", |call| call.run()).unwrap_err().to_string();

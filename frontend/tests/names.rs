@@ -233,3 +233,24 @@ fn detach_takes_the_history_of_the_tensor_itself() -> keyway::Result<()> {
     Tensor::ones(2)?.detach_()?;
     Ok(())
 }
+
+/// As PyTorch: once however often it is asked for, after hooks, and of the tensor as it is after a change in place.
+#[test]
+fn retained_gradients() -> keyway::Result<()> {
+    let x = Tensor::new([1.0f64, 2.0])?.requires_grad_(true)?;
+    let y = x.square()?;
+    for _ in 0..3 {
+        y.retain_grad()?;
+    }
+    let _tenfold = y.register_hook(|grad| grad.mul(10.0).map(Some))?;
+    y.sum_all()?.backward()?;
+    assert_eq!(y.grad().unwrap().to_vec::<f64>()?, [10.0, 10.0]);
+    assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [20.0, 40.0]);
+    let y = x.square()?;
+    y.retain_grad()?;
+    y.mul_(3.0)?;
+    y.sum_all()?.backward()?;
+    assert_eq!(y.grad().unwrap().to_vec::<f64>()?, [1.0, 1.0]);
+    refused(Tensor::ones(2)?.retain_grad(), "retain_grad: the tensor requires no grad");
+    Ok(())
+}

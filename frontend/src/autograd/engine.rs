@@ -7,7 +7,7 @@ use super::meta;
 use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting};
-use super::{custom, view};
+use super::{custom, hooks, view};
 use crate::Tensor;
 use crate::error::Result;
 use crate::functionality;
@@ -250,7 +250,8 @@ fn run_hooks(node: &Shared<Node>, grads: &mut Slots) -> Result<()> {
     }
     let Some(hooks) = node.hooks() else { return Ok(()) };
     let hooks = lock(hooks).clone();
-    for (output, _, hook) in hooks {
+    let (retained, hooks): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|(_, id, _)| *id == hooks::RETAINS);
+    for (output, _, hook) in hooks.into_iter().chain(retained) {
         apply_hook(&hook, &mut grads[output])?;
     }
     Ok(())

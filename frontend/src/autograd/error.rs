@@ -157,9 +157,15 @@ pub enum AutogradError {
         /// Its place.
         index: usize,
     },
-    /// A hook on a tensor without a gradient.
-    #[error("a hook can be registered only on a tensor that requires grad")]
-    HookWithoutGrad,
+    /// Something that waits for a gradient, on a tensor that gets none.
+    #[error(
+        "{op}: the tensor requires no grad, so none comes to it; call `requires_grad_(true)` on it, or on what it is computed from, \
+         before"
+    )]
+    RequiresNoGrad {
+        /// The op.
+        op: &'static str,
+    },
     /// An inference tensor in the graph.
     #[error(
         "{op}: a tensor made in inference mode cannot be saved for backward; use what `copy()` makes of it outside"

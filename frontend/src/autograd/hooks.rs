@@ -2,7 +2,7 @@
 
 use super::error::AutogradError;
 use super::meta;
-use super::node::{Node, lock};
+use super::node::{Edge, Node, lock};
 use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::memory::{Shared, Weak};
@@ -59,11 +59,39 @@ impl Drop for HookHandle {
     }
 }
 
+/// The number of what collects the gradient of a result, in the place of a hook's. It runs after the hooks, which may replace the
+/// gradient.
+pub(super) const RETAINS: u64 = 0;
+
+/// Collects the gradient that comes to an edge; once, however often it is asked for.
+pub(crate) fn retain(
+    edge: &Edge,
+    collect: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+) {
+    let mut hooks = lock(edge.node.hooks_or_init());
+    if !hooks.iter().any(|(output, id, _)| (*output, *id) == (edge.output, RETAINS)) {
+        hooks.push((edge.output, RETAINS, Arc::new(collect)));
+    }
+}
+
+/// Collects from now on what comes to another edge: that of the tensor after a change in place.
+pub(super) fn move_retained(from: &Edge, to: &Edge) {
+    let Some(hooks) = from.node.hooks() else { return };
+    let taken = {
+        let mut hooks = lock(hooks);
+        let at = hooks.iter().position(|(output, id, _)| (*output, *id) == (from.output, RETAINS));
+        at.map(|at| hooks.remove(at).2)
+    };
+    if let Some(collect) = taken {
+        lock(to.node.hooks_or_init()).push((to.output, RETAINS, collect));
+    }
+}
+
 /// Registers a hook; it belongs to the tensor if that is a leaf, else to the node that made it.
 pub(crate) fn register(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHandle> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let edge = meta::edge(tensor).ok_or(AutogradError::HookWithoutGrad)?;
+    let edge = meta::edge(tensor).ok_or(AutogradError::RequiresNoGrad { op: "register_hook" })?;
     let hook: Hook = hook.into();
     let place = if edge.node.is_accumulator() {
         meta::with_hooks(tensor, |hooks| hooks.push((id, hook)));

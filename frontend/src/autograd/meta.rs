@@ -1,7 +1,7 @@
 //! The autograd metadata of a tensor, kept in its extension slot.
 
 use super::error::AutogradError;
-use super::hooks::Hook;
+use super::hooks::{self, Hook};
 use super::node::{Edge, Node};
 use super::unlink;
 use crate::Tensor;
@@ -69,6 +69,9 @@ impl State {
 impl Meta {
     fn set_edge(&self, edge: Edge, seen: u32) {
         let mut state = self.state();
+        if let Some(old) = &state.edge {
+            hooks::move_retained(old, &edge);
+        }
         let old = state.edge.replace(edge);
         state.seen = seen;
         self.recorded.store(true, Ordering::Release);

@@ -65,11 +65,12 @@ impl KvCache {
         if let Some(room) = self.room.as_ref().filter(|room| self.len > 0 && !fits(room)) {
             let describe = |t: &Tensor| format!("{:?}", like(t));
             let expected = format!(
-                "like what is in the cache (sizes but for places, dtype, device): {}",
+                "like those in the cache (batch, heads, width; dtype; device): {}",
                 describe(&room[0])
             );
-            let got = new[0].shape().to_vec();
-            return Err(ModuleError::Input { owner, expected, got }.into());
+            let got = format!("{}; `truncate(0)` empties the cache", describe(&new[0]));
+            let (op, argument) = ("attend_cached", "the keys of the input");
+            return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
         }
         let (begin, end) = (self.len, self.len + count);
         let capacity = |room: &[Tensor; 2]| room[0].shape()[2];

@@ -85,12 +85,12 @@ impl GradScaler {
     /// A scaler that has not seen a step.
     ///
     /// # Errors
-    /// An `init_scale` that is not finite and above 0, a `growth_factor` that is not above 1, a `backoff_factor` that is not
+    /// An `init_scale` that is not above 0 or no f32, a `growth_factor` that is not above 1, a `backoff_factor` that is not
     /// between 0 and 1, a `growth_interval` of 0.
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let GradScalerOptions { init_scale, growth_factor, backoff_factor, growth_interval } = options;
-        if !(init_scale.is_finite() && init_scale > 0.0) {
-            return Err(refuse(OWNER, "init_scale", "finite and above 0", init_scale).into());
+        if !(init_scale > 0.0 && init_scale <= f64::from(f32::MAX)) {
+            return Err(refuse(OWNER, "init_scale", "above 0 and at most the largest f32", init_scale).into());
         }
         if !(growth_factor.is_finite() && growth_factor > 1.0) {
             return Err(refuse(OWNER, "growth_factor", "finite and above 1", growth_factor).into());
@@ -123,7 +123,7 @@ impl GradScaler {
     /// [`clip_grad_norm_`](super::clip_grad_norm_). Gives whether all of them are finite.
     ///
     /// # Errors
-    /// Gradients that were divided since the last [`GradScaler::update`]; those in f16, where what is divided may be 0.
+    /// No gradient at all; gradients that were divided since the last [`GradScaler::update`]; those in f16, where what is divided may be 0.
     pub fn unscale_(&mut self, optimizer: &dyn Optimizer) -> Result<bool> {
         let parameters = optimizer.parameters();
         if self.found(&parameters).is_some() {
@@ -133,6 +133,10 @@ impl GradScaler {
         }
         let _off = no_grad();
         let grads: Vec<Tensor> = parameters.iter().filter_map(Tensor::grad).collect();
+        if grads.is_empty() {
+            let expected = "there: call `backward` on what `scale` gives first";
+            return Err(refuse(OWNER, "the gradients of the optimiser", expected, "none").into());
+        }
         if grads.iter().any(|grad| grad.dtype() == DType::F16) {
             let expected =
                 "f32, f64 or bf16: keep the parameters in f32 and let `autocast` make the f16 of them";
@@ -212,10 +216,10 @@ impl GradScaler {
     /// Puts back what [`GradScaler::state`] gave.
     ///
     /// # Errors
-    /// A scale that is not finite and above 0.
+    /// A scale that is not above 0 or no f32.
     pub fn set_state(&mut self, state: GradScalerState) -> Result<()> {
-        if !(state.scale.is_finite() && state.scale > 0.0) {
-            return Err(refuse(OWNER, "scale", "finite and above 0", state.scale).into());
+        if !(state.scale > 0.0 && state.scale <= f64::from(f32::MAX)) {
+            return Err(refuse(OWNER, "scale", "above 0 and at most the largest f32", state.scale).into());
         }
         self.state = state;
         Ok(())

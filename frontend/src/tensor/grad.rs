@@ -1,7 +1,7 @@
 //! The autograd side of a tensor.
 
 use super::Tensor;
-use crate::autograd::{self, meta};
+use crate::autograd::{self, AutogradError, hooks, meta};
 use crate::error::Result;
 use crate::functionality;
 use keyway_dispatcher::memory::Shared;
@@ -61,6 +61,7 @@ impl Tensor {
         if self.requires_grad() && self.is_leaf() {
             return Ok(());
         }
+        let edge = meta::edge(&self.inner).ok_or(AutogradError::RequiresNoGrad { op: "retain_grad" })?;
         // The hook belongs to the node, which the tensor keeps alive; a strong handle would be a cycle.
         let tensor = Shared::downgrade(&self.inner);
         let collect = move |grad: &Tensor| {
@@ -70,7 +71,7 @@ impl Tensor {
             }
             Ok(None)
         };
-        self.register_hook(collect)?.keep();
+        hooks::retain(&edge, collect);
         Ok(())
     }
 

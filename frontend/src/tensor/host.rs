@@ -1,7 +1,7 @@
 //! The memory of a tensor as the host sees it: its storage, foreign memory as a tensor, elements by index and as slices.
 
 use super::Tensor;
-use super::shape::{IntoShape, sizes};
+use super::shape::{IntoShape, not_negative, sizes};
 use crate::autograd::{AutogradError, is_grad_enabled};
 use crate::error::{Error, Result};
 use keyway_dispatcher::DType;
@@ -105,7 +105,7 @@ impl Tensor {
         dtype: DType,
     ) -> Result<Tensor> {
         const OP: &str = "from_blob";
-        let (sizes, strides) = (sizes(OP, shape)?, sizes(OP, strides)?);
+        let (sizes, strides) = (sizes(OP, shape)?, not_negative(OP, "strides", &strides.into_ints())?);
         if sizes.len() != strides.len() {
             let expected = format!("{} strides, one for each size", sizes.len());
             let (argument, got) = ("strides", format!("{:?}", strides.as_slice()));

@@ -154,17 +154,26 @@ impl IntoDims for RangeFull {
 /// A negative number.
 #[inline]
 pub(crate) fn sizes(op: &'static str, shape: impl IntoShape) -> Result<Dims> {
-    let ints = shape.into_ints();
+    not_negative(op, "shape", &shape.into_ints())
+}
+
+/// As [`sizes`], of any argument.
+///
+/// # Errors
+/// A negative number.
+#[inline]
+pub(crate) fn not_negative(op: &'static str, argument: &'static str, ints: &[i64]) -> Result<Dims> {
     if ints.iter().any(|&size| size < 0) {
-        return Err(negative(op, &ints));
+        return Err(negative(op, argument, ints));
     }
     Ok(ints.iter().map(|&size| size as usize).collect())
 }
 
 #[cold]
-fn negative(op: &'static str, ints: &[i64]) -> crate::Error {
-    let (expected, got) = ("sizes of 0 or more".into(), format!("{ints:?}"));
-    Error::Value { op, argument: "shape", expected, got }.into()
+fn negative(op: &'static str, argument: &'static str, ints: &[i64]) -> crate::Error {
+    let what = if argument == "shape" { "sizes" } else { "numbers" };
+    let (expected, got) = (format!("{what} of 0 or more"), format!("{ints:?}"));
+    Error::Value { op, argument, expected, got }.into()
 }
 
 macro_rules! tuples_of_sizes {

@@ -3,7 +3,7 @@
 use super::equation::{Equation, Label, pair};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
 use crate::{DType, Tensor};
@@ -261,4 +261,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::AUTOCAST);
