@@ -188,10 +188,10 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         Arg::Tensors(list) => list,
         _ => &[],
     });
-    let left_alone = |t: &&TensorRef| t.dtype().is_float() && t.dtype() != to && !wanted(t);
+    let left_alone = |t: &TensorRef| t.dtype().is_float() && t.dtype() != to && !wanted(t);
     // The op's parts are those of a call in this dtype.
     let _off = autocast_off();
-    if tensors.clone().any(|t| left_alone(&t)) || !tensors.any(|t| wanted(t)) {
+    if tensors.clone().any(|t| left_alone(t)) || !tensors.any(|t| wanted(t)) {
         return keyway_dispatcher::call::redispatch(call, below);
     }
     replacing(

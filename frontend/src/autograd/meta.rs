@@ -40,8 +40,10 @@ struct State {
     /// The base's `rebased` when `edge` was made.
     seen: u32,
     /// What functionalities of the program keep with the tensor, by key.
-    payloads: Option<Box<SmallVec<[(DispatchKey, Payload); 1]>>>,
+    payloads: Option<Box<Payloads>>,
 }
+
+type Payloads = SmallVec<[(DispatchKey, Payload); 1]>;
 
 /// What a functionality of the program keeps with a tensor.
 pub(crate) type Payload = Arc<dyn Any + Send + Sync>;
