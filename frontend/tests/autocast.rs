@@ -51,7 +51,7 @@ fn each_op_in_its_dtype() -> keyway::Result<()> {
             half.cumsum(0)?,
             half.pow(2)?,
             half.norm_all(2.0)?,
-            half.layer_norm(&[4], None, None, 1e-5)?,
+            half.layer_norm([4], None, None, 1e-5)?,
             half.mse_loss(&half)?,
             half.cross_entropy(&Tensor::zeros_with(4, DType::I64)?)?,
             // Promoted as always.
@@ -92,7 +92,7 @@ fn guards_nest_and_drop_in_any_order() -> keyway::Result<()> {
     drop(outer);
     assert_eq!(dtype()?, DType::BF16);
     // Threads have their own.
-    let elsewhere = std::thread::scope(|s| s.spawn(|| dtype()).join().unwrap());
+    let elsewhere = std::thread::scope(|s| s.spawn(dtype).join().unwrap());
     assert_eq!(elsewhere?, DType::F32);
     drop(inner);
     assert_eq!(dtype()?, DType::F32);
@@ -187,7 +187,7 @@ fn a_checkpoint_runs_as_at_first() -> keyway::Result<()> {
     };
     let (plain, checked) = {
         let _guard = autocast(DType::BF16)?;
-        (body(&[x.clone()])?.remove(0), checkpoint(body, &[x])?.remove(0))
+        (body(std::slice::from_ref(&x))?.remove(0), checkpoint(body, &[x])?.remove(0))
     };
     assert_eq!(checked.dtype(), DType::BF16);
     assert_eq!(grad(checked)?, grad(plain)?);
@@ -268,7 +268,7 @@ fn gradients_are_divided_once() -> keyway::Result<()> {
     scaler.scale(&v.sum_all()?)?.backward()?;
     assert!(scaler.unscale_(&sgd)? && scaler.unscale_(&other)?);
     refused(scaler.unscale_(&sgd), "once for each optimiser");
-    assert_eq!(clip_grad_norm_(&[w.clone()], 2.5)?.item::<f32>()?, 5.0);
+    assert_eq!(clip_grad_norm_(std::slice::from_ref(&w), 2.5)?.item::<f32>()?, 5.0);
     assert!(scaler.step(&mut sgd)?);
     refused(scaler.step(&mut sgd), "between two calls of `update`");
     assert!((w.to_vec::<f32>()?[0] - 1.5).abs() < 1e-5);

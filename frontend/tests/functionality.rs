@@ -98,7 +98,7 @@ fn autograd_is_below_and_backward_is_plain() -> Result<()> {
     assert_eq!(grad.to_vec::<f64>()?, [4.0 * 4f64.exp(), 6.0 * 9f64.exp()]);
     // What a checkpoint computes again comes to the handler as at first.
     let body = |inputs: &[Tensor]| Ok(vec![inputs[0].sin()?.cos()?]);
-    let made = checkpoint(body, &[w.clone()])?.remove(0).sum_all()?;
+    let made = checkpoint(body, std::slice::from_ref(&w))?.remove(0).sum_all()?;
     came(log);
     made.backward()?;
     assert_eq!(came(log), ["sin", "cos"]);
