@@ -89,7 +89,6 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to_dtype`] and [`Tensor::to_device`]; channels_last on a tensor of fewer than 3 or more than 5 dimensions;
     /// text that names no device.
-    #[doc(alias = "cuda")]
     #[doc(alias = "memory_format")]
     #[doc(alias = "type_as")]
     pub fn to(&self, options: impl IntoOptions) -> Result<Tensor> {
