@@ -16,7 +16,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::new((1, 2, 3))?.flip(0)?.to_vec::<i32>()?, [3, 2, 1]);
+    /// assert_eq!(Tensor::new([1, 2, 3])?.flip(0)?.to_vec::<i32>()?, [3, 2, 1]);
     /// # Ok(()) }
     /// ```
     ///

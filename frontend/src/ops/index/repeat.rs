@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::new((1, 2))?.repeat(2)?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// assert_eq!(Tensor::new([1, 2])?.repeat(2)?.to_vec::<i32>()?, [1, 2, 1, 2]);
     /// # Ok(()) }
     /// ```
     ///
