@@ -1,13 +1,13 @@
 //! `digamma`
 
-use super::gamma::{cotangent, digamma_above_0, is_pole, operand};
+use super::gamma::{PARTS, cotangent, digamma_above_0, is_pole, operand};
 use super::lgamma::samples;
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules};
-use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Args, Decomposition, Part};
+use keyway_dispatcher::op::{Args, Decomposition};
 use std::f64::consts::PI;
 
 forms! {
@@ -46,29 +46,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.polygamma(1)?))),
 )
 .samples(samples)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("abs"),
-        Part::widened("add"),
-        Part::widened("div"),
-        Part::widened("eq"),
-        Part::widened("fill"),
-        Part::widened("floor"),
-        Part::widened("gt"),
-        Part::widened("le"),
-        Part::widened("log"),
-        Part::widened("lt"),
-        Part::widened("mul"),
-        Part::widened("neg"),
-        Part::widened("reciprocal"),
-        Part::widened("round"),
-        Part::widened("sin"),
-        Part::widened("square"),
-        Part::widened("sub"),
-        Part::widened("to_dtype"),
-        Part::widened("where"),
-        Part::new("to_dtype"),
-        Part::fixed("logical_and", DType::BOOL),
-    ],
-});
+.decomposed(Decomposition { run: |args| one(compose(args)), parts: PARTS });

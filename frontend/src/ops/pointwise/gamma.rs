@@ -9,8 +9,33 @@ use crate::error::Result;
 use crate::ops::composite::{cast, tensor, widened};
 use crate::ops::rules::float_of;
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::Args;
+use keyway_dispatcher::op::{Args, Part};
 use std::f64::consts::PI;
+
+/// The ops that `lgamma` and `digamma` are composed of.
+pub(super) const PARTS: &[Part] = &[
+    Part::widened("abs"),
+    Part::widened("add"),
+    Part::widened("div"),
+    Part::widened("eq"),
+    Part::widened("fill"),
+    Part::widened("floor"),
+    Part::widened("gt"),
+    Part::widened("le"),
+    Part::widened("log"),
+    Part::widened("lt"),
+    Part::widened("mul"),
+    Part::widened("neg"),
+    Part::widened("reciprocal"),
+    Part::widened("round"),
+    Part::widened("sin"),
+    Part::widened("square"),
+    Part::widened("sub"),
+    Part::widened("to_dtype"),
+    Part::widened("where"),
+    Part::new("to_dtype"),
+    Part::fixed("logical_and", DType::BOOL),
+];
 
 /// `log(gamma(x)) / ((x - 1) (x - 2))` for `x` from 1 to 2 in powers of `2 x - 3`, up to 9e-18 of it.
 const LOG_WIDE: [f64; 21] = [
