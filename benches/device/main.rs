@@ -9,7 +9,6 @@ use keyway::autograd::no_grad;
 use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
 use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
-use keyway::rng::Philox;
 use keyway::{DType, Device, Tensor};
 use keyway_dispatcher::device::synchronize;
 use serde_json::{Value as Json, json};
@@ -222,8 +221,7 @@ fn products(device: Device, sizes: Sizes) -> Vec<Case> {
 
 /// A step of the MLP that the host's benches train.
 fn mlp_step(device: Device) -> keyway::Result<Call> {
-    let mut rng = Philox::new(0);
-    let mut linear = |i, o| Linear::new(i, o, &mut rng);
+    let linear = |i, o| Linear::new(i, o);
     let model = Sequential::new()
         .push(linear(784, 512)?)
         .push(Relu)

@@ -9,7 +9,7 @@ use keyway::optim::{
     clip_grad_norm_,
 };
 use keyway::prelude::*;
-use keyway::rng::Philox;
+use keyway::rng::{self, Generator};
 
 fn refused<T>(made: keyway::Result<T>, message: &str) {
     let text = made.map(drop).expect_err(message).to_string();
@@ -196,13 +196,12 @@ fn a_checkpoint_runs_as_at_first() -> keyway::Result<()> {
 
 #[test]
 fn modules_train_in_mixed_precision() -> keyway::Result<()> {
-    let mut rng = Philox::new(0);
     let images = Tensor::randn((2, 3, 6, 6))?;
     let tokens = Tensor::randn((2, 5, 8))?;
-    let conv = Conv2d::new(3, 4, 3, Default::default(), &mut rng)?;
+    let conv = Conv2d::new(3, 4, 3, Default::default())?;
     let norm = BatchNorm2d::new(4)?;
-    let (linear, layer) = (Linear::new(8, 8, &mut rng)?, LayerNorm::new(8)?);
-    let attention = MultiheadAttention::new(8, 2, &mut rng)?;
+    let (linear, layer) = (Linear::new(8, 8)?, LayerNorm::new(8)?);
+    let attention = MultiheadAttention::new(8, 2)?;
     for low in [DType::F16, DType::BF16] {
         let run = || -> keyway::Result<Tensor> {
             let image = norm.forward(&conv.forward(&images)?)?.relu()?.mean_all()?;
@@ -310,8 +309,8 @@ fn f16_with_a_scaler_learns_what_f32_learns() -> keyway::Result<()> {
     let x = Tensor::randn((32, 6))?;
     let target = (x.narrow(1, 0, 1)?.mul(2.0)? + 1.0)?;
     let train = |low: Option<DType>| -> keyway::Result<f32> {
-        let mut rng = Philox::new(7);
-        let (first, second) = (Linear::new(6, 16, &mut rng)?, Linear::new(16, 1, &mut rng)?);
+        let layers = || Ok::<_, keyway::Error>((Linear::new(6, 16)?, Linear::new(16, 1)?));
+        let (first, second) = rng::using(&Generator::new(7), layers)?;
         let parameters = [first.parameters(), second.parameters()].concat();
         let mut adam = AdamW::new(parameters, AdamOptions { lr: 0.02, ..AdamOptions::default() })?;
         let mut scaler = GradScaler::new(GradScalerOptions::default())?;

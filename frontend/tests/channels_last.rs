@@ -6,7 +6,7 @@ use keyway::dispatcher::ledger::{Served, last_served};
 use keyway::nn::{
     BatchNorm2d, Conv2d, ConvOptions, ConvTransposeOptions, MaxPool2d, Module, Relu, Sequential,
 };
-use keyway::rng::Philox;
+use keyway::rng::{self, Generator};
 use keyway::{DType, Device, MemoryFormat, Result, Tensor};
 use keyway_dispatcher::Layout;
 use keyway_dispatcher::explain::explain;
@@ -59,20 +59,19 @@ fn convolutions_of_images_go_to_their_backend_and_others_do_not() -> Result<()> 
 fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
     let build = || -> Result<Sequential> {
-        let mut rng = Philox::new(5);
         let options = || ConvOptions::default().padding(1);
         Ok(Sequential::new()
             // The norm takes away what a bias would add: its gradient is what rounding leaves.
-            .push(Conv2d::without_bias(3, 18, 3, options(), &mut rng)?)
+            .push(Conv2d::without_bias(3, 18, 3, options())?)
             .push(BatchNorm2d::new(18)?)
             .push(Relu)
             .push(MaxPool2d::new(2))
-            .push(Conv2d::new(18, 18, 3, options().groups(18), &mut rng)?)
-            .push(Conv2d::new(18, 33, 1, ConvOptions::default().stride(2), &mut rng)?))
+            .push(Conv2d::new(18, 18, 3, options().groups(18))?)
+            .push(Conv2d::new(18, 33, 1, ConvOptions::default().stride(2))?))
     };
     let x = random(&[4, 3, 16, 18], 3)?;
     let run = |format: MemoryFormat| -> Result<Vec<Tensor>> {
-        let model = build()?;
+        let model = rng::using(&Generator::new(5), build)?;
         model.to_memory_format(format)?;
         let x = x.to(format)?.detach().requires_grad_(true)?;
         let y = model.forward(&x)?;

@@ -5,7 +5,6 @@ use keyway::nn::{
     Activation, AvgPool2d, AvgPoolOptions, BatchNorm2d, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose2d,
     ConvTransposeOptions, MaxPool2d, MaxPoolOptions, Module, Padding, Relu, Sequential,
 };
-use keyway::rng::Philox;
 use keyway::{Result, Tensor};
 
 /// 1, 2, 3 ..
@@ -149,15 +148,14 @@ fn an_input_without_a_batch_gives_a_result_without_one() -> Result<()> {
 
 #[test]
 fn a_net_stays_in_the_format_it_is_given() -> Result<()> {
-    let mut rng = Philox::new(1);
     let model = Sequential::new()
-        .push(Conv2d::new(3, 8, 3, ConvOptions::default().padding(1), &mut rng)?)
+        .push(Conv2d::new(3, 8, 3, ConvOptions::default().padding(1))?)
         .push(BatchNorm2d::new(8)?)
         .push(Relu)
         .push(MaxPool2d::new(2))
-        .push(Conv2d::new(8, 4, 3, ConvOptions::default().stride(2).groups(4), &mut rng)?)
+        .push(Conv2d::new(8, 4, 3, ConvOptions::default().stride(2).groups(4))?)
         .push(AvgPool2d(AvgPoolOptions::new(2).stride(1).padding(1)))
-        .push(ConvTranspose2d::new(4, 2, 2, ConvTransposeOptions::default().stride(2), &mut rng)?);
+        .push(ConvTranspose2d::new(4, 2, 2, ConvTransposeOptions::default().stride(2))?);
     let x = Tensor::randn([2, 3, 12, 14])?;
     let last = x.to(MemoryFormat::ChannelsLast)?;
     let mut results = Vec::new();
@@ -181,8 +179,7 @@ fn a_net_stays_in_the_format_it_is_given() -> Result<()> {
 
 #[test]
 fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
-    let mut rng = Philox::new(3);
-    let conv = Conv2d::new(4, 6, [3, 5], ConvOptions::default().groups(2), &mut rng)?;
+    let conv = Conv2d::new(4, 6, [3, 5], ConvOptions::default().groups(2))?;
     let state = conv.state_dict();
     assert_eq!(state.keys().collect::<Vec<_>>(), ["bias", "weight"]);
     assert_eq!((conv.weight().shape(), state["bias"].shape()), (&[6, 2, 3, 5][..], &[6][..]));
@@ -192,12 +189,12 @@ fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
         assert!(all.iter().all(|v| v.abs() <= bound), "{name}");
         assert!(all.iter().any(|v| v.abs() > 0.5 * bound), "{name}");
     }
-    let back = ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default().groups(2), &mut rng)?;
+    let back = ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default().groups(2))?;
     assert_eq!((back.weight().shape(), back.bias().unwrap().shape()), (&[4, 3, 3, 3][..], &[6][..]));
-    assert_eq!(Conv1d::without_bias(2, 3, 4, ConvOptions::default(), &mut rng)?.num_parameters(), 24);
+    assert_eq!(Conv1d::without_bias(2, 3, 4, ConvOptions::default())?.num_parameters(), 24);
     let taken = Conv3d::from_tensors(counted(&[1, 1, 1, 1, 1]), None, ConvOptions::default())?;
     assert_eq!(values(&taken.forward(&counted(&[1, 1, 1, 1, 2]))?), [1.0, 2.0]);
-    let error = Conv2d::new(4, 6, 3, ConvOptions::default().groups(4), &mut rng).unwrap_err().to_string();
+    let error = Conv2d::new(4, 6, 3, ConvOptions::default().groups(4)).unwrap_err().to_string();
     assert!(
         error.contains("Conv2d") && error.contains("`groups`") && error.contains("4 for 6 and 4"),
         "{error}"

@@ -7,7 +7,7 @@ use keyway::io::safetensors;
 use keyway::nn::{
     BatchNorm2d, Conv2d, ConvOptions, Flatten, MaxPool2d, MaxPoolOptions, Module, Relu, Sequential,
 };
-use keyway::rng::{Philox, manual_seed};
+use keyway::rng::{self, Generator, manual_seed};
 use keyway::{DType, Device, MemoryFormat, Result, Tensor, profiler};
 use rehearsal_support::load;
 
@@ -206,14 +206,13 @@ fn the_strides_of_one_channel_decide_key_and_format() -> Result<()> {
 
 /// A net for images of one channel that ends in a layer over all pixels.
 fn net() -> Result<Sequential> {
-    let mut rng = Philox::new(3);
     let options = || ConvOptions::default().padding(1);
     Ok(Sequential::new()
-        .push(Conv2d::without_bias(1, 16, 3, options(), &mut rng)?)
+        .push(Conv2d::without_bias(1, 16, 3, options())?)
         .push(BatchNorm2d::new(16)?)
         .push(Relu)
         .push(MaxPool2d::new(2))
-        .push(Conv2d::new(16, 10, 4, ConvOptions::default(), &mut rng)?)
+        .push(Conv2d::new(16, 10, 4, ConvOptions::default())?)
         .push(Flatten::default()))
 }
 
@@ -222,7 +221,7 @@ fn a_net_for_one_channel_reorders_nothing_in_a_step() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
     let mut results = Vec::new();
     for format in [ROWS, LAST] {
-        let model = net()?;
+        let model = rng::using(&Generator::new(7), net)?;
         model.to_memory_format(format)?;
         let x = counted(&[3, 1, 8, 8])?.div(100.0)?.to(format)?.detach().requires_grad_(true)?;
         let profile = profiler::trace();

@@ -374,8 +374,8 @@ fn modules_of_images_have_no_parameters_and_follow_the_mode() -> Result<()> {
         .push(PixelUnshuffle(2))
         .push(ChannelShuffle(4))
         .push(LocalResponseNorm::new(3))
-        .push(Dropout2d::new(0.5, 0)?)
-        .push(AlphaDropout::new(0.5, 0)?)
+        .push(Dropout2d::new(0.5)?)
+        .push(AlphaDropout::new(0.5)?)
         .push(Upsample(InterpolateOptions::scale(2.0).mode(InterpolateMode::Bicubic)))
         .push(LpPool2d::new(2.0, 2))
         .push(PixelShuffle(2))
@@ -390,6 +390,6 @@ fn modules_of_images_have_no_parameters_and_follow_the_mode() -> Result<()> {
     let columns = Unfold(UnfoldOptions::new(2).stride(2)).forward(&x)?;
     let fold = Fold { output_size: 8.into(), options: UnfoldOptions::new(2).stride(2) };
     assert_eq!(values(&fold.forward(&columns)?), values(&x));
-    assert_refused(Dropout1d::new(-0.1, 0), &["Dropout1d", "within 0..=1"]);
+    assert_refused(Dropout1d::new(-0.1), &["Dropout1d", "within 0..=1"]);
     Ok(())
 }

@@ -6,15 +6,17 @@ use keyway::nn::{
 };
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
-use keyway::rng::Philox;
-use keyway::{DType, Result, Tensor, autograd, io};
+use keyway::rng::{self, Generator};
+use keyway::{DType, Result, Tensor, autograd, io, nn};
 
 fn mlp(seed: u64) -> Sequential {
-    let mut rng = Philox::new(seed);
-    Sequential::new()
-        .push(Linear::new(64, 128, &mut rng).unwrap())
-        .push(Relu)
-        .push(Linear::new(128, 10, &mut rng).unwrap())
+    let layers = || Ok((Linear::new(64, 128)?, Linear::new(128, 10)?));
+    let (first, last) = seeded(seed, layers).unwrap();
+    Sequential::new().push(first).push(Relu).push(last)
+}
+
+fn seeded<R>(seed: u64, body: impl FnOnce() -> Result<R>) -> Result<R> {
+    rng::using(&Generator::new(seed), body)
 }
 
 fn accuracy(model: &dyn Module, data: &impl Dataset) -> f64 {
@@ -68,14 +70,24 @@ fn an_mlp_learns_the_digits_and_does_so_again() {
 
 #[test]
 fn initial_values_are_pytorchs_distribution_and_the_seeds() {
-    let layer = Linear::new(100, 400, &mut Philox::new(3)).unwrap();
+    let layer = seeded(3, || Linear::new(100, 400)).unwrap();
     for values in [layer.weight(), layer.bias().unwrap()] {
         let values = values.to_vec::<f32>().unwrap();
         assert!(values.iter().all(|v| v.abs() <= 0.1));
         assert!(values.iter().any(|&v| v > 0.095) && values.iter().any(|&v| v < -0.095));
     }
-    let same = Linear::new(100, 400, &mut Philox::new(3)).unwrap();
-    assert_eq!(layer.weight().to_vec::<f32>().unwrap(), same.weight().to_vec::<f32>().unwrap());
+    let weight = |layer: Linear| layer.weight().to_vec::<f32>().unwrap();
+    let [same, other] = [3, 4].map(|seed| weight(seeded(seed, || Linear::new(100, 400)).unwrap()));
+    let first = weight(layer);
+    assert_eq!(first, same);
+    assert_ne!(first, other);
+    assert_ne!(weight(Linear::new(100, 400).unwrap()), weight(Linear::new(100, 400).unwrap()));
+    // Those of a random tensor of the same place in the stream.
+    let drawn = seeded(3, || Tensor::rand((400, 100))).unwrap().to_vec::<f32>().unwrap();
+    assert!(first.iter().zip(drawn).all(|(v, u)| (v - (0.2 * u - 0.1)).abs() < 1e-7));
+    let normal = |draw: &dyn Fn() -> Result<Tensor>| seeded(3, draw).unwrap().to_vec::<f32>().unwrap();
+    let (ours, drawn) = (normal(&|| nn::init::normal((5, 7), 1.0)), normal(&|| Tensor::randn((5, 7))));
+    assert!(ours.iter().zip(drawn).all(|(a, b)| (a - b).abs() < 1e-6));
 }
 
 #[test]
@@ -145,9 +157,8 @@ fn a_shared_parameter_counts_once_and_stays_shared() {
 
 #[test]
 fn modes_reach_every_part() {
-    let model = Sequential::new()
-        .push(Flatten::default())
-        .push(Sequential::new().push(Dropout::new(0.5, 1).unwrap()));
+    let model =
+        Sequential::new().push(Flatten::default()).push(Sequential::new().push(Dropout::new(0.5).unwrap()));
     let x = Tensor::from_vec(vec![1.0f32; 64], [2, 2, 16]).unwrap();
     let run = || model.forward(&x).unwrap().to_vec::<f32>().unwrap();
     assert_ne!(run(), [1.0; 64]);
@@ -156,7 +167,7 @@ fn modes_reach_every_part() {
     assert_eq!(run(), [1.0; 64]);
     model.train();
     assert_ne!(run(), [1.0; 64]);
-    assert!(Dropout::new(1.5, 0).unwrap_err().to_string().contains("`p` to be within 0..=1, got 1.5"));
+    assert!(Dropout::new(1.5).unwrap_err().to_string().contains("`p` to be within 0..=1, got 1.5"));
 }
 
 #[test]
@@ -179,13 +190,14 @@ fn layer_norm_and_losses_are_pytorchs() {
 
 /// A network whose training draws from two generators and keeps running statistics.
 fn random_net() -> Sequential {
-    let mut rng = Philox::new(3);
+    let (first, second) = seeded(3, || Ok((Linear::new(64, 16)?, Linear::new(16, 10)?))).unwrap();
+    let dropout = |p, seed| Dropout::new(p).unwrap().generator(Generator::new(seed));
     Sequential::new()
-        .push(Linear::new(64, 16, &mut rng).unwrap())
+        .push(first)
         .push(BatchNorm1d::new(16).unwrap())
-        .push(Dropout::new(0.3, 5).unwrap())
-        .push(Linear::new(16, 10, &mut rng).unwrap())
-        .push_named("last", Dropout::new(0.1, u64::MAX).unwrap())
+        .push(dropout(0.3, 5))
+        .push(second)
+        .push_named("last", dropout(0.1, u64::MAX))
 }
 
 /// Epochs `from` to `to` of a training of 4 epochs, with another order in each.
@@ -284,7 +296,7 @@ fn states_of_generators_have_names_and_must_fit() {
 /// By blocks of any length, the cache gives what attention to all places at once gives.
 #[test]
 fn a_cache_gives_what_causal_attention_gives() {
-    let attention = MultiheadAttention::new(12, 3, &mut Philox::new(5)).unwrap();
+    let attention = MultiheadAttention::new(12, 3).unwrap();
     let x = Tensor::randn((2, 23, 12)).unwrap();
     let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
     let expected = attention.attend(&x, &x, &x, causal).unwrap().to_vec::<f32>().unwrap();
@@ -312,7 +324,7 @@ fn a_cache_gives_what_causal_attention_gives() {
 
 #[test]
 fn what_a_cache_refuses() {
-    let attention = MultiheadAttention::new(8, 2, &mut Philox::new(0)).unwrap();
+    let attention = MultiheadAttention::new(8, 2).unwrap();
     let ones = |sizes: [usize; 3]| Tensor::ones(sizes).unwrap();
     let mut cache = KvCache::new();
     let text = attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap_err().to_string();

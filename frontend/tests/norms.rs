@@ -7,7 +7,7 @@ use keyway::nn::{
 };
 use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
-use keyway::rng::{self, Philox};
+use keyway::rng::{self};
 use keyway::tensor::Ellipsis;
 use keyway::{DType, Result, Tensor};
 
@@ -77,7 +77,7 @@ fn the_parts_have_pytorchs_names() -> Result<()> {
     let norm = BatchNorm1d::new(3)?;
     assert_eq!(names(&norm), ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]);
     assert!(names(&BatchNorm1d::new(3)?.without_affine()?.without_running_stats()?).is_empty());
-    let attention = MultiheadAttention::new(8, 2, &mut Philox::new(0))?;
+    let attention = MultiheadAttention::new(8, 2)?;
     assert_eq!(names(&attention), ["in_proj_bias", "in_proj_weight", "out_proj.bias", "out_proj.weight"]);
     let wrong = norm.forward(&Tensor::from_vec(vec![0.0f32; 8], [2, 4])?).unwrap_err().to_string();
     assert!(wrong.contains("of 2 or 3 dimensions, [batch, 3, ..], got shape [2, 4]"), "{wrong}");
@@ -108,7 +108,7 @@ fn normalisations_of_channels_keep_the_memory_format() -> Result<()> {
 
 #[test]
 fn attention_of_several_heads() -> Result<()> {
-    let attention = MultiheadAttention::new(4, 2, &mut Philox::new(0))?;
+    let attention = MultiheadAttention::new(4, 2)?;
     attention.to_dtype(DType::F64)?;
     for (name, tensor) in attention.state_dict() {
         let values: Vec<f64> = (0..tensor.elem_count()).map(|i| (i * 5 % 13) as f64 / 10.0 - 0.6).collect();
@@ -149,15 +149,14 @@ fn dropped_weights_of_attention_keep_the_others_scaled() -> Result<()> {
 
 #[test]
 fn embeddings_leave_their_padding_alone() -> Result<()> {
-    let mut rng = Philox::new(1);
-    let words = Embedding::new(5, 2, &mut rng)?.padding_idx(-1)?;
+    let words = Embedding::new(5, 2)?.padding_idx(-1)?;
     let at = Tensor::from_vec(vec![4i64, 0, 0, 2], [2, 2])?;
     let y = words.forward(&at)?;
     near(&y.i((0, 0))?, &[0.0, 0.0]);
     y.sum_all()?.backward()?;
     near(&words.parameters()[0].grad().unwrap().i((Ellipsis, 0))?, &[2.0, 0.0, 1.0, 0.0, 0.0]);
 
-    let bags = EmbeddingBag::new(5, 2, &mut rng)?.mode(BagMode::Sum).padding_idx(4)?;
+    let bags = EmbeddingBag::new(5, 2)?.mode(BagMode::Sum).padding_idx(4)?;
     bags.forward(&at)?.sum_all()?.backward()?;
     near(&bags.parameters()[0].grad().unwrap().i((Ellipsis, 1))?, &[2.0, 0.0, 1.0, 0.0, 0.0]);
     Ok(())

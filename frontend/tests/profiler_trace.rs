@@ -5,7 +5,6 @@ mod rehearsal_support;
 use keyway::nn::{BatchNorm2d, Conv2d, ConvOptions, Flatten, MaxPool2d, Module, Relu, Sequential};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::profiler::{self, Event, EventKind, Report, Trace, TraceError};
-use keyway::rng::Philox;
 use keyway::{MemoryFormat, Result, Tensor};
 use rehearsal_support::ramp;
 
@@ -15,14 +14,13 @@ fn row<'a>(report: &'a Report, op: &str) -> &'a profiler::Row {
 
 /// One step of training; what is pooled and flattened at the end decides whether memory must be reordered.
 fn step(flatten: bool) -> Result<Trace> {
-    let mut rng = Philox::new(5);
     let options = || ConvOptions::default().padding(1);
     let mut model = Sequential::new()
-        .push(Conv2d::without_bias(3, 8, 3, options(), &mut rng)?)
+        .push(Conv2d::without_bias(3, 8, 3, options())?)
         .push(BatchNorm2d::new(8)?)
         .push(Relu)
         .push(MaxPool2d::new(2))
-        .push_named("head", Conv2d::new(8, 4, 3, options(), &mut rng)?);
+        .push_named("head", Conv2d::new(8, 4, 3, options())?);
     if flatten {
         model = model.push(Flatten::default());
     }

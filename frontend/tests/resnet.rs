@@ -7,7 +7,7 @@ use keyway::nn::{
     Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Linear, Module, StateDict, functional,
 };
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
-use keyway::rng::Philox;
+use keyway::rng::{self, Generator};
 use keyway::{DType, MemoryFormat, Result, Tensor, autograd, profiler};
 use rehearsal_support::load;
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn state(classes: usize) -> StateDict {
 }
 
 fn model(format: MemoryFormat, dtype: DType) -> ResNet {
-    let model = ResNet::resnet18(CLASSES, &mut Philox::new(0)).unwrap();
+    let model = ResNet::resnet18(CLASSES).unwrap();
     model.load_state_dict(&state(CLASSES)).unwrap();
     model.to_memory_format(format).unwrap();
     model.to_dtype(dtype).unwrap();
@@ -107,15 +107,14 @@ const FORMATS: [MemoryFormat; 2] = [MemoryFormat::Contiguous, MemoryFormat::Chan
 fn the_state_has_the_names_and_shapes_of_torchvision() {
     let _guard = load(BOTH);
     for (classes, parameters) in [(1_000, 11_689_512), (10, 11_181_642)] {
-        let model = ResNet::resnet18(classes, &mut Philox::new(0)).unwrap();
+        let model = ResNet::resnet18(classes).unwrap();
         let sizes = |(name, tensor): (String, Tensor)| (name, tensor.shape().to_vec());
         let state: BTreeMap<_, _> = model.state_dict().into_iter().map(sizes).collect();
         assert_eq!(state, torchvision(classes));
         assert_eq!((state.len(), model.parameters().len(), model.named_buffers().len()), (122, 62, 60));
         assert_eq!(model.num_parameters(), parameters);
     }
-    let names: Vec<String> =
-        ResNet::new([1, 0, 1, 0], 3, &mut Philox::new(0)).unwrap().state_dict().into_keys().collect();
+    let names: Vec<String> = ResNet::new([1, 0, 1, 0], 3).unwrap().state_dict().into_keys().collect();
     assert!(names.contains(&"layer3.0.downsample.0.weight".to_string()), "{names:?}");
     assert!(names.iter().all(|name| !name.starts_with("layer2") && !name.contains(".1.conv")), "{names:?}");
 }
@@ -123,7 +122,8 @@ fn the_state_has_the_names_and_shapes_of_torchvision() {
 #[test]
 fn initial_values_are_those_of_torchvision() {
     let _guard = load(BOTH);
-    let state = ResNet::resnet18(10, &mut Philox::new(3)).unwrap().state_dict();
+    let drawn = |seed| rng::using(&Generator::new(seed), || ResNet::resnet18(10)).unwrap().state_dict();
+    let state = drawn(3);
     for (name, tensor) in &state {
         let values = tensor.to_f64_vec().unwrap();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -139,8 +139,7 @@ fn initial_values_are_those_of_torchvision() {
             _ => assert!(values.iter().all(|&v| v == 0.0), "{name}"),
         }
     }
-    let again = ResNet::resnet18(10, &mut Philox::new(3)).unwrap().state_dict();
-    let other = ResNet::resnet18(10, &mut Philox::new(4)).unwrap().state_dict();
+    let (again, other) = (drawn(3), drawn(4));
     let first = |state: &StateDict| state["conv1.weight"].to_vec::<f32>().unwrap();
     assert_eq!(first(&state), first(&again));
     assert_ne!(first(&state), first(&other));
@@ -213,7 +212,7 @@ fn a_fused_network_in_bf16_is_as_near_as_the_steps() -> Result<()> {
 #[test]
 fn a_norm_that_cannot_be_folded_is_an_error() -> Result<()> {
     let _guard = load(BOTH);
-    let conv = Conv2d::new(2, 3, 1, ConvOptions::default(), &mut Philox::new(0))?;
+    let conv = Conv2d::new(2, 3, 1, ConvOptions::default())?;
     for (norm, part) in [
         (BatchNorm2d::new(3)?.without_running_stats()?, "running_stats"),
         (BatchNorm2d::new(4)?, "4 for 3 channels"),
@@ -289,7 +288,7 @@ fn each_layer_keeps_the_memory_format() -> Result<()> {
 #[test]
 fn a_few_steps_lower_the_loss() -> Result<()> {
     let _guard = load(BOTH);
-    let model = ResNet::resnet18(CLASSES, &mut Philox::new(1))?;
+    let model = rng::using(&Generator::new(1), || ResNet::resnet18(CLASSES))?;
     model.to_memory_format(MemoryFormat::ChannelsLast)?;
     let options = SgdOptions { lr: 0.01, momentum: 0.9, ..Default::default() };
     let mut optimizer = Sgd::new(model.parameters(), options)?;
@@ -310,10 +309,10 @@ fn a_few_steps_lower_the_loss() -> Result<()> {
 #[test]
 fn what_does_not_fit_is_an_error() -> Result<()> {
     let _guard = load(BOTH);
-    let model = ResNet::resnet18(CLASSES, &mut Philox::new(0))?;
+    let model = ResNet::resnet18(CLASSES)?;
     let error = model.load_state_dict(&state(5)).unwrap_err().to_string();
     assert!(error.contains("fc.weight (expected [7, 512], got [5, 512])"), "{error}");
-    let other = Linear::new(3, 2, &mut Philox::new(0))?;
+    let other = Linear::new(3, 2)?;
     let error = model.load_state_dict(&other.state_dict()).unwrap_err().to_string();
     assert!(error.contains("122 missing: bn1.bias"), "{error}");
     for sizes in [[1, 1, 32, 32].as_slice(), &[3, 32], &[1, 4, 32, 32]] {

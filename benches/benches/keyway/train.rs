@@ -5,7 +5,6 @@ use keyway::Tensor;
 use keyway::autograd::no_grad;
 use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
 use keyway::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
-use keyway::rng::Philox;
 use keyway_benches::{case, wanted};
 
 /// The cases.
@@ -13,8 +12,7 @@ pub fn cases(c: &mut Criterion) {
     if !wanted("train", "") {
         return;
     }
-    let mut rng = Philox::new(0);
-    let mut linear = |i, o| Linear::new(i, o, &mut rng).expect("memory");
+    let linear = |i, o| Linear::new(i, o).expect("memory");
     let model = Sequential::new()
         .push(linear(784, 512))
         .push(Relu)

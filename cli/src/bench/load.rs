@@ -11,7 +11,7 @@ use keyway::nn::models::ResNet;
 use keyway::nn::{Module, StateDict, functional};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::profiler::{self, Trace};
-use keyway::rng::{self, Generator, Philox};
+use keyway::rng::{self, Generator};
 use keyway::{DType, Device, MemoryFormat, Result, Tensor};
 use std::path::Path;
 use std::time::Instant;
@@ -70,7 +70,8 @@ impl Load {
         let weights = weights.transpose()?;
         let classes = weights.as_ref().map_or(CLASSES, |(_, state)| classes(state));
         let Model::Resnet18 = options.model;
-        let model = ResNet::resnet18(classes, &mut Philox::new(SEED))?;
+        let generator = Generator::new(SEED);
+        let model = rng::using(&generator, || ResNet::resnet18(classes))?;
         if let Some((path, mut state)) = weights {
             fill(&model, &mut state).map_err(|error| unfit(path, &error))?;
         }
@@ -84,7 +85,6 @@ impl Load {
         model.to_memory_format(format)?;
         model.to_dtype(dtype)?;
         let (batch, size) = (options.batch as usize, options.size as usize);
-        let generator = Generator::new(SEED);
         let images = || Tensor::randn_with([batch, 3, size, size], device)?.to(format)?.to_dtype(dtype);
         let images = rng::using(&generator, images)?;
         let training = match options.train {

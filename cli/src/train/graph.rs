@@ -16,7 +16,7 @@ use keyway::io::safetensors;
 use keyway::nn::{StateDict, functional, init};
 use keyway::optim::{Adam, AdamOptions, Optimizer};
 use keyway::profiler::{self, Report};
-use keyway::rng::Philox;
+use keyway::rng::{self, Generator};
 use keyway::{Device, Result, Tensor};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -68,11 +68,9 @@ struct Net {
 
 impl Net {
     fn new(graph: &Graph, device: Device, seed: u64) -> Result<Net> {
-        let mut rng = Philox::new(seed);
-        let mut weight = |sizes: &[usize]| {
-            init::xavier_uniform(sizes, 1.0, &mut rng)?.to_device(device)?.requires_grad_(true)
-        };
-        let weights = [weight(&[graph.nodes, HIDDEN])?, weight(&[HIDDEN, 2])?];
+        let weight = |sizes| init::xavier_uniform(sizes, 1.0)?.to_device(device)?.requires_grad_(true);
+        let weights = || Ok::<_, keyway::Error>([weight((graph.nodes, HIDDEN))?, weight((HIDDEN, 2))?]);
+        let weights = rng::using(&Generator::new(seed), weights)?;
         Ok(Net { graph: normalised(graph, device)?, weights })
     }
 

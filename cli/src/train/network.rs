@@ -9,11 +9,12 @@ use keyway::nn::{
 };
 use keyway::ops::index::embedding_bag::BagMode;
 use keyway::optim::SgdOptions;
-use keyway::rng::Philox;
+use keyway::rng::{self, Generator};
 use keyway::{Result, Tensor};
 
-/// The stream of the seed that initial weights are drawn from; the orders of the epochs take the streams from 0 on.
-const WEIGHTS_STREAM: u64 = u64::MAX;
+/// Changes the seed for weights and dropout: the orders of the epochs are drawn from the streams of the seed itself. (The golden
+/// ratio as a fraction of 2^64.)
+const OTHER_SEED: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The share that dropout leaves out behind the pooling, and between the layers.
 const DROPPED: [f64; 2] = [0.25, 0.5];
 const MOMENTUM: f64 = 0.9;
@@ -126,43 +127,43 @@ impl Design {
     /// # Errors
     /// What the backend reports.
     pub fn build(&self, seed: u64) -> Result<Sequential> {
-        let mut rng = Philox::with_stream(seed, WEIGHTS_STREAM);
-        match self.network {
-            Network::Mlp => self.mlp(&mut rng),
-            Network::Cnn => self.cnn(seed, &mut rng),
-            Network::ThreeLayer => self.three_layer(&mut rng),
-            Network::Bag => self.bag(&mut rng),
+        let generator = Generator::new(seed ^ OTHER_SEED);
+        rng::using(&generator, || match self.network {
+            Network::Mlp => self.mlp(),
+            Network::Cnn => self.cnn(&generator),
+            Network::ThreeLayer => self.three_layer(),
+            Network::Bag => self.bag(),
             Network::Gcn => Ok(Sequential::new()),
-        }
+        })
     }
 
-    fn mlp(&self, rng: &mut Philox) -> Result<Sequential> {
+    fn mlp(&self) -> Result<Sequential> {
         let mut model = Sequential::new();
         for (i, sizes) in self.layers.windows(2).enumerate() {
             if i > 0 {
                 model = model.push(Relu);
             }
-            model = model.push(Linear::new(sizes[0], sizes[1], rng)?);
+            model = model.push(Linear::new(sizes[0], sizes[1])?);
         }
         Ok(model)
     }
 
-    fn cnn(&self, seed: u64, rng: &mut Philox) -> Result<Sequential> {
+    fn cnn(&self, generator: &Generator) -> Result<Sequential> {
         let mut model = Sequential::new();
         for channels in self.channels.windows(2) {
             // The norm takes away what a bias would add.
             let options = ConvOptions::default().padding(1);
-            let conv = Conv2d::without_bias(channels[0], channels[1], 3, options, rng)?;
+            let conv = Conv2d::without_bias(channels[0], channels[1], 3, options)?;
             model = model.push(conv).push(BatchNorm2d::new(channels[1])?).push(Relu);
         }
         Ok(model
             .push(MaxPool2d::new(2))
-            .push(Dropout::new(DROPPED[0], seed)?)
-            .push(self.over_all_pixels(rng)?)
+            .push(Dropout::new(DROPPED[0])?.generator(generator.clone()))
+            .push(self.over_all_pixels()?)
             .push(Flatten::default())
             .push(Relu)
-            .push(Dropout::new(DROPPED[1], seed.wrapping_add(1))?)
-            .push(Linear::new(self.layers[1], self.layers[2], rng)?))
+            .push(Dropout::new(DROPPED[1])?.generator(generator.clone()))
+            .push(Linear::new(self.layers[1], self.layers[2])?))
     }
 
     /// Sizes of what comes out of the pooling.
@@ -173,25 +174,24 @@ impl Design {
 
     /// The first fully connected layer: a convolution as large as the pooled image. To flatten the image first would reorder it
     /// where it lies in channels_last. The initial values are those of a linear layer.
-    fn over_all_pixels(&self, rng: &mut Philox) -> Result<Conv2d> {
+    fn over_all_pixels(&self) -> Result<Conv2d> {
         let [channels, height, width] = self.pooled();
-        Conv2d::new(channels, self.layers[1], [height, width], ConvOptions::default(), rng)
+        Conv2d::new(channels, self.layers[1], [height, width], ConvOptions::default())
     }
 
     /// A table of words, and a layer behind their mean.
-    fn bag(&self, rng: &mut Philox) -> Result<Sequential> {
+    fn bag(&self) -> Result<Sequential> {
         let pixels = self.image.iter().product();
-        let table = EmbeddingBag::new(self.layers[0], self.layers[1], rng)?.mode(BagMode::Mean).sparse(true);
-        Ok(Sequential::new().push(Words::new(pixels, LEVELS)).push(table).push(Linear::new(
-            self.layers[1],
-            self.layers[2],
-            rng,
-        )?))
+        let table = EmbeddingBag::new(self.layers[0], self.layers[1])?.mode(BagMode::Mean).sparse(true);
+        Ok(Sequential::new()
+            .push(Words::new(pixels, LEVELS))
+            .push(table)
+            .push(Linear::new(self.layers[1], self.layers[2])?))
     }
 
     /// Weights are normal with a variance of `2 / fan_in`, biases 0.
-    fn three_layer(&self, rng: &mut Philox) -> Result<Sequential> {
-        let mut weight = |sizes: &[usize]| kaiming_normal(sizes, 0.0, Fan::In, rng);
+    fn three_layer(&self) -> Result<Sequential> {
+        let weight = |sizes: &[usize]| kaiming_normal(sizes, 0.0, Fan::In);
         let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], [count]);
         let filters = weight(&[self.channels[1], self.channels[0], WIDE, WIDE])?;
         let options = ConvOptions::default().padding(WIDE / 2);

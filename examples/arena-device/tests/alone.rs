@@ -6,7 +6,6 @@ use keyway::data::{DataLoader, Digits};
 use keyway::dispatcher::registry;
 use keyway::nn::{Linear, Module, functional};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
-use keyway::rng::Philox;
 use keyway::{Device, runtime};
 
 /// Set in the program without other backends.
@@ -28,7 +27,7 @@ fn a_step_of_training_needs_no_other_backend() {
     assert_eq!(registry::plugins().len(), 1);
     let device = Device::new("example.org/arena", 0).unwrap();
     let (train, _) = Digits::train_test().unwrap();
-    let model = Linear::new(64, 10, &mut Philox::new(1)).unwrap();
+    let model = Linear::new(64, 10).unwrap();
     model.to_device(device).unwrap();
     let mut optimizer =
         Sgd::new(model.parameters(), SgdOptions { lr: 0.5, momentum: 0.9, ..SgdOptions::default() }).unwrap();

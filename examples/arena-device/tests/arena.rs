@@ -13,7 +13,7 @@ use keyway::nn::{Linear, Module, Relu, Sequential, StateDict, functional};
 use keyway::ops::tiers;
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
-use keyway::rng::{self, Philox};
+use keyway::rng::{self, Generator};
 use keyway::{DType, Device, Layout, Tensor};
 use std::collections::BTreeSet;
 use support::{arena, one_at_a_time};
@@ -135,13 +135,16 @@ fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
     let (train, test) = Digits::train_test()?;
     let rows = train.rows();
     let loader = DataLoader::new(train, 32)?.shuffle(0);
-    let mut rng = Philox::with_stream(0, u64::MAX);
-    let model = Sequential::new()
-        .push(Linear::new(PIXELS, 128, &mut rng)?)
-        .push(Relu)
-        .push(Linear::new(128, 64, &mut rng)?)
-        .push(Relu)
-        .push(Linear::new(64, HIGHEST_LABEL as usize + 1, &mut rng)?);
+    let model = rng::using(&Generator::new(0), || {
+        Ok::<_, keyway::Error>(
+            Sequential::new()
+                .push(Linear::new(PIXELS, 128)?)
+                .push(Relu)
+                .push(Linear::new(128, 64)?)
+                .push(Relu)
+                .push(Linear::new(64, HIGHEST_LABEL as usize + 1)?),
+        )
+    })?;
     model.to_device(device)?;
     let options = SgdOptions { lr: 0.1, momentum: 0.9, weight_decay: 1e-3, ..SgdOptions::default() };
     let mut optimizer = Sgd::new(model.parameters(), options)?;

@@ -2,7 +2,7 @@
 
 use super::slot::{Mode, Slot};
 use super::{AttentionOptions, KvCache, Linear, Members, Module, ModuleError, init};
-use crate::rng::{self, Generator, Philox};
+use crate::rng::{self, Generator};
 use crate::{DType, Result, Tensor};
 
 /// Attention of several heads, each on its own projections (A. Vaswani and others, "Attention is all you need", 2017), of
@@ -10,8 +10,8 @@ use crate::{DType, Result, Tensor};
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, nn::{Module, MultiheadAttention}, rng::Philox};
-/// let attention = MultiheadAttention::new(8, 2, &mut Philox::new(0))?;
+/// use keyway::{Tensor, nn::{Module, MultiheadAttention}};
+/// let attention = MultiheadAttention::new(8, 2)?;
 /// let x = Tensor::from_vec(vec![0.5f32; 48], (2, 3, 8))?;
 /// assert_eq!(attention.forward(&x)?.shape(), [2, 3, 8]);
 /// assert_eq!(attention.state_dict().keys().next().unwrap(), "in_proj_bias");
@@ -24,7 +24,7 @@ pub struct MultiheadAttention {
     in_proj_bias: Slot,
     out_proj: Linear,
     dropout: f64,
-    generator: Generator,
+    generator: Option<Generator>,
     mode: Mode,
 }
 
@@ -33,29 +33,34 @@ impl MultiheadAttention {
     ///
     /// # Errors
     /// A number of heads that does not divide the width.
-    pub fn new(width: usize, heads: usize, rng: &mut Philox) -> Result<MultiheadAttention> {
+    pub fn new(width: usize, heads: usize) -> Result<MultiheadAttention> {
         if heads == 0 || !width.is_multiple_of(heads) {
             let (expected, got) = ("a divisor of the width", format!("{heads} for a width of {width}"));
             let owner = "MultiheadAttention";
             return Err(ModuleError::Option { owner, option: "heads", expected, got }.into());
         }
-        let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], [count]);
-        let in_proj_weight = init::xavier_uniform(&[3 * width, width], 1.0, rng)?;
-        let out = init::kaiming_uniform(&[width, width], 5f64.sqrt(), rng)?;
+        let in_proj_weight = init::xavier_uniform((3 * width, width), 1.0)?;
+        let out = init::kaiming_uniform((width, width), 5f64.sqrt())?;
         Ok(MultiheadAttention {
             heads,
             in_proj_weight: Slot::parameter(in_proj_weight)?,
-            in_proj_bias: Slot::parameter(zeros(3 * width)?)?,
-            out_proj: Linear::from_tensors(out, Some(zeros(width)?))?,
+            in_proj_bias: Slot::parameter(init::constant(3 * width, 0.0)?)?,
+            out_proj: Linear::from_tensors(out, Some(init::constant(width, 0.0)?))?,
             dropout: 0.0,
-            generator: Generator::new(0),
+            generator: None,
             mode: Mode::default(),
         })
     }
 
-    /// With a share of the weights that is left out while training, drawn from the stream of a seed.
-    pub fn dropout(mut self, p: f64, seed: u64) -> MultiheadAttention {
-        (self.dropout, self.generator) = (p, Generator::new(seed));
+    /// With a share of the weights that is left out while training.
+    pub fn dropout(mut self, p: f64) -> MultiheadAttention {
+        self.dropout = p;
+        self
+    }
+
+    /// With a generator of its own, from which it is drawn what is left out, instead of the default one.
+    pub fn generator(mut self, generator: Generator) -> MultiheadAttention {
+        self.generator = Some(generator);
         self
     }
 
@@ -125,7 +130,8 @@ impl MultiheadAttention {
     ) -> Result<Tensor> {
         let dropout_p = if self.mode.is_training() { self.dropout } else { 0.0 };
         let options = AttentionOptions { dropout_p, ..options };
-        let made = rng::using(&self.generator, || q.scaled_dot_product_attention(k, v, options))?;
+        let made =
+            rng::using_some(self.generator.as_ref(), || q.scaled_dot_product_attention(k, v, options))?;
         self.out_proj.forward(&made.transpose(1, 2)?.reshape_as_sizes(query.shape())?)
     }
 }
@@ -141,6 +147,8 @@ impl Module for MultiheadAttention {
         members.parameter("in_proj_bias", &self.in_proj_bias);
         members.child("out_proj", &self.out_proj);
         members.mode(&self.mode);
-        members.generator("generator", &self.generator);
+        if let Some(generator) = &self.generator {
+            members.generator("generator", generator);
+        }
     }
 }

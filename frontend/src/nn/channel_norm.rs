@@ -1,7 +1,7 @@
 //! What the modules that normalise channels share: weight, bias, running statistics and the mode.
 
 use super::slot::{Mode, Slot};
-use super::{Members, ModuleError};
+use super::{Members, ModuleError, init};
 use crate::autograd::no_grad;
 use crate::ops::composite::widened;
 use crate::{Result, Tensor};
@@ -48,10 +48,6 @@ struct Running {
     batches: Slot,
 }
 
-fn full(features: usize, value: f32) -> Result<Tensor> {
-    Tensor::from_vec(vec![value; features], [features])
-}
-
 impl ChannelNorm {
     pub(super) fn plain(owner: &'static str, features: usize) -> ChannelNorm {
         ChannelNorm {
@@ -68,7 +64,7 @@ impl ChannelNorm {
 
     /// With a weight of ones and a bias of zeros, or without them.
     pub(super) fn with_affine(mut self, on: bool) -> Result<ChannelNorm> {
-        let part = |value| on.then(|| Slot::parameter(full(self.features, value)?)).transpose();
+        let part = |value| on.then(|| Slot::parameter(init::constant(self.features, value)?)).transpose();
         (self.weight, self.bias) = (part(1.0)?, part(0.0)?);
         Ok(self)
     }
@@ -77,8 +73,8 @@ impl ChannelNorm {
     pub(super) fn with_running(mut self, on: bool) -> Result<ChannelNorm> {
         let make = || -> Result<Running> {
             Ok(Running {
-                mean: Slot::buffer(full(self.features, 0.0)?),
-                var: Slot::buffer(full(self.features, 1.0)?),
+                mean: Slot::buffer(init::constant(self.features, 0.0)?),
+                var: Slot::buffer(init::constant(self.features, 1.0)?),
                 batches: Slot::buffer(Tensor::new(0i64)?),
             })
         };

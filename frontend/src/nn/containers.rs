@@ -10,7 +10,7 @@ use std::ops::Index;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::{Linear, Members, Module, ModuleList};
-/// use keyway::{Result, Tensor, rng::Philox};
+/// use keyway::{Result, Tensor};
 ///
 /// /// Adds what each layer makes of the input.
 /// struct Sum {
@@ -26,8 +26,7 @@ use std::ops::Index;
 ///     }
 /// }
 ///
-/// let mut rng = Philox::new(0);
-/// let layers = (0..2).map(|_| Linear::new(3, 3, &mut rng)).collect::<Result<_>>()?;
+/// let layers = (0..2).map(|_| Linear::new(3, 3)).collect::<Result<_>>()?;
 /// let model = Sum { layers };
 /// assert!(model.state_dict().keys().eq(["layers.0.bias", "layers.0.weight", "layers.1.bias", "layers.1.weight"]));
 /// # Ok(()) }
@@ -120,9 +119,9 @@ impl<M: Module> Module for ModuleList<M> {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::{Linear, Module, ModuleDict, Relu};
-/// use keyway::{Tensor, rng::Philox};
+/// use keyway::Tensor;
 /// let mut heads: ModuleDict = ModuleDict::new();
-/// heads.insert("digit", Box::new(Linear::new(3, 10, &mut Philox::new(0))?));
+/// heads.insert("digit", Box::new(Linear::new(3, 10)?));
 /// heads.insert("positive", Box::new(Relu));
 /// let x = Tensor::from_vec(vec![-1.0f32, 0.0, 1.0], (1, 3))?;
 /// assert_eq!(heads.get("positive").unwrap().forward(&x)?.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
@@ -218,9 +217,9 @@ mod tests {
     #[test]
     fn modes_reach_modules_by_name() {
         let mut named = ModuleDict::new();
-        assert!(named.insert("b", Dropout::new(1.0, 0).unwrap()).is_none());
-        assert!(named.insert("a", Dropout::new(1.0, 0).unwrap()).is_none());
-        assert!(named.insert("b", Dropout::new(0.5, 0).unwrap()).is_some(), "the one before");
+        assert!(named.insert("b", Dropout::new(1.0).unwrap()).is_none());
+        assert!(named.insert("a", Dropout::new(1.0).unwrap()).is_none());
+        assert!(named.insert("b", Dropout::new(0.5).unwrap()).is_some(), "the one before");
         assert!(named.iter().map(|(name, _)| name).eq(["b", "a"]));
         let x = Tensor::new([1.0f32]).unwrap();
         let a = |named: &ModuleDict<Dropout>| {

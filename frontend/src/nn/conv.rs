@@ -3,18 +3,11 @@
 use super::slot::Slot;
 use super::{Members, Module, ModuleError, init};
 use crate::ops::conv::{ConvOptions, ConvTransposeOptions, PerDim};
-use crate::rng::Philox;
 use crate::{Result, Tensor};
 
 /// A kernel `[first, second / groups, ..]` of PyTorch's initial values: uniform within `1 / sqrt(fan_in)`, where an output
 /// counts `second / groups` times the kernel's elements as inputs.
-fn kernel(
-    owner: &'static str,
-    [first, second]: [usize; 2],
-    groups: usize,
-    sizes: &[usize],
-    rng: &mut Philox,
-) -> Result<Slot> {
+fn kernel(owner: &'static str, [first, second]: [usize; 2], groups: usize, sizes: &[usize]) -> Result<Slot> {
     if groups == 0 || !first.is_multiple_of(groups) || !second.is_multiple_of(groups) {
         let got = format!("{groups} for {first} and {second} channels");
         let expected = "1 or more, and to divide the channels of input and output";
@@ -22,14 +15,14 @@ fn kernel(
     }
     let sizes: Vec<usize> = [first, second / groups].iter().chain(sizes).copied().collect();
     // The slope that gives this bound.
-    Slot::parameter(init::kaiming_uniform(&sizes, 5f64.sqrt(), rng)?)
+    Slot::parameter(init::kaiming_uniform(&sizes, 5f64.sqrt())?)
 }
 
 /// A bias for that kernel, within the same bound.
-fn bias(weight: &Slot, outputs: usize, rng: &mut Philox) -> Result<Slot> {
+fn bias(weight: &Slot, outputs: usize) -> Result<Slot> {
     let fan_in: usize = weight.get().shape()[1..].iter().product();
     let bound = if fan_in > 0 { 1.0 / (fan_in as f64).sqrt() } else { 0.0 };
-    Slot::parameter(init::uniform(&[outputs], bound, rng)?)
+    Slot::parameter(init::uniform(outputs, bound)?)
 }
 
 /// Modules of one shape; the numbers in brackets say which of input and output channels are the weight's first and second
@@ -54,11 +47,10 @@ macro_rules! convolutions {
                 inputs: usize,
                 outputs: usize,
                 kernel: impl Into<PerDim<$rank>>,
-                options: $options<$rank>,
-                rng: &mut Philox,
+                options: $options<$rank>
             ) -> Result<$name> {
-                let mut module = $name::without_bias(inputs, outputs, kernel, options, rng)?;
-                module.bias = Some(bias(&module.weight, outputs, rng)?);
+                let mut module = $name::without_bias(inputs, outputs, kernel, options)?;
+                module.bias = Some(bias(&module.weight, outputs)?);
                 Ok(module)
             }
 
@@ -72,11 +64,10 @@ macro_rules! convolutions {
                 inputs: usize,
                 outputs: usize,
                 kernel: impl Into<PerDim<$rank>>,
-                options: $options<$rank>,
-                rng: &mut Philox,
+                options: $options<$rank>
             ) -> Result<$name> {
                 let channels = [[inputs, outputs][$first], [inputs, outputs][$second]];
-                let weight = self::kernel(stringify!($name), channels, options.groups, &kernel.into().0, rng)?;
+                let weight = self::kernel(stringify!($name), channels, options.groups, &kernel.into().0)?;
                 Ok($name { weight, bias: None, options })
             }
 
@@ -124,8 +115,8 @@ convolutions! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{Conv1d, ConvOptions, Module}, rng::Philox};
-    /// let conv = Conv1d::new(2, 4, 3, ConvOptions::default().padding(1), &mut Philox::new(0))?;
+    /// use keyway::{Tensor, nn::{Conv1d, ConvOptions, Module}};
+    /// let conv = Conv1d::new(2, 4, 3, ConvOptions::default().padding(1))?;
     /// let x = Tensor::ones((1, 2, 8))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 8]);
     /// # Ok(()) }
@@ -136,8 +127,8 @@ convolutions! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{Conv2d, ConvOptions, Module}, rng::Philox};
-    /// let conv = Conv2d::new(2, 4, [3, 1], ConvOptions::default().stride(2), &mut Philox::new(0))?;
+    /// use keyway::{Tensor, nn::{Conv2d, ConvOptions, Module}};
+    /// let conv = Conv2d::new(2, 4, [3, 1], ConvOptions::default().stride(2))?;
     /// let x = Tensor::ones((1, 2, 9, 9))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 4, 5]);
     /// assert_eq!(conv.num_parameters(), 4 * 2 * 3 + 4);
@@ -149,8 +140,8 @@ convolutions! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{Conv3d, ConvOptions, Module}, rng::Philox};
-    /// let conv = Conv3d::without_bias(2, 2, 2, ConvOptions::default().groups(2), &mut Philox::new(0))?;
+    /// use keyway::{Tensor, nn::{Conv3d, ConvOptions, Module}};
+    /// let conv = Conv3d::without_bias(2, 2, 2, ConvOptions::default().groups(2))?;
     /// let x = Tensor::ones((1, 2, 3, 3, 3))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 2, 2, 2, 2]);
     /// # Ok(()) }
@@ -161,8 +152,8 @@ convolutions! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{ConvTranspose1d, ConvTransposeOptions, Module}, rng::Philox};
-    /// let conv = ConvTranspose1d::new(2, 4, 2, ConvTransposeOptions::default().stride(2), &mut Philox::new(0))?;
+    /// use keyway::{Tensor, nn::{ConvTranspose1d, ConvTransposeOptions, Module}};
+    /// let conv = ConvTranspose1d::new(2, 4, 2, ConvTransposeOptions::default().stride(2))?;
     /// let x = Tensor::ones((1, 2, 3))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6]);
     /// # Ok(()) }
@@ -173,9 +164,9 @@ convolutions! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{ConvTranspose2d, ConvTransposeOptions, Module}, rng::Philox};
+    /// use keyway::{Tensor, nn::{ConvTranspose2d, ConvTransposeOptions, Module}};
     /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
-    /// let conv = ConvTranspose2d::new(2, 4, 3, doubled, &mut Philox::new(0))?;
+    /// let conv = ConvTranspose2d::new(2, 4, 3, doubled)?;
     /// let x = Tensor::ones((1, 2, 3, 5))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6, 10]);
     /// # Ok(()) }
@@ -186,8 +177,8 @@ convolutions! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{ConvTranspose3d, ConvTransposeOptions, Module}, rng::Philox};
-    /// let conv = ConvTranspose3d::new(1, 1, 2, ConvTransposeOptions::default(), &mut Philox::new(0))?;
+    /// use keyway::{Tensor, nn::{ConvTranspose3d, ConvTransposeOptions, Module}};
+    /// let conv = ConvTranspose3d::new(1, 1, 2, ConvTransposeOptions::default())?;
     /// let x = Tensor::ones((1, 1, 2, 2, 2))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 1, 3, 3, 3]);
     /// # Ok(()) }

@@ -93,8 +93,8 @@ convolutions! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Module};
-    /// use keyway::{Tensor, rng::Philox};
-    /// let conv = Conv2d::new(1, 2, 3, ConvOptions::default(), &mut Philox::new(0))?;
+    /// use keyway::Tensor;
+    /// let conv = Conv2d::new(1, 2, 3, ConvOptions::default())?;
     /// let norm = BatchNorm2d::new(2)?;
     /// norm.eval();
     /// let fused = ConvAct2d::fused(&conv, &norm, Activation::Relu)?;

@@ -4,13 +4,12 @@ use super::slot::Slot;
 use super::{Members, Module, init};
 use crate::autograd::no_grad;
 use crate::ops::index::embedding_bag::{BagMode, BagOptions};
-use crate::rng::Philox;
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 
 /// A matrix whose initial values are normal numbers of mean 0 and deviation 1, as PyTorch's.
-fn rows(count: usize, columns: usize, rng: &mut Philox) -> Result<Slot> {
-    Slot::parameter(init::normal(&[count, columns], 1.0, rng)?)
+fn rows(count: usize, columns: usize) -> Result<Slot> {
+    Slot::parameter(init::normal((count, columns), 1.0)?)
 }
 
 /// Sets a row to 0 and gives its number, counted from the front.
@@ -26,8 +25,8 @@ fn blank(weight: &Slot, row: i64) -> Result<i64> {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, nn::{Embedding, Module}, rng::Philox};
-/// let words = Embedding::new(10, 3, &mut Philox::new(0))?.padding_idx(0)?;
+/// use keyway::{Tensor, nn::{Embedding, Module}};
+/// let words = Embedding::new(10, 3)?.padding_idx(0)?;
 /// let y = words.forward(&Tensor::new([4i64, 0])?)?;
 /// assert_eq!(y.shape(), [2, 3]);
 /// assert_eq!(y.i(1)?.to_vec::<f32>()?, [0.0; 3]);
@@ -45,8 +44,8 @@ impl Embedding {
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn new(count: usize, columns: usize, rng: &mut Philox) -> Result<Embedding> {
-        Ok(Embedding { weight: rows(count, columns, rng)?, padding_idx: None, sparse: false })
+    pub fn new(count: usize, columns: usize) -> Result<Embedding> {
+        Ok(Embedding { weight: rows(count, columns)?, padding_idx: None, sparse: false })
     }
 
     /// A module of this weight, `[rows, columns]`.
@@ -91,8 +90,8 @@ impl Module for Embedding {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, nn::{BagMode, EmbeddingBag, Module}, rng::Philox};
-/// let bags = EmbeddingBag::new(10, 3, &mut Philox::new(0))?.mode(BagMode::Sum);
+/// use keyway::{Tensor, nn::{BagMode, EmbeddingBag, Module}};
+/// let bags = EmbeddingBag::new(10, 3)?.mode(BagMode::Sum);
 /// assert_eq!(bags.forward(&Tensor::from_vec(vec![4i64, 0, 1, 1], (2, 2))?)?.shape(), [2, 3]);
 /// let (at, offsets) = (Tensor::new([4i64, 0, 1])?, Tensor::new([0i64, 1])?);
 /// assert_eq!(bags.forward_bags(&at, &offsets, None)?.shape(), [2, 3]);
@@ -111,9 +110,9 @@ impl EmbeddingBag {
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn new(count: usize, columns: usize, rng: &mut Philox) -> Result<EmbeddingBag> {
+    pub fn new(count: usize, columns: usize) -> Result<EmbeddingBag> {
         Ok(EmbeddingBag {
-            weight: rows(count, columns, rng)?,
+            weight: rows(count, columns)?,
             mode: BagMode::Mean,
             padding_idx: None,
             sparse: false,

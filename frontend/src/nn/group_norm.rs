@@ -1,7 +1,7 @@
 //! Groups of channels brought to mean 0 and variance 1.
 
 use super::slot::Slot;
-use super::{Members, Module, ModuleError};
+use super::{Members, Module, ModuleError, init};
 use crate::{Result, Tensor};
 
 /// [`Tensor::group_norm`] of inputs `[batch, channels, ..]`, then a scale and a shift for each channel.
@@ -32,7 +32,7 @@ impl GroupNorm {
             let expected = "a divisor of the number of channels";
             return Err(ModuleError::Option { owner: "GroupNorm", option: "groups", expected, got }.into());
         }
-        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; channels], [channels])?);
+        let full = |value: f64| Slot::parameter(init::constant(channels, value)?);
         Ok(GroupNorm { groups, eps: 1e-5, weight: Some(full(1.0)?), bias: Some(full(0.0)?) })
     }
 

@@ -1,30 +1,38 @@
-//! Initial values of parameters, drawn on the host from a generator, so that they are the same on every device.
+//! Initial values of parameters, of the default dtype and on the default device.
+//!
+//! They are drawn on the host from the CPU's default generator, so that they are the same on every device:
+//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`](crate::rng::using) puts another in its place. The numbers are
+//! those of [`Tensor::rand`] and [`Tensor::randn`] (these to rounding), scaled.
 
-use crate::rng::Philox;
-use crate::{Result, Tensor};
+use crate::rng::{self, philox};
+use crate::tensor::{IntoShape, shape};
+use crate::{Device, Result, Tensor, default_device, default_dtype};
+use keyway_dispatcher::dims::Dims;
 
-/// f32 numbers in `[-bound, bound)`.
+/// Numbers in `[-bound, bound)`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{nn::init, rng::Philox};
-/// let a = init::uniform(&[100], 0.5, &mut Philox::new(0))?;
+/// use keyway::nn::init;
+/// let a = init::uniform(100, 0.5)?;
 /// assert!(a.to_vec::<f32>()?.iter().all(|v| (-0.5..0.5).contains(v)));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn uniform(sizes: &[usize], bound: f64, rng: &mut Philox) -> Result<Tensor> {
-    from_draws(sizes, || (bound * (2.0 * f64::from(rng.uniform_f32()) - 1.0)) as f32)
+pub fn uniform(shape: impl IntoShape, bound: f64) -> Result<Tensor> {
+    let sizes = &sizes(shape)?;
+    let scaled = |word| (bound * (2.0 * f64::from(philox::uniform_f32(word)) - 1.0)) as f32;
+    placed(words(sizes)?.into_iter().map(scaled).collect(), sizes)
 }
 
-/// f32 numbers of mean 0 and this deviation.
+/// Numbers of mean 0 and this deviation.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{nn::init, rng::Philox};
-/// let a = init::normal(&[10_000], 0.1, &mut Philox::new(0))?.to_vec::<f32>()?;
+/// use keyway::nn::init;
+/// let a = init::normal(10_000, 0.1)?.to_vec::<f32>()?;
 /// let mean_square = a.iter().map(|v| v * v).sum::<f32>() / 10_000.0;
 /// assert!((mean_square - 0.01).abs() < 0.001);
 /// # Ok(()) }
@@ -32,16 +40,13 @@ pub fn uniform(sizes: &[usize], bound: f64, rng: &mut Philox) -> Result<Tensor> 
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn normal(sizes: &[usize], deviation: f64, rng: &mut Philox) -> Result<Tensor> {
-    let mut second = None;
-    from_draws(sizes, || {
-        let value = second.take().unwrap_or_else(|| {
-            let [first, other] = rng.normal_pair_f32();
-            second = Some(other);
-            first
-        });
-        (deviation * f64::from(value)) as f32
-    })
+pub fn normal(shape: impl IntoShape, deviation: f64) -> Result<Tensor> {
+    let sizes = &sizes(shape)?;
+    let words = words(sizes)?;
+    let upper = |word: u32| u64::from(word) << 32;
+    let pair = |&[first, second]: &[u32; 2]| philox::normal_pair(upper(first), upper(second));
+    let scaled = |number| (deviation * number) as f32;
+    placed(words.as_chunks::<2>().0.iter().flat_map(pair).map(scaled).collect(), sizes)
 }
 
 /// Uniform numbers whose variance keeps that of the activations through a leaky ReLU of slope `a` (K. He and others,
@@ -49,17 +54,18 @@ pub fn normal(sizes: &[usize], deviation: f64, rng: &mut Philox) -> Result<Tenso
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{nn::init, rng::Philox};
-/// let weight = init::kaiming_uniform(&[10, 64], 5f64.sqrt(), &mut Philox::new(0))?;
+/// use keyway::nn::init;
+/// let weight = init::kaiming_uniform((10, 64), 5f64.sqrt())?;
 /// assert!(weight.to_vec::<f32>()?.iter().all(|v| v.abs() <= 0.125));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn kaiming_uniform(sizes: &[usize], a: f64, rng: &mut Philox) -> Result<Tensor> {
-    let (fan_in, _) = fans(sizes);
-    uniform(sizes, (6.0 / ((1.0 + a * a) * fan_in)).sqrt(), rng)
+pub fn kaiming_uniform(shape: impl IntoShape, a: f64) -> Result<Tensor> {
+    let sizes = sizes(shape)?;
+    let (fan_in, _) = fans(&sizes);
+    uniform(&sizes[..], (6.0 / ((1.0 + a * a) * fan_in)).sqrt())
 }
 
 /// What a variance is divided by.
@@ -76,8 +82,8 @@ pub enum Fan {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{nn::init::{Fan, kaiming_normal}, rng::Philox};
-/// let weight = kaiming_normal(&[50, 100], 0.0, Fan::In, &mut Philox::new(0))?.to_vec::<f32>()?;
+/// use keyway::nn::init::{Fan, kaiming_normal};
+/// let weight = kaiming_normal((50, 100), 0.0, Fan::In)?.to_vec::<f32>()?;
 /// let mean_square = weight.iter().map(|v| v * v).sum::<f32>() / 5_000.0;
 /// assert!((mean_square - 0.02).abs() < 0.002);
 /// # Ok(()) }
@@ -85,13 +91,14 @@ pub enum Fan {
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn kaiming_normal(sizes: &[usize], a: f64, fan: Fan, rng: &mut Philox) -> Result<Tensor> {
-    let (fan_in, fan_out) = fans(sizes);
+pub fn kaiming_normal(shape: impl IntoShape, a: f64, fan: Fan) -> Result<Tensor> {
+    let sizes = sizes(shape)?;
+    let (fan_in, fan_out) = fans(&sizes);
     let fan = match fan {
         Fan::In => fan_in,
         Fan::Out => fan_out,
     };
-    normal(sizes, (2.0 / ((1.0 + a * a) * fan)).sqrt(), rng)
+    normal(&sizes[..], (2.0 / ((1.0 + a * a) * fan)).sqrt())
 }
 
 /// Uniform numbers whose variance balances both directions (X. Glorot, Y. Bengio, "Understanding the difficulty of
@@ -99,17 +106,18 @@ pub fn kaiming_normal(sizes: &[usize], a: f64, fan: Fan, rng: &mut Philox) -> Re
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{nn::init, rng::Philox};
-/// let weight = init::xavier_uniform(&[2, 4], 1.0, &mut Philox::new(0))?;
+/// use keyway::nn::init;
+/// let weight = init::xavier_uniform((2, 4), 1.0)?;
 /// assert!(weight.to_vec::<f32>()?.iter().all(|v| v.abs() <= 1.0));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn xavier_uniform(sizes: &[usize], gain: f64, rng: &mut Philox) -> Result<Tensor> {
-    let (fan_in, fan_out) = fans(sizes);
-    uniform(sizes, gain * (6.0 / (fan_in + fan_out)).sqrt(), rng)
+pub fn xavier_uniform(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
+    let sizes = sizes(shape)?;
+    let (fan_in, fan_out) = fans(&sizes);
+    uniform(&sizes[..], gain * (6.0 / (fan_in + fan_out)).sqrt())
 }
 
 /// How many inputs one output has, and how many outputs one input: for `[out, in, window…]`.
@@ -119,7 +127,42 @@ fn fans(sizes: &[usize]) -> (f64, f64) {
     (fan(sizes.get(1)), fan(sizes.first()))
 }
 
-fn from_draws(sizes: &[usize], mut draw: impl FnMut() -> f32) -> Result<Tensor> {
-    let count = keyway_dispatcher::dims::numel("init", sizes)?;
-    Tensor::from_vec((0..count).map(|_| draw()).collect(), sizes)
+/// The same number everywhere.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// assert_eq!(init::constant(2, 0.5)?.to_vec::<f32>()?, [0.5; 2]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Sizes whose product overflows.
+#[doc(alias = "constant_")]
+pub fn constant(shape: impl IntoShape, value: f64) -> Result<Tensor> {
+    let sizes = &sizes(shape)?;
+    placed(vec![value as f32; numel(sizes)?], sizes)
+}
+
+fn sizes(shape: impl IntoShape) -> Result<Dims> {
+    shape::sizes("init", shape)
+}
+
+fn numel(sizes: &[usize]) -> Result<usize> {
+    Ok(keyway_dispatcher::dims::numel("init", sizes)?)
+}
+
+/// One word of the generator's stream for each element, as [`philox::element`] numbers them, rounded up to an even number of
+/// elements.
+fn words(sizes: &[usize]) -> Result<Vec<u32>> {
+    let mut words = vec![0; numel(sizes)?.next_multiple_of(2)];
+    let place = rng::generator::current(Device::CPU).reserve(words.len().div_ceil(4) as u64);
+    philox::element::words(place.seed, place.offset, &mut words);
+    Ok(words)
+}
+
+/// Numbers that were made on the host, where new parameters go.
+fn placed(mut values: Vec<f32>, sizes: &[usize]) -> Result<Tensor> {
+    values.truncate(numel(sizes)?);
+    Tensor::from_vec(values, sizes)?.to_dtype(default_dtype())?.to_device(default_device())
 }

@@ -13,8 +13,8 @@ use crate::{DType, Device, Result, Tensor};
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::{KvCache, MultiheadAttention};
-/// use keyway::{Tensor, no_grad, rng::Philox};
-/// let attention = MultiheadAttention::new(8, 2, &mut Philox::new(0))?;
+/// use keyway::{Tensor, no_grad};
+/// let attention = MultiheadAttention::new(8, 2)?;
 /// let (_off, mut cache) = (no_grad(), KvCache::new());
 /// for place in 0..3 {
 ///     let x = Tensor::full((1, 1, 8), place as f32)?;

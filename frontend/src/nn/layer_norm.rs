@@ -1,10 +1,9 @@
 //! Rows brought to mean 0 and variance 1.
 
 use super::slot::Slot;
-use super::{Members, Module};
+use super::{Members, Module, init};
 use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
-use keyway_dispatcher::dims::numel;
 
 /// Normalises over the last dimensions, then scales and shifts each element (J. L. Ba and others, "Layer normalization",
 /// 2016): `(x - mean) / sqrt(variance + eps) * weight + bias`.
@@ -33,8 +32,8 @@ impl LayerNorm {
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<LayerNorm> {
         let mut plain = LayerNorm::plain(normalized_shape);
-        let count = numel("LayerNorm", &shape::sizes("LayerNorm", &plain.sizes)?)?;
-        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; count], &plain.sizes)?);
+        let sizes = shape::sizes("LayerNorm", &plain.sizes)?;
+        let full = |value: f64| Slot::parameter(init::constant(&sizes[..], value)?);
         let (weight, bias) = (full(1.0)?, full(0.0)?);
         plain.weight = Some(weight);
         plain.bias = Some(bias);

@@ -2,7 +2,6 @@
 
 use super::slot::Slot;
 use super::{Members, Module, init};
-use crate::rng::Philox;
 use crate::{Result, Tensor};
 
 /// `input @ weight.T + bias` over the last dimension: `[…, in]` to `[…, out]`.
@@ -11,8 +10,8 @@ use crate::{Result, Tensor};
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, nn::{Linear, Module}, rng::Philox};
-/// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+/// use keyway::{Tensor, nn::{Linear, Module}};
+/// let layer = Linear::new(3, 2)?;
 /// let x = Tensor::from_vec(vec![1.0f32; 12], (4, 3))?;
 /// assert_eq!(layer.forward(&x)?.shape(), [4, 2]);
 /// # Ok(()) }
@@ -28,10 +27,10 @@ impl Linear {
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn new(inputs: usize, outputs: usize, rng: &mut Philox) -> Result<Linear> {
-        let mut layer = Linear::without_bias(inputs, outputs, rng)?;
+    pub fn new(inputs: usize, outputs: usize) -> Result<Linear> {
+        let mut layer = Linear::without_bias(inputs, outputs)?;
         let bound = if inputs > 0 { 1.0 / (inputs as f64).sqrt() } else { 0.0 };
-        layer.bias = Some(Slot::parameter(init::uniform(&[outputs], bound, rng)?)?);
+        layer.bias = Some(Slot::parameter(init::uniform(outputs, bound)?)?);
         Ok(layer)
     }
 
@@ -39,17 +38,17 @@ impl Linear {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{nn::{Linear, Module}, rng::Philox};
-    /// assert_eq!(Linear::without_bias(3, 2, &mut Philox::new(0))?.num_parameters(), 6);
+    /// use keyway::{nn::{Linear, Module}};
+    /// assert_eq!(Linear::without_bias(3, 2)?.num_parameters(), 6);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Sizes whose product overflows.
     #[doc(alias = "linear_no_bias")]
-    pub fn without_bias(inputs: usize, outputs: usize, rng: &mut Philox) -> Result<Linear> {
+    pub fn without_bias(inputs: usize, outputs: usize) -> Result<Linear> {
         // The slope that gives a bound of 1 / sqrt(inputs).
-        let weight = init::kaiming_uniform(&[outputs, inputs], 5f64.sqrt(), rng)?;
+        let weight = init::kaiming_uniform((outputs, inputs), 5f64.sqrt())?;
         Ok(Linear { weight: Slot::parameter(weight)?, bias: None })
     }
 

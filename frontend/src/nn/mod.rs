@@ -3,13 +3,11 @@
 //! ```
 //! # fn main() -> keyway::Result<()> {
 //! use keyway::nn::{Linear, Module, Relu, Sequential};
-//! use keyway::rng::Philox;
 //! use keyway::Tensor;
-//! let mut rng = Philox::new(0);
 //! let model = Sequential::new()
-//!     .push(Linear::new(64, 128, &mut rng)?)
+//!     .push(Linear::new(64, 128)?)
 //!     .push(Relu)
-//!     .push(Linear::new(128, 10, &mut rng)?);
+//!     .push(Linear::new(128, 10)?);
 //! let images = Tensor::from_vec(vec![0.5f32; 2 * 64], (2, 64))?;
 //! assert_eq!(model.forward(&images)?.shape(), [2, 10]);
 //! assert_eq!(model.num_parameters(), 64 * 128 + 128 + 128 * 10 + 10);

@@ -104,8 +104,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{nn::{Linear, Module}, rng::Philox};
-    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// use keyway::{nn::{Linear, Module}};
+    /// let layer = Linear::new(3, 2)?;
     /// let names: Vec<String> = layer.named_parameters().into_iter().map(|(name, _)| name).collect();
     /// assert_eq!(names, ["weight", "bias"]);
     /// # Ok(()) }
@@ -147,7 +147,7 @@ pub trait Module: Send + Sync {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Dropout, Module}};
-    /// let dropout = Dropout::new(0.5, 0)?;
+    /// let dropout = Dropout::new(0.5)?;
     /// dropout.eval();
     /// let x = Tensor::new([1.0f32, 2.0])?;
     /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, [1.0, 2.0]);
@@ -161,8 +161,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{nn::{Linear, Module}, rng::Philox};
-    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// use keyway::{nn::{Linear, Module}};
+    /// let layer = Linear::new(3, 2)?;
     /// assert_eq!(layer.state_dict()["weight"].shape(), [2, 3]);
     /// # Ok(()) }
     /// ```
@@ -174,10 +174,10 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{nn::{Linear, Module}, rng::Philox};
-    /// let (a, b) = (Linear::new(3, 2, &mut Philox::new(0))?, Linear::new(3, 2, &mut Philox::new(1))?);
+    /// use keyway::{nn::{Linear, Module}};
+    /// let (a, b) = (Linear::new(3, 2)?, Linear::new(3, 2)?);
     /// b.load_state_dict(&a.state_dict())?;
-    /// let wrong = Linear::new(4, 2, &mut Philox::new(0))?;
+    /// let wrong = Linear::new(4, 2)?;
     /// let error = b.load_state_dict(&wrong.state_dict()).unwrap_err();
     /// assert!(error.to_string().contains("weight (expected [2, 3], got [2, 4])"));
     /// # Ok(()) }
@@ -193,8 +193,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{nn::{Linear, Module}, rng::Philox};
-    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// use keyway::{nn::{Linear, Module}};
+    /// let layer = Linear::new(3, 2)?;
     /// let mut state = layer.state_dict();
     /// state.remove("bias");
     /// assert_eq!(layer.load_matching(&state)?.missing, ["bias"]);
@@ -219,7 +219,7 @@ pub trait Module: Send + Sync {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Dropout, Module}};
-    /// let dropout = Dropout::new(0.5, 0)?;
+    /// let dropout = Dropout::new(0.5)?;
     /// let x = Tensor::from_vec(vec![1.0f32; 100], 100)?;
     /// let state = dropout.generator_state_dict()?;
     /// let first = dropout.forward(&x)?.to_vec::<f32>()?;
@@ -253,8 +253,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{DType, nn::{Linear, Module}, rng::Philox};
-    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// use keyway::{DType, nn::{Linear, Module}};
+    /// let layer = Linear::new(3, 2)?;
     /// layer.to_dtype(DType::F64)?;
     /// assert_eq!(layer.parameters()[0].dtype(), DType::F64);
     /// # Ok(()) }
@@ -284,8 +284,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{MemoryFormat, nn::{Conv2d, ConvOptions, Module}, rng::Philox};
-    /// let layer = Conv2d::new(3, 8, 3, ConvOptions::default(), &mut Philox::new(0))?;
+    /// use keyway::{MemoryFormat, nn::{Conv2d, ConvOptions, Module}};
+    /// let layer = Conv2d::new(3, 8, 3, ConvOptions::default())?;
     /// layer.to_memory_format(MemoryFormat::ChannelsLast)?;
     /// assert!(layer.parameters()[0].is_contiguous_in(MemoryFormat::ChannelsLast));
     /// # Ok(()) }

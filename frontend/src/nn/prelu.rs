@@ -31,7 +31,7 @@ impl Prelu {
                 ModuleError::Option { owner: "Prelu", option: "num_parameters", expected, got }.into()
             );
         }
-        let weight = Tensor::from_vec(vec![init as f32; num_parameters], [num_parameters])?;
+        let weight = super::init::constant(num_parameters, init)?;
         Ok(Prelu { weight: Slot::parameter(weight)? })
     }
 }

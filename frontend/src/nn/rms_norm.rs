@@ -1,10 +1,9 @@
 //! Rows brought to a mean square of 1.
 
 use super::slot::Slot;
-use super::{Members, Module};
+use super::{Members, Module, init};
 use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
-use keyway_dispatcher::dims::numel;
 
 /// [`Tensor::rms_norm`] over the last dimensions, then a scale for each element.
 ///
@@ -31,8 +30,8 @@ impl RmsNorm {
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<RmsNorm> {
         let plain = RmsNorm::plain(normalized_shape);
-        let count = numel("RmsNorm", &shape::sizes("RmsNorm", &plain.sizes)?)?;
-        let weight = Tensor::from_vec(vec![1.0f32; count], &plain.sizes)?;
+        let sizes = shape::sizes("RmsNorm", &plain.sizes)?;
+        let weight = init::constant(&sizes[..], 1.0)?;
         Ok(RmsNorm { weight: Some(Slot::parameter(weight)?), ..plain })
     }
 

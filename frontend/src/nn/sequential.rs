@@ -8,9 +8,8 @@ use crate::{Result, Tensor};
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, nn::{Linear, Module, Relu, Sequential}, rng::Philox};
-/// let mut rng = Philox::new(0);
-/// let model = Sequential::new().push(Linear::new(3, 4, &mut rng)?).push(Relu).push_named("head", Linear::new(4, 2, &mut rng)?);
+/// use keyway::{Tensor, nn::{Linear, Module, Relu, Sequential}};
+/// let model = Sequential::new().push(Linear::new(3, 4)?).push(Relu).push_named("head", Linear::new(4, 2)?);
 /// assert!(model.state_dict().keys().eq(["0.bias", "0.weight", "head.bias", "head.weight"]));
 /// # Ok(()) }
 /// ```

@@ -73,8 +73,8 @@ const OWNER: &str = "SparseAdam";
 /// ```no_run
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::optim::{Optimizer, SparseAdam, SparseAdamOptions};
-/// use keyway::{Tensor, nn::{Embedding, Module}, rng::Philox};
-/// let words = Embedding::new(10, 3, &mut Philox::new(0))?.sparse(true);
+/// use keyway::{Tensor, nn::{Embedding, Module}};
+/// let words = Embedding::new(10, 3)?.sparse(true);
 /// let mut optimizer = SparseAdam::new(words.parameters(), SparseAdamOptions::default())?;
 /// words.forward(&Tensor::new([4i64, 0])?)?.sum_all()?.backward()?;
 /// optimizer.step()?; // rows 0 and 4 alone

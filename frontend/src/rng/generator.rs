@@ -195,6 +195,14 @@ pub fn using<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
     drawing_from(Source::One(generator.clone()), body)
 }
 
+/// [`using`] of the generator if there is one.
+pub(crate) fn using_some<R>(generator: Option<&Generator>, body: impl FnOnce() -> R) -> R {
+    match generator {
+        Some(generator) => using(generator, body),
+        None => body(),
+    }
+}
+
 fn drawing_from<R>(source: Source, body: impl FnOnce() -> R) -> R {
     struct Restore;
     impl Drop for Restore {

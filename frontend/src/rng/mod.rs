@@ -2,7 +2,7 @@
 
 pub mod generator;
 
-pub(crate) use generator::held;
 pub use generator::{Generator, GeneratorState, default_generator, initial_seed, manual_seed, using};
+pub(crate) use generator::{held, using_some};
 pub use keyway_sdk::philox;
 pub use philox::Philox;

@@ -146,7 +146,7 @@ fn names_are_read_from_code() {
     for (code, found) in [
         ("nn::Relu", vec!["Relu"]),
         ("nn::MseLoss::default()", vec!["MseLoss", "default"]),
-        ("nn::Linear::without_bias(4, 3, &mut rng)?", vec!["without_bias", "Linear"]),
+        ("nn::Linear::without_bias(4, 3)?", vec!["without_bias", "Linear"]),
         ("nn::LeakyRelu { slope: 0.2 }", vec!["LeakyRelu"]),
         ("Tensor::new([1.0f32])?", vec!["new"]),
         ("let _off = keyway::no_grad();", vec!["no_grad"]),

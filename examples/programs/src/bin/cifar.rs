@@ -10,19 +10,18 @@ use keyway::optim::{AdamOptions, AdamW, Optimizer};
 use keyway::prelude::*;
 use keyway::rng::Philox;
 
-fn net(seed: u64) -> keyway::Result<Sequential> {
-    let mut rng = Philox::new(seed);
+fn net() -> keyway::Result<Sequential> {
     let same = ConvOptions { padding: keyway::nn::Padding::Same, ..ConvOptions::default() };
     let half = || MaxPool2d::new(2);
     Ok(Sequential::new()
-        .push(Conv2d::new(3, 16, 3, same, &mut rng)?)
+        .push(Conv2d::new(3, 16, 3, same)?)
         .push(Relu)
         .push(half())
-        .push(Conv2d::new(16, 32, 3, same, &mut rng)?)
+        .push(Conv2d::new(16, 32, 3, same)?)
         .push(Relu)
         .push(half())
         .push(Flatten::default())
-        .push(Linear::new(32 * 8 * 8, 10, &mut rng)?))
+        .push(Linear::new(32 * 8 * 8, 10)?))
 }
 
 /// Images of which class `c` is brightest in colour `c % 3`, with stripes of direction and width by `c`.
@@ -58,9 +57,10 @@ fn accuracy(model: &Sequential, data: &ImageDataset) -> keyway::Result<f64> {
 
 /// The share of right answers on the test images.
 fn train((train, test): (Cifar, Cifar), epochs: u64) -> keyway::Result<f64> {
+    keyway::manual_seed(0);
     let stats = train.channel_stats();
     let (train, test) = (train.normalized(&stats)?, test.normalized(&stats)?);
-    let model = net(0)?;
+    let model = net()?;
     model.to_memory_format(MemoryFormat::ChannelsLast)?;
     let mut adam = AdamW::new(model.parameters(), AdamOptions { lr: 2e-3, ..AdamOptions::default() })?;
     let loader = DataLoader::new(train, 50)?.shuffle(0);

@@ -7,7 +7,8 @@ use keyway::nn::{
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{AdamOptions, AdamW, Optimizer, clip_grad_norm_};
 use keyway::prelude::*;
-use keyway::rng::Philox;
+#[cfg(test)]
+use keyway::rng::{self, Generator};
 use keyway::{Result, autocast::autocast};
 
 const TEXT: &str = "the key turns in the lock and the door opens to the hall, ";
@@ -24,13 +25,13 @@ struct Block {
 }
 
 impl Block {
-    fn new(rng: &mut Philox) -> Result<Block> {
+    fn new() -> Result<Block> {
         Ok(Block {
             norm1: LayerNorm::new(WIDTH)?,
-            attention: MultiheadAttention::new(WIDTH, 4, rng)?,
+            attention: MultiheadAttention::new(WIDTH, 4)?,
             norm2: LayerNorm::new(WIDTH)?,
-            up: Linear::new(WIDTH, 4 * WIDTH, rng)?,
-            down: Linear::new(4 * WIDTH, WIDTH, rng)?,
+            up: Linear::new(WIDTH, 4 * WIDTH)?,
+            down: Linear::new(4 * WIDTH, WIDTH)?,
         })
     }
 
@@ -72,13 +73,12 @@ struct Transformer {
 }
 
 impl Transformer {
-    fn new(seed: u64) -> Result<Transformer> {
-        let mut rng = Philox::new(seed);
+    fn new() -> Result<Transformer> {
         Ok(Transformer {
-            bytes: Embedding::new(256, WIDTH, &mut rng)?,
-            blocks: [Block::new(&mut rng)?, Block::new(&mut rng)?],
+            bytes: Embedding::new(256, WIDTH)?,
+            blocks: [Block::new()?, Block::new()?],
             norm: LayerNorm::new(WIDTH)?,
-            head: Linear::new(WIDTH, 256, &mut rng)?,
+            head: Linear::new(WIDTH, 256)?,
         })
     }
 
@@ -169,7 +169,8 @@ fn generate(model: &Transformer, begin: &str, count: usize) -> Result<String> {
 fn main() -> Result<()> {
     programs::load_backend()?;
     let low = std::env::args().any(|arg| arg == "--bf16").then_some(DType::BF16);
-    let model = Transformer::new(0)?;
+    keyway::manual_seed(0);
+    let model = Transformer::new()?;
     train(&model, 300, low)?;
     println!("{}", generate(&model, "the key", 80)?);
     Ok(())
@@ -178,7 +179,7 @@ fn main() -> Result<()> {
 #[test]
 fn it_learns_the_text_and_goes_on_with_it() -> Result<()> {
     programs::load_backend()?;
-    let model = Transformer::new(0)?;
+    let model = rng::using(&Generator::new(0), Transformer::new)?;
     let loss = train(&model, 300, None)?;
     assert!(loss < 0.3, "{loss}");
     let made = generate(&model, "the key turns", 40)?;
@@ -189,7 +190,7 @@ fn it_learns_the_text_and_goes_on_with_it() -> Result<()> {
 #[test]
 fn it_learns_in_mixed_precision() -> Result<()> {
     programs::load_backend()?;
-    let model = Transformer::new(0)?;
+    let model = rng::using(&Generator::new(0), Transformer::new)?;
     let loss = train(&model, 300, Some(DType::BF16))?;
     assert!(loss < 0.3, "{loss}");
     assert!(model.parameters().iter().all(|p| p.dtype() == DType::F32));

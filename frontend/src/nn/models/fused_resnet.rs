@@ -60,8 +60,8 @@ impl ResNet {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{Module, models::ResNet};
-    /// use keyway::{Tensor, rng::Philox};
-    /// let model = ResNet::resnet18(10, &mut Philox::new(0))?;
+    /// use keyway::Tensor;
+    /// let model = ResNet::resnet18(10)?;
     /// let images = Tensor::from_vec(vec![0.5f32; 3 * 32 * 32], (1, 3, 32, 32))?;
     /// assert_eq!(model.fuse()?.forward(&images)?.shape(), [1, 10]);
     /// # Ok(()) }

@@ -5,7 +5,6 @@ use crate::nn::{
     init,
 };
 use crate::profiler::module_scope;
-use crate::rng::Philox;
 use crate::{Result, Tensor};
 
 /// Channels of the stages.
@@ -17,8 +16,8 @@ const COLOURS: usize = 3;
 
 /// A convolution without a bias, which the norm behind it would take away, padded so that a stride of 1 keeps the image's
 /// size. The initial values are normal with a variance of `2 / fan_out`.
-fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize, rng: &mut Philox) -> Result<Conv2d> {
-    let weight = init::kaiming_normal(&[outputs, inputs, kernel, kernel], 0.0, init::Fan::Out, rng)?;
+fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize) -> Result<Conv2d> {
+    let weight = init::kaiming_normal((outputs, inputs, kernel, kernel), 0.0, init::Fan::Out)?;
     Conv2d::from_tensors(weight, None, ConvOptions::default().stride(stride).padding(kernel / 2))
 }
 
@@ -39,8 +38,8 @@ pub(super) fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::{Module, models::BasicBlock};
-/// use keyway::{Tensor, rng::Philox};
-/// let block = BasicBlock::new(8, 16, 2, &mut Philox::new(0))?;
+/// use keyway::Tensor;
+/// let block = BasicBlock::new(8, 16, 2)?;
 /// let images = Tensor::from_vec(vec![1.0f32; 2 * 8 * 6 * 6], (2, 8, 6, 6))?;
 /// assert_eq!(block.forward(&images)?.shape(), [2, 16, 3, 3]);
 /// # Ok(()) }
@@ -58,12 +57,12 @@ impl BasicBlock {
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn new(inputs: usize, outputs: usize, stride: usize, rng: &mut Philox) -> Result<BasicBlock> {
-        let (conv1, conv2) = (conv(inputs, outputs, 3, stride, rng)?, conv(outputs, outputs, 3, 1, rng)?);
+    pub fn new(inputs: usize, outputs: usize, stride: usize) -> Result<BasicBlock> {
+        let (conv1, conv2) = (conv(inputs, outputs, 3, stride)?, conv(outputs, outputs, 3, 1)?);
         let downsample = match (stride, inputs == outputs) {
             (1, true) => None,
             _ => {
-                let conv = conv(inputs, outputs, 1, stride, rng)?;
+                let conv = conv(inputs, outputs, 1, stride)?;
                 Some(Downsample { conv, norm: BatchNorm2d::new(outputs)? })
             }
         };
@@ -145,8 +144,8 @@ impl Module for Stage {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::{Module, models::ResNet};
-/// use keyway::{Tensor, rng::Philox};
-/// let model = ResNet::resnet18(10, &mut Philox::new(0))?;
+/// use keyway::Tensor;
+/// let model = ResNet::resnet18(10)?;
 /// assert_eq!(model.state_dict()["layer2.0.downsample.0.weight"].shape(), [128, 64, 1, 1]);
 /// let images = Tensor::from_vec(vec![0.5f32; 2 * 3 * 32 * 32], (2, 3, 32, 32))?;
 /// assert_eq!(model.forward(&images)?.shape(), [2, 10]);
@@ -166,23 +165,23 @@ impl ResNet {
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn resnet18(classes: usize, rng: &mut Philox) -> Result<ResNet> {
-        ResNet::new([2; 4], classes, rng)
+    pub fn resnet18(classes: usize) -> Result<ResNet> {
+        ResNet::new([2; 4], classes)
     }
 
     /// A network with so many blocks in each stage, `[3, 4, 6, 3]` for ResNet-34, in f32.
     ///
     /// # Errors
     /// Sizes whose product overflows.
-    pub fn new(blocks: [usize; 4], classes: usize, rng: &mut Philox) -> Result<ResNet> {
-        let conv1 = conv(COLOURS, WIDTHS[0], 7, 2, rng)?;
+    pub fn new(blocks: [usize; 4], classes: usize) -> Result<ResNet> {
+        let conv1 = conv(COLOURS, WIDTHS[0], 7, 2)?;
         let mut stages: [Stage; 4] = Default::default();
         let mut inputs = WIDTHS[0];
         for (number, (stage, count)) in stages.iter_mut().zip(blocks).enumerate() {
             for block in 0..count {
                 // All stages but the first halve the image's sides.
                 let stride = if number > 0 && block == 0 { 2 } else { 1 };
-                stage.0.push(BasicBlock::new(inputs, WIDTHS[number], stride, rng)?);
+                stage.0.push(BasicBlock::new(inputs, WIDTHS[number], stride)?);
                 inputs = WIDTHS[number];
             }
         }
@@ -192,7 +191,7 @@ impl ResNet {
             maxpool: MaxPool2d(MaxPoolOptions::new(3).stride(2).padding(1)),
             stages,
             avgpool: AdaptiveAvgPool2d::new(1),
-            fc: Linear::new(inputs, classes, rng)?,
+            fc: Linear::new(inputs, classes)?,
         })
     }
 

@@ -43,14 +43,12 @@ two differ. What is true of all rows:
 use keyway::nn::{self, Module};
 use keyway::optim::{AdamOptions, AdamW, Optimizer};
 use keyway::prelude::*;
-use keyway::rng::Philox;
 
 fn main() -> keyway::Result<()> {
-    let mut rng = Philox::new(0);
     let model = nn::Sequential::new()
-        .push(nn::Linear::new(4, 16, &mut rng)?)
+        .push(nn::Linear::new(4, 16)?)
         .push(nn::Relu)
-        .push(nn::Linear::new(16, 3, &mut rng)?);
+        .push(nn::Linear::new(16, 3)?);
     let mut opt = AdamW::new(model.parameters(), AdamOptions::adamw())?;
     let (x, target) = (Tensor::randn((8, 4))?, Tensor::randint(0, 3, 8)?);
     for _ in 0..3 {

@@ -7,7 +7,6 @@ use keyway::nn::functional as F;
 use keyway::nn::{self, *};
 use keyway::optim::{self, *};
 use keyway::prelude::*;
-use keyway::rng::Philox;
 
 section! {
     gradients "Gradients"
@@ -47,28 +46,27 @@ impl autograd::Function for Twice {
 section! {
     modules "candle_nn: modules"
     "let dev = Device::Cpu; let x = Tensor::ones((2, 4), DType::F32, &dev)?; let mut varmap = VarMap::new(); let vb = VarBuilder::from_varmap(&varmap, DType::F32, &dev); let model = candle_nn::linear(4, 3, vb.pp(\"model\"))?" {
-        let mut rng = Philox::new(0);
         let x = Tensor::ones((2, 4))?;
-        let model = nn::Linear::new(4, 3, &mut rng)?;
+        let model = nn::Linear::new(4, 3)?;
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("model.safetensors");
     }
-    "candle_nn::linear(4, 3, vb.pp(\"a\"))?" => { nn::Linear::new(4, 3, &mut rng)? } "no `VarBuilder`: a module makes its parameters, from the generator that you name";
-    "candle_nn::linear_no_bias(4, 3, vb.pp(\"b\"))?" => { nn::Linear::without_bias(4, 3, &mut rng)? };
+    "candle_nn::linear(4, 3, vb.pp(\"a\"))?" => { nn::Linear::new(4, 3)? } "no `VarBuilder`: a module makes its parameters, from the default generator";
+    "candle_nn::linear_no_bias(4, 3, vb.pp(\"b\"))?" => { nn::Linear::without_bias(4, 3)? };
     "candle_nn::Linear::new(Tensor::ones((3, 4), DType::F32, &dev)?, None)" => { nn::Linear::from_tensors(Tensor::ones((3, 4))?, None)? };
     "model.forward(&x)?" => { model.forward(&x)? };
     "x.apply(&model)?" => { model.forward(&x)? };
-    "candle_nn::seq().add(candle_nn::linear(4, 3, vb.pp(\"c\"))?).add(candle_nn::Activation::Relu)" => { nn::Sequential::new().push(nn::Linear::new(4, 3, &mut rng)?).push(nn::Relu) };
-    "candle_nn::conv1d(4, 6, 3, Default::default(), vb.pp(\"d1\"))?" => { nn::Conv1d::new(4, 6, 3, ConvOptions::default(), &mut rng)? };
-    "candle_nn::conv2d(4, 6, 3, Default::default(), vb.pp(\"d\"))?" => { nn::Conv2d::new(4, 6, 3, ConvOptions::default(), &mut rng)? };
-    "candle_nn::conv2d_no_bias(4, 6, 3, Default::default(), vb.pp(\"e\"))?" => { nn::Conv2d::without_bias(4, 6, 3, ConvOptions::default(), &mut rng)? };
+    "candle_nn::seq().add(candle_nn::linear(4, 3, vb.pp(\"c\"))?).add(candle_nn::Activation::Relu)" => { nn::Sequential::new().push(nn::Linear::new(4, 3)?).push(nn::Relu) };
+    "candle_nn::conv1d(4, 6, 3, Default::default(), vb.pp(\"d1\"))?" => { nn::Conv1d::new(4, 6, 3, ConvOptions::default())? };
+    "candle_nn::conv2d(4, 6, 3, Default::default(), vb.pp(\"d\"))?" => { nn::Conv2d::new(4, 6, 3, ConvOptions::default())? };
+    "candle_nn::conv2d_no_bias(4, 6, 3, Default::default(), vb.pp(\"e\"))?" => { nn::Conv2d::without_bias(4, 6, 3, ConvOptions::default())? };
     "candle_nn::batch_norm(4, 1e-5, vb.pp(\"f\"))?" => { nn::BatchNorm2d::new(4)? } "`BatchNorm1d` to `3d`; `.eps(1e-5)`";
     "candle_nn::layer_norm(4, 1e-5, vb.pp(\"g\"))?" => { nn::LayerNorm::new(4)? };
     "candle_nn::rms_norm(4, 1e-5, vb.pp(\"h\"))?" => { nn::RmsNorm::new(4)?.eps(1e-5) };
     "candle_nn::group_norm(2, 4, 1e-5, vb.pp(\"i\"))?" => { nn::GroupNorm::new(2, 4)? };
-    "candle_nn::embedding(10, 4, vb.pp(\"j\"))?" => { nn::Embedding::new(10, 4, &mut rng)? };
+    "candle_nn::embedding(10, 4, vb.pp(\"j\"))?" => { nn::Embedding::new(10, 4)? };
     "candle_nn::prelu(None, vb.pp(\"k\"))?" => { nn::Prelu::new(1, 0.25)? };
-    "candle_nn::Dropout::new(0.5)" => { nn::Dropout::new(0.5, 0)? } "`train()` and `eval()` switch it, not an argument of `forward`";
+    "candle_nn::Dropout::new(0.5)" => { nn::Dropout::new(0.5)? } "`train()` and `eval()` switch it, not an argument of `forward`";
     "candle_nn::Activation::Relu" => { nn::Relu };
     "candle_nn::Activation::Gelu" => { nn::Gelu::default() };
     "candle_nn::Activation::Silu" => { nn::Silu };

@@ -7,27 +7,25 @@ use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::ops::image::GridOptions;
 use keyway::ops::index::embedding_bag::BagOptions;
 use keyway::prelude::*;
-use keyway::rng::Philox;
 
 section! {
     layers "torch.nn: layers"
     "x = torch.randn(2, 4); img = torch.randn(1, 4, 8, 8)" {
         let x = Tensor::randn((2, 4))?;
         let img = Tensor::randn((1, 4, 8, 8))?;
-        let mut rng = Philox::new(0);
     }
-    "nn.Linear(4, 3)" => { nn::Linear::new(4, 3, &mut rng)? } "initial values come from a generator that you name: `let mut rng = Philox::new(0);`";
-    "nn.Linear(4, 3, bias=False)" => { nn::Linear::without_bias(4, 3, &mut rng)? };
-    "nn.Linear(4, 3)(x)" => { nn::Linear::new(4, 3, &mut rng)?.forward(&x)? };
-    "nn.Sequential(nn.Linear(4, 3), nn.ReLU())" => { nn::Sequential::new().push(nn::Linear::new(4, 3, &mut rng)?).push(nn::Relu) };
+    "nn.Linear(4, 3)" => { nn::Linear::new(4, 3)? } "drawn from the default generator: `keyway::manual_seed(0)`";
+    "nn.Linear(4, 3, bias=False)" => { nn::Linear::without_bias(4, 3)? };
+    "nn.Linear(4, 3)(x)" => { nn::Linear::new(4, 3)?.forward(&x)? };
+    "nn.Sequential(nn.Linear(4, 3), nn.ReLU())" => { nn::Sequential::new().push(nn::Linear::new(4, 3)?).push(nn::Relu) };
     "nn.ModuleList([nn.ReLU()])" => { nn::ModuleList::from_iter([nn::Relu]) };
     "nn.ModuleDict({'act': nn.ReLU()})" => { let mut modules = nn::ModuleDict::new(); modules.insert("act", nn::Relu); };
     "nn.Parameter(torch.zeros(3))" => { nn::Slot::parameter(Tensor::zeros(3)?)? } "a field of your module; `Module::members` names it";
     "nn.Buffer(torch.zeros(3))" => { nn::Slot::buffer(Tensor::zeros(3)?) };
-    "nn.Conv1d(4, 6, 3)" => { nn::Conv1d::new(4, 6, 3, ConvOptions::default(), &mut rng)? };
-    "nn.Conv2d(4, 6, 3, stride=2, padding=1)" => { nn::Conv2d::new(4, 6, 3, ConvOptions::default().stride(2).padding(1), &mut rng)? };
-    "nn.Conv3d(4, 6, 3)" => { nn::Conv3d::new(4, 6, 3, ConvOptions::default(), &mut rng)? };
-    "nn.ConvTranspose2d(4, 6, 3)" => { nn::ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default(), &mut rng)? };
+    "nn.Conv1d(4, 6, 3)" => { nn::Conv1d::new(4, 6, 3, ConvOptions::default())? };
+    "nn.Conv2d(4, 6, 3, stride=2, padding=1)" => { nn::Conv2d::new(4, 6, 3, ConvOptions::default().stride(2).padding(1))? };
+    "nn.Conv3d(4, 6, 3)" => { nn::Conv3d::new(4, 6, 3, ConvOptions::default())? };
+    "nn.ConvTranspose2d(4, 6, 3)" => { nn::ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default())? };
     "nn.MaxPool2d(2)" => { nn::MaxPool2d::new(2) };
     "nn.AvgPool2d(2)" => { nn::AvgPool2d::new(2) };
     "nn.AdaptiveAvgPool2d(1)" => { nn::AdaptiveAvgPool2d::new(1) };
@@ -40,14 +38,14 @@ section! {
     "nn.LayerNorm(4)" => { nn::LayerNorm::new(4)? };
     "nn.RMSNorm(4)" => { nn::RmsNorm::new(4)? };
     "nn.LocalResponseNorm(2)" => { nn::LocalResponseNorm::new(2) };
-    "nn.Dropout(0.5)" => { nn::Dropout::new(0.5, 0)? } "the seed is its own";
-    "nn.Dropout2d(0.5)" => { nn::Dropout2d::new(0.5, 0)? };
-    "nn.AlphaDropout(0.5)" => { nn::AlphaDropout::new(0.5, 0)? };
-    "nn.Embedding(10, 4)" => { nn::Embedding::new(10, 4, &mut rng)? };
-    "nn.Embedding(10, 4, sparse=True)" => { nn::Embedding::new(10, 4, &mut rng)?.sparse(true) };
+    "nn.Dropout(0.5)" => { nn::Dropout::new(0.5)? } "`.generator(generator)` for one of its own";
+    "nn.Dropout2d(0.5)" => { nn::Dropout2d::new(0.5)? };
+    "nn.AlphaDropout(0.5)" => { nn::AlphaDropout::new(0.5)? };
+    "nn.Embedding(10, 4)" => { nn::Embedding::new(10, 4)? };
+    "nn.Embedding(10, 4, sparse=True)" => { nn::Embedding::new(10, 4)?.sparse(true) };
     "nn.Embedding.from_pretrained(torch.zeros(10, 4))" => { nn::Embedding::from_tensor(Tensor::zeros((10, 4))?)? } "the table is learned further";
-    "nn.EmbeddingBag(10, 4)" => { nn::EmbeddingBag::new(10, 4, &mut rng)? };
-    "nn.MultiheadAttention(4, 2, batch_first=True)" => { nn::MultiheadAttention::new(4, 2, &mut rng)? } "`attend(q, k, v, options)`";
+    "nn.EmbeddingBag(10, 4)" => { nn::EmbeddingBag::new(10, 4)? };
+    "nn.MultiheadAttention(4, 2, batch_first=True)" => { nn::MultiheadAttention::new(4, 2)? } "`attend(q, k, v, options)`";
     "nn.Flatten()" => { nn::Flatten::default() };
     "nn.Upsample(scale_factor=2)" => { nn::Upsample(InterpolateOptions::scale(2.0)) };
     "nn.PixelShuffle(2)" => { nn::PixelShuffle(2) };
@@ -73,14 +71,13 @@ section! {
 section! {
     modules "torch.nn.Module"
     "model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5)); x = torch.randn(2, 4)" {
-        let mut rng = Philox::new(0);
-        let model = nn::Sequential::new().push(nn::Linear::new(4, 3, &mut rng)?).push(nn::Dropout::new(0.5, 0)?);
+        let model = nn::Sequential::new().push(nn::Linear::new(4, 3)?).push(nn::Dropout::new(0.5)?);
         let x = Tensor::randn((2, 4))?;
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("model.safetensors");
     }
     "model(x)" => { model.forward(&x)? };
-    "torchvision.models.resnet18(num_classes=10)" => { nn::models::ResNet::resnet18(10, &mut rng)? };
+    "torchvision.models.resnet18(num_classes=10)" => { nn::models::ResNet::resnet18(10)? };
     "for p in model.parameters(): p.requires_grad_(False)" => { for p in model.parameters() { p.requires_grad_(false)?; } };
     "model.train()" => { model.train() };
     "model.eval()" => { model.eval() };
@@ -100,11 +97,11 @@ section! {
     "torch.load(path)" => { keyway::io::safetensors::save(&path, &model.state_dict())?; keyway::io::safetensors::load(&path)? } "the second call; pickles are not read";
     "print(model)" => { format!("{:#?}", model.named_parameters()) };
     "model[0].weight" => { &model.state_dict()["0.weight"] };
-    "nn.init.uniform_(model[0].weight, -0.1, 0.1)" => { nn::init::uniform(&[3, 4], 0.1, &mut rng)? } "gives a new tensor";
-    "nn.init.normal_(model[0].weight, 0., 0.1)" => { nn::init::normal(&[3, 4], 0.1, &mut rng)? };
-    "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4], 0.0, &mut rng)? };
-    "nn.init.kaiming_normal_(model[0].weight)" => { nn::init::kaiming_normal(&[3, 4], 0.0, nn::init::Fan::In, &mut rng)? };
-    "nn.init.xavier_uniform_(model[0].weight)" => { nn::init::xavier_uniform(&[3, 4], 1.0, &mut rng)? };
+    "nn.init.uniform_(model[0].weight, -0.1, 0.1)" => { nn::init::uniform(&[3, 4], 0.1)? } "gives a new tensor";
+    "nn.init.normal_(model[0].weight, 0., 0.1)" => { nn::init::normal(&[3, 4], 0.1)? };
+    "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4], 0.0)? };
+    "nn.init.kaiming_normal_(model[0].weight)" => { nn::init::kaiming_normal(&[3, 4], 0.0, nn::init::Fan::In)? };
+    "nn.init.xavier_uniform_(model[0].weight)" => { nn::init::xavier_uniform(&[3, 4], 1.0)? };
     "nn.init.zeros_(model[0].weight)" => { { let _off = no_grad(); model.parameters()[0].zero_()?; } };
 }
 
