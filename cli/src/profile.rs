@@ -3,8 +3,9 @@
 use crate::failure::Failure;
 use crate::screen::{self, COLUMNS, Screen};
 use keyway::io::replace;
-use keyway::profiler::{FormatChange, Reordering, Report, Row, Shapes, Trace, TraceError};
+use keyway::profiler::{FormatChange, MemorySnapshot, Reordering, Report, Row, Shapes, Trace, TraceError};
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Rows of the table, and places of reorderings, that are shown unless another number is asked for.
@@ -55,6 +56,17 @@ pub fn run(command: &Command, screen: &mut Screen) -> Result<(), Failure> {
 /// What the system says.
 pub fn write(path: &Path, trace: &Trace) -> Result<(), String> {
     replace(path, |file| trace.write_json(file)).map_err(|error| error.to_string())
+}
+
+/// Writes who held how much memory: as JSON where the name says so, else as a page.
+///
+/// # Errors
+/// What the system says.
+pub fn write_memory(path: &Path, snapshot: &MemorySnapshot) -> Result<(), String> {
+    let json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let write =
+        |file: &mut dyn Write| if json { snapshot.write_json(file) } else { snapshot.write_html(file) };
+    replace(path, |file| write(file)).map_err(|error| error.to_string())
 }
 
 /// Says how many calls the trace does not show.

@@ -29,6 +29,7 @@ pub mod autograd;
 pub mod backend;
 pub mod data;
 mod defaults;
+pub mod device;
 pub mod error;
 pub mod functionality;
 pub mod graph;

@@ -1,7 +1,7 @@
 //! Who holds how much memory. What other threads make counts too, so the tests take turns.
 
 use keyway::nn::{Linear, Module, Sequential};
-use keyway::profiler::{self, MemorySnapshot};
+use keyway::profiler::{self, DeviceUse, MemorySnapshot};
 use keyway::{Result, Tensor};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,9 +36,14 @@ fn peaks_and_holders_are_told_by_op() -> Result<()> {
     assert_eq!(of(&snapshot, "exp"), (4000, 4000, 4000));
     assert_eq!(of(&snapshot, "mul"), (20000, 0, 8000));
     assert_eq!(snapshot.ops[0].op, "mul", "the highest peak comes first");
-    let (device, held) = &snapshot.devices[0];
+    let DeviceUse { device, held, timeline } = &snapshot.devices[0];
     assert_eq!((device.as_str(), held.bytes, held.peak_bytes), ("cpu", 4000, 12000));
     assert_eq!((held.made_bytes, held.storages, held.made), (24000, 1, 6));
+    let held: Vec<_> = timeline.iter().map(|moment| moment.bytes / 1000).collect();
+    assert_eq!(held, [4, 8, 4, 8, 4, 8, 4, 8, 12, 8, 4]);
+    assert!(timeline.is_sorted_by_key(|moment| moment.micros), "{timeline:?}");
+    let at_peak: Vec<_> = snapshot.ops.iter().map(|row| (row.op.as_str(), row.bytes_at_peak)).collect();
+    assert_eq!(at_peak, [("mul", 8000), ("exp", 4000)]);
     assert_eq!(snapshot.holders.len(), 1);
     let holder = &snapshot.holders[0];
     assert_eq!((holder.op.as_str(), holder.allocator.as_str(), holder.storages), ("exp", "keyway-cpu", 1));
@@ -75,7 +80,7 @@ fn other_threads_and_what_was_there_before() -> Result<()> {
     let made = std::thread::spawn(|| ones(3000).exp()).join().unwrap()?;
     let snapshot = memory.snapshot();
     assert_eq!(of(&snapshot, "(program)"), (24000, 12000, 24000));
-    assert_eq!(snapshot.devices[0].1.bytes, 12000);
+    assert_eq!(snapshot.devices[0].held.bytes, 12000);
     let text = {
         let mut file = Vec::new();
         snapshot.write_json(&mut file).unwrap();
@@ -87,5 +92,54 @@ fn other_threads_and_what_was_there_before() -> Result<()> {
     drop(memory);
     drop(made);
     assert!(profiler::memory().snapshot().devices.is_empty());
+    Ok(())
+}
+
+/// What each op held when most was held, whatever came before and after: beside an account of every moment.
+#[test]
+fn the_peak_is_told_by_op() -> Result<()> {
+    let _one = alone();
+    for seed in 0..20 {
+        let memory = profiler::memory();
+        let (mut held, mut most, mut at_peak) = (Vec::new(), 0, [0, 0]);
+        let x = ones(100);
+        let mut random = keyway::rng::Philox::new(seed);
+        for _ in 0..60 {
+            match random.below(3) {
+                0 => held.push((0, x.exp()?)),
+                1 => held.push((1, x.mul(&x)?)),
+                _ if held.is_empty() => {}
+                _ => drop(held.swap_remove(random.below(held.len() as u64) as usize)),
+            }
+            let of = |op| held.iter().filter(|(made_by, _)| *made_by == op).count() as u64 * 400;
+            if held.len() > most {
+                (most, at_peak) = (held.len(), [of(0), of(1)]);
+            }
+        }
+        let snapshot = memory.snapshot();
+        let told = |op: &str| snapshot.ops.iter().find(|row| row.op == op).map_or(0, |row| row.bytes_at_peak);
+        assert_eq!(
+            [told("exp"), told("mul"), told("(program)")],
+            [at_peak[0], at_peak[1], 400],
+            "seed {seed}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn the_page_holds_the_snapshot() -> Result<()> {
+    let _one = alone();
+    let memory = profiler::memory();
+    let _scope = profiler::scope("</script>");
+    let _kept = ones(7).exp()?;
+    let snapshot = memory.snapshot();
+    let mut page = Vec::new();
+    snapshot.write_html(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let data = page.split_once("const snapshot = ").and_then(|(_, rest)| rest.split_once(";\n")).unwrap().0;
+    assert_eq!(serde_json::from_str::<MemorySnapshot>(data).unwrap(), snapshot);
+    assert!(!page.contains("http://") || page.matches("http://").count() == 1, "only the name of SVG");
+    assert_eq!(page.matches("</script>").count(), 1);
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! digits where PyTorch's have fewer.
 
 use keyway::Tensor;
+use keyway::tensor::{Interpolation, Reduce};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -69,7 +70,7 @@ fn running_logarithms_of_sums() {
 }
 
 /// What `reduce` makes of `[2, 3, -1]` and `[4, 2, 4, -1, 2]`, and the gradients of both.
-fn reductions(index: bool, reduce: &str, include: bool) -> [Vec<f64>; 3] {
+fn reductions(index: bool, reduce: Reduce, include: bool) -> [Vec<f64>; 3] {
     let at = Tensor::new([0i64, 2, 0, 2, 2]).unwrap();
     let own = row(&[2.0, 3.0, -1.0]).requires_grad_(true).unwrap();
     let src = row(&[4.0, 2.0, 4.0, -1.0, 2.0]).requires_grad_(true).unwrap();
@@ -81,26 +82,27 @@ fn reductions(index: bool, reduce: &str, include: bool) -> [Vec<f64>; 3] {
 
 #[test]
 fn reductions_at_an_index() {
+    use Reduce::{Amax, Amin, Mean, Prod, Sum};
     let third = 100.0 / 3.0;
-    let table: [(&str, bool, [&[f64]; 3]); 10] = [
-        ("sum", true, [&[10.0, 3.0, 2.0], &[1.0, 10.0, 100.0], &[1.0, 100.0, 1.0, 100.0, 100.0]]),
-        ("sum", false, [&[8.0, 3.0, 3.0], &[0.0, 10.0, 0.0], &[1.0, 100.0, 1.0, 100.0, 100.0]]),
-        ("prod", true, [&[32.0, 3.0, 4.0], &[16.0, 10.0, -400.0], &[8.0, 200.0, 8.0, -400.0, 200.0]]),
-        ("prod", false, [&[16.0, 3.0, -4.0], &[0.0, 10.0, 0.0], &[4.0, -200.0, 4.0, 400.0, -200.0]]),
+    let table: [(Reduce, bool, [&[f64]; 3]); 10] = [
+        (Sum, true, [&[10.0, 3.0, 2.0], &[1.0, 10.0, 100.0], &[1.0, 100.0, 1.0, 100.0, 100.0]]),
+        (Sum, false, [&[8.0, 3.0, 3.0], &[0.0, 10.0, 0.0], &[1.0, 100.0, 1.0, 100.0, 100.0]]),
+        (Prod, true, [&[32.0, 3.0, 4.0], &[16.0, 10.0, -400.0], &[8.0, 200.0, 8.0, -400.0, 200.0]]),
+        (Prod, false, [&[16.0, 3.0, -4.0], &[0.0, 10.0, 0.0], &[4.0, -200.0, 4.0, 400.0, -200.0]]),
         (
-            "mean",
+            Mean,
             true,
             [&[10.0 / 3.0, 3.0, 0.5], &[1.0 / 3.0, 10.0, 25.0], &[1.0 / 3.0, 25.0, 1.0 / 3.0, 25.0, 25.0]],
         ),
-        ("mean", false, [&[4.0, 3.0, 1.0], &[0.0, 10.0, 0.0], &[0.5, third, 0.5, third, third]]),
-        ("amax", true, [&[4.0, 3.0, 2.0], &[0.0, 10.0, 0.0], &[0.5, 50.0, 0.5, 0.0, 50.0]]),
-        ("amax", false, [&[4.0, 3.0, 2.0], &[0.0, 10.0, 0.0], &[0.5, 50.0, 0.5, 0.0, 50.0]]),
-        ("amin", true, [&[2.0, 3.0, -1.0], &[1.0, 10.0, 50.0], &[0.0, 0.0, 0.0, 50.0, 0.0]]),
+        (Mean, false, [&[4.0, 3.0, 1.0], &[0.0, 10.0, 0.0], &[0.5, third, 0.5, third, third]]),
+        (Amax, true, [&[4.0, 3.0, 2.0], &[0.0, 10.0, 0.0], &[0.5, 50.0, 0.5, 0.0, 50.0]]),
+        (Amax, false, [&[4.0, 3.0, 2.0], &[0.0, 10.0, 0.0], &[0.5, 50.0, 0.5, 0.0, 50.0]]),
+        (Amin, true, [&[2.0, 3.0, -1.0], &[1.0, 10.0, 50.0], &[0.0, 0.0, 0.0, 50.0, 0.0]]),
         // PyTorch gives 50 to the fourth: it counts the excluded -1 among those that share.
-        ("amin", false, [&[4.0, 3.0, -1.0], &[0.0, 10.0, 0.0], &[0.5, 0.0, 0.5, 100.0, 0.0]]),
+        (Amin, false, [&[4.0, 3.0, -1.0], &[0.0, 10.0, 0.0], &[0.5, 0.0, 0.5, 100.0, 0.0]]),
     ];
     for (reduce, include, wanted) in table {
-        for index in [false, true].into_iter().filter(|index| !index || reduce != "sum") {
+        for index in [false, true].into_iter().filter(|index| !index || reduce != Sum) {
             for (got, wanted) in reductions(index, reduce, include).iter().zip(wanted) {
                 near(&row(got), wanted, 1.0);
             }
@@ -109,24 +111,22 @@ fn reductions_at_an_index() {
     // Means of integers are rounded down.
     let at = Tensor::new([0i64, 2, 0, 2, 2]).unwrap();
     let (own, src) = (Tensor::new([2i64, 3, -1]).unwrap(), Tensor::new([4i64, -7, 4, -1, 2]).unwrap());
-    let of =
-        |include| own.scatter_reduce_with(0, &at, &src, "mean", include).unwrap().to_vec::<i64>().unwrap();
+    let of = |include| own.scatter_reduce_with(0, &at, &src, Mean, include).unwrap().to_vec::<i64>().unwrap();
     assert_eq!((of(true), of(false)), (vec![3, 3, -2], vec![4, 3, -2]));
     // Gradients of products with zeros: one at the first place beside that of `self`, and one alone at the last.
     let own = row(&[0.0, 3.0, 2.0]).requires_grad_(true).unwrap();
     let src = row(&[0.0, 2.0, 4.0, 0.0, 2.0]).requires_grad_(true).unwrap();
-    let made = own.scatter_reduce(0, &at, &src, "prod").unwrap();
+    let made = own.scatter_reduce(0, &at, &src, Prod).unwrap();
     made.backward_with(&row(&[1.0, 10.0, 100.0])).unwrap();
     near(&made.detach(), &[0.0, 3.0, 0.0], 0.0);
     near(&own.grad().unwrap(), &[0.0, 10.0, 0.0], 0.0);
     near(&src.grad().unwrap(), &[0.0, 0.0, 0.0, 800.0, 0.0], 0.0);
     // NaN wins, and so has no share that is a number.
-    let made =
-        row(&[NAN, 3.0, 4.0]).scatter_reduce(0, &at, &row(&[4.0, 4.0, NAN, 4.0, 2.0]), "amax").unwrap();
+    let made = row(&[NAN, 3.0, 4.0]).scatter_reduce(0, &at, &row(&[4.0, 4.0, NAN, 4.0, 2.0]), Amax).unwrap();
     near(&made, &[NAN, 3.0, 4.0], 0.0);
     // PyTorch counts the excluded element among those that share, by which a part of the gradient is lost: a third each.
     let src = row(&[4.0, 4.0, 1.0, 4.0, 2.0]).requires_grad_(true).unwrap();
-    let made = row(&[2.0, 3.0, 4.0]).scatter_reduce_with(0, &at, &src, "amax", false).unwrap();
+    let made = row(&[2.0, 3.0, 4.0]).scatter_reduce_with(0, &at, &src, Amax, false).unwrap();
     made.backward_with(&row(&[1.0, 10.0, 100.0])).unwrap();
     near(&src.grad().unwrap(), &[1.0, 50.0, 0.0, 50.0, 0.0], 0.0);
 }
@@ -477,25 +477,26 @@ fn draws_follow_their_distribution_and_repeat() {
 
 #[test]
 fn quantiles() {
+    use Interpolation::{Higher, Linear, Lower, Midpoint, Nearest};
     let x = row(&[3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]);
     let shares = row(&[0.0, 0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 1.0]);
-    let table: [(&str, [f64; 8]); 5] = [
-        ("linear", [1.0, 1.0, 1.75, 3.5, 4.2, 5.25, 6.8999999999999995, 9.0]),
-        ("lower", [1.0, 1.0, 1.0, 3.0, 4.0, 5.0, 6.0, 9.0]),
-        ("higher", [1.0, 1.0, 2.0, 4.0, 5.0, 6.0, 9.0, 9.0]),
-        ("midpoint", [1.0, 1.0, 1.5, 3.5, 4.5, 5.5, 7.5, 9.0]),
-        ("nearest", [1.0, 1.0, 2.0, 4.0, 4.0, 5.0, 6.0, 9.0]),
+    let table: [(Interpolation, [f64; 8]); 5] = [
+        (Linear, [1.0, 1.0, 1.75, 3.5, 4.2, 5.25, 6.8999999999999995, 9.0]),
+        (Lower, [1.0, 1.0, 1.0, 3.0, 4.0, 5.0, 6.0, 9.0]),
+        (Higher, [1.0, 1.0, 2.0, 4.0, 5.0, 6.0, 9.0, 9.0]),
+        (Midpoint, [1.0, 1.0, 1.5, 3.5, 4.5, 5.5, 7.5, 9.0]),
+        (Nearest, [1.0, 1.0, 2.0, 4.0, 4.0, 5.0, 6.0, 9.0]),
     ];
     for (interpolation, wanted) in table {
         near(&x.quantile_with(&shares, Some(0), false, interpolation).unwrap(), &wanted, 4.0);
     }
     let some = row(&[3.0, NAN, 1.0, 4.0, NAN, 2.0]);
-    let table: [(&str, [f64; 4]); 5] = [
-        ("linear", [1.0, 1.9, 2.5, 4.0]),
-        ("lower", [1.0, 1.0, 2.0, 4.0]),
-        ("higher", [1.0, 2.0, 3.0, 4.0]),
-        ("midpoint", [1.0, 1.5, 2.5, 4.0]),
-        ("nearest", [1.0, 2.0, 3.0, 4.0]),
+    let table: [(Interpolation, [f64; 4]); 5] = [
+        (Linear, [1.0, 1.9, 2.5, 4.0]),
+        (Lower, [1.0, 1.0, 2.0, 4.0]),
+        (Higher, [1.0, 2.0, 3.0, 4.0]),
+        (Midpoint, [1.0, 1.5, 2.5, 4.0]),
+        (Nearest, [1.0, 2.0, 3.0, 4.0]),
     ];
     for (interpolation, wanted) in table {
         let shares = row(&[0.0, 0.3, 0.5, 1.0]);
@@ -518,8 +519,8 @@ fn quantiles() {
     check(a.nanquantile(&both, 1), &[2, 2], &[1.5, 4.25, 3.5, 6.75]);
     check(a.nanquantile_keepdim(&both, 0), &[2, 1, 3], &[2.75, 5.0, 2.25, 6.25, 5.0, 2.75]);
     check(a.nanquantile_all(&both), &[2], &[2.0, 5.0]);
-    check(a.nanquantile_with(&both, None, true, "linear"), &[2, 1, 1], &[2.0, 5.0]);
-    check(a.nanquantile_with(0.5, None, true, "linear"), &[1, 1], &[3.0]);
+    check(a.nanquantile_with(&both, None, true, Linear), &[2, 1, 1], &[2.0, 5.0]);
+    check(a.nanquantile_with(0.5, None, true, Linear), &[1, 1], &[3.0]);
     check(Tensor::new(3.0f64).unwrap().quantile(0.5, 0), &[], &[3.0]);
     check(row(&[1.0, 2.0]).quantile(&row(&[]), 0), &[0], &[]);
     let half = row(&[1.0, 2.0]).to_dtype(keyway::DType::F16).unwrap().quantile(0.5, 0).unwrap();
@@ -528,11 +529,11 @@ fn quantiles() {
         (keyway::DType::F16, 1.5)
     );
     for (interpolation, wanted) in [
-        ("linear", [0.3, 0.1, 0.7, 0.9]),
-        ("lower", [1.0, 1.0, 0.0, 0.0]),
-        ("higher", [0.0, 0.0, 1.0, 1.0]),
-        ("midpoint", [0.5; 4]),
-        ("nearest", [0.0, 0.0, 1.0, 1.0]),
+        (Linear, [0.3, 0.1, 0.7, 0.9]),
+        (Lower, [1.0, 1.0, 0.0, 0.0]),
+        (Higher, [0.0, 0.0, 1.0, 1.0]),
+        (Midpoint, [0.5; 4]),
+        (Nearest, [0.0, 0.0, 1.0, 1.0]),
     ] {
         let both = row(&[0.3, 0.9]);
         let made = gradient(&[3.0, 1.0, 4.0, 1.0], &[1.0; 2], |x| {
@@ -540,10 +541,10 @@ fn quantiles() {
         });
         // The shares of places are differences, whose last digits are lost.
         let (made, wanted) = (numbers(&made), wanted);
-        assert!(made.iter().zip(wanted).all(|(m, w)| (m - w).abs() < 1e-15), "{interpolation}: {made:?}");
+        assert!(made.iter().zip(wanted).all(|(m, w)| (m - w).abs() < 1e-15), "{interpolation:?}: {made:?}");
     }
     let made =
-        gradient(&[3.0, NAN, 4.0, 1.0], &[1.0], |x| x.nanquantile_with(&row(&[0.4]), None, false, "linear"));
+        gradient(&[3.0, NAN, 4.0, 1.0], &[1.0], |x| x.nanquantile_with(&row(&[0.4]), None, false, Linear));
     near(&made, &[0.8, 0.0, 0.0, 0.2], 4.0);
     let refuses = |made: keyway::Result<Tensor>, message: &str| {
         let text = made.unwrap_err().to_string();
@@ -553,7 +554,6 @@ fn quantiles() {
     refuses(x.quantile(NAN, 0), "from 0 to 1");
     refuses(x.quantile(0.5, 1), "out of range");
     refuses(x.quantile(&a, 0), "of one dimension");
-    refuses(x.quantile_with(0.5, None, false, "cubic"), "`nearest`");
     refuses(row(&[]).quantile(0.5, 0), "not empty");
     refuses(Tensor::new([1i64]).unwrap().quantile(0.5, 0), "a float dtype");
     // First and second derivatives against differences.

@@ -4,8 +4,8 @@
 mod rehearsal_support;
 mod sparse_support;
 
-use keyway::ops::pointwise::div::Rounding;
 use keyway::optim::{clip_grad_norm_, clip_grad_value_};
+use keyway::tensor::Rounding;
 use keyway::{DType, Device, Layout, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
 use rehearsal_support::*;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::machine;
 use crate::screen;
 use keyway::autograd::no_grad;
-use keyway::dispatcher::device;
+use keyway::device;
 use keyway::io::safetensors;
 use keyway::nn::models::ResNet;
 use keyway::nn::{Module, StateDict, functional};

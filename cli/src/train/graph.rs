@@ -113,13 +113,19 @@ pub fn run(
     screen: &mut Screen,
 ) -> std::result::Result<(), Failure> {
     check(options)?;
-    let at_end = [(outputs::TRACE, trace), (outputs::SAVE, &options.save), (outputs::JSON, &options.json)];
+    let at_end = [
+        (outputs::TRACE, trace),
+        (outputs::SAVE, &options.save),
+        (outputs::MEMORY, &options.profile_memory),
+        (outputs::JSON, &options.json),
+    ];
     Outputs::new(at_end).check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     let device = machine::device(&options.device, "training", choice)?;
     let (graph, start) = (karate::club(), Instant::now());
     let (epochs, lr) = (options.epochs.unwrap_or(EPOCHS), options.lr.unwrap_or(LR));
     let seed = options.seed.unwrap_or(0);
+    let memory = options.profile_memory.is_some().then(profiler::memory);
     let net = Net::new(&graph, device, seed)?;
     let labelled = [INSTRUCTOR, OFFICER];
     let at = |nodes: [usize; 2]| Tensor::new(nodes.map(|n| n as i64))?.to_device(device);
@@ -145,6 +151,7 @@ pub fn run(
         net.forward()?.to_device(Device::CPU)?.to_vec::<f32>()?
     };
     let trace = profile.map(|profile| profile.trace());
+    let memory = memory.map(|memory| memory.snapshot());
     let class = |node: usize| usize::from(scores[2 * node + 1] > scores[2 * node]);
     let wrong = (0..graph.nodes).filter(|&node| class(node) != graph.classes[node]).collect();
     let results = Results {
@@ -165,11 +172,12 @@ pub fn run(
     tell(&results, screen);
     trace.iter().for_each(|trace| profile::tell_left_out(trace, screen));
     let text = serde_json::to_string_pretty(&results).map(|text| text + "\n");
-    let written = Outputs::new(at_end).write(|what, path| match (what, &trace, &text) {
-        (outputs::TRACE, Some(trace), _) => profile::write(path, trace),
+    let written = Outputs::new(at_end).write(|what, path| match (what, &trace, &memory, &text) {
+        (outputs::TRACE, Some(trace), ..) => profile::write(path, trace),
+        (outputs::MEMORY, _, Some(memory), _) => profile::write_memory(path, memory),
         (outputs::SAVE, ..) => safetensors::save(path, &net.state_dict()).map_err(|error| error.to_string()),
-        (_, _, Ok(text)) => files::text(path, text),
-        (_, _, Err(error)) => Err(error.to_string()),
+        (.., Ok(text)) => files::text(path, text),
+        (.., Err(error)) => Err(error.to_string()),
     });
     files::tell(written, screen)
 }

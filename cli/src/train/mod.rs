@@ -88,6 +88,9 @@ pub struct Options {
     /// a trace of the calls there: `keyway profile show`, ui.perfetto.dev and chrome://tracing open it.
     #[arg(long, value_name = "FILE")]
     profile: Option<Option<PathBuf>>,
+    /// Write here who held how much memory, op by op and over time: a page for a browser, or JSON if FILE ends in `.json`.
+    #[arg(long, value_name = "FILE")]
+    profile_memory: Option<PathBuf>,
 }
 
 impl Options {
@@ -133,6 +136,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         (outputs::TRACE, &trace),
         (outputs::SAVE, &options.save),
         (outputs::PLOT, &options.plot),
+        (outputs::MEMORY, &options.profile_memory),
         (outputs::JSON, &options.json),
     ];
     let checkpoint = options.checkpoint.clone().or_else(|| options.resume.clone());
@@ -160,13 +164,16 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             _ => format!("going on after epoch {} of {epochs} from {path}", done.losses.len()),
         });
     }
+    let memory = options.profile_memory.is_some().then(profiler::memory);
     let profile = options.profile.is_some().then(|| profile_for(&trace));
     let trained = task.train(target.as_ref(), resumed.as_ref())?;
     let trace = profile.map(|profile| profile.trace());
+    let memory = memory.map(|memory| memory.snapshot());
 
     let results = Results::new(&task, &trained, trace.as_ref().map(|trace| trace.report.clone()))?;
-    let written = Outputs::new(at_end).write(|what, path| match (what, &trace) {
-        (outputs::TRACE, Some(trace)) => profile::write(path, trace),
+    let written = Outputs::new(at_end).write(|what, path| match (what, &trace, &memory) {
+        (outputs::TRACE, Some(trace), _) => profile::write(path, trace),
+        (outputs::MEMORY, _, Some(memory)) => profile::write_memory(path, memory),
         _ => outputs::write(what, path, &trained, &results),
     });
     summary::print(&results, screen);

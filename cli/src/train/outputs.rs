@@ -16,6 +16,8 @@ pub const PLOT: &str = "the loss curve";
 pub const CHECKPOINT: &str = "the checkpoint";
 /// The trace of all calls, as JSON.
 pub const TRACE: &str = "the trace";
+/// Who held how much memory, as a page or as JSON.
+pub const MEMORY: &str = "the memory profile";
 /// The results, as JSON.
 pub const JSON: &str = "the results";
 

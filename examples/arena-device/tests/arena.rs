@@ -5,7 +5,7 @@ mod support;
 use keyway::autograd::no_grad;
 use keyway::data::digits::{HIGHEST_LABEL, PIXELS};
 use keyway::data::{DataLoader, Dataset, Digits};
-use keyway::dispatcher::device::{memory_stats, properties, set_memory_limit};
+use keyway::device::{memory_stats, properties, set_memory_limit};
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::registry::{find_op, kernels};
 use keyway::io::safetensors;

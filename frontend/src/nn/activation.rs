@@ -92,6 +92,67 @@ activation! {
     /// ```
     Hardswish => |input| input.hardswish();
 
+    /// `min(max(0, x), 6)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Relu6}};
+    /// assert_eq!(Relu6.forward(&Tensor::new([-1.0f32, 7.0])?)?.to_vec::<f32>()?, [0.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "ReLU6")]
+    Relu6 => |input| input.relu6();
+
+    /// `min(max(0, x + 3), 6) / 6`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Hardsigmoid, Module}};
+    /// assert_eq!(Hardsigmoid.forward(&Tensor::new([-4.0f32, 0.0])?)?.to_vec::<f32>()?, [0.0, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    Hardsigmoid => |input| input.hardsigmoid();
+
+    /// `-log(1 + exp(-x))`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{LogSigmoid, Module}};
+    /// assert_eq!(LogSigmoid.forward(&Tensor::new([-200.0f32])?)?.to_vec::<f32>()?, [-200.0]);
+    /// # Ok(()) }
+    /// ```
+    LogSigmoid => |input| input.logsigmoid();
+
+    /// `x / (1 + |x|)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Softsign}};
+    /// assert_eq!(Softsign.forward(&Tensor::new([-1.0f32, 3.0])?)?.to_vec::<f32>()?, [-0.5, 0.75]);
+    /// # Ok(()) }
+    /// ```
+    Softsign => |input| input.softsign();
+
+    /// `x - tanh(x)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Tanhshrink}};
+    /// assert_eq!(Tanhshrink.forward(&Tensor::new([0.0f32, 100.0])?)?.to_vec::<f32>()?, [0.0, 99.0]);
+    /// # Ok(()) }
+    /// ```
+    Tanhshrink => |input| input.tanhshrink();
+
+    /// Its input.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Identity, Module}};
+    /// assert_eq!(Identity.forward(&Tensor::new([-1.0f32, 7.0])?)?.to_vec::<f32>()?, [-1.0, 7.0]);
+    /// # Ok(()) }
+    /// ```
+    Identity => |input| Ok(input.clone());
+
     /// `x * tanh(log(1 + exp(x)))`.
     ///
     /// ```
@@ -184,6 +245,36 @@ activation! {
         /// How much nearer.
         lambd: f64 = 0.5,
     } => |self, input| input.softshrink_with(self.lambd);
+
+    /// `x` within two numbers, and the nearer of them outside.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Hardtanh, Module}};
+    /// let y = Hardtanh::default().forward(&Tensor::new([-2.0f32, 0.5])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    Hardtanh {
+        /// The lower one.
+        min_val: f64 = -1.0,
+        /// The upper one.
+        max_val: f64 = 1.0,
+    } => |self, input| input.hardtanh_with(self.min_val, self.max_val);
+
+    /// `x`, and 0 from `-lambd` to `lambd`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Hardshrink, Module}};
+    /// let y = Hardshrink::default().forward(&Tensor::new([-0.5f32, 2.0])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    Hardshrink {
+        /// How far 0 reaches.
+        lambd: f64 = 0.5,
+    } => |self, input| input.hardshrink_with(self.lambd);
 
     /// The first half of a dimension times the sigmoid of the second.
     ///

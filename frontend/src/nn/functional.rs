@@ -43,7 +43,10 @@ functions! {
     elu(input);
     gelu(input);
     glu(input, dim: i64);
+    hardshrink(input);
+    hardsigmoid(input);
     hardswish(input);
+    hardtanh(input);
     interpolate(input, options: &InterpolateOptions);
     leaky_relu(input);
     linear(input, weight: &Tensor, bias: Option<&Tensor>);
@@ -51,6 +54,7 @@ functions! {
     max_pool1d(input, options: MaxPoolOptions<1>);
     max_pool2d(input, options: MaxPoolOptions<2>);
     max_pool3d(input, options: MaxPoolOptions<3>);
+    logsigmoid(input);
     mish(input);
     nll_loss(input, target: &Tensor);
     normalize(input, dim: i64);
@@ -59,6 +63,7 @@ functions! {
     pixel_shuffle(input, upscale_factor: usize);
     prelu(input, weight: &Tensor);
     relu(input);
+    relu6(input);
     scaled_dot_product_attention(input, key: &Tensor, value: &Tensor, options: AttentionOptions<'_>);
     selu(input);
     sigmoid(input);
@@ -66,7 +71,9 @@ functions! {
     softmax(input, dim: i64);
     softplus(input);
     softshrink(input);
+    softsign(input);
     tanh(input);
+    tanhshrink(input);
 }
 
 macro_rules! losses {
@@ -85,6 +92,7 @@ macro_rules! losses {
 losses! {
     binary_cross_entropy;
     binary_cross_entropy_with_logits;
+    huber_loss;
     kl_div;
     l1_loss;
     mse_loss;

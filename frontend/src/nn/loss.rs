@@ -88,6 +88,23 @@ loss_module! {
         input.smooth_l1_loss_with(target, self.beta, self.reduction)
     };
 
+    /// [`Tensor::huber_loss`] as a module.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::HuberLoss};
+    /// let loss = HuberLoss { delta: 0.5, ..Default::default() }.forward(&Tensor::new(1.0f32)?, &Tensor::new(3.0f32)?)?;
+    /// assert_eq!(loss.item::<f32>()?, 0.875);
+    /// # Ok(()) }
+    /// ```
+    HuberLoss {
+        /// Where the parabola ends.
+        delta: f64 = 1.0,
+    } => |self, input, target| {
+        same_shape("huber_loss", input, target)?;
+        input.huber_loss_with(target, self.delta, self.reduction)
+    };
+
     /// [`Tensor::binary_cross_entropy`] of probabilities as a module.
     ///
     /// ```

@@ -62,8 +62,9 @@ pub use crate::ops::loss::Reduction;
 pub use crate::ops::pointwise::gelu::Approximate;
 pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
-    Celu, Elu, Gelu, Glu, Hardswish, LeakyRelu, LogSoftmax, Mish, Relu, Selu, Sigmoid, Silu, Softmax,
-    Softplus, Softshrink, Tanh,
+    Celu, Elu, Gelu, Glu, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, Identity, LeakyRelu, LogSigmoid,
+    LogSoftmax, Mish, Relu, Relu6, Selu, Sigmoid, Silu, Softmax, Softplus, Softshrink, Softsign, Tanh,
+    Tanhshrink,
 };
 pub use adaptive_pool::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
@@ -85,7 +86,8 @@ pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use local_response_norm::LocalResponseNorm;
 pub use loss::{
-    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, KlDivLoss, L1Loss, MseLoss, NllLoss, SmoothL1Loss,
+    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss, NllLoss,
+    SmoothL1Loss,
 };
 pub use module::{Members, Module};
 pub use pool::{

@@ -29,7 +29,7 @@ mod tensors;
 mod trace;
 
 pub use error::TraceError;
-pub use memory::{Holder, MemoryProfile, MemorySnapshot, OpMemory, Use, memory};
+pub use memory::{DeviceUse, Holder, MemoryProfile, MemorySnapshot, Moment, OpMemory, Use, memory};
 pub use report::{DeviceMemory, FormatChange, Reordering, Report, Row, Shapes, device_memory};
 pub use scope::{Scope, scope};
 pub(crate) use scope::{backward_scope, module_scope};

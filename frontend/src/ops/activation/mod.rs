@@ -1,5 +1,7 @@
 //! Activations that are more than a function of each element.
 
+mod clipped;
+
 crate::ops::family! {
     glu,
     prelu,

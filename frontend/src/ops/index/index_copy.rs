@@ -22,6 +22,7 @@ forms! {
     ///
     /// # Errors
     /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
+    #[doc(alias = "index_fill")]
     pub fn index_copy<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>),
         in_place: index_copy_;
 }

@@ -1,77 +1,53 @@
 //! `index_reduce`
 
-use super::scatter_reduce::{REDUCTIONS, check};
+use super::scatter_reduce::{Reduce, check};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, tensor as filled};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
-impl Tensor {
-    /// This tensor with the slices of `source` joined to those at `index` along `dim`: their `prod`, `mean`, `amax` or `amin`; see
-    /// [`Tensor::index_add`] for the sum. The mean of integers is rounded down. Of equal extremes each has its share of the
-    /// gradient.
+/// What it makes of slices: all but the sum, which [`Tensor::index_add`] is.
+const REDUCTIONS: &[Reduce] = Reduce::ALL.split_at(1).1;
+
+forms! {
+    /// This tensor with the slices of `source` joined to those at `index` along `dim`; see [`Tensor::index_add`] for the sum. Of
+    /// equal extremes each has its share of the gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
+    /// use keyway::{Tensor, tensor::Reduce};
     /// let a = Tensor::new([1, 2, 3])?;
     /// let (at, source) = (Tensor::new([0i64, 0])?, Tensor::new([10, 20])?);
-    /// assert_eq!(a.index_reduce(0, &at, &source, "prod")?.to_vec::<i32>()?, [200, 2, 3]);
+    /// assert_eq!(a.index_reduce(0, &at, &source, Reduce::Prod)?.to_vec::<i32>()?, [200, 2, 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::index_add`]; another `reduce` than these four; bool.
-    pub fn index_reduce(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: &str) -> Result<Tensor> {
-        self.index_reduce_with(dim, index, source, reduce, true)
-    }
+    /// As [`Tensor::index_add`]; [`Reduce::Sum`]; bool.
+    pub fn index_reduce(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: Reduce),
+        defaults: [Arg::Bool(true)], in_place: index_reduce_;
 
     /// [`Tensor::index_reduce`], of the slices of `source` alone where `include_self` is false; what nothing is written to stays.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, tensor::Reduce};
+    /// let a = Tensor::new([5, 2, 3])?;
+    /// let (at, source) = (Tensor::new([0i64, 0])?, Tensor::new([10, 20])?);
+    /// let made = a.index_reduce_with(0, &at, &source, Reduce::Mean, false)?;
+    /// assert_eq!(made.to_vec::<i32>()?, [15, 2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
-    pub fn index_reduce_with(
-        &self,
-        dim: i64,
-        index: &Tensor,
-        source: &Tensor,
-        reduce: &str,
-        include_self: bool,
-    ) -> Result<Tensor> {
-        let include = Arg::Bool(include_self);
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into(), Arg::Str(reduce), include])
-    }
-
-    /// [`Tensor::index_reduce_with`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn index_reduce_with_(
-        &self,
-        dim: i64,
-        index: &Tensor,
-        source: &Tensor,
-        reduce: &str,
-        include_self: bool,
-    ) -> Result<Tensor> {
-        let include = Arg::Bool(include_self);
-        DEF.run_in_place(&[
-            self.into(),
-            Arg::Int(dim),
-            index.into(),
-            source.into(),
-            Arg::Str(reduce),
-            include,
-        ])
-    }
-
-    /// [`Tensor::index_reduce`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn index_reduce_(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: &str) -> Result<Tensor> {
-        self.index_reduce_with_(dim, index, source, reduce, true)
-    }
+    pub fn index_reduce_with(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: Reduce, include_self: bool),
+        in_place: index_reduce_with_;
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
@@ -79,14 +55,14 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (dim, sizes) = (args.dim(1, t.rank())?, Dims::from_slice(with_dim(source.shape())));
     let source = cast(source.reshape_as_sizes(&sizes)?, t.dtype())?;
     let at = spread(&index, dim, &sizes)?;
-    t.scatter_reduce_with(dim as i64, &at, &source, args.str(4)?, args.bool(5)?)
+    t.scatter_reduce_with(dim as i64, &at, &source, Reduce::of(args, REDUCTIONS)?, args.bool(5)?)
 }
 
 /// `index_reduce`
 pub static DEF: OpDef = OpDef {
     schema: "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
     rule: Rule::Structured(|args| {
-        check(args, &REDUCTIONS[1..])?;
+        check(args, REDUCTIONS)?;
         slices(args, false)
     }),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("scatter_reduce")]),
@@ -95,10 +71,10 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples: || {
         let mut samples = Vec::new();
-        for (nth, reduce) in REDUCTIONS[1..].iter().enumerate() {
+        for (nth, reduce) in REDUCTIONS.iter().enumerate() {
             let call = |sizes: &[usize], dim, at: &[usize], n, source: &[usize], include| {
                 let elements = |sizes: &[usize]| filled(sizes, Fill::Distinct(-2.0, 2.0));
-                let rest = [SampleArg::Str(reduce), SampleArg::Bool(include)];
+                let rest = [SampleArg::Str(reduce.name()), SampleArg::Bool(include)];
                 let own = [elements(sizes), SampleArg::Int(dim), index(at, n), elements(source)];
                 sample(own.into_iter().chain(rest))
             };

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{with_dim, wrong_value};
+use crate::ops::forms;
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
 use crate::ops::rules::require;
 use crate::ops::sample::{
@@ -15,80 +16,100 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
-impl Tensor {
-    /// This tensor with the elements of `src` joined, at `index` along `dim`, to those that are there: their `sum`, `prod`, `mean`,
-    /// `amax` or `amin`. For two dimensions, `dim` 0 and `sum`: `out[index[i][j]][j] += src[i][j]`. The mean of integers is rounded
-    /// down. Of equal extremes each has its share of the gradient.
+/// What elements that meet in one place become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Reduce {
+    /// Their sum.
+    Sum,
+    /// Their product.
+    Prod,
+    /// Their mean; that of integers is rounded down.
+    Mean,
+    /// The largest of them, or NaN where there is one.
+    Amax,
+    /// The smallest of them, or NaN where there is one.
+    Amin,
+}
+
+impl Reduce {
+    /// All of them, the sum first.
+    pub(super) const ALL: [Reduce; 5] =
+        [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin];
+
+    /// As the ops' argument has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reduce::Sum => "sum",
+            Reduce::Prod => "prod",
+            Reduce::Mean => "mean",
+            Reduce::Amax => "amax",
+            Reduce::Amin => "amin",
+        }
+    }
+
+    /// The one of that name among these.
+    pub(super) fn of(args: &Args<'_>, among: &[Reduce]) -> RuleResult<Reduce> {
+        let name = args.str(4)?;
+        among.iter().copied().find(|reduce| reduce.name() == name).ok_or_else(|| {
+            let list: Vec<String> = among.iter().map(|reduce| format!("`{}`", reduce.name())).collect();
+            wrong_value(args, 4, format!("one of {}", list.join(", ")))
+        })
+    }
+}
+
+impl From<Reduce> for Arg<'_> {
+    fn from(reduce: Reduce) -> Self {
+        Arg::Str(reduce.name())
+    }
+}
+
+forms! {
+    /// This tensor with the elements of `src` joined, at `index` along `dim`, to those that are there. For two dimensions, `dim` 0
+    /// and the sum: `out[index[i][j]][j] += src[i][j]`. Of equal extremes each has its share of the gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::Tensor;
+    /// use keyway::{Tensor, tensor::Reduce};
     /// let a = Tensor::new([1, 2, 3])?;
     /// let (at, src) = (Tensor::new([2i64, 2])?, Tensor::new([10, 20])?);
-    /// assert_eq!(a.scatter_reduce(0, &at, &src, "amax")?.to_vec::<i32>()?, [1, 2, 20]);
+    /// assert_eq!(a.scatter_reduce(0, &at, &src, Reduce::Amax)?.to_vec::<i32>()?, [1, 2, 20]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::scatter`]; another `reduce` than these five; bool.
-    pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: &str) -> Result<Tensor> {
-        self.scatter_reduce_with(dim, index, src, reduce, true)
-    }
+    /// As [`Tensor::scatter`]; bool.
+    pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: Reduce),
+        defaults: [Arg::Bool(true)], in_place: scatter_reduce_;
 
     /// [`Tensor::scatter_reduce`], of the elements of `src` alone where `include_self` is false; what nothing is written to stays.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, tensor::Reduce};
+    /// let a = Tensor::new([100, 200, 300])?;
+    /// let (at, src) = (Tensor::new([2i64, 2])?, Tensor::new([10, 20])?);
+    /// let made = a.scatter_reduce_with(0, &at, &src, Reduce::Amax, false)?;
+    /// assert_eq!(made.to_vec::<i32>()?, [100, 200, 20]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
-    pub fn scatter_reduce_with(
-        &self,
-        dim: i64,
-        index: &Tensor,
-        src: &Tensor,
-        reduce: &str,
-        include_self: bool,
-    ) -> Result<Tensor> {
-        let include = Arg::Bool(include_self);
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), src.into(), Arg::Str(reduce), include])
-    }
-
-    /// [`Tensor::scatter_reduce_with`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn scatter_reduce_with_(
-        &self,
-        dim: i64,
-        index: &Tensor,
-        src: &Tensor,
-        reduce: &str,
-        include_self: bool,
-    ) -> Result<Tensor> {
-        let include = Arg::Bool(include_self);
-        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), src.into(), Arg::Str(reduce), include])
-    }
-
-    /// [`Tensor::scatter_reduce`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn scatter_reduce_(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: &str) -> Result<Tensor> {
-        self.scatter_reduce_with_(dim, index, src, reduce, true)
-    }
+    pub fn scatter_reduce_with(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: Reduce, include_self: bool),
+        in_place: scatter_reduce_with_;
 }
 
-/// The reductions, the sum first.
-pub(super) const REDUCTIONS: [&str; 5] = ["sum", "prod", "mean", "amax", "amin"];
-
-/// Refuses bool, and another name of a reduction than one of these.
-pub(super) fn check(args: &Args<'_>, names: &[&str]) -> RuleResult<()> {
+/// Refuses bool, and another reduction than these.
+pub(super) fn check(args: &Args<'_>, among: &[Reduce]) -> RuleResult<()> {
     let dtype = args.tensor(0)?.dtype();
     require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
     args.bool(5)?;
-    if names.contains(&args.str(4)?) {
-        return Ok(());
-    }
-    let list: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    Err(wrong_value(args, 4, format!("one of {}", list.join(", "))))
+    Reduce::of(args, among).map(drop)
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    check(args, &REDUCTIONS)?;
+    check(args, &Reduce::ALL)?;
     if !matches!(args.get(3), Arg::Tensor(_)) {
         return Err(wrong_value(args, 3, "a tensor".into()));
     }
@@ -150,12 +171,12 @@ fn joined(
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, index, dim, include) = (tensor(args, 0)?, tensor(args, 2)?, args.int(1)?, args.bool(5)?);
     let src = reached(&cast(tensor(args, 3)?, t.dtype())?, &index)?;
-    let made = match args.str(4)? {
-        "sum" if include => t.scatter_add(dim, &index, &src)?,
-        "sum" => t.scatter(dim, &index, 0)?.scatter_add(dim, &index, &src)?,
-        "mean" => mean(&t, dim, &index, &src, include)?,
-        "prod" => joined([&t, &index, &src], dim, include, |a, b| a.mul(b))?,
-        "amax" => joined([&t, &index, &src], dim, include, |a, b| a.maximum(b))?,
+    let made = match Reduce::of(args, &Reduce::ALL)? {
+        Reduce::Sum if include => t.scatter_add(dim, &index, &src)?,
+        Reduce::Sum => t.scatter(dim, &index, 0)?.scatter_add(dim, &index, &src)?,
+        Reduce::Mean => mean(&t, dim, &index, &src, include)?,
+        Reduce::Prod => joined([&t, &index, &src], dim, include, |a, b| a.mul(b))?,
+        Reduce::Amax => joined([&t, &index, &src], dim, include, |a, b| a.maximum(b))?,
         _ => joined([&t, &index, &src], dim, include, |a, b| a.minimum(b))?,
     };
     in_format_of(&t, made)
@@ -222,7 +243,7 @@ fn samples() -> Vec<Sample> {
         sample([elements(sizes), SampleArg::Int(dim), index(at, n), elements(src)].into_iter().chain(rest))
     };
     let mut samples = Vec::new();
-    for (nth, reduce) in REDUCTIONS.into_iter().enumerate() {
+    for (nth, reduce) in Reduce::ALL.into_iter().map(Reduce::name).enumerate() {
         let include = nth % 2 == 0;
         samples.extend([
             call(&[5], 0, &[8], 5, &[8], reduce, include),

@@ -38,6 +38,22 @@ impl Tensor {
     pub fn searchsorted_with<'a>(&'a self, values: impl Into<Arg<'a>>, right: bool) -> Result<Tensor> {
         DEF.run(&[self.into(), values.into(), Arg::Bool(right)])
     }
+
+    /// Between which of the sorted `boundaries` each element lies: [`Tensor::searchsorted`] with the arguments the other way around.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let boundaries = Tensor::new([0.0f32, 10.0])?;
+    /// assert_eq!(Tensor::new([-1.0f32, 10.0, 11.0])?.bucketize(&boundaries)?.to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Tensor::searchsorted`].
+    pub fn bucketize(&self, boundaries: &Tensor) -> Result<Tensor> {
+        boundaries.searchsorted(self)
+    }
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

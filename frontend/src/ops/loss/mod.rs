@@ -8,6 +8,8 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 
+mod huber;
+
 crate::ops::family! {
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

@@ -24,7 +24,6 @@ impl Tensor {
     ///
     /// # Errors
     /// An input that is no float; shapes that do not fit.
-    #[doc(alias = "huber_loss")]
     pub fn smooth_l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.smooth_l1_loss_with(target, 1.0, Reduction::Mean)
     }

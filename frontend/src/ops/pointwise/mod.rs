@@ -2,6 +2,7 @@
 
 mod backward;
 mod bitwise;
+mod composed;
 mod derived;
 mod gamma;
 mod logical;

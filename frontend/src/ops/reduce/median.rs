@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::{DType, Tensor};
+use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
@@ -44,6 +45,32 @@ impl Tensor {
     /// Bool; no elements.
     pub fn median_all(&self) -> Result<Tensor> {
         Ok(self.reshape(-1)?.median(0)?.0)
+    }
+
+    /// The `k`-th smallest elements along `dim`, counted from 1, and the place of one element that each equals, which gets its
+    /// gradient. NaN counts as the largest. All elements are sorted for it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (value, place) = Tensor::new([3, 1, 2])?.kthvalue(3, 0)?;
+    /// assert_eq!((value.item::<i32>()?, place.item::<i64>()?), (3, 0));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool; a dimension out of range; a `k` that is not within 1 and its size.
+    pub fn kthvalue(&self, k: usize, dim: i64) -> Result<(Tensor, Tensor)> {
+        let size = self.shape().get(wrap_dim("kthvalue", dim, self.rank())?).copied().unwrap_or(1);
+        if k == 0 || k > size {
+            let (op, argument, got) = ("kthvalue", "k", k.to_string());
+            return Err(Error::Value { op, argument, expected: format!("within 1..={size}"), got }.into());
+        }
+        let (sorted, places) = self.sort(dim)?;
+        if self.rank() == 0 {
+            return Ok((sorted, places));
+        }
+        Ok((sorted.select(dim, k as i64 - 1)?, places.select(dim, k as i64 - 1)?))
     }
 
     fn medians(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {

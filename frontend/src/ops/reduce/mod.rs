@@ -6,7 +6,7 @@ mod cumulative;
 mod extremum;
 mod forms;
 mod median;
-mod quantile;
+pub mod quantile;
 mod scan;
 mod spread;
 mod truth;

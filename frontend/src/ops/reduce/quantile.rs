@@ -7,8 +7,22 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
 
-/// What stands between two elements in order.
-const INTERPOLATIONS: [&str; 5] = ["linear", "lower", "higher", "midpoint", "nearest"];
+/// What a quantile is that falls between two elements in order.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Interpolation {
+    /// Between them in proportion.
+    #[default]
+    Linear,
+    /// The lower one.
+    Lower,
+    /// The higher one.
+    Higher,
+    /// Their mean.
+    Midpoint,
+    /// The nearer one; of two as near, that of an even place.
+    Nearest,
+}
 
 impl Tensor {
     /// The elements below which a share `q` of all lies along `dim`, between two neighbours in proportion; NaN where there is one.
@@ -26,7 +40,7 @@ impl Tensor {
     /// # Errors
     /// A dtype that is not a float; a `q` outside 0..=1, or of more than one dimension; a dimension out of range or of size 0.
     pub fn quantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.quantile_with(q, Some(dim), false, "linear")
+        self.quantile_with(q, Some(dim), false, Interpolation::Linear)
     }
 
     /// [`Tensor::quantile`] whose dimension stays as size 1.
@@ -34,7 +48,7 @@ impl Tensor {
     /// # Errors
     /// The same.
     pub fn quantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.quantile_with(q, Some(dim), true, "linear")
+        self.quantile_with(q, Some(dim), true, Interpolation::Linear)
     }
 
     /// [`Tensor::quantile`] of all elements.
@@ -42,20 +56,28 @@ impl Tensor {
     /// # Errors
     /// The same, but those of dimensions.
     pub fn quantile_all<'a>(&'a self, q: impl Into<Arg<'a>>) -> Result<Tensor> {
-        self.quantile_with(q, None, false, "linear")
+        self.quantile_with(q, None, false, Interpolation::Linear)
     }
 
     /// [`Tensor::quantile`] along one dimension, or of all elements, with another `interpolation` where `q` falls between two
-    /// elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`, of which the last takes an even place of two as near.
+    /// elements.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, tensor::Interpolation};
+    /// let x = Tensor::new([3.0f64, 1.0, 2.0, 4.0])?;
+    /// assert_eq!(x.quantile_with(0.5, None, false, Interpolation::Lower)?.item::<f64>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// The same; another interpolation than these five.
+    /// The same.
     pub fn quantile_with<'a>(
         &'a self,
         q: impl Into<Arg<'a>>,
         dim: Option<i64>,
         keepdim: bool,
-        interpolation: &str,
+        interpolation: Interpolation,
     ) -> Result<Tensor> {
         quantiles("quantile", self, q.into(), dim, keepdim, interpolation)
     }
@@ -73,7 +95,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::quantile`].
     pub fn nanquantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.nanquantile_with(q, Some(dim), false, "linear")
+        self.nanquantile_with(q, Some(dim), false, Interpolation::Linear)
     }
 
     /// [`Tensor::nanquantile`] whose dimension stays as size 1.
@@ -81,7 +103,7 @@ impl Tensor {
     /// # Errors
     /// The same.
     pub fn nanquantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.nanquantile_with(q, Some(dim), true, "linear")
+        self.nanquantile_with(q, Some(dim), true, Interpolation::Linear)
     }
 
     /// [`Tensor::nanquantile`] of all elements.
@@ -89,7 +111,7 @@ impl Tensor {
     /// # Errors
     /// The same, but those of dimensions.
     pub fn nanquantile_all<'a>(&'a self, q: impl Into<Arg<'a>>) -> Result<Tensor> {
-        self.nanquantile_with(q, None, false, "linear")
+        self.nanquantile_with(q, None, false, Interpolation::Linear)
     }
 
     /// [`Tensor::quantile_with`] of the elements that are not NaN.
@@ -101,7 +123,7 @@ impl Tensor {
         q: impl Into<Arg<'a>>,
         dim: Option<i64>,
         keepdim: bool,
-        interpolation: &str,
+        interpolation: Interpolation,
     ) -> Result<Tensor> {
         quantiles("nanquantile", self, q.into(), dim, keepdim, interpolation)
     }
@@ -141,16 +163,11 @@ fn quantiles(
     q: Arg<'_>,
     dim: Option<i64>,
     keepdim: bool,
-    interpolation: &str,
+    interpolation: Interpolation,
 ) -> Result<Tensor> {
     if !t.dtype().is_float() {
         let expected = "a float dtype; cast integers first".to_string();
         return Err(Error::DType { op, argument: "self", expected, got: t.dtype() }.into());
-    }
-    if !INTERPOLATIONS.contains(&interpolation) {
-        let list: Vec<String> = INTERPOLATIONS.iter().map(|name| format!("`{name}`")).collect();
-        let expected = format!("one of {}", list.join(", "));
-        return Err(wrong_value(op, "interpolation", expected, format!("`{interpolation}`")));
     }
     let at = dim.map(|dim| wrap_dim(op, dim, t.rank())).transpose()?;
     let x = if at.is_none() || t.rank() == 0 { t.reshape(-1)? } else { t.clone() };
@@ -180,7 +197,13 @@ fn quantiles(
 
 /// The quantiles of `x` along `dim`, in the place of its elements. NaN is sorted behind all numbers: so the last place tells of any,
 /// and those that are not counted lie behind the others.
-fn ranked(x: &Tensor, q: &Tensor, dim: i64, interpolation: &str, ignore_nan: bool) -> Result<Tensor> {
+fn ranked(
+    x: &Tensor,
+    q: &Tensor,
+    dim: i64,
+    interpolation: Interpolation,
+    ignore_nan: bool,
+) -> Result<Tensor> {
     let (sorted, _) = x.sort(dim)?;
     let n = x.dim(dim)?;
     let mut sizes = x.shape().to_vec();
@@ -203,10 +226,10 @@ fn ranked(x: &Tensor, q: &Tensor, dim: i64, interpolation: &str, ignore_nan: boo
     };
     let below = ranks.floor()?;
     match interpolation {
-        "lower" => taken(&below),
-        "higher" => taken(&ranks.ceil()?),
-        "nearest" => taken(&ranks.round()?),
-        "midpoint" => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, 0.5),
-        _ => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, &ranks.sub(&below)?),
+        Interpolation::Lower => taken(&below),
+        Interpolation::Higher => taken(&ranks.ceil()?),
+        Interpolation::Nearest => taken(&ranks.round()?),
+        Interpolation::Midpoint => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, 0.5),
+        Interpolation::Linear => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, &ranks.sub(&below)?),
     }
 }

@@ -1,5 +1,6 @@
 //! Views: other sizes and strides over the same memory.
 
+mod joined;
 mod meshgrid;
 mod names;
 

@@ -48,11 +48,11 @@ section! {
     }
     "Device::Cpu" => { Device::CPU };
     "Device::new_cuda(0)?" => { Device::new("cuda", 0)? } "a name; whether it is there is seen at first use";
-    "Device::cuda_if_available(0)?" => { Device::parse(if Tensor::empty_with(0, "cuda:0").is_ok() { "cuda:0" } else { "cpu" })? };
+    "Device::cuda_if_available(0)?" => { Device::parse(if keyway::device::is_available("cuda:0") { "cuda:0" } else { "cpu" })? };
     "x.device().is_cpu()" => { x.device() == Device::CPU };
     "x.device().is_cuda()" => { x.device().name() == "cuda" };
     "x.device().same_device(&dev)" => { x.device() == Device::CPU };
-    "dev.synchronize()?" => { keyway::dispatcher::device::synchronize(Device::CPU)? };
+    "dev.synchronize()?" => { keyway::device::synchronize(Device::CPU)? };
     "x.to_device(&dev)?" => { x.to_device(Device::CPU)? } "or `x.to(\"cuda:0\")?`";
     "x.dtype()" => { x.dtype() };
     "x.to_dtype(DType::F64)?" => { x.to_dtype(DType::F64)? };

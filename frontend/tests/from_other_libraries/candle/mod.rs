@@ -72,15 +72,13 @@ const ABSENT: &[(&str, &str)] = &[
     ("candle-transformers", "`nn::models::ResNet`; the layers of `nn` for the rest"),
     ("candle_nn::rnn: LSTM, GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
     ("candle_nn::rotary_emb", "`narrow`, `mul`, `cat`: a line of other ops"),
-    ("candle_nn::kv_cache", "`Tensor::cat`, or `narrow` of a large tensor and `copy_`"),
     ("candle_nn::func", "a struct that implements `Module`"),
     (
         "VarBuilder::from_mmaped_safetensors",
         "make the module, then `load_state_dict(&safetensors::load(path)?)`",
     ),
     ("VarBuilder::pp", "`Members::child` names a module inside another"),
-    ("Tensor::read_npy, write_npy; pickle", "`safetensors`"),
-    ("loss::huber", "`delta` times `x.smooth_l1_loss_with(&y, delta, reduction)?`"),
+    ("pickle", "`safetensors`, `io::npy`, `io::npz`"),
     ("CustomOp1::cuda_fwd, metal_fwd", "a plugin with a kernel; `autograd::Function` for ops made of others"),
-    ("Tensor::slice_set, scatter_set", "`copy_` to a view: `x.i(..)?.copy_(&y)?`; `scatter_`"),
+    ("Tensor::slice_set", "`copy_` to a view: `x.i(..)?.copy_(&y)?`"),
 ];

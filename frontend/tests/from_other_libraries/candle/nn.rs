@@ -67,6 +67,7 @@ section! {
     "candle_nn::embedding(10, 4, vb.pp(\"j\"))?" => { nn::Embedding::new(10, 4)? };
     "candle_nn::prelu(None, vb.pp(\"k\"))?" => { nn::Prelu::new(1, 0.25)? };
     "candle_nn::Dropout::new(0.5)" => { nn::Dropout::new(0.5)? } "`train()` and `eval()` switch it, not an argument of `forward`";
+    "candle_nn::kv_cache::KvCache::new(2, 16)" => { nn::KvCache::new() } "grows; `attend_cached` fills it";
     "candle_nn::Activation::Relu" => { nn::Relu };
     "candle_nn::Activation::Gelu" => { nn::Gelu::default() };
     "candle_nn::Activation::Silu" => { nn::Silu };
@@ -103,6 +104,7 @@ section! {
     "candle_nn::loss::cross_entropy(&x, &at)?" => { x.cross_entropy(&at)? };
     "candle_nn::loss::nll(&x, &at)?" => { x.nll_loss(&at)? };
     "candle_nn::loss::mse(&x, &y)?" => { F::mse_loss(&x, &y)? };
+    "candle_nn::loss::huber(&x, &y, 0.5)?" => { x.huber_loss_with(&y, 0.5, nn::Reduction::Mean)? };
     "candle_nn::loss::binary_cross_entropy_with_logit(&x, &y)?" => { F::binary_cross_entropy_with_logits(&x, &y)? };
     "candle_nn::SGD::new(vec![w.clone()], 0.1)?" => { optim::Sgd::new(vec![w], SgdOptions { lr: 0.1, ..Default::default() })? } "`model.parameters()` is such a vector";
     "candle_nn::AdamW::new(vec![w.clone()], Default::default())?" => { optim::AdamW::new(vec![w], AdamOptions::adamw())? };

@@ -101,10 +101,10 @@ section! {
     "x.to('cpu')" => { x.to("cpu")? };
     "x.cpu()" => { x.to_device(Device::CPU)? };
     "x.cuda()" => { x.to("cuda:0") } "an error where there is no such device";
-    "torch.cuda.is_available()" => { Tensor::empty_with(0, "cuda:0").is_ok() };
+    "torch.cuda.is_available()" => { keyway::device::is_available("cuda") };
     "x.to('cpu', non_blocking=True)" => { x.to_device_non_blocking(Device::CPU)? };
-    "torch.cuda.device_count()" => { keyway::dispatcher::device::server(Device::new("cuda", 0)?.kind).map_or(0, |cuda| keyway::dispatcher::device::count(cuda).0) };
-    "torch.cpu.synchronize()" => { keyway::dispatcher::device::synchronize(Device::CPU)? } "any device; so `torch.cuda.synchronize()`";
+    "torch.cuda.device_count()" => { keyway::device::count("cuda") };
+    "torch.cpu.synchronize()" => { keyway::device::synchronize(Device::CPU)? } "any device; so `torch.cuda.synchronize()`";
     "x.is_pinned()" => { x.is_pinned() };
     "x.clone()" => { x.copy()? } "`clone` shares the tensor, as Rust's `Arc` does";
     "x.clone(memory_format=torch.channels_last)" => { x.copy_with(MemoryFormat::ChannelsLast)? };

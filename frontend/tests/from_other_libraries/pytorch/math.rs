@@ -1,8 +1,8 @@
 //! Arithmetic, reductions and linear algebra.
 
 use crate::table::section;
-use keyway::ops::pointwise::div::Rounding;
 use keyway::prelude::*;
+use keyway::tensor::Rounding;
 
 section! {
     pointwise "Arithmetic"

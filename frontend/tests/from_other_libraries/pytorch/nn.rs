@@ -54,6 +54,14 @@ section! {
     "nn.Unfold(3)" => { nn::Unfold(UnfoldOptions::new(3)) };
     "nn.Fold((8, 8), 3)" => { nn::Fold { output_size: 8.into(), options: UnfoldOptions::new(3) } };
     "nn.ReLU()" => { nn::Relu };
+    "nn.Identity()" => { nn::Identity };
+    "nn.ReLU6()" => { nn::Relu6 };
+    "nn.Hardtanh(0, 2)" => { nn::Hardtanh { min_val: 0.0, max_val: 2.0 } };
+    "nn.Hardsigmoid()" => { nn::Hardsigmoid };
+    "nn.LogSigmoid()" => { nn::LogSigmoid };
+    "nn.Softsign()" => { nn::Softsign };
+    "nn.Tanhshrink()" => { nn::Tanhshrink };
+    "nn.Hardshrink()" => { nn::Hardshrink::default() };
     "nn.LeakyReLU(0.2)" => { nn::LeakyRelu { slope: 0.2 } };
     "nn.PReLU()" => { nn::Prelu::new(1, 0.25)? };
     "nn.ELU()" => { nn::Elu::default() };
@@ -177,6 +185,7 @@ section! {
     "nn.MSELoss()" => { nn::MseLoss::default() };
     "nn.L1Loss()" => { nn::L1Loss::default() };
     "nn.SmoothL1Loss()" => { nn::SmoothL1Loss::default() };
+    "nn.HuberLoss()" => { nn::HuberLoss::default() };
     "nn.NLLLoss()" => { nn::NllLoss::default() };
     "nn.BCELoss()" => { nn::BceLoss::default() };
     "nn.BCEWithLogitsLoss()" => { nn::BceWithLogitsLoss::default() };

@@ -3,6 +3,7 @@
 use crate::table::section;
 use keyway::nn::PadMode;
 use keyway::prelude::*;
+use keyway::tensor::Reduce;
 
 section! {
     shape "Shapes and views"
@@ -55,8 +56,6 @@ section! {
     "torch.diagonal(x)" => { x.diagonal()? };
     "x.as_strided((2, 2), (1, 2))" => { x.as_strided((2, 2), (1, 2), None)? };
     "torch.flip(x, [0])" => { x.flip(0)? };
-    "torch.fliplr(x)" => { x.flip(1)? };
-    "torch.flipud(x)" => { x.flip(0)? };
     "torch.roll(x, 1, 2)" => { x.roll(1, 2)? };
     "F.pad(x, (1, 2))" => { x.pad((1, 2))? } "widths from the last dimension on, as there";
     "F.pad(x, (1, 1), mode='reflect')" => { x.pad_with((1, 1), PadMode::Reflect, 0.0)? };
@@ -96,7 +95,7 @@ section! {
     "x.index_add(1, at, x[:, :2])" => { x.index_add(1, &at, &x.i((.., ..2))?)? };
     "x.index_copy(1, at, x[:, :2])" => { x.index_copy(1, &at, &x.i((.., ..2))?)? };
     "x.index_put((mask,), torch.tensor(0.))" => { x.index_put(&[Some(&mask)], 0.0, false)? };
-    "x.index_fill(1, at, 0.)" => { x.index_put(&[None, Some(&at)], 0.0, false)? };
+    "x.index_fill(1, at, 0.)" => { x.index_copy(1, &at, 0.0)? };
     "x.take(at)" => { x.take(&at)? };
     "torch.take_along_dim(x, to, 0)" => { x.take_along_dim(&to, Some(0))? };
     "x.masked_fill(mask, 0.)" => { x.masked_fill(&mask, 0.0)? };
@@ -111,6 +110,7 @@ section! {
     "torch.unique(at)" => { at.unique()? } "`unique_all` has inverse and counts";
     "torch.isin(x, at)" => { x.isin(&at)? };
     "torch.searchsorted(x[0, 0], torch.tensor([1.5]))" => { x.i((0, 0))?.searchsorted(&Tensor::new([1.5f32])?)? };
-    "torch.bucketize(torch.tensor([1.5]), x[0, 0])" => { x.i((0, 0))?.searchsorted(&Tensor::new([1.5f32])?)? } "the boundaries come first";
+    "torch.bucketize(torch.tensor([1.5]), x[0, 0])" => { Tensor::new([1.5f32])?.bucketize(&x.i((0, 0))?)? };
+    "x.scatter_reduce(0, to, x[:1], 'amax')" => { x.scatter_reduce(0, &to, &x.i(..1)?, Reduce::Amax)? };
     "torch.bincount(at)" => { at.bincount()? };
 }

@@ -152,5 +152,5 @@ section! {
     "torch.profiler.record_function('forward')" => { let _scope = profiler::scope("forward"); };
     "torch.cuda.memory_snapshot()" => { let memory = profiler::memory(); x.exp()?; memory.snapshot() } "on every device";
     "torch.cuda.memory_stats()" => { profiler::device_memory() } "a row for each device";
-    "torch.cuda.empty_cache()" => { keyway::dispatcher::device::empty_cache(Device::CPU)? } "any device";
+    "torch.cuda.empty_cache()" => { keyway::device::empty_cache(Device::CPU)? } "any device";
 }

@@ -1,0 +1,166 @@
+//! Activations in pieces, of simpler ops: f16 and bf16 are computed in f32.
+//!
+//! At a corner the gradient is that of the flat side, as in PyTorch.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, widened};
+use crate::ops::rules::float_of;
+
+impl Tensor {
+    /// `x` within -1 and 1, and the nearer of them outside.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-2.0f32, 0.5, 3.0])?.hardtanh()?.to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn hardtanh(&self) -> Result<Tensor> {
+        self.hardtanh_with(-1.0, 1.0)
+    }
+
+    /// [`Tensor::hardtanh`] between other numbers. The gradient is 0 at them, where that of [`Tensor::clamp`] is 1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-2.0f32, 0.5, 3.0])?.hardtanh_with(0.0, 2.0)?.to_vec::<f32>()?, [0.0, 0.5, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn hardtanh_with(&self, min_val: f64, max_val: f64) -> Result<Tensor> {
+        let outside = self.le(min_val)?.logical_or(&self.ge(max_val)?)?;
+        outside.where_cond(&self.detach().clamp(min_val, max_val)?, self)
+    }
+
+    /// `min(max(0, x), 6)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-1.0f32, 5.0, 7.0])?.relu6()?.to_vec::<f32>()?, [0.0, 5.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn relu6(&self) -> Result<Tensor> {
+        self.hardtanh_with(0.0, 6.0)
+    }
+
+    /// `min(max(0, x + 3), 6) / 6`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-4.0f32, 0.0, 3.0])?.hardsigmoid()?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    #[doc(alias = "hard_sigmoid")]
+    pub fn hardsigmoid(&self) -> Result<Tensor> {
+        cast(widened(self)?.add(3.0)?.relu6()?.div(6.0)?, float_of(self.dtype()))
+    }
+
+    /// `-log(1 + exp(-x))`, the logarithm of [`Tensor::sigmoid`], exact far below 0 too.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new(-200.0f32)?.logsigmoid()?.item::<f32>()?, -200.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    #[doc(alias = "log_sigmoid")]
+    pub fn logsigmoid(&self) -> Result<Tensor> {
+        let x = widened(self)?;
+        cast(x.minimum(0.0)?.sub(&x.abs()?.neg()?.exp()?.log1p()?)?, float_of(self.dtype()))
+    }
+
+    /// `x / (1 + |x|)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-1.0f32, 3.0])?.softsign()?.to_vec::<f32>()?, [-0.5, 0.75]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn softsign(&self) -> Result<Tensor> {
+        let x = widened(self)?;
+        cast(x.div(&x.abs()?.add(1.0)?)?, float_of(self.dtype()))
+    }
+
+    /// `x - tanh(x)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([0.0f32, 100.0])?.tanhshrink()?.to_vec::<f32>()?, [0.0, 99.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn tanhshrink(&self) -> Result<Tensor> {
+        let x = widened(self)?;
+        cast(x.sub(&x.tanh()?)?, float_of(self.dtype()))
+    }
+
+    /// `x`, and 0 from -0.5 to 0.5.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-0.5f32, 0.6])?.hardshrink()?.to_vec::<f32>()?, [0.0, 0.6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn hardshrink(&self) -> Result<Tensor> {
+        self.hardshrink_with(0.5)
+    }
+
+    /// `x`, and 0 from `-lambd` to `lambd`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-0.5f32, 2.0])?.hardshrink_with(1.0)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn hardshrink_with(&self, lambd: f64) -> Result<Tensor> {
+        self.ge(-lambd)?.logical_and(&self.le(lambd)?)?.where_cond(0, self)
+    }
+
+    /// `x` where it is above `threshold`, else `value`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([0.5f32, 1.0, 2.0])?.threshold(1.0, -9.0)?.to_vec::<f32>()?, [-9.0, -9.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A value that the dtype cannot hold.
+    pub fn threshold(&self, threshold: f64, value: f64) -> Result<Tensor> {
+        self.le(threshold)?.where_cond(value, self)
+    }
+}

@@ -1,0 +1,185 @@
+//! Functions of each element that are a short formula of others.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, widened};
+use crate::ops::rules::float_of;
+
+impl Tensor {
+    /// 2 to the power of each element.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([3.0f32, -1.0])?.exp2()?.to_vec::<f32>()?, [8.0, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Tensor::rpow`].
+    pub fn exp2(&self) -> Result<Tensor> {
+        self.rpow(2.0)
+    }
+
+    /// What is behind the point, of the element's sign: `x - trunc(x)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([2.5f32, -2.25])?.frac()?.to_vec::<f32>()?, [0.5, -0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn frac(&self) -> Result<Tensor> {
+        self.sub(&self.trunc()?)
+    }
+
+    /// `log(x / (1 - x))`, of which [`Tensor::sigmoid`] is the inverse.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([0.5f32, 1.0])?.logit()?.to_vec::<f32>()?, [0.0, f32::INFINITY]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn logit(&self) -> Result<Tensor> {
+        let x = widened(self)?;
+        cast(x.log()?.sub(&x.neg()?.log1p()?)?, float_of(self.dtype()))
+    }
+
+    /// The larger element, or the one that is a number where the other is NaN; see [`Tensor::maximum`], of which NaN comes out.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1.0f32, f32::NAN])?, Tensor::new([3.0f32, 2.0])?);
+    /// assert_eq!(a.fmax(&b)?.to_vec::<f32>()?, [3.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::maximum`].
+    pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
+        beside_nan(self, other, self.maximum(other)?)
+    }
+
+    /// The smaller element, or the one that is a number where the other is NaN; see [`Tensor::minimum`], of which NaN comes out.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1.0f32, f32::NAN])?, Tensor::new([3.0f32, 2.0])?);
+    /// assert_eq!(a.fmin(&b)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::minimum`].
+    pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
+        beside_nan(self, other, self.minimum(other)?)
+    }
+
+    /// Whether elements have the sign of negative numbers, as -0 has. That of NaN is not said.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-0.0f32, 0.0, -1.0])?.signbit()?.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn signbit(&self) -> Result<Tensor> {
+        if self.dtype().is_float() { self.new_ones(())?.copysign(self)?.lt(0) } else { self.lt(0) }
+    }
+
+    /// Whether elements are positive infinity.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([f32::INFINITY, 1.0])?.isposinf()?.to_vec::<bool>()?, [true, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn isposinf(&self) -> Result<Tensor> {
+        self.isinf()?.logical_and(&self.gt(0)?)
+    }
+
+    /// Whether elements are negative infinity.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([f32::NEG_INFINITY, 1.0])?.isneginf()?.to_vec::<bool>()?, [true, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn isneginf(&self) -> Result<Tensor> {
+        self.isinf()?.logical_and(&self.lt(0)?)
+    }
+
+    /// 0 below 0, 1 above, and `values` at 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (x, at_0) = (Tensor::new([-2.0f32, 0.0, 3.0])?, Tensor::new(0.5f32)?);
+    /// assert_eq!(x.heaviside(&at_0)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, tensors on different devices.
+    pub fn heaviside(&self, values: &Tensor) -> Result<Tensor> {
+        let step = self.detach().gt(0)?.to_dtype(self.dtype())?;
+        self.eq(0)?.where_cond(&values.to_dtype(self.dtype())?, &step)
+    }
+
+    /// Degrees as radians.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new(180.0f64)?.deg2rad()?.item::<f64>()?, std::f64::consts::PI);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn deg2rad(&self) -> Result<Tensor> {
+        self.mul(std::f64::consts::PI / 180.0)
+    }
+
+    /// Radians as degrees.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new(std::f64::consts::PI)?.rad2deg()?.item::<f64>()?, 180.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool.
+    pub fn rad2deg(&self) -> Result<Tensor> {
+        self.mul(180.0 / std::f64::consts::PI)
+    }
+}
+
+/// `made` of both, or the one where the other is NaN.
+fn beside_nan(a: &Tensor, b: &Tensor, made: Tensor) -> Result<Tensor> {
+    let [first, second] = [a, b].map(|t| t.to_dtype(made.dtype()));
+    let (first, second) = (first?, second?);
+    first.isnan()?.where_cond(&second, &second.isnan()?.where_cond(&first, &made)?)
+}

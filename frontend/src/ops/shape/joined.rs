@@ -1,0 +1,220 @@
+//! Tensors side by side, turned, or on a diagonal: names for what `cat`, `flip` and views do.
+
+use super::placed;
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::error::Error;
+
+/// Each tensor with at least so many dimensions: those that it lacks have size 1, in front, and the third behind.
+fn at_least(tensors: &[&Tensor], count: usize) -> Result<Vec<Tensor>> {
+    let one = |t: &&Tensor| {
+        let mut made = (*t).clone();
+        while made.rank() < count.min(2) {
+            made = made.unsqueeze(0)?;
+        }
+        if made.rank() < count { made.unsqueeze(-1) } else { Ok(made) }
+    };
+    tensors.iter().map(one).collect()
+}
+
+fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    Tensor::cat(&tensors.iter().collect::<Vec<_>>(), dim)
+}
+
+impl Tensor {
+    /// Tensors one behind the other along dimension 1, or along dimension 0 where they have no other.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1, 2])?, Tensor::new([3])?);
+    /// assert_eq!(Tensor::hstack(&[&a, &b])?.to_vec::<i32>()?, [1, 2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::cat`].
+    pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        let tensors = tensors.iter().map(|t| if t.rank() == 0 { t.unsqueeze(0) } else { Ok((*t).clone()) });
+        let tensors = tensors.collect::<Result<Vec<_>>>()?;
+        cat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() > 1)))
+    }
+
+    /// Tensors below each other, along dimension 0; those of one dimension are rows.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1, 2])?, Tensor::new([[3, 4], [5, 6]])?);
+    /// assert_eq!(Tensor::vstack(&[&a, &b])?.shape(), [3, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::cat`].
+    pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        cat(&at_least(tensors, 2)?, 0)
+    }
+
+    /// Tensors behind each other, along dimension 2; those of fewer dimensions are rows, and matrices of depth 1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1, 2])?, Tensor::new([3, 4])?);
+    /// let made = Tensor::dstack(&[&a, &b])?;
+    /// assert_eq!((made.shape(), made.to_vec::<i32>()?), (&[1, 2, 2][..], vec![1, 3, 2, 4]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::cat`].
+    pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        cat(&at_least(tensors, 3)?, 2)
+    }
+
+    /// The columns in reverse order: [`Tensor::flip`] of dimension 1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.fliplr()?.to_vec::<i32>()?, [2, 1, 4, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor of fewer than 2 dimensions.
+    pub fn fliplr(&self) -> Result<Tensor> {
+        self.flip(1)
+    }
+
+    /// The rows in reverse order: [`Tensor::flip`] of dimension 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.flipud()?.to_vec::<i32>()?, [3, 4, 1, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor without dimensions.
+    pub fn flipud(&self) -> Result<Tensor> {
+        self.flip(0)
+    }
+
+    /// Turned by `k` times 90 degrees in the plane of two dimensions, from the first towards the second.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.rot90(1, (0, 1))?.to_vec::<i32>()?, [2, 4, 1, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Dimensions out of range, or twice the same.
+    pub fn rot90(&self, k: i64, (first, second): (i64, i64)) -> Result<Tensor> {
+        let [from, to] = [first, second].map(|dim| wrap_dim("rot90", dim, self.rank()));
+        if from? == to? {
+            let (op, argument) = ("rot90", "dims");
+            let (expected, got) = ("two different dimensions".to_string(), format!("({first}, {second})"));
+            return Err(Error::Value { op, argument, expected, got }.into());
+        }
+        match k.rem_euclid(4) {
+            0 => self.copy(),
+            1 => self.flip(second)?.transpose(first, second),
+            2 => self.flip((first, second)),
+            _ => self.flip(first)?.transpose(first, second),
+        }
+    }
+
+    /// Of one dimension: the matrix that has it on its diagonal, 0 elsewhere. Of a matrix: its diagonal, a view. Diagonal 0 is
+    /// the main one, 1 the one above it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let made = Tensor::new([1, 2])?.diag(0)?;
+    /// assert_eq!(made.to_vec::<i32>()?, [1, 0, 0, 2]);
+    /// assert_eq!(made.diag(1)?.to_vec::<i32>()?, [0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor of another number of dimensions.
+    pub fn diag(&self, diagonal: i64) -> Result<Tensor> {
+        match self.rank() {
+            1 => self.diag_embed(diagonal),
+            2 => self.diagonal_with(diagonal, 0, 1),
+            _ => {
+                let expected =
+                    "of one dimension or two; `diag_embed` and `diagonal` take batches".to_string();
+                let (op, argument, got) = ("diag", "self", self.shape().into());
+                Err(Error::Shape { op, argument, expected, got }.into())
+            }
+        }
+    }
+
+    /// Matrices in the last two dimensions that have the elements of the last one on a diagonal, 0 elsewhere.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.diag_embed(0)?.to_vec::<i32>()?, [1, 0, 0, 2, 3, 0, 0, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor without dimensions; a diagonal so far off that the sizes overflow.
+    pub fn diag_embed(&self, diagonal: i64) -> Result<Tensor> {
+        let side = usize::try_from(diagonal.unsigned_abs()).ok().zip(self.shape().last());
+        let Some(side) = side.and_then(|(off, &size)| size.checked_add(off)) else {
+            let expected = "of one dimension or more, on a diagonal that fits a matrix".to_string();
+            let (op, argument, got) = ("diag_embed", "self", self.shape().into());
+            return Err(Error::Shape { op, argument, expected, got }.into());
+        };
+        let mut sizes = self.shape().to_vec();
+        sizes.pop();
+        sizes.extend([side; 2]);
+        placed(self, &sizes, |whole| whole.diagonal_with(diagonal, -2, -1))
+    }
+
+    /// A copy in which the slice `index` of `dim` is `src`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[1, 2], [3, 4]])?;
+    /// assert_eq!(a.select_scatter(&Tensor::new([8, 9])?, 1, 0)?.to_vec::<i32>()?, [8, 2, 9, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::select`]; a shape that does not broadcast to the slice.
+    pub fn select_scatter(&self, src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        let made = self.copy()?;
+        made.select(dim, index)?.copy_(src)?;
+        Ok(made)
+    }
+
+    /// A copy in which `length` slices of `dim` from `start` on are `src`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1, 2, 3, 4])?;
+    /// assert_eq!(a.narrow_scatter(&Tensor::new([8, 9])?, 0, 1, 2)?.to_vec::<i32>()?, [1, 8, 9, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::narrow`]; a shape that does not broadcast to the slices.
+    #[doc(alias = "slice_scatter")]
+    pub fn narrow_scatter(&self, src: &Tensor, dim: i64, start: i64, length: usize) -> Result<Tensor> {
+        let made = self.copy()?;
+        made.narrow(dim, start, length)?.copy_(src)?;
+        Ok(made)
+    }
+}

@@ -1,0 +1,176 @@
+//! The account of storages: who made those that are held.
+
+use super::super::record::{LOCAL, place};
+use super::timeline::Timeline;
+use super::{DeviceUse, Holder, MemorySnapshot, OpMemory, Use};
+use keyway_dispatcher::Device;
+use keyway_dispatcher::memory::StorageObserver;
+use keyway_dispatcher::progress::in_backward;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// What stands for the op of storages that no op made: values that the program gave.
+const PROGRAM: &str = "(program)";
+/// The same within a backward pass: gradients as leaves keep them.
+const BACKWARD: &str = "(backward)";
+
+/// Who made a storage.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Maker {
+    /// The callers from the outermost on; the last one is the op.
+    ops: Vec<String>,
+    module: String,
+}
+
+struct Live {
+    maker: Arc<Maker>,
+    device: Device,
+    allocator: Arc<str>,
+    bytes: u64,
+}
+
+/// A device's account.
+#[derive(Default)]
+struct OnDevice {
+    held: Use,
+    timeline: Timeline,
+    /// How often more was held than ever before.
+    peaks: u64,
+}
+
+/// An op's account on one device.
+#[derive(Default)]
+struct OfOp {
+    held: Use,
+    /// What it held at the device's peak of that number. Since then it holds something else; where the number is not that of
+    /// the device's last peak, it holds what it held then.
+    before: u64,
+    peaks: u64,
+}
+
+impl OfOp {
+    fn at_peak(&self, peaks: u64) -> u64 {
+        if self.peaks == peaks { self.before } else { self.held.bytes }
+    }
+
+    /// The account, to be changed.
+    fn changing(&mut self, peaks: u64) -> &mut Use {
+        (self.before, self.peaks) = (self.at_peak(peaks), peaks);
+        &mut self.held
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    live: FxHashMap<u64, Live>,
+    devices: FxHashMap<Device, OnDevice>,
+    ops: FxHashMap<(String, Device), OfOp>,
+}
+
+pub(super) struct Keeper {
+    book: Mutex<Book>,
+    begin: Instant,
+}
+
+impl Keeper {
+    pub(super) fn new() -> Keeper {
+        Keeper { book: Mutex::default(), begin: Instant::now() }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn micros(&self) -> u64 {
+        self.begin.elapsed().as_micros() as u64
+    }
+
+    pub(super) fn snapshot(&self) -> MemorySnapshot {
+        self.book().snapshot()
+    }
+}
+
+impl Book {
+    fn snapshot(&self) -> MemorySnapshot {
+        let device = |(device, account): (&Device, &OnDevice)| DeviceUse {
+            device: device.to_string(),
+            held: account.held,
+            timeline: account.timeline.moments().to_vec(),
+        };
+        let mut devices: Vec<_> = self.devices.iter().map(device).collect();
+        devices.sort_by(|a, b| a.device.cmp(&b.device));
+        let op = |((op, device), account): (&(String, Device), &OfOp)| OpMemory {
+            op: op.clone(),
+            device: device.to_string(),
+            held: account.held,
+            bytes_at_peak: account.at_peak(self.devices.get(device).map_or(0, |account| account.peaks)),
+        };
+        let mut ops: Vec<_> = self.ops.iter().map(op).collect();
+        ops.sort_by_cached_key(|row| (Reverse(row.held.peak_bytes), row.op.clone(), row.device.clone()));
+        let mut by_maker: FxHashMap<(&Maker, Device, &str), (u64, u64)> = FxHashMap::default();
+        for live in self.live.values() {
+            let sum = by_maker.entry((&live.maker, live.device, &live.allocator)).or_default();
+            *sum = (sum.0 + live.bytes, sum.1 + 1);
+        }
+        let mut holders: Vec<_> = by_maker
+            .into_iter()
+            .map(|((maker, device, allocator), (bytes, storages))| Holder {
+                op: maker.op().to_string(),
+                within: maker.ops.split_last().map_or(Vec::new(), |(_, outer)| outer.to_vec()),
+                module: maker.module.clone(),
+                device: device.to_string(),
+                allocator: allocator.to_string(),
+                bytes,
+                storages,
+            })
+            .collect();
+        let place = |h: &Holder| (h.op.clone(), h.within.clone(), h.module.clone(), h.device.clone());
+        holders.sort_by_cached_key(|holder| (Reverse(holder.bytes), place(holder)));
+        MemorySnapshot { devices, holders, ops }
+    }
+}
+
+impl Maker {
+    /// What this thread is in. The stack is empty on threads that are not profiled.
+    fn here() -> Maker {
+        let here = LOCAL.try_with(|local| local.stack.try_borrow().map(|stack| place(&stack)));
+        let (mut ops, module) = here.ok().and_then(Result::ok).unwrap_or_default();
+        if ops.is_empty() && in_backward() {
+            ops.push(BACKWARD.to_string());
+        }
+        Maker { ops, module }
+    }
+
+    fn op(&self) -> &str {
+        self.ops.last().map_or(PROGRAM, String::as_str)
+    }
+}
+
+impl StorageObserver for Keeper {
+    fn made(&self, number: u64, device: Device, bytes: usize, allocator: &str) {
+        let (maker, bytes) = (Arc::new(Maker::here()), bytes as u64);
+        let mut book = self.book();
+        let Book { live, devices, ops } = &mut *book;
+        let account = devices.entry(device).or_default();
+        ops.entry((maker.op().to_string(), device)).or_default().changing(account.peaks).add(bytes);
+        let peak = account.held.peak_bytes;
+        account.held.add(bytes);
+        account.peaks += u64::from(account.held.peak_bytes > peak);
+        account.timeline.note(self.micros(), account.held.bytes);
+        live.insert(number, Live { maker, device, allocator: allocator.into(), bytes });
+    }
+
+    fn dropped(&self, number: u64) {
+        let mut book = self.book();
+        let Some(Live { maker, device, bytes, .. }) = book.live.remove(&number) else { return };
+        let Book { devices, ops, .. } = &mut *book;
+        let Some(account) = devices.get_mut(&device) else { return };
+        if let Some(op) = ops.get_mut(&(maker.op().to_string(), device)) {
+            op.changing(account.peaks).take(bytes);
+        }
+        account.held.take(bytes);
+        account.timeline.note(self.micros(), account.held.bytes);
+    }
+}

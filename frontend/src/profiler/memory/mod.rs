@@ -1,0 +1,170 @@
+//! Who holds how much memory: storages by the op, the modules and the backward pass that made them.
+
+mod book;
+mod timeline;
+
+use super::{Profile, profile};
+use book::Keeper;
+use keyway_dispatcher::memory::{Observation, observe_storages};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::sync::Arc;
+pub use timeline::Moment;
+
+/// The page; `SNAPSHOT` in it becomes the data.
+const PAGE: &str = include_str!("page.html");
+
+/// Bytes and storages of one maker or device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    /// Bytes held now.
+    pub bytes: u64,
+    /// The most bytes held at once.
+    pub peak_bytes: u64,
+    /// Bytes of all storages that were made.
+    pub made_bytes: u64,
+    /// Storages held now.
+    pub storages: u64,
+    /// Storages that were made.
+    pub made: u64,
+}
+
+impl Use {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.made_bytes += bytes;
+        self.storages += 1;
+        self.made += 1;
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+    }
+
+    fn take(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.storages -= 1;
+    }
+}
+
+/// Storages of one maker that are held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The op that made them; `(program)` for values that the program gave, and for what other threads made; `(backward)` for
+    /// gradients as leaves keep them.
+    pub op: String,
+    /// The ops around it, the outermost first.
+    pub within: Vec<String>,
+    /// The modules around it, as `layers.0`; empty outside any.
+    pub module: String,
+    /// Where they lie.
+    pub device: String,
+    /// Who gave the memory.
+    pub allocator: String,
+    /// Bytes in all.
+    pub bytes: u64,
+    /// How many they are.
+    pub storages: u64,
+}
+
+/// What an op made on a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpMemory {
+    /// The op, as in [`Holder::op`].
+    pub op: String,
+    /// The device.
+    pub device: String,
+    /// What it made, and what of that was and is held.
+    #[serde(flatten)]
+    pub held: Use,
+    /// What of it was held when the device held the most (for the first time).
+    pub bytes_at_peak: u64,
+}
+
+/// What was held on a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    /// The device.
+    pub device: String,
+    /// What was made there, and what of that was and is held.
+    #[serde(flatten)]
+    pub held: Use,
+    /// What was held over time. Each change is within one of up to 2048 moments.
+    pub timeline: Vec<Moment>,
+}
+
+/// What was held at one moment, of the storages that were made since the profile began. Sizes are those that were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorySnapshot {
+    /// By device, in the order of names.
+    pub devices: Vec<DeviceUse>,
+    /// Who holds how much; the most first.
+    pub holders: Vec<Holder>,
+    /// What each op made; the highest peak first.
+    pub ops: Vec<OpMemory>,
+}
+
+impl MemorySnapshot {
+    /// Writes the snapshot as JSON, with the fields as they are called here.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut out, self)?;
+        out.flush()
+    }
+
+    /// Writes the snapshot as a page that a browser opens without any other file: what each device held over time, which ops
+    /// held it at the peak, and who holds it now.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    #[doc(alias = "memory_viz")]
+    pub fn write_html(&self, mut out: impl Write) -> io::Result<()> {
+        // Inside a script element only `</` could end it.
+        let data = serde_json::to_string(self)?.replace("</", "<\\/");
+        out.write_all(PAGE.replacen("\"SNAPSHOT\"", &data, 1).as_bytes())?;
+        out.flush()
+    }
+}
+
+/// A profile of memory that is being taken; dropping it ends it.
+#[must_use = "storages are counted only while the profile lives"]
+pub struct MemoryProfile {
+    keeper: Arc<Keeper>,
+    _observation: Observation,
+    // Lets the thread's calls be known by their ops.
+    _profile: Profile,
+}
+
+/// Accounts for the storages that are made while the result lives: by the op, modules and backward pass of this thread, and those
+/// of other threads together. It also counts and times this thread's calls, as [`profile`] does.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use keyway::{Tensor, profiler};
+/// let memory = profiler::memory();
+/// let x = Tensor::from_vec(vec![1.0f32; 256], 256)?;
+/// let y = x.mul(&x)?.exp()?;
+/// let snapshot = memory.snapshot();
+/// let cpu = &snapshot.devices[0];
+/// assert_eq!((cpu.device.as_str(), cpu.held.bytes), ("cpu", 2048));
+/// // The product is gone, but was there beside the other two.
+/// assert_eq!(cpu.held.peak_bytes, 3072);
+/// let held: Vec<_> = snapshot.holders.iter().map(|h| (h.op.as_str(), h.bytes)).collect();
+/// assert_eq!(held, [("(program)", 1024), ("exp", 1024)]);
+/// let mut page = Vec::new();
+/// snapshot.write_html(&mut page)?;
+/// # Ok(()) }
+/// ```
+#[doc(alias = "memory_snapshot")]
+#[doc(alias = "profile_memory")]
+pub fn memory() -> MemoryProfile {
+    let keeper = Arc::new(Keeper::new());
+    let observation = observe_storages(keeper.clone());
+    MemoryProfile { keeper, _observation: observation, _profile: profile() }
+}
+
+impl MemoryProfile {
+    /// What is held now; the profile goes on.
+    pub fn snapshot(&self) -> MemorySnapshot {
+        self.keeper.snapshot()
+    }
+}

@@ -1,0 +1,81 @@
+//! How much memory was held over time, in as many moments as a picture can show.
+
+use serde::{Deserialize, Serialize};
+
+/// The most moments that are kept: an even number.
+const MOST: usize = 2048;
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Its end, in microseconds since the profile began.
+    pub micros: u64,
+    /// Bytes held at its end.
+    pub bytes: u64,
+    /// The most bytes held within it.
+    pub peak_bytes: u64,
+}
+
+/// Bytes held on one device. Where there are too many moments, each two become one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timeline {
+    moments: Vec<Moment>,
+    /// Changes of one moment, and of those the last one has.
+    each: usize,
+    filled: usize,
+}
+
+impl Timeline {
+    /// After a change, so many bytes are held.
+    pub(super) fn note(&mut self, micros: u64, bytes: u64) {
+        match self.moments.last_mut() {
+            Some(last) if self.filled < self.each => {
+                *last = Moment { micros, bytes, peak_bytes: last.peak_bytes.max(bytes) };
+                self.filled += 1;
+            }
+            _ => {
+                if self.moments.len() == MOST {
+                    self.halve();
+                }
+                self.moments.push(Moment { micros, bytes, peak_bytes: bytes });
+                (self.each, self.filled) = (self.each.max(1), 1);
+            }
+        }
+    }
+
+    fn halve(&mut self) {
+        let joined =
+            |two: &[Moment; 2]| Moment { peak_bytes: two[0].peak_bytes.max(two[1].peak_bytes), ..two[1] };
+        self.moments = self.moments.as_chunks().0.iter().map(joined).collect();
+        self.each *= 2;
+    }
+
+    pub(super) fn moments(&self) -> &[Moment] {
+        &self.moments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the number of changes, each is within one moment, and no peak is lost.
+    #[test]
+    fn moments_cover_all_changes() {
+        for changes in [0, 1, 2, MOST - 1, MOST, MOST + 1, 3 * MOST + 5, 40_000] {
+            let bytes = |i: usize| (i as u64 * 7919) % 10_007;
+            let mut timeline = Timeline::default();
+            (0..changes).for_each(|i| timeline.note(i as u64, bytes(i)));
+            let moments = timeline.moments();
+            assert!(moments.len() <= MOST && (changes < MOST || moments.len() >= MOST / 2), "{changes}");
+            let mut first = 0;
+            for moment in moments {
+                let last = moment.micros as usize;
+                let peak = (first..=last).map(bytes).max().unwrap();
+                assert_eq!((moment.bytes, moment.peak_bytes), (bytes(last), peak), "{changes} {first}");
+                first = last + 1;
+            }
+            assert_eq!(first, changes);
+        }
+    }
+}
