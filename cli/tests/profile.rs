@@ -2,6 +2,7 @@
 
 mod support;
 
+use keyway::profiler;
 use std::path::Path;
 use support::keyway;
 
@@ -99,4 +100,25 @@ fn the_option_takes_a_file_or_none_in_any_order() {
     let inside = folder.path().join("absent/trace.json");
     let ran = keyway(&["train", "digits", "--profile", text(&inside)]).expect(1);
     assert!(ran.err.contains("the trace") && !ran.err.contains("epoch"), "{}", ran.err);
+}
+
+#[test]
+fn the_memory_profile_is_a_page_or_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let page = file("memory");
+    let ran = keyway(&["train", "digits", "--epochs", "1", "--profile-memory", text(&page)]).expect(0);
+    assert!(ran.stdout.contains("wrote the memory profile to"), "{}", ran.stdout);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("\"op\":\"relu\""));
+    let json = file("memory.JSON");
+    keyway(&["train", "digits", "--epochs", "1", "--profile-memory", text(&json)]).expect(0);
+    let read: profiler::MemorySnapshot = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let [cpu] = read.devices.as_slice() else { panic!("one device: {:?}", read.devices) };
+    assert!(cpu.held.peak_bytes > cpu.held.bytes && cpu.held.bytes > 0);
+    // Each number is held by somebody: the weights, at least.
+    assert_eq!(read.holders.iter().map(|holder| holder.bytes).sum::<u64>(), cpu.held.bytes);
+    assert_eq!(read.ops.iter().map(|op| op.bytes_at_peak).sum::<u64>(), cpu.held.peak_bytes);
+    let ran = keyway(&["train", "digits", "--profile-memory", text(&file("none/memory.html"))]).expect(1);
+    assert!(ran.stderr.contains("the memory profile"), "{}", ran.stderr);
 }

@@ -43,9 +43,12 @@ fn a_graph_net_tells_the_two_sides_of_the_club() {
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
     let (weights, json) = (file("weights.safetensors"), file("r.json"));
     let trace = format!("--profile={}", file("trace.json"));
+    let memory = file("memory.html");
     let arguments = ["train", "graph", "--epochs", "3", "--save", &weights, "--json", &json, &trace];
+    let arguments = [&arguments[..], &["--profile-memory", &memory]].concat();
     let ran = keyway(SPARSE, &arguments).expect(0);
     assert!(ran.out.contains("wrote the weights to") && ran.out.contains("SERVED BY"), "{}", ran.out);
+    assert!(std::fs::read_to_string(memory).unwrap().contains("\"op\":\"relu\""));
     let saved = keyway::io::safetensors::load(&weights).unwrap();
     assert_eq!(saved["layers.0.weight"].shape(), [34, 16]);
     assert_eq!(saved["layers.1.weight"].shape(), [16, 2]);
