@@ -75,7 +75,14 @@ impl<T: Lanes> Sums<'_, T> {
                     let to = n * by_n + d * by_d + h * by_h + w * by_w;
                     let from = self.image.data.as_ptr().cast_const().wrapping_add(n * self.image.strides[0]);
                     // SAFETY: as the caller guarantees; each place is written by one task.
-                    unsafe { self.pixel(from, &elements, self.out.data.as_ptr().wrapping_add(to)) };
+                    unsafe {
+                        pixel(
+                            from,
+                            &elements,
+                            self.out.data.as_ptr().wrapping_add(to),
+                            (self.out.strides[1], channels),
+                        )
+                    };
                 }
             }
             Ok(())
@@ -92,48 +99,6 @@ impl<T: Lanes> Sums<'_, T> {
                 let (begin, share) = (z * by_d + y * by_h, front * share);
                 to.extend(columns.at(w).iter().map(|&(x, weight)| (begin + x * by_w, share * weight)));
             }
-        }
-    }
-
-    /// All channels of a place.
-    ///
-    /// # Safety
-    /// There must be channels side by side at each element from here on, and places for them.
-    unsafe fn pixel(&self, from: *const T, elements: &[(usize, T::Acc)], to: *mut T) {
-        let (lanes, channels, step) = (T::Vector::LANES, self.out.sizes[1], self.out.strides[1]);
-        if let &[(at, weight)] = elements
-            && weight == T::Acc::ONE
-            && step == 1
-        {
-            // SAFETY: the caller guarantees channels and places, which lie in two tensors.
-            return unsafe { to.copy_from_nonoverlapping(from.wrapping_add(at), channels) };
-        }
-        let zero = T::Vector::splat(T::Acc::ZERO);
-        let whole = channels - channels % (VECTORS * lanes);
-        for c in (0..whole).step_by(VECTORS * lanes) {
-            let mut sums = [zero; VECTORS];
-            for &(at, weight) in elements {
-                let (from, weight) = (from.wrapping_add(at + c), T::Vector::splat(weight));
-                for (v, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: the caller guarantees the channels.
-                    *sum = unsafe { T::read(from.add(v * lanes)) }.mul_add(weight, *sum);
-                }
-            }
-            for (v, sum) in sums.into_iter().enumerate() {
-                // SAFETY: the caller guarantees the places.
-                unsafe { write_some(to.wrapping_add((c + v * lanes) * step), step, lanes, sum) };
-            }
-        }
-        for c in (whole..channels).step_by(lanes) {
-            let n = lanes.min(channels - c);
-            let mut sum = zero;
-            for &(at, weight) in elements {
-                // SAFETY: as above.
-                let some = unsafe { read_some(from.wrapping_add(at + c), 1, n) };
-                sum = some.mul_add(T::Vector::splat(weight), sum);
-            }
-            // SAFETY: as above.
-            unsafe { write_some(to.wrapping_add(c * step), step, n, sum) };
         }
     }
 
@@ -226,6 +191,53 @@ impl<T: Lanes> Sums<'_, T> {
         if is_first {
             to.fill(T::Acc::ZERO);
         }
+    }
+}
+
+/// All channels of a place, which are written `step` apart.
+///
+/// # Safety
+/// There must be channels side by side at each element from here on, and places for them, which nobody else may use.
+pub unsafe fn pixel<T: Lanes>(
+    from: *const T,
+    elements: &[(usize, T::Acc)],
+    to: *mut T,
+    (step, channels): (usize, usize),
+) {
+    let lanes = T::Vector::LANES;
+    if let &[(at, weight)] = elements
+        && weight == T::Acc::ONE
+        && step == 1
+    {
+        // SAFETY: the caller guarantees channels and places, which lie in two tensors.
+        return unsafe { to.copy_from_nonoverlapping(from.wrapping_add(at), channels) };
+    }
+    let zero = T::Vector::splat(T::Acc::ZERO);
+    let whole = channels - channels % (VECTORS * lanes);
+    for c in (0..whole).step_by(VECTORS * lanes) {
+        let mut sums = [zero; VECTORS];
+        for &(at, weight) in elements {
+            let (from, weight) = (from.wrapping_add(at + c), T::Vector::splat(weight));
+            for (v, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the caller guarantees the channels.
+                *sum = unsafe { T::read(from.add(v * lanes)) }.mul_add(weight, *sum);
+            }
+        }
+        for (v, sum) in sums.into_iter().enumerate() {
+            // SAFETY: the caller guarantees the places.
+            unsafe { write_some(to.wrapping_add((c + v * lanes) * step), step, lanes, sum) };
+        }
+    }
+    for c in (whole..channels).step_by(lanes) {
+        let n = lanes.min(channels - c);
+        let mut sum = zero;
+        for &(at, weight) in elements {
+            // SAFETY: as above.
+            let some = unsafe { read_some(from.wrapping_add(at + c), 1, n) };
+            sum = some.mul_add(T::Vector::splat(weight), sum);
+        }
+        // SAFETY: as above.
+        unsafe { write_some(to.wrapping_add(c * step), step, n, sum) };
     }
 }
 
