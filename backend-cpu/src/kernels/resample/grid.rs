@@ -197,13 +197,9 @@ impl<T: Elements> Sampling<'_, T> {
             for c in (0..channels).step_by(some.max(1)) {
                 // SAFETY: as the caller guarantees.
                 unsafe {
-                    pixel(
-                        from.wrapping_add(c * step),
-                        &room.elements,
-                        to.wrapping_add(c * by_channel),
-                        (by_channel, some),
-                    )
-                };
+                    let (from, to) = (from.wrapping_add(c * step), to.wrapping_add(c * by_channel));
+                    pixel(from, (&room.elements, &[(0, T::Acc::ONE)], 0), to, (by_channel, some));
+                }
             }
         }
     }
@@ -228,7 +224,7 @@ impl<T: Elements> Sampling<'_, T> {
                     let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {
                         room.places.of_pixel(p as usize, &mut room.elements);
-                        pixel(from, &room.elements, to, (1, 1));
+                        pixel(from, (&room.elements, &[(0, T::Acc::ONE)], 0), to, (1, 1));
                     }
                 }
             }
