@@ -38,6 +38,17 @@ impl<A: Real> Sums<A> {
         }
     }
 
+    /// Adds a number to the sum of a place and of channel `c` of these, if there is such a place.
+    #[inline(always)]
+    pub fn add(&mut self, place: usize, c: usize, number: A) -> bool {
+        let is_place = place < self.count && c < self.channels.len();
+        if is_place {
+            // SAFETY: as in `at`.
+            unsafe { *self.data.add(place * self.step + c) += number };
+        }
+        is_place
+    }
+
     /// The sums of a place of the channel, if there is one of this number.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
@@ -56,6 +67,10 @@ impl<A: Real> Sums<A> {
     unsafe fn write<T: Lanes<Acc = A>>(&mut self, out: &Volume<'_, T>, begin: usize) {
         let [_, channel_step, plane_step, row_step, step] = out.strides;
         let [_, _, depth, height, width] = out.sizes;
+        if let (Some(plane), Some(step)) = (self.plane(), even(out, 1)) {
+            // SAFETY: as the caller guarantees.
+            return unsafe { narrow(out.data.as_ptr().wrapping_add(begin), step, plane) };
+        }
         for (row, d, h) in (0..depth * height).map(|row| (row, row / height, row % height)) {
             let to = out.data.as_ptr().wrapping_add(begin + d * plane_step + h * row_step);
             if let Some(plane) = self.plane() {
