@@ -337,12 +337,28 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     let windows = all_windows(&out, &grad)?;
-    let weight = |window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
+    let weight = |_, window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
+    // guarantees; the output is this call's alone.
+    unsafe { spread_back(&grad, &out, &windows, weight) }
+}
+
+/// Gives each element of an image the sum of the gradients of windows over it, each times its weights; `weight` is that of a
+/// window in a dimension. Windows follow each other, none begins or ends before the one before it.
+///
+/// # Safety
+/// Both must hold the elements that they name, and the output be nobody else's.
+pub unsafe fn spread_back<T: Lanes>(
+    grad: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    windows: &[Vec<Range<usize>>; 3],
+    weight: impl Fn(usize, &Range<usize>) -> T::Acc,
+) -> Result<(), Error> {
     let of = |d: usize| runs(out.sizes[d + 2], &windows[d]);
     let runs = [of(0)?, of(1)?, of(2)?];
     let weights = |d: usize| {
         let mut weights = reserve(windows[d].len())?;
-        weights.extend(windows[d].iter().map(weight));
+        weights.extend(windows[d].iter().map(|window| weight(d, window)));
         Ok(weights)
     };
     let mut columns = reserve(out.sizes[4])?;
@@ -351,14 +367,14 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let ([_, all, depth, height, width], [planes, rows]) = (out.sizes, [0, 1].map(|d| runs[d].len()));
     let made = depth.div_ceil(planes) * height.div_ceil(rows) * width;
     // Short rows of planes cost more than turning those of several.
-    let turned = !by_channels(&out) && out.strides[4] == 1 && made <= SHORT && all > 1;
+    let turned = !by_channels(out) && out.strides[4] == 1 && made <= SHORT && all > 1;
     let channels = match turned {
         true => PLANES.min(all),
-        false if by_channels(&out) => all,
+        false if by_channels(out) => all,
         false => 1,
     };
     let weights = [weights(0)?, weights(1)?, weights(2)?];
-    let gradient = Gradient { grad: &grad, out: &out, weights, runs, columns, channels, turned };
+    let gradient = Gradient { grad, out, weights, runs, columns, channels, turned };
     let counts = [out.sizes[0], all.div_ceil(channels), planes, rows, 1];
     let work = made * channels;
     parallel_try(counts.iter().product(), GRAIN / work, |range| {
@@ -370,8 +386,7 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
         each_first(counts, range, |mut first| {
             first[1] *= channels;
             let some = channels.min(all - first[1]);
-            // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements
-            // the host guarantees; the output is this call's alone, and each row is one piece's.
+            // SAFETY: as the caller guarantees; each row is one piece's.
             unsafe {
                 gradient.sum(first, some, &mut copy, &mut sums);
                 gradient.row(&sums, &mut total, &mut made, &mut row);

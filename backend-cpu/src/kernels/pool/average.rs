@@ -1,7 +1,8 @@
 //! `avg_pool` and its gradient.
 
 use super::Window;
-use super::lines::{Lines, Reduce, Rows, read};
+use super::adaptive::spread_back;
+use super::lines::{Lines, Reduce, Rows, by_channels, read};
 use super::spread::{Sums, spread};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::reserve;
@@ -230,6 +231,17 @@ fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let divisor = Divisor::of(call, 6, &window, &axes)?;
     let of = |d: usize| windows(&window, &axes[d], d, 0);
     let windows = [of(0)?, of(1)?, of(2)?];
+    let apart = |windows: &Vec<Range<usize>>| windows.is_sorted_by(|a, b| a.end <= b.start);
+    if let (Some(Quotient { reciprocal: Some(reciprocal), .. }), true) = (divisor.same, by_channels(&out))
+        && windows.iter().all(apart)
+    {
+        // Each element has its part of one mean, which is copied to all elements of a window.
+        // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
+        // guarantees; the output is this call's alone.
+        return unsafe {
+            spread_back(&grad, &out, &windows, |d, _| if d == 0 { reciprocal } else { T::Acc::ONE })
+        };
+    }
     let gradient = Gradient { grad, axes, windows, divisor };
     // SAFETY: as in `max_pool_backward`.
     unsafe {

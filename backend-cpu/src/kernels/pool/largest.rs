@@ -1,7 +1,7 @@
 //! `max_pool` and its gradient.
 
 use super::Window;
-use super::lines::{Lines, Reduce, read};
+use super::lines::{Lines, Reduce};
 use super::spread::{even, spread};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::vectors::Lanes;
@@ -93,14 +93,15 @@ impl<T: Lanes> Run<T> {
         count: usize,
         mut add: impl FnMut(usize, usize, T::Acc) -> bool,
     ) -> Result<(), Error> {
-        let mut wide = [T::Acc::ZERO; SOME];
+        let mut copy = [T::Acc::ZERO; SOME];
         for first in (0..self.length).step_by(SOME) {
-            let wide = &mut wide[..SOME.min(self.length - first)];
+            let (from, n) = (self.grad.wrapping_add(first * self.steps.0), SOME.min(self.length - first));
             // SAFETY: as the caller guarantees.
-            unsafe { read(self.grad.wrapping_add(first * self.steps.0), self.steps.0, wide) };
-            for (i, &g) in wide.iter().enumerate() {
+            let grad = unsafe { Lines::read(from, self.steps.0, n, &mut copy) };
+            let places = self.places.wrapping_add(first * self.steps.1);
+            for (i, &g) in grad.iter().enumerate() {
                 // SAFETY: as above.
-                let place = unsafe { *self.places.wrapping_add((first + i) * self.steps.1) };
+                let place = unsafe { *places.wrapping_add(i * self.steps.1) };
                 // A place below 0 is beyond all as a number without sign.
                 if !add(first + i, place as usize, g) {
                     return Err(outside(place, count));
