@@ -400,3 +400,6 @@ pub unsafe fn spread_back<T: Lanes>(
 kernel!("adaptive_avg_pool", "TI>T", adaptive_avg_pool, [f32, f64, f16, bf16]);
 kernel!("adaptive_avg_pool_backward", "TI>T", adaptive_avg_pool_backward, [f32, f64, f16, bf16]);
 kernel!("adaptive_max_pool", "TI>TT", adaptive_max_pool, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests;

@@ -260,3 +260,25 @@ fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 
 kernel!("avg_pool", "TIIIbbi>T", avg_pool, [f32, f64, f16, bf16]);
 kernel!("avg_pool_backward", "TIIIIbbi>T", avg_pool_backward, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quotient_is_that_of_a_division_bit_by_bit() {
+        let numbers =
+            [0.0, -0.0, 1.0, 1.0 / 3.0, -7.5, f32::MAX, f32::MIN_POSITIVE, 1e-44, f32::INFINITY, f32::NAN];
+        for divisor in [1.0, 2.0, 3.0, 4.0, 9.0, 64.0, 12544.0, 65536.0, 4294967296.0, 1e30, 0.0] {
+            let mut divided = numbers;
+            Quotient::by(divisor).of(&mut divided);
+            for (x, y) in numbers.into_iter().zip(divided) {
+                let expected = x / divisor;
+                assert!(
+                    expected.to_bits() == y.to_bits() || expected.is_nan() && y.is_nan(),
+                    "{x} / {divisor}: {y}"
+                );
+            }
+        }
+    }
+}

@@ -155,3 +155,33 @@ fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 
 kernel!("max_pool", "TIIIIb>TT", max_pool, [f32, f64, f16, bf16]);
 kernel!("max_pool_backward", "TTI>T", max_pool_backward, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_any_length_and_step_give_each_element_its_place() {
+        for (length, grad_step, place_step) in
+            [(0, 1, 1), (1, 1, 1), (63, 1, 2), (64, 3, 1), (65, 1, 1), (200, 2, 3)]
+        {
+            let grad: Vec<f16> = (0..length * grad_step).map(|i| f16::from_f32(i as f32 / 8.0)).collect();
+            let places: Vec<i64> = (0..length * place_step).map(|i| (i * 7 % 50) as i64).collect();
+            let run =
+                Run { grad: grad.as_ptr(), places: places.as_ptr(), steps: (grad_step, place_step), length };
+            let mut seen = Vec::new();
+            // SAFETY: the vectors have the elements and places.
+            let refused = unsafe {
+                run.each(50, |i, place, g| {
+                    seen.push((i, place, g));
+                    true
+                })
+                .expect("places");
+                run.each(50, |i, _, _| i + 1 < length)
+            };
+            let expected = |i: usize| (i, places[i * place_step] as usize, grad[i * grad_step].to_f32());
+            assert_eq!(seen, (0..length).map(expected).collect::<Vec<_>>());
+            assert_eq!(refused.is_err(), length > 0, "{length} elements");
+        }
+    }
+}
