@@ -203,6 +203,7 @@ fn lanes_of<V: Vector, const R: usize, const C: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_sdk::author::Element;
     use keyway_sdk::half::{bf16, f16};
 
     fn check<T: Elements>(rows: usize, columns: usize, inner: usize, turned: bool) {

@@ -3,7 +3,7 @@
 use super::GRAIN;
 use super::places::{Grid, Places};
 use super::side::{Mode, Padding, Side};
-use super::sums::pixel;
+use super::sums::{Made, pixel};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, sum, write_some};
 use keyway_cpu_loops::{parallel_try, transpose, widen_transposed};
@@ -198,7 +198,7 @@ impl<T: Elements> Sampling<'_, T> {
                 // SAFETY: as the caller guarantees.
                 unsafe {
                     let (from, to) = (from.wrapping_add(c * step), to.wrapping_add(c * by_channel));
-                    pixel(from, (&room.elements, &[(0, T::Acc::ONE)], 0), to, (by_channel, some));
+                    pixel(from, room.made(), to, (by_channel, some));
                 }
             }
         }
@@ -224,7 +224,7 @@ impl<T: Elements> Sampling<'_, T> {
                     let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {
                         room.places.of_pixel(p as usize, &mut room.elements);
-                        pixel(from, (&room.elements, &[(0, T::Acc::ONE)], 0), to, (1, 1));
+                        pixel(from, room.made(), to, (1, 1));
                     }
                 }
             }
@@ -329,6 +329,8 @@ struct Room<T: Elements> {
     partly: Vec<u32>,
     /// What a pixel is made of.
     elements: Vec<(usize, T::Acc)>,
+    /// The column of each of them.
+    single: [(usize, T::Acc); 1],
 }
 
 impl<T: Elements> Room<T> {
@@ -347,7 +349,13 @@ impl<T: Elements> Room<T> {
             at: Scratch::zeroed(at)?,
             partly: Vec::new(),
             elements: Vec::new(),
+            single: [(0, T::Acc::ONE)],
         })
+    }
+
+    /// The elements that are listed.
+    fn made(&self) -> Made<'_, T::Acc> {
+        Made { lines: &self.elements, columns: &self.single, across: 0 }
     }
 }
 

@@ -85,7 +85,8 @@ impl<T: Lanes> Sums<'_, T> {
                         }
                         _ => (0..width).for_each(|w| {
                             let to = to.wrapping_add(w * by_w);
-                            pixel(from, (&lines, columns.at(w), across), to, (step, channels));
+                            let made = Made { lines: &lines, columns: columns.at(w), across };
+                            pixel(from, made, to, (step, channels));
                         }),
                     }
                 }
@@ -210,20 +211,28 @@ impl<T: Lanes> Sums<'_, T> {
     }
 }
 
-/// All channels of a place, which are written `step` apart: of elements of some lines, each of which begins at a place and counts
-/// so much, the sums of those in some columns, which lie `across` apart.
+/// What a place is made of: of some lines, each of which begins at a place and counts so much, the elements in some columns, which
+/// lie `across` apart and count so much.
+#[derive(Clone, Copy)]
+pub struct Made<'a, A> {
+    pub lines: &'a [(usize, A)],
+    pub columns: &'a [(usize, A)],
+    pub across: usize,
+}
+
+/// All channels of a place, which are written `step` apart.
 ///
 /// # Safety
 /// There must be channels side by side at each element from here on, and places for them, which nobody else may use.
 #[inline(always)]
 pub unsafe fn pixel<T: Lanes>(
     from: *const T,
-    of: (&[(usize, T::Acc)], &[(usize, T::Acc)], usize),
+    of: Made<'_, T::Acc>,
     to: *mut T,
     (step, channels): (usize, usize),
 ) {
     let lanes = T::Vector::LANES;
-    if let (&[(line, share)], &[(column, weight)], across) = of
+    if let Made { lines: &[(line, share)], columns: &[(column, weight)], across } = of
         && share * weight == T::Acc::ONE
         && step == 1
     {
@@ -252,7 +261,7 @@ pub unsafe fn pixel<T: Lanes>(
 #[inline(always)]
 fn sums<T: Lanes, const VECTORS: usize>(
     from: *const T,
-    (lines, columns, across): (&[(usize, T::Acc)], &[(usize, T::Acc)], usize),
+    Made { lines, columns, across }: Made<'_, T::Acc>,
     read: impl Fn(*const T, usize) -> T::Vector,
 ) -> [T::Vector; VECTORS] {
     let mut sums = [T::Vector::splat(T::Acc::ZERO); VECTORS];
