@@ -3,8 +3,8 @@
 
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
+use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, load_some, read_some, sum, widen};
-use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 
 /// The most rows, and the least columns and length of sums.
@@ -17,9 +17,6 @@ const DEPTH: usize = 4096;
 /// Rows and columns that are multiplied at once: as many sums stay in registers.
 const TALL: usize = 4;
 const WIDE: usize = if ROWS > 4 { 6 } else { 2 };
-/// Vectors from which on their lanes are summed together, and lanes of the widest vector.
-const TOGETHER: usize = 8;
-const LANES: usize = 16;
 /// Multiplications that are worth another thread.
 const WORK: usize = 1 << 20;
 
@@ -158,52 +155,17 @@ unsafe fn dots<T: Elements, const R: usize, const C: usize>(
                 }
             }
         }
-        if R * C < TOGETHER {
-            for (r, c) in (0..R).flat_map(|r| (0..C).map(move |c| (r, c))) {
+        for r in 0..R {
+            for c in 0..C {
                 *sums.add(r * BLOCK + c) += sum(made[r][c], zero);
             }
-            return;
-        }
-        let mut totals = [T::Acc::ZERO; TALL * WIDE];
-        lanes_of(&made, &mut totals);
-        for (r, totals) in totals.chunks_exact(C).enumerate().take(R) {
-            totals.iter().enumerate().for_each(|(c, &total)| *sums.add(r * BLOCK + c) += total);
         }
     }
-}
-
-/// The sums of the lanes of each vector, in the order of [`sum`]. They are turned, so that those of all vectors are added at once:
-/// one by one they take as long as the products of some hundred elements.
-#[inline(always)]
-fn lanes_of<V: Vector, const R: usize, const C: usize>(
-    vectors: &[[V; C]; R],
-    totals: &mut [V::Number; TALL * WIDE],
-) {
-    const { assert!(R * C <= TALL * WIDE && V::LANES <= LANES) };
-    let mut stored = [V::Number::ZERO; TALL * WIDE * LANES];
-    let mut turned = [[V::Number::ZERO; TALL * WIDE]; LANES];
-    // SAFETY: there is room for the lanes of as many vectors, and for their columns as rows.
-    unsafe {
-        for (i, vector) in vectors.iter().flatten().enumerate() {
-            vector.store(stored.as_mut_ptr().add(i * V::LANES));
-        }
-        transpose(turned.as_mut_ptr().cast(), TALL * WIDE, stored.as_ptr(), V::LANES, R * C, V::LANES);
-    }
-    let mut width = V::LANES;
-    while width > 1 {
-        width /= 2;
-        for k in 0..width {
-            let (low, high) = turned.split_at_mut(width);
-            low[k].iter_mut().zip(&high[k]).for_each(|(low, high)| *low += *high);
-        }
-    }
-    *totals = turned[0];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use keyway_sdk::author::Element;
     use keyway_sdk::half::{bf16, f16};
 
     fn check<T: Elements>(rows: usize, columns: usize, inner: usize, turned: bool) {
@@ -237,32 +199,6 @@ mod tests {
                 T::NAME
             );
         }
-    }
-
-    #[test]
-    fn lanes_are_summed_in_the_order_of_single_vectors() {
-        fn check<T: Elements>() {
-            let mut state = 1u64;
-            let mut vector = || {
-                let mut number = || {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    T::Acc::from_f64((state >> 40) as f64 / 3.0)
-                };
-                let numbers: [T::Acc; LANES] = std::array::from_fn(|_| number());
-                // SAFETY: no vector has more lanes.
-                unsafe { T::Vector::load(numbers.as_ptr()) }
-            };
-            let vectors: [[T::Vector; WIDE]; TALL] =
-                std::array::from_fn(|_| std::array::from_fn(|_| vector()));
-            let mut totals = [T::Acc::ZERO; TALL * WIDE];
-            lanes_of(&vectors, &mut totals);
-            let zero = T::Vector::splat(T::Acc::ZERO);
-            for (total, vector) in totals.iter().zip(vectors.iter().flatten()) {
-                assert_eq!(total.to_f64(), sum(*vector, zero).to_f64());
-            }
-        }
-        check::<f32>();
-        check::<f64>();
     }
 
     #[test]
