@@ -177,18 +177,29 @@ pub unsafe fn copy_dense<C: Element>(to: *mut C, from: *const C, len: usize) {
     let bytes = len * size_of::<C>();
     // SAFETY: as the caller guarantees; each chunk lies within the `bytes`.
     unsafe {
-        if !(CHUNK..=SHORT).contains(&bytes) {
-            return std::ptr::copy_nonoverlapping(from, to, len);
+        match bytes {
+            16..32 => copy_chunks::<16>(to.cast(), from.cast(), bytes),
+            32..CHUNK => copy_chunks::<32>(to.cast(), from.cast(), bytes),
+            CHUNK..=SHORT => copy_chunks::<CHUNK>(to.cast(), from.cast(), bytes),
+            _ => std::ptr::copy_nonoverlapping(from, to, len),
         }
-        let (to, from) = (to.cast::<u8>(), from.cast::<u8>());
-        let copy = |at: usize| {
-            let chunk = from.add(at).cast::<[u8; CHUNK]>().read_unaligned();
-            to.add(at).cast::<[u8; CHUNK]>().write_unaligned(chunk);
-        };
-        (0..bytes / CHUNK).for_each(|k| copy(k * CHUNK));
-        // The last chunk may meet the one before it and write the same bytes again.
-        copy(bytes - CHUNK);
     }
+}
+
+/// Copies bytes, at least `SIZE` of them, so many at once.
+///
+/// # Safety
+/// They must exist at both addresses, and those of the target be nobody else's.
+#[inline(always)]
+unsafe fn copy_chunks<const SIZE: usize>(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: as the caller guarantees.
+    let copy = |at: usize| unsafe {
+        let chunk = from.add(at).cast::<[u8; SIZE]>().read_unaligned();
+        to.add(at).cast::<[u8; SIZE]>().write_unaligned(chunk);
+    };
+    (0..bytes / SIZE).for_each(|k| copy(k * SIZE));
+    // The last chunk may meet the one before it and write the same bytes again.
+    copy(bytes - SIZE);
 }
 
 /// Copies one run of cells.
@@ -220,6 +231,9 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
 /// together, and not more rows than have their pages known for writes.
 const STRIP: usize = 128;
 
+/// Elements of a row up to which some rows are copied at a time.
+const FEW: usize = 64;
+
 /// Copies a block of `sizes`; strides of the source may be 0 or negative.
 pub fn copy_block<C: Element>(
     to: Lanes<'_, C>,
@@ -240,10 +254,28 @@ pub fn copy_block<C: Element>(
             }
         });
     }
-    nest.for_each_row(1, |[t, f], len, [ts, fs]| {
-        // SAFETY: sizes and strides are those of the two blocks; each row of the target is written by one
-        // piece, and the callers' source is other memory than their target.
-        unsafe { copy_run(to.as_ptr().offset(t), ts, from.as_ptr().offset(f), fs, len) }
+    let (len, [ts, fs]) = nest.inner();
+    if len > FEW {
+        return nest.for_each_row(1, |[t, f], len, _| {
+            // SAFETY: sizes and strides are those of the two blocks; each row of the target is written by one
+            // piece, and the callers' source is other memory than their target.
+            unsafe { copy_run(to.as_ptr().offset(t), ts, from.as_ptr().offset(f), fs, len) }
+        });
+    }
+    nest.around().for_each_row(len, |[t, f], rows, [across, from_across]| {
+        let (to, from) = (to.as_ptr().wrapping_offset(t), from.as_ptr().cast_const().wrapping_offset(f));
+        // SAFETY: as above.
+        unsafe {
+            if rows > len && !(ts == 1 && fs == 1) {
+                for c in 0..len as isize {
+                    copy_run(to.offset(c * ts), across, from.offset(c * fs), from_across, rows);
+                }
+                return;
+            }
+            for r in 0..rows as isize {
+                copy_run(to.offset(r * across), ts, from.offset(r * from_across), fs, len);
+            }
+        }
     })
 }
 
@@ -260,7 +292,8 @@ mod tests {
     use super::*;
 
     fn check<C: Element + From<u8>>() {
-        for sizes in [[1, 1], [3, 70], [70, 3], [64, 64], [65, 129], [2, 1100], [130, 66]] {
+        for sizes in [[1, 1], [3, 70], [70, 3], [64, 64], [65, 129], [2, 1100], [130, 66], [300, 14], [9, 31]]
+        {
             let [rows, columns] = sizes.map(|n: usize| n as isize);
             let n = sizes[0] * sizes[1];
             let mut from: Vec<C> = (0..n).map(|i| C::from((i * 31 % 251) as u8)).collect();

@@ -135,7 +135,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                     // SAFETY: copy and weight have the elements of these places, this thread has tiles, and each result
                     // is written by one task.
                     unsafe {
-                        unit.gathered(&Gathered { offsets: &offsets, left, line, right, sums: to });
+                        let narrow = of.rows - block * SIDE <= SIDE / 2;
+                        unit.gathered(&Gathered { offsets: &offsets, left, line, right, sums: to, narrow });
                         write(
                             of,
                             &planes,

@@ -301,17 +301,32 @@ impl Planes {
                 let from = from.wrapping_add(source(x, 0));
                 copy_few(to.add(x * pixel), from, columns.len() * c);
             }
+            let step = self.step[1] * across;
             for (i, &column) in columns.iter().enumerate() {
                 let inside = inside(column);
                 let before = inside.start..whole.start.clamp(inside.start, inside.end);
-                for x in before.chain(whole.end.clamp(inside.start, inside.end)..inside.end) {
-                    let from = from.wrapping_add(source(x, column));
-                    copy_few(to.add(x * pixel + i * c), from, c);
+                for some in [before, whole.end.clamp(inside.start, inside.end)..inside.end] {
+                    let (mut from, mut to) = (
+                        from.wrapping_add(source(some.start, column)),
+                        to.wrapping_add(some.start * pixel + i * c),
+                    );
+                    for _ in some {
+                        // Of a number that the compiler knows.
+                        if c == HALF {
+                            copy_few(to, from, HALF)
+                        } else {
+                            copy_few(to, from, c)
+                        }
+                        (from, to) = (from.wrapping_add(step), to.wrapping_add(pixel));
+                    }
                 }
             }
         }
     }
 }
+
+/// A number of channels as groups often have.
+const HALF: usize = SIDE / 2;
 
 /// Copies some elements, mostly so few that a call would take longer.
 ///

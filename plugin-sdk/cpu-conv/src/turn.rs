@@ -1,44 +1,9 @@
 //! Images in row-major order: what is read is turned to dense channels as it is copied, and what is written back to planes.
 
-use crate::image::Pixel;
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::transpose;
-use keyway_cpu_loops::vectors::widen;
-use std::any::TypeId;
+pub use keyway_cpu_loops::widen_transposed as turn;
 use std::ops::Range;
-
-/// Elements that are widened at once: two lines of the cache, which processors fetch together.
-const SOME: usize = 32;
-
-/// Widens rows of elements to columns of numbers: element `c` of row `r` goes to `to[c * to_step + r]`.
-///
-/// # Safety
-/// There must be the elements, and places for the numbers, which nobody else may use; the caller upholds this.
-pub unsafe fn turn<T: Pixel>(
-    to: *mut f32,
-    to_step: usize,
-    from: *const T,
-    from_step: usize,
-    (rows, columns): (usize, usize),
-) {
-    // SAFETY: as the caller guarantees; the lines hold those of some rows.
-    unsafe {
-        if TypeId::of::<T>() == TypeId::of::<f32>() {
-            return transpose(to, to_step, from.cast(), from_step, rows, columns);
-        }
-        let mut lines = [[0.0; SOME]; SOME];
-        for first in (0..rows).step_by(SOME) {
-            let tall = SOME.min(rows - first);
-            for c in (0..columns).step_by(SOME) {
-                let wide = SOME.min(columns - c);
-                for (r, line) in lines.iter_mut().enumerate().take(tall) {
-                    widen(line.as_mut_ptr(), from.wrapping_add((first + r) * from_step + c), wide);
-                }
-                transpose(to.add(c * to_step + first), to_step, lines.as_ptr().cast(), SOME, tall, wide);
-            }
-        }
-    }
-}
 
 /// Results with dense channels, as they lie before they are [put](Staged::put) to where they belong.
 pub struct Staged<T> {

@@ -52,7 +52,7 @@ pub use inner_loop::Function;
 pub use lists::reserve;
 pub use narrow::{Slices, narrow_slice, zip_wide};
 pub use tasks::parallel_try;
-pub use transpose::transpose;
+pub use transpose::{transpose, widen_transposed};
 
 /// What a kernel's file imports: the extension traits and [`Cost`].
 pub mod prelude {

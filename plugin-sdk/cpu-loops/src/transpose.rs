@@ -4,6 +4,10 @@
 //! The compiler does not find these exchanges in plain loops, which take more than twice as long. So they are written
 //! with the intrinsics of AVX, used where the build's level has it; elsewhere the rows are read side by side.
 
+use crate::vectors::{Lanes, widen};
+use keyway_sdk::author::Real;
+use std::any::TypeId;
+
 /// Rows that are read side by side: with them a cache line of 4-byte elements is written at once.
 const ROWS: usize = 16;
 /// Whether this build has the vectors.
@@ -59,6 +63,39 @@ unsafe fn turn<W: Copy, const AVX: bool>(
             }
         }
         r += some;
+    }
+}
+
+/// Elements that are widened at once: two lines of the cache, which processors fetch together.
+const SOME: usize = 32;
+
+/// Widens rows of elements to columns of numbers: element `c` of row `r` goes to `to[c * to_step + r]`.
+///
+/// # Safety
+/// There must be the elements, and places for the numbers, which nobody else may use; the caller upholds this.
+pub unsafe fn widen_transposed<T: Lanes>(
+    to: *mut T::Acc,
+    to_step: usize,
+    from: *const T,
+    from_step: usize,
+    (rows, columns): (usize, usize),
+) {
+    // SAFETY: as the caller guarantees; the lines hold those of some rows.
+    unsafe {
+        if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+            return transpose(to, to_step, from.cast(), from_step, rows, columns);
+        }
+        let mut lines = [[T::Acc::ZERO; SOME]; SOME];
+        for first in (0..rows).step_by(SOME) {
+            let tall = SOME.min(rows - first);
+            for c in (0..columns).step_by(SOME) {
+                let wide = SOME.min(columns - c);
+                for (r, line) in lines.iter_mut().enumerate().take(tall) {
+                    widen(line.as_mut_ptr(), from.wrapping_add((first + r) * from_step + c), wide);
+                }
+                transpose(to.add(c * to_step + first), to_step, lines.as_ptr().cast(), SOME, tall, wide);
+            }
+        }
     }
 }
 

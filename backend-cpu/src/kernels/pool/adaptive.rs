@@ -9,7 +9,7 @@ use super::largest::Largest;
 use super::lines::{GRAIN, Line, Lines, Memory, Reduce, by_channels, each_first, read, take_all};
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes, narrow};
-use keyway_cpu_loops::{parallel_try, reserve};
+use keyway_cpu_loops::{parallel_try, reserve, transpose};
 use keyway_sdk::author::{Call, Element, Error, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
@@ -229,7 +229,13 @@ struct Gradient<'a, T: Lanes> {
     columns: Vec<usize>,
     /// Channels that are gone through together.
     channels: usize,
+    /// Whether those are of planes, to which their results are turned.
+    turned: bool,
 }
+
+/// Planes that are gone through together, and elements of rows that are made at once below which they are.
+const PLANES: usize = 32;
+const SHORT: usize = 64;
 
 impl<T: Lanes> Gradient<'_, T> {
     /// The elements of a tensor at this index, and those that follow.
@@ -242,7 +248,13 @@ impl<T: Lanes> Gradient<'_, T> {
     ///
     /// # Safety
     /// The gradient must hold the elements that it names.
-    unsafe fn sum(&self, [n, c, d, h, _]: [usize; 5], copy: &mut [T::Acc], sums: &mut [T::Acc]) {
+    unsafe fn sum(
+        &self,
+        [n, c, d, h, _]: [usize; 5],
+        channels: usize,
+        copy: &mut [T::Acc],
+        sums: &mut [T::Acc],
+    ) {
         let (planes, rows) = (&self.runs[0][d].windows, &self.runs[1][h].windows);
         let [depths, heights, widths] = &self.weights;
         sums.fill(T::Acc::ZERO);
@@ -256,6 +268,7 @@ impl<T: Lanes> Gradient<'_, T> {
                     sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
                     continue;
                 }
+                let copy = &mut copy[..channels];
                 for (w, sums) in sums.chunks_exact_mut(self.channels).enumerate() {
                     let weight = weight * widths[w];
                     read(Self::at(self.grad, [n, c, d, h, w]), self.grad.strides[1], copy);
@@ -293,7 +306,7 @@ impl<T: Lanes> Gradient<'_, T> {
     ///
     /// # Safety
     /// The output must hold the elements that it names, and nobody else may use these.
-    unsafe fn write(&self, [n, c, d, h, _]: [usize; 5], row: &[T]) {
+    unsafe fn write(&self, [n, c, d, h, _]: [usize; 5], channels: usize, row: &[T]) {
         let (planes, rows) = (&self.runs[0][d].elements, &self.runs[1][h].elements);
         let [_, _, by_d, by_h, step] = self.out.strides;
         let begin = Self::at(self.out, [n, c, 0, 0, 0]);
@@ -301,6 +314,11 @@ impl<T: Lanes> Gradient<'_, T> {
             let to = begin.wrapping_add(z * by_d + y * by_h);
             // SAFETY: as the caller guarantees.
             unsafe {
+                if self.turned {
+                    let width = self.out.sizes[4];
+                    transpose(to, self.out.strides[1], row.as_ptr(), self.channels, width, channels);
+                    continue;
+                }
                 if step == self.channels {
                     to.copy_from_nonoverlapping(row.as_ptr(), row.len());
                     continue;
@@ -319,42 +337,60 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     let windows = all_windows(&out, &grad)?;
-    let weight = |window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
+    let weight = |_, window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
+    // guarantees; the output is this call's alone.
+    unsafe { spread_back(&grad, &out, &windows, weight) }
+}
+
+/// Gives each element of an image the sum of the gradients of windows over it, each times its weights; `weight` is that of a
+/// window in a dimension. Windows follow each other, none begins or ends before the one before it.
+///
+/// # Safety
+/// Both must hold the elements that they name, and the output be nobody else's.
+pub unsafe fn spread_back<T: Lanes>(
+    grad: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    windows: &[Vec<Range<usize>>; 3],
+    weight: impl Fn(usize, &Range<usize>) -> T::Acc,
+) -> Result<(), Error> {
     let of = |d: usize| runs(out.sizes[d + 2], &windows[d]);
     let runs = [of(0)?, of(1)?, of(2)?];
     let weights = |d: usize| {
         let mut weights = reserve(windows[d].len())?;
-        weights.extend(windows[d].iter().map(weight));
+        weights.extend(windows[d].iter().map(|window| weight(d, window)));
         Ok(weights)
     };
     let mut columns = reserve(out.sizes[4])?;
     columns
         .extend(runs[2].iter().enumerate().flat_map(|(i, run)| std::iter::repeat_n(i, run.elements.len())));
-    let gradient = Gradient {
-        grad: &grad,
-        out: &out,
-        weights: [weights(0)?, weights(1)?, weights(2)?],
-        runs,
-        columns,
-        channels: if by_channels(&out) { out.sizes[1] } else { 1 },
+    let ([_, all, depth, height, width], [planes, rows]) = (out.sizes, [0, 1].map(|d| runs[d].len()));
+    let made = depth.div_ceil(planes) * height.div_ceil(rows) * width;
+    // Short rows of planes cost more than turning those of several.
+    let turned = !by_channels(out) && out.strides[4] == 1 && made <= SHORT && all > 1;
+    let channels = match turned {
+        true => PLANES.min(all),
+        false if by_channels(out) => all,
+        false => 1,
     };
-    let (channels, [_, _, depth, height, width]) = (gradient.channels, out.sizes);
-    let [planes, rows] = [0, 1].map(|d| gradient.runs[d].len());
-    let counts = [out.sizes[0], out.sizes[1] / channels, planes, rows, 1];
-    let work = depth.div_ceil(planes) * height.div_ceil(rows) * width * channels;
+    let weights = [weights(0)?, weights(1)?, weights(2)?];
+    let gradient = Gradient { grad, out, weights, runs, columns, channels, turned };
+    let counts = [out.sizes[0], all.div_ceil(channels), planes, rows, 1];
+    let work = made * channels;
     parallel_try(counts.iter().product(), GRAIN / work, |range| {
         let mut sums = Scratch::zeroed(grad.sizes[4] * channels)?;
         let mut copy = Scratch::zeroed(if channels == 1 { grad.sizes[4] } else { channels })?;
         let mut total = Scratch::zeroed(channels)?;
         let (mut made, mut row) =
             (Scratch::zeroed(gradient.runs[2].len() * channels)?, Scratch::zeroed(width * channels)?);
-        each_first(counts, range, |first| {
-            // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements
-            // the host guarantees; the output is this call's alone, and each row is one piece's.
+        each_first(counts, range, |mut first| {
+            first[1] *= channels;
+            let some = channels.min(all - first[1]);
+            // SAFETY: as the caller guarantees; each row is one piece's.
             unsafe {
-                gradient.sum(first, &mut copy, &mut sums);
+                gradient.sum(first, some, &mut copy, &mut sums);
                 gradient.row(&sums, &mut total, &mut made, &mut row);
-                gradient.write(first, &row);
+                gradient.write(first, some, &row);
             }
         });
         Ok(())
@@ -364,3 +400,6 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 kernel!("adaptive_avg_pool", "TI>T", adaptive_avg_pool, [f32, f64, f16, bf16]);
 kernel!("adaptive_avg_pool_backward", "TI>T", adaptive_avg_pool_backward, [f32, f64, f16, bf16]);
 kernel!("adaptive_max_pool", "TI>TT", adaptive_max_pool, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests;

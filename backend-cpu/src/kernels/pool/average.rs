@@ -1,7 +1,8 @@
 //! `avg_pool` and its gradient.
 
 use super::Window;
-use super::lines::{Lines, Reduce, Rows, read};
+use super::adaptive::spread_back;
+use super::lines::{Lines, Reduce, Rows, by_channels, read};
 use super::spread::{Sums, spread};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::reserve;
@@ -40,16 +41,43 @@ fn windows(window: &Window, axis: &Axis, d: usize, border: usize) -> Result<Vec<
 
 /// What sums are divided by.
 struct Divisor<A> {
-    given: Option<A>,
+    /// One for all places.
+    same: Option<Quotient<A>>,
     /// The elements that the window has in the image, or in the image and its border, by place, for each dimension.
     counts: [Vec<A>; 3],
+}
+
+/// A number that others are divided by.
+#[derive(Clone, Copy)]
+struct Quotient<A> {
+    divisor: A,
+    /// Its reciprocal, if a product with that is the quotient: a division takes far longer.
+    reciprocal: Option<A>,
+}
+
+impl<A: Real> Quotient<A> {
+    fn by(divisor: A) -> Self {
+        let whole = divisor.to_f64();
+        // Powers of 2 have an exact reciprocal; these are far from where numbers become subnormal.
+        let exact = whole < u32::MAX as f64 && (whole as u32).is_power_of_two();
+        Quotient { divisor, reciprocal: exact.then(|| A::ONE / divisor) }
+    }
+
+    fn of(self, numbers: &mut [A]) {
+        match self.reciprocal {
+            Some(reciprocal) => numbers.iter_mut().for_each(|x| *x = *x * reciprocal),
+            None => numbers.iter_mut().for_each(|x| *x = *x / self.divisor),
+        }
+    }
 }
 
 impl<A: Real> Divisor<A> {
     /// By arguments `at` and the one after it.
     fn of(call: &Call, at: usize, window: &Window, axes: &[Axis; 3]) -> Result<Self, Error> {
-        let given =
-            if call.is_none(at + 1)? { None } else { Some(A::from_f64(call.int(at + 1)?.max(1) as f64)) };
+        if !call.is_none(at + 1)? {
+            let given = A::from_f64(call.int(at + 1)?.max(1) as f64);
+            return Ok(Divisor { same: Some(Quotient::by(given)), counts: [const { Vec::new() }; 3] });
+        }
         let include = call.bool(at)?;
         let counts = |d: usize| {
             // The border after the image ends where the padding does, though a window may reach further.
@@ -59,24 +87,27 @@ impl<A: Real> Divisor<A> {
             counts.extend(under.iter().map(|range| A::from_f64(range.len() as f64)));
             Ok(counts)
         };
-        Ok(Divisor { given, counts: [counts(0)?, counts(1)?, counts(2)?] })
+        let counts = [counts(0)?, counts(1)?, counts(2)?];
+        let first =
+            |counts: &Vec<A>| counts.first().copied().filter(|first| counts.iter().all(|n| n == first));
+        let same = counts.iter().try_fold(A::ONE, |all, counts| Some(all * first(counts)?));
+        Ok(Divisor { same: same.map(Quotient::by), counts })
     }
 
     /// Divides the numbers of places that follow each other in a row, the first of which is this.
     fn divide_row(&self, [d, h, w]: [usize; 3], row: &mut [A]) {
+        if let Some(same) = self.same {
+            return same.of(row);
+        }
         let [depth, height, width] = &self.counts;
         let (plane, widths) = (depth[d] * height[h], &width[w..w + row.len()]);
-        match self.given {
-            Some(divisor) => row.iter_mut().for_each(|x| *x = *x / divisor),
-            None => row.iter_mut().zip(widths).for_each(|(x, &width)| *x = *x / (plane * width)),
-        }
+        row.iter_mut().zip(widths).for_each(|(x, &width)| *x = *x / (plane * width));
     }
 
     /// Divides numbers of one place.
     fn divide(&self, [d, h, w]: [usize; 3], numbers: &mut [A]) {
         let [depth, height, width] = &self.counts;
-        let divisor = self.given.unwrap_or(depth[d] * height[h] * width[w]);
-        numbers.iter_mut().for_each(|x| *x = *x / divisor);
+        self.same.unwrap_or_else(|| Quotient::by(depth[d] * height[h] * width[w])).of(numbers);
     }
 }
 
@@ -157,13 +188,15 @@ impl<T: Lanes> Gradient<'_, T> {
     /// As for [`Gradient::of_channel`].
     unsafe fn of_channels(&self, sums: &mut Sums<T::Acc>) {
         let [_, _, depth, height, width] = self.grad.sizes;
-        let mut shares = vec![T::Acc::ZERO; sums.channels.len()];
+        let (mut shares, mut rows) = (vec![T::Acc::ZERO; sums.channels.len()], Vec::new());
         for (d, h) in (0..depth).flat_map(|d| (0..height).map(move |h| (d, h))) {
+            rows.clear();
+            rows.extend(self.rows(d, h));
             for w in 0..width {
                 // SAFETY: as the caller guarantees.
                 unsafe { self.read([sums.sample, sums.channels.start, d, h, w], 1, &mut shares) };
                 self.divisor.divide([d, h, w], &mut shares);
-                for row in self.rows(d, h) {
+                for &row in &rows {
                     for x in self.windows[2][w].clone() {
                         let slot = sums.at(row * self.axes[2].size + x).unwrap_or_default();
                         add::<T>(slot, &shares);
@@ -198,6 +231,17 @@ fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let divisor = Divisor::of(call, 6, &window, &axes)?;
     let of = |d: usize| windows(&window, &axes[d], d, 0);
     let windows = [of(0)?, of(1)?, of(2)?];
+    let apart = |windows: &Vec<Range<usize>>| windows.is_sorted_by(|a, b| a.end <= b.start);
+    if let (Some(Quotient { reciprocal: Some(reciprocal), .. }), true) = (divisor.same, by_channels(&out))
+        && windows.iter().all(apart)
+    {
+        // Each element has its part of one mean, which is copied to all elements of a window.
+        // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
+        // guarantees; the output is this call's alone.
+        return unsafe {
+            spread_back(&grad, &out, &windows, |d, _| if d == 0 { reciprocal } else { T::Acc::ONE })
+        };
+    }
     let gradient = Gradient { grad, axes, windows, divisor };
     // SAFETY: as in `max_pool_backward`.
     unsafe {
@@ -216,3 +260,25 @@ fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 
 kernel!("avg_pool", "TIIIbbi>T", avg_pool, [f32, f64, f16, bf16]);
 kernel!("avg_pool_backward", "TIIIIbbi>T", avg_pool_backward, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quotient_is_that_of_a_division_bit_by_bit() {
+        let numbers =
+            [0.0, -0.0, 1.0, 1.0 / 3.0, -7.5, f32::MAX, f32::MIN_POSITIVE, 1e-44, f32::INFINITY, f32::NAN];
+        for divisor in [1.0, 2.0, 3.0, 4.0, 9.0, 64.0, 12544.0, 65536.0, 4294967296.0, 1e30, 0.0] {
+            let mut divided = numbers;
+            Quotient::by(divisor).of(&mut divided);
+            for (x, y) in numbers.into_iter().zip(divided) {
+                let expected = x / divisor;
+                assert!(
+                    expected.to_bits() == y.to_bits() || expected.is_nan() && y.is_nan(),
+                    "{x} / {divisor}: {y}"
+                );
+            }
+        }
+    }
+}

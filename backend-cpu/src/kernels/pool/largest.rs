@@ -2,7 +2,7 @@
 
 use super::Window;
 use super::lines::{Lines, Reduce};
-use super::spread::spread;
+use super::spread::{even, spread};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::vectors::Lanes;
 use keyway_sdk::author::{Call, Error, Real};
@@ -70,35 +70,83 @@ pub fn outside(place: i64, count: usize) -> Error {
     }
 }
 
+/// Elements that are widened at once.
+const SOME: usize = 64;
+
+/// Elements of a gradient and their places, which lie at even steps.
+struct Run<T> {
+    grad: *const T,
+    places: *const i64,
+    /// From element to element, and from place to place.
+    steps: (usize, usize),
+    length: usize,
+}
+
+impl<T: Lanes> Run<T> {
+    /// Gives `add` each element's number, its place and itself; a place that `add` refuses is an error.
+    ///
+    /// # Safety
+    /// There must be as many elements and places.
+    #[inline(always)]
+    unsafe fn each(
+        &self,
+        count: usize,
+        mut add: impl FnMut(usize, usize, T::Acc) -> bool,
+    ) -> Result<(), Error> {
+        let mut copy = [T::Acc::ZERO; SOME];
+        for first in (0..self.length).step_by(SOME) {
+            let (from, n) = (self.grad.wrapping_add(first * self.steps.0), SOME.min(self.length - first));
+            // SAFETY: as the caller guarantees.
+            let grad = unsafe { Lines::read(from, self.steps.0, n, &mut copy) };
+            let places = self.places.wrapping_add(first * self.steps.1);
+            for (i, &g) in grad.iter().enumerate() {
+                // SAFETY: as above.
+                let place = unsafe { *places.wrapping_add(i * self.steps.1) };
+                // A place below 0 is beyond all as a number without sign.
+                if !add(first + i, place as usize, g) {
+                    return Err(outside(place, count));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let (grad, indices) = (Volume::<T>::argument(call, 0)?, Volume::<i64>::argument(call, 1)?);
     let out = Volume::<T>::output(call, 0)?;
     let count: usize = out.sizes[2..].iter().product();
     let [_, _, depth, height, width] = grad.sizes;
+    // Channels whose elements and places lie at even steps are runs as a whole.
+    let whole = even(&grad, 1).zip(even(&indices, 1));
     // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
     // guarantees; the output is this call's alone.
     unsafe {
         spread(&out, |sums| {
-            for (d, h) in (0..depth).flat_map(|d| (0..height).map(move |h| (d, h))) {
-                let begin = [sums.sample, sums.channels.start, d, h];
+            let (sample, first, channels) = (sums.sample, sums.channels.start, sums.channels.len());
+            let run = |[d, h, w]: [usize; 3], steps, length| {
+                let begin = [sample, first, d, h, w];
                 let at =
                     |strides: &[usize]| begin.iter().zip(strides).map(|(i, step)| i * step).sum::<usize>();
-                let (from, places) = (
-                    grad.data.as_ptr().wrapping_add(at(&grad.strides)),
-                    indices.data.as_ptr().wrapping_add(at(&indices.strides)),
-                );
-                let [channel, step] = [1, 4].map(|d| (grad.strides[d], indices.strides[d]));
-                for w in 0..width {
-                    for c in 0..sums.channels.len() {
-                        let place = *places.add(c * channel.1 + w * step.1);
-                        let g = (*from.add(c * channel.0 + w * step.0)).to_acc();
-                        // A place below 0 is beyond all as a number without sign.
-                        match sums.at(place as usize) {
-                            Some(slot) => slot[c] += g,
-                            None => return Err(outside(place, count)),
-                        }
-                    }
+                let grad = grad.data.as_ptr().cast_const().wrapping_add(at(&grad.strides));
+                let places = indices.data.as_ptr().cast_const().wrapping_add(at(&indices.strides));
+                Run { grad, places, steps, length }
+            };
+            let along = |d: usize| (grad.strides[d], indices.strides[d]);
+            let rows = (0..depth).flat_map(|d| (0..height).map(move |h| (d, h)));
+            if let Some(plane) = sums.plane() {
+                let mut add =
+                    |_, place, g| plane.get_mut(place).map(|slot: &mut T::Acc| *slot += g).is_some();
+                if let Some(steps) = whole {
+                    return run([0; 3], steps, depth * height * width).each(count, add);
                 }
+                for (d, h) in rows {
+                    run([d, h, 0], along(4), width).each(count, &mut add)?;
+                }
+                return Ok(());
+            }
+            for (d, h, w) in rows.flat_map(|(d, h)| (0..width).map(move |w| (d, h, w))) {
+                run([d, h, w], along(1), channels).each(count, |c, place, g| sums.add(place, c, g))?;
             }
             Ok(())
         })
@@ -107,3 +155,33 @@ fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 
 kernel!("max_pool", "TIIIIb>TT", max_pool, [f32, f64, f16, bf16]);
 kernel!("max_pool_backward", "TTI>T", max_pool_backward, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_any_length_and_step_give_each_element_its_place() {
+        for (length, grad_step, place_step) in
+            [(0, 1, 1), (1, 1, 1), (63, 1, 2), (64, 3, 1), (65, 1, 1), (200, 2, 3)]
+        {
+            let grad: Vec<f16> = (0..length * grad_step).map(|i| f16::from_f32(i as f32 / 8.0)).collect();
+            let places: Vec<i64> = (0..length * place_step).map(|i| (i * 7 % 50) as i64).collect();
+            let run =
+                Run { grad: grad.as_ptr(), places: places.as_ptr(), steps: (grad_step, place_step), length };
+            let mut seen = Vec::new();
+            // SAFETY: the vectors have the elements and places.
+            let refused = unsafe {
+                run.each(50, |i, place, g| {
+                    seen.push((i, place, g));
+                    true
+                })
+                .expect("places");
+                run.each(50, |i, _, _| i + 1 < length)
+            };
+            let expected = |i: usize| (i, places[i * place_step] as usize, grad[i * grad_step].to_f32());
+            assert_eq!(seen, (0..length).map(expected).collect::<Vec<_>>());
+            assert_eq!(refused.is_err(), length > 0, "{length} elements");
+        }
+    }
+}

@@ -41,8 +41,9 @@ pub struct Line {
 
 impl Line {
     /// Where the line begins in a tensor, and the elements from one of its results to the next.
+    #[inline(always)]
     pub fn of<T>(&self, t: &Volume<'_, T>) -> (usize, usize) {
-        (self.first.iter().zip(&t.strides).map(|(i, stride)| i * stride).sum(), t.strides[self.along])
+        ((0..5).map(|d| self.first[d] * t.strides[d]).sum(), t.strides[self.along])
     }
 
     /// The window's place for the first result of the line.
@@ -86,6 +87,9 @@ pub struct Memory<A, P> {
     pub places: Vec<P>,
     /// Where the elements under the window lie, and what is kept of their places.
     pub window: Vec<(usize, P)>,
+    /// Where the rows under the window begin, and the numbers of their first places, for the places of this sample's row.
+    rows: Vec<(usize, usize)>,
+    of: Option<[usize; 3]>,
     /// The elements that the line reads at once, where they cannot be used as they lie.
     pub read: Scratch<A>,
     /// A row whose elements are parted by their remainders by the step of the window.
@@ -101,6 +105,8 @@ impl<A: Real, P: Copy> Memory<A, P> {
             values: Scratch::zeroed(results)?,
             places,
             window: Vec::new(),
+            rows: Vec::new(),
+            of: None,
             read: Scratch::zeroed(read)?,
             parts: Scratch::zeroed(parts)?,
         })
@@ -173,6 +179,7 @@ impl<T: Lanes> Lines<'_, T> {
         counts[along] = 1;
         let window: usize = self.axes.iter().map(|axis| axis.taps.len()).product();
         let rows = Rows::of(&self.axes[2])?;
+        let columns = if along == 1 { Columns::of(&self.axes[2])? } else { Columns::default() };
         let parts = if along == 4 { rows.room() } else { 0 };
         let lines = counts.iter().product();
         if lines == 0 || length == 0 {
@@ -181,13 +188,13 @@ impl<T: Lanes> Lines<'_, T> {
         parallel_try(lines, GRAIN / length.saturating_mul(window).max(1), |range| {
             let mut memory = Memory::new(R::FIRST, length, self.input.sizes[along], parts)?;
             each_first(counts, range, |first| {
-                memory.begin(R::FIRST);
                 let line = Line { first, along };
                 // SAFETY: as the caller guarantees.
                 unsafe {
                     if along == 1 {
-                        self.of_channels::<R>(line, &mut memory);
+                        self.of_channels::<R>(line, &columns, &mut memory);
                     } else {
+                        memory.begin(R::FIRST);
                         self.of_places::<R>(line, &rows, &mut memory);
                     }
                 }
@@ -215,16 +222,29 @@ impl<T: Lanes> Lines<'_, T> {
 
     /// # Safety
     /// As for [`Lines::each`].
-    unsafe fn of_channels<R: Reduce<T::Acc>>(&self, line: Line, memory: &mut Memory<T::Acc, R::Place>) {
+    unsafe fn of_channels<R: Reduce<T::Acc>>(
+        &self,
+        line: Line,
+        columns: &Columns,
+        memory: &mut Memory<T::Acc, R::Place>,
+    ) {
         let [sample, _, d, h, w] = line.first;
         let [depth, height, width] = self.axes;
-        let begin = sample * self.input.strides[0];
+        // The places of a row follow each other and have the same rows under their windows.
+        if memory.of != Some([sample, d, h]) {
+            memory.of = Some([sample, d, h]);
+            memory.rows.clear();
+            let begin = sample * self.input.strides[0];
+            for z in depth.reads(d) {
+                let row =
+                    |y| (begin + z * depth.stride + y * height.stride, (z * height.size + y) * width.size);
+                memory.rows.extend(height.reads(h).map(row));
+            }
+        }
         memory.window.clear();
-        for z in depth.reads(d) {
-            for y in height.reads(h) {
-                let at = begin + z * depth.stride + y * height.stride;
-                let row = (z * height.size + y) * width.size;
-                memory.window.extend(width.reads(w).map(|x| (at + x * width.stride, R::place(row + x))));
+        for &(at, row) in &memory.rows {
+            for &x in columns.at(w) {
+                memory.window.push((at + x * width.stride, R::place(row + x)));
             }
         }
         // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
@@ -236,20 +256,21 @@ impl<T: Lanes> Lines<'_, T> {
     /// # Safety
     /// There must be as many channels as results from each element of the window on.
     pub unsafe fn under<R: Reduce<T::Acc>>(from: *const T, memory: &mut Memory<T::Acc, R::Place>) {
-        let (values, places) = (memory.values.chunks_mut(TOGETHER), memory.places.chunks_mut(TOGETHER));
-        for (i, (values, places)) in values.zip(places).enumerate() {
-            let from = from.wrapping_add(i * TOGETHER);
-            // SAFETY: as the caller guarantees.
-            unsafe {
-                if let (Some(values), Some(places)) = (values.first_chunk_mut(), places.first_chunk_mut()) {
-                    Self::together::<R>(from, &memory.window, values, places);
-                    continue;
-                }
-                for &(at, place) in &memory.window {
-                    let read = Self::read(from.wrapping_add(at), 1, values.len(), &mut memory.read);
-                    for ((value, kept), &x) in values.iter_mut().zip(places.iter_mut()).zip(read) {
-                        (*value, *kept) = R::take((*value, *kept), x, place);
-                    }
+        let Memory { values, places, window, read, .. } = memory;
+        let whole = values.len() - values.len() % TOGETHER;
+        // SAFETY: as the caller guarantees; there are as many values as places.
+        unsafe {
+            for i in (0..whole).step_by(TOGETHER) {
+                let to = (values.as_mut_ptr().add(i).cast(), places.as_mut_ptr().add(i).cast());
+                Self::together::<R>(from.wrapping_add(i), window, to);
+            }
+            let (values, places) = (&mut values[whole..], &mut places[whole..]);
+            values.fill(R::FIRST.0);
+            places.fill(R::FIRST.1);
+            for &(at, place) in window.iter().take(if values.is_empty() { 0 } else { window.len() }) {
+                let read = Self::read(from.wrapping_add(at + whole), 1, values.len(), read);
+                for ((value, kept), &x) in values.iter_mut().zip(places.iter_mut()).zip(read) {
+                    (*value, *kept) = R::take((*value, *kept), x, place);
                 }
             }
         }
@@ -258,25 +279,30 @@ impl<T: Lanes> Lines<'_, T> {
     /// Some channels of one place, whose results stay in registers.
     ///
     /// # Safety
-    /// There must be as many channels from each element of the window on.
+    /// There must be as many channels from each element of the window on, and places for the results, which nobody else may
+    /// use.
+    #[inline(always)]
     unsafe fn together<R: Reduce<T::Acc>>(
         from: *const T,
         window: &[(usize, R::Place)],
-        values: &mut [T::Acc; TOGETHER],
-        places: &mut [R::Place; TOGETHER],
+        to: (*mut [T::Acc; TOGETHER], *mut [R::Place; TOGETHER]),
     ) {
-        let (mut value, mut kept) = (*values, *places);
+        let (mut value, mut kept) = ([R::FIRST.0; TOGETHER], [R::FIRST.1; TOGETHER]);
         for &(at, place) in window {
             let mut read = [T::Acc::ZERO; TOGETHER];
             for i in (0..TOGETHER).step_by(T::Vector::LANES) {
                 // SAFETY: as the caller guarantees; the copy has whole vectors.
-                unsafe { T::read(from.add(at + i)).store(read.as_mut_ptr().add(i)) };
+                unsafe { T::read(from.wrapping_add(at + i)).store(read.as_mut_ptr().add(i)) };
             }
             for i in 0..TOGETHER {
                 (value[i], kept[i]) = R::take((value[i], kept[i]), read[i], place);
             }
         }
-        (*values, *places) = (value, kept);
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            to.0.write(value);
+            to.1.write(kept);
+        }
     }
 
     /// # Safety
@@ -310,6 +336,31 @@ impl<T: Lanes> Lines<'_, T> {
                 }
             }
         }
+    }
+}
+
+/// The elements of a row that each place reads.
+#[derive(Default)]
+struct Columns {
+    elements: Vec<usize>,
+    /// Where those of each place end.
+    ends: Vec<usize>,
+}
+
+impl Columns {
+    fn of(width: &Axis) -> Result<Columns, Error> {
+        let most = width.count.saturating_mul(width.taps.len());
+        let mut columns = Columns { elements: reserve(most)?, ends: reserve(width.count)? };
+        for place in 0..width.count {
+            columns.elements.extend(width.reads(place));
+            columns.ends.push(columns.elements.len());
+        }
+        Ok(columns)
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> &[usize] {
+        &self.elements[if place == 0 { 0 } else { self.ends[place - 1] }..self.ends[place]]
     }
 }
 

@@ -10,6 +10,10 @@ use std::ops::Range;
 /// Channels whose sums are made together where they lie side by side: two lines of a cache, of f32.
 const BLOCK: usize = 32;
 
+/// Samples from which on there are enough of them for all threads, and sums that stay in the second cache.
+const ENOUGH: usize = 8;
+const FEW: usize = 1 << 16;
+
 /// The sums of some channels of a sample, those of one place side by side; of one channel, those of all places.
 pub struct Sums<A> {
     pub sample: usize,
@@ -38,6 +42,17 @@ impl<A: Real> Sums<A> {
         }
     }
 
+    /// Adds a number to the sum of a place and of channel `c` of these, if there is such a place.
+    #[inline(always)]
+    pub fn add(&mut self, place: usize, c: usize, number: A) -> bool {
+        let is_place = place < self.count && c < self.channels.len();
+        if is_place {
+            // SAFETY: as in `at`.
+            unsafe { *self.data.add(place * self.step + c) += number };
+        }
+        is_place
+    }
+
     /// The sums of a place of the channel, if there is one of this number.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
@@ -56,6 +71,10 @@ impl<A: Real> Sums<A> {
     unsafe fn write<T: Lanes<Acc = A>>(&mut self, out: &Volume<'_, T>, begin: usize) {
         let [_, channel_step, plane_step, row_step, step] = out.strides;
         let [_, _, depth, height, width] = out.sizes;
+        if let (Some(plane), Some(step)) = (self.plane(), even(out, 1)) {
+            // SAFETY: as the caller guarantees.
+            return unsafe { narrow(out.data.as_ptr().wrapping_add(begin), step, plane) };
+        }
         for (row, d, h) in (0..depth * height).map(|row| (row, row / height, row % height)) {
             let to = out.data.as_ptr().wrapping_add(begin + d * plane_step + h * row_step);
             if let Some(plane) = self.plane() {
@@ -85,7 +104,13 @@ pub unsafe fn spread<T: Lanes>(
     let [samples, channels, depth, height, width] = out.sizes;
     let count = depth * height * width;
     let (sample_step, channel_step) = (out.strides[0], out.strides[1]);
-    let block = if by_channels(out) { BLOCK.min(channels) } else { 1 };
+    // All channels of a sample are cleared at once, if they hold the sums themselves or these are few.
+    let together = samples >= ENOUGH && (unwidened::<T>() || count.saturating_mul(channels) <= FEW);
+    let block = match by_channels(out) {
+        true if together => channels,
+        true => BLOCK.min(channels),
+        false => 1,
+    };
     // Elements at one step from place to place can hold the sums themselves.
     let here = even(out, block).filter(|&step| unwidened::<T>() && (block > 1 || step == 1));
     let blocks = channels.div_ceil(block.max(1));

@@ -1,22 +1,33 @@
 //! `grid_sample`
 
 use super::GRAIN;
+use super::places::{Grid, Places};
 use super::side::{Mode, Padding, Side};
+use super::sums::{Made, pixel};
 use keyway_cpu_loops::images::{Volume, three};
-use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, read_some, sum, widen, write_some};
-use keyway_sdk::author::{Call, Element, Error, Lanes, Real, Scratch};
+use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, sum, write_some};
+use keyway_cpu_loops::{parallel_try, transpose, widen_transposed};
+use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Pixels that are gone through at once; the most where channels are copied, and pieces of work beyond which they are fewer.
+/// Pixels whose places are found at once.
 const CHUNK: usize = 256;
-const COPIED: usize = 4096;
+/// Pixels that are turned to planes at once, and the fewest that are turned by the vector.
+const GROUP: usize = 32;
+const FEWEST: usize = 8;
+/// Channels that are turned at once, at most, and the bytes that they fill.
+const BLOCK: usize = 64;
+const BYTES: usize = 1 << 20;
+/// Bytes of the fewest channels beyond which none are turned, and elements for each pixel of the result.
+const TOO_MANY: usize = 1 << 25;
+const SPARSE: usize = 16;
+/// Pieces of work below which they become smaller.
 const ENOUGH: usize = 8;
-/// Elements of a channel for each pixel up to which it is copied.
-const FEW: usize = 4;
-/// Elements that a pixel is made of, at most: four each way, or two in each of three. No vector has more lanes.
+/// Channels from which on they are turned, where elements can be gathered as they are.
+const GATHERED: usize = 4;
+/// Lanes of the widest vector.
 const MOST: usize = 16;
 
 /// The meaning of the text in argument `i`.
@@ -37,156 +48,40 @@ fn meant<M: Copy>(
     })
 }
 
-/// The elements that neighbouring pixels of one sample are made of, and how much each counts: `[taps][wide]`.
-struct Chunk<T: Elements> {
-    /// Where they lie, from the sample's first element on.
-    at: Scratch<i32>,
-    weight: Scratch<T::Acc>,
-    /// How many each pixel has; the others count nothing, and its first element stands for them.
-    counts: Scratch<u8>,
-    /// A channel that is not summed as it is, widened.
-    plane: Scratch<T::Acc>,
-}
-
 /// What is computed.
 struct Sampling<'a, T: Elements> {
     image: Volume<'a, T>,
     out: Volume<'a, T>,
     sides: [Side; 3],
-    /// Spatial dimensions.
-    rank: usize,
-    grid: Lanes<'a, T>,
-    /// Elements of the grid from sample to sample, along each spatial dimension, and from axis to axis.
-    of_sample: usize,
-    of_place: [usize; 3],
-    of_axis: usize,
-    /// Elements that a pixel is made of, at most.
-    most: usize,
-    /// Pixels that are gone through at once: whole vectors of them.
-    wide: usize,
+    grid: Grid<'a, T>,
+}
+
+/// How it is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// So many channels at a time, which a copy of the image has side by side.
+    Turned(usize),
+    /// Channels one by one, by vectors of pixels, which lie so far apart.
+    Planes(usize),
+    /// Pixels one by one, by vectors of channels.
+    Pixels,
 }
 
 impl<T: Elements> Sampling<'_, T> {
-    /// The layer, row and column of each of some pixels.
-    fn places(&self, pixels: &Range<usize>) -> impl Iterator<Item = [usize; 3]> {
-        let [_, _, _, height, width] = self.out.sizes;
-        let first = pixels.start;
-        let mut next = [first / (height * width), first / width % height, first % width];
-        pixels.clone().map(move |_| {
-            let place = next;
-            next[2] += 1;
-            if next[2] == width {
-                (next[1], next[2]) = (next[1] + 1, 0);
-            }
-            if next[1] == height {
-                (next[0], next[1]) = (next[0] + 1, 0);
-            }
-            place
-        })
+    /// Pixels of a sample's result.
+    fn pixels(&self) -> usize {
+        self.out.sizes[2..].iter().product()
     }
 
-    /// Elements from the first to the last of a channel.
-    fn span(&self) -> usize {
-        (2..5).fold(1, |span, d| {
-            (self.image.sizes[d] - 1).saturating_mul(self.image.strides[d]).saturating_add(span)
-        })
+    /// Elements of a channel of the image.
+    fn elements(&self) -> usize {
+        self.image.sizes[2..].iter().fold(1, |all, size| all.saturating_mul(*size))
     }
 
-    /// Whether a channel's elements lie one behind the other.
-    fn has_dense_planes(&self) -> bool {
-        self.image.sizes[2..].iter().product::<usize>() == self.span()
-    }
-
-    fn chunk(&self) -> Result<Chunk<T>, Error> {
-        // A copy is worth its time where it is read often enough.
-        let is_other = TypeId::of::<T>() != TypeId::of::<T::Acc>();
-        let copied = is_other && self.has_dense_planes() && self.span() <= FEW * self.wide;
-        Ok(Chunk {
-            at: Scratch::zeroed(self.most * self.wide)?,
-            weight: Scratch::zeroed(self.most * self.wide)?,
-            counts: Scratch::zeroed(self.wide)?,
-            plane: Scratch::zeroed(if copied { self.span() } else { 0 })?,
-        })
-    }
-
-    /// Finds what some pixels of a sample are made of.
-    ///
-    /// # Safety
-    /// The grid must have a place for each.
-    unsafe fn find(&self, chunk: &mut Chunk<T>, sample: usize, pixels: &Range<usize>) {
-        for (p, place) in self.places(pixels).enumerate() {
-            let from: usize = place.iter().zip(&self.of_place).map(|(i, stride)| i * stride).sum();
-            // What each dimension reads; those that are not there have one element.
-            let (mut along, mut found) = ([[(0, 1.0); 4]; 3], [1; 3]);
-            for d in 3 - self.rank..3 {
-                let at = sample * self.of_sample + from + (2 - d) * self.of_axis;
-                // SAFETY: a coordinate of a place, as the caller guarantees.
-                let value = unsafe { *self.grid.as_ptr().add(at) };
-                found[d] = 0;
-                self.sides[d].taps(value.to_f64(), |at, weight| {
-                    along[d][found[d]] = (at * self.image.strides[d + 2], weight);
-                    found[d] += 1;
-                });
-            }
-            let mut count = 0;
-            let mut put = |k: usize, at: usize, weight: f64| {
-                chunk.at[k * self.wide + p] = at as i32;
-                chunk.weight[k * self.wide + p] = T::Acc::from_f64(weight);
-            };
-            let [layers, rows, columns] = [0, 1, 2].map(|d| &along[d][..found[d]]);
-            for (layer, by_layer) in layers {
-                for (row, by_row) in rows {
-                    for (column, by_column) in columns {
-                        put(count, layer + row + column, by_layer * by_row * by_column);
-                        count += 1;
-                    }
-                }
-            }
-            let first = if count > 0 { layers[0].0 + rows[0].0 + columns[0].0 } else { 0 };
-            (count..self.most).for_each(|k| put(k, first, 0.0));
-            chunk.counts[p] = count as u8;
-        }
-    }
-
-    /// Writes `n` channels of a pixel from channel `c` on.
-    ///
-    /// # Safety
-    /// The chunk must be of this sample, and nobody else may use the results.
-    #[inline(always)]
-    unsafe fn write(
-        &self,
-        chunk: &Chunk<T>,
-        (sample, p): (usize, usize),
-        (c, n): (usize, usize),
-        to: *mut T,
-    ) {
-        let (from, to_step) = (self.image.strides[1], self.out.strides[1]);
-        let data =
-            self.image.data.as_ptr().cast_const().wrapping_add(sample * self.image.strides[0] + c * from);
-        let mut sum = T::Vector::splat(T::Acc::ZERO);
-        for k in (0..usize::from(chunk.counts[p])).map(|k| k * self.wide + p) {
-            // SAFETY: channels of an element of the image.
-            let elements: T::Vector = unsafe { read_some(data.wrapping_add(chunk.at[k] as usize), from, n) };
-            sum = elements.mul_add(T::Vector::splat(chunk.weight[k]), sum);
-        }
-        // SAFETY: as the caller guarantees.
-        unsafe { write_some(to.wrapping_add(c * to_step), to_step, n, sum) };
-    }
-
-    /// Computes pixels one by one, by vectors of channels.
-    ///
-    /// # Safety
-    /// As for [`Sampling::write`].
-    unsafe fn by_pixels(&self, chunk: &Chunk<T>, sample: usize, pixels: &Range<usize>) {
-        for (p, [z, y, x]) in self.places(pixels).enumerate() {
-            let index = [sample, 0, z, y, x];
-            let at: usize = index.iter().zip(&self.out.strides).map(|(i, stride)| i * stride).sum();
-            let (to, channels) = (self.out.data.as_ptr().wrapping_add(at), self.out.sizes[1]);
-            for c in (0..channels).step_by(T::Vector::LANES) {
-                // SAFETY: as the caller guarantees.
-                unsafe { self.write(chunk, (sample, p), (c, T::Vector::LANES.min(channels - c)), to) };
-            }
-        }
+    /// Elements from the first to the last of a channel, if places within it are numbers of 32 bits.
+    fn is_near(&self) -> bool {
+        let last = |d: usize| (self.image.sizes[d] - 1).saturating_mul(self.image.strides[d]);
+        (2..5).fold(0, |span: usize, d| span.saturating_add(last(d))) < i32::MAX as usize
     }
 
     /// Elements from pixel to pixel of the result, if they lie at one step.
@@ -196,79 +91,271 @@ impl<T: Elements> Sampling<'_, T> {
         (follows(height, row, width) && follows(depth, layer, height * width)).then_some(column)
     }
 
+    /// Elements between neighbours of a channel where `block` channels lie side by side.
+    fn turned_steps(&self, block: usize) -> [usize; 3] {
+        let [_, _, _, height, width] = self.image.sizes;
+        [height * width * block, width * block, block]
+    }
+
+    fn way(&self) -> Way {
+        let ([samples, channels, ..], lanes) = (self.out.sizes, T::Vector::LANES);
+        // Channels side by side are read together, else pixels.
+        let Some(step) = self.step().filter(|_| channels == 1 || self.image.strides[1] != 1) else {
+            return Way::Pixels;
+        };
+        let bytes = self.elements().saturating_mul(size_of::<T::Acc>());
+        let is_same = TypeId::of::<T>() == TypeId::of::<T::Acc>();
+        if step != 1
+            || is_same && channels < GATHERED
+            || self.elements() / SPARSE > self.pixels()
+            || bytes.saturating_mul(lanes) > TOO_MANY
+        {
+            return Way::Planes(step);
+        }
+        let most = (BYTES / bytes).min(BLOCK).min(channels * samples / ENOUGH).min(channels);
+        Way::Turned(most.next_multiple_of(lanes).clamp(lanes, BLOCK))
+    }
+
+    /// Copies channels of a sample so that they lie side by side, `block` of them, and a pixel of zeros behind the last.
+    ///
+    /// # Safety
+    /// The image must have the channels.
+    unsafe fn turn(&self, sample: usize, channels: &Range<usize>, block: usize, to: &mut [T::Acc]) {
+        let ([_, _, depth, height, width], [by_sample, plane, layer, row, column]) =
+            (self.image.sizes, self.image.strides);
+        let from = self.image.data.as_ptr().cast_const();
+        let from = from.wrapping_add(sample * by_sample + channels.start * plane);
+        // Rows without a gap between them are one.
+        let dense = row == width && layer == height * width;
+        let (rows, width) = if dense { (1, depth * height * width) } else { (depth * height, width) };
+        for i in 0..rows {
+            let from = from.wrapping_add(i / height * layer + i % height * row);
+            let to = to[i * width * block..].as_mut_ptr();
+            // SAFETY: the caller guarantees the channels; the copy has room for each element's.
+            unsafe {
+                if column == 1 {
+                    widen_transposed(to, block, from, plane, (channels.len(), width));
+                    continue;
+                }
+                for (c, x) in (0..channels.len()).flat_map(|c| (0..width).map(move |x| (c, x))) {
+                    *to.add(x * block + c) = (*from.wrapping_add(c * plane + x * column)).to_acc();
+                }
+            }
+        }
+    }
+
+    /// Computes all pixels of some channels of a sample.
+    ///
+    /// # Safety
+    /// The grid must have a place for each pixel, the image its elements, and nobody else may use these results.
+    unsafe fn turned(&self, sample: usize, channels: Range<usize>, block: usize, room: &mut Room<T>) {
+        let (all, [_, _, _, height, width]) = (self.pixels(), self.out.sizes);
+        let outside = self.elements() * block;
+        // SAFETY: as the caller guarantees.
+        unsafe { self.turn(sample, &channels, block, &mut room.image[..outside]) };
+        let plane = self.out.strides[1];
+        let at = sample * self.out.strides[0] + channels.start * plane;
+        let to = self.out.data.as_ptr().wrapping_add(at);
+        for first in (0..all).step_by(CHUNK) {
+            let pixels = first..(first + CHUNK).min(all);
+            let steps = (self.turned_steps(block), outside as i32);
+            // SAFETY: as the caller guarantees; places are of elements of the copy, or of the zeros behind them, the block is whole
+            // vectors, and results of pixels are staged for as many as are turned.
+            unsafe {
+                room.places.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
+                for begin in (0..pixels.len()).step_by(GROUP) {
+                    // The last few are computed again together with some before them, so that they are turned by the vector.
+                    let begin = begin.min(pixels.len().saturating_sub(FEWEST));
+                    let n = GROUP.min(pixels.len() - begin);
+                    for p in 0..n {
+                        let to = room.staged.as_mut_ptr().add(p * block);
+                        room.places.sum(begin + p, room.image.as_ptr(), block, to);
+                    }
+                    let to = to.wrapping_add(first + begin);
+                    transpose(to, plane, room.staged.as_ptr(), block, n, channels.len());
+                }
+            }
+        }
+    }
+
+    /// Computes pixels one by one, by vectors of channels.
+    ///
+    /// # Safety
+    /// As for [`Sampling::turned`].
+    unsafe fn by_pixels(&self, sample: usize, pixels: &Range<usize>, room: &mut Room<T>) {
+        let [_, channels, _, height, width] = self.out.sizes;
+        let [_, by_channel, by_layer, by_row, by_column] = self.out.strides;
+        let from = self.image.data.as_ptr().cast_const().wrapping_add(sample * self.image.strides[0]);
+        let to = self.out.data.as_ptr().wrapping_add(sample * self.out.strides[0]);
+        // Channels that do not lie side by side are gone through one by one.
+        let (some, step) =
+            if self.image.strides[1] == 1 { (channels, 0) } else { (1, self.image.strides[1]) };
+        for (p, i) in pixels.clone().enumerate() {
+            let [z, y, x] = [i / (height * width), i / width % height, i % width];
+            let to = to.wrapping_add(z * by_layer + y * by_row + x * by_column);
+            room.places.of_pixel(p, &mut room.elements);
+            for c in (0..channels).step_by(some.max(1)) {
+                // SAFETY: as the caller guarantees.
+                unsafe {
+                    let (from, to) = (from.wrapping_add(c * step), to.wrapping_add(c * by_channel));
+                    pixel(from, room.made(), to, (by_channel, some));
+                }
+            }
+        }
+    }
+
     /// Computes channels one by one, by vectors of pixels, which lie `step` apart.
     ///
     /// # Safety
-    /// As for [`Sampling::write`].
-    unsafe fn by_planes(&self, chunk: &mut Chunk<T>, sample: usize, pixels: &Range<usize>, step: usize) {
-        let partly = (0..pixels.len()).filter(|p| usize::from(chunk.counts[*p]) < self.most);
-        let partly: Vec<usize> = partly.collect();
+    /// As for [`Sampling::turned`].
+    unsafe fn by_planes(&self, sample: usize, pixels: &Range<usize>, step: usize, room: &mut Room<T>) {
+        room.places.list_partly(pixels.len(), &mut room.partly, &mut room.at);
         for c in 0..self.out.sizes[1] {
             let at = sample * self.image.strides[0] + c * self.image.strides[1];
             let from = self.image.data.as_ptr().cast_const().wrapping_add(at);
             let at = sample * self.out.strides[0] + c * self.out.strides[1] + pixels.start * step;
             let to = self.out.data.as_ptr().wrapping_add(at);
             // SAFETY: elements of the channel, as the caller guarantees; places that are of no pixel are those of others.
-            let finite = unsafe {
-                if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
-                    let gather = |at: *const i32| T::Vector::gather(from.cast(), at);
-                    self.of_plane(chunk, gather, (to, step), pixels.len())
-                } else if chunk.plane.is_empty() {
-                    let gather = |at: *const i32| {
-                        let mut elements = [T::from_acc(T::Acc::ZERO); MOST];
-                        for (i, element) in elements.iter_mut().enumerate().take(T::Vector::LANES) {
-                            *element = *from.offset(*at.add(i) as isize);
-                        }
-                        T::read(elements.as_ptr())
-                    };
-                    self.of_plane(chunk, gather, (to, step), pixels.len())
-                } else {
-                    let count = chunk.plane.len();
-                    widen(chunk.plane.as_mut_ptr(), from, count);
-                    let gather = |at: *const i32| T::Vector::gather(chunk.plane.as_ptr(), at);
-                    self.of_plane(chunk, gather, (to, step), pixels.len())
-                }
-            };
+            let finite = unsafe { self.of_plane(room, from, (to, step), pixels.len()) };
             // What counts nothing was read too, and infinity times 0 is no number.
-            for &p in partly.iter().filter(|_| !finite) {
+            for &p in room.partly.iter().filter(|_| !finite) {
                 // SAFETY: a result that was written above; nobody else uses them.
                 unsafe {
-                    let to = to.wrapping_add(p * step);
+                    let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {
-                        self.write(chunk, (sample, p), (c, 1), to.wrapping_sub(c * self.out.strides[1]));
+                        room.places.of_pixel(p as usize, &mut room.elements);
+                        pixel(from, room.made(), to, (1, 1));
                     }
                 }
             }
         }
     }
 
-    /// Computes the pixels of a channel, whose elements `gather` reads. Returns whether all are finite.
+    /// Computes the pixels of a channel. Returns whether all are finite.
     ///
     /// # Safety
-    /// As for [`Sampling::write`].
-    #[inline(always)]
+    /// As for [`Sampling::turned`].
     unsafe fn of_plane(
         &self,
-        chunk: &Chunk<T>,
-        gather: impl Fn(*const i32) -> T::Vector,
+        room: &Room<T>,
+        from: *const T,
         (to, step): (*mut T, usize),
         pixels: usize,
     ) -> bool {
         let (lanes, zero) = (T::Vector::LANES, T::Vector::splat(T::Acc::ZERO));
+        // SAFETY: the caller guarantees the elements; there are whole vectors of places.
+        let gather = |at: *const i32| unsafe {
+            if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+                return T::Vector::gather(from.cast(), at);
+            }
+            let mut elements = [T::from_acc(T::Acc::ZERO); MOST];
+            for (i, element) in elements.iter_mut().enumerate().take(lanes) {
+                *element = *from.offset(*at.add(i) as isize);
+            }
+            T::read(elements.as_ptr())
+        };
         // 0 as long as all are, else no number.
         let mut zeros = zero;
         for p in (0..pixels).step_by(lanes) {
             let mut total = zero;
-            for k in (0..self.most).map(|k| k * self.wide + p) {
-                // SAFETY: the chunk has whole vectors of places and weights.
-                let weight = unsafe { T::Vector::load(chunk.weight.as_ptr().add(k)) };
-                total = gather(chunk.at.as_ptr().wrapping_add(k)).mul_add(weight, total);
+            for k in 0..room.places.taps {
+                let at = room.at.as_ptr().wrapping_add(room.places.index(k, p));
+                // SAFETY: there are whole vectors of weights.
+                let weights = unsafe { T::Vector::load(room.places.weights(k, p)) };
+                total = gather(at).mul_add(weights, total);
             }
             zeros = total.mul_add(zero, zeros);
             // SAFETY: as the caller guarantees.
             unsafe { write_some(to.wrapping_add(p * step), step, lanes.min(pixels - p), total) };
         }
         sum(zeros, zero) == T::Acc::ZERO
+    }
+
+    /// Computes everything.
+    ///
+    /// # Safety
+    /// The grid must have a place for each pixel, the image its elements, and nobody else may use the results.
+    unsafe fn run(&self, way: Way) -> Result<(), Error> {
+        let ([samples, channels, _, height, width], all) = (self.out.sizes, self.pixels());
+        let taps: usize = (3 - self.grid.rank..3).map(|d| self.sides[d].taps()).product();
+        if let Way::Turned(block) = way {
+            let blocks = channels.div_ceil(block);
+            return parallel_try(samples * blocks, GRAIN / (all * taps * block), |range| {
+                let mut room = Room::new(self, way)?;
+                for i in range {
+                    let (sample, first) = (i / blocks, i % blocks * block);
+                    // SAFETY: as the caller guarantees; each channel is one piece's.
+                    unsafe { self.turned(sample, first..(first + block).min(channels), block, &mut room) };
+                }
+                Ok(())
+            });
+        }
+        let chunks = all.div_ceil(CHUNK);
+        parallel_try(samples * chunks, GRAIN / (CHUNK.min(all) * taps * channels.max(1)), |range| {
+            let mut room = Room::new(self, way)?;
+            for i in range {
+                let (sample, first) = (i / chunks, i % chunks * CHUNK);
+                let pixels = first..(first + CHUNK).min(all);
+                let [_, _, steps @ ..] = self.image.strides;
+                // SAFETY: as the caller guarantees; each pixel is one piece's.
+                unsafe {
+                    room.places.find(
+                        &self.grid,
+                        &self.sides,
+                        (sample, &pixels),
+                        [height, width],
+                        (steps, -1),
+                    );
+                    match way {
+                        Way::Planes(step) => self.by_planes(sample, &pixels, step, &mut room),
+                        _ => self.by_pixels(sample, &pixels, &mut room),
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What a piece of work needs.
+struct Room<T: Elements> {
+    places: Places<T>,
+    /// Channels side by side, and a pixel of zeros behind them.
+    image: Scratch<T::Acc>,
+    /// Results before they are turned.
+    staged: Scratch<T>,
+    /// Where elements are gathered from, and pixels of which a part is outside.
+    at: Scratch<i32>,
+    partly: Vec<u32>,
+    /// What a pixel is made of.
+    elements: Vec<(usize, T::Acc)>,
+    /// The column of each of them.
+    single: [(usize, T::Acc); 1],
+}
+
+impl<T: Elements> Room<T> {
+    fn new(of: &Sampling<'_, T>, way: Way) -> Result<Self, Error> {
+        let wide = CHUNK.min(of.pixels()).next_multiple_of(T::Vector::LANES);
+        let places = Places::new(&of.sides, of.grid.rank, wide)?;
+        let (image, staged) = match way {
+            Way::Turned(block) => ((of.elements() + 1) * block, GROUP * block),
+            _ => (0, 0),
+        };
+        let at = if matches!(way, Way::Planes(_)) { places.taps * wide } else { 0 };
+        Ok(Room {
+            places,
+            image: Scratch::zeroed(image)?,
+            staged: Scratch::zeroed(staged)?,
+            at: Scratch::zeroed(at)?,
+            partly: Vec::new(),
+            elements: Vec::new(),
+            single: [(0, T::Acc::ONE)],
+        })
+    }
+
+    /// The elements that are listed.
+    fn made(&self) -> Made<'_, T::Acc> {
+        Made { lines: &self.elements, columns: &self.single, across: 0 }
     }
 }
 
@@ -290,49 +377,22 @@ fn grid_sample<T: Elements>(call: &Call) -> Result<(), Error> {
         });
     };
     let [of_sample, of_axis] = [of_sample, of_axis].map(|stride| stride.max(0) as usize);
-    let (rank, of_place) = (places.len(), three(places, 0));
-    let most = match mode {
-        Mode::Nearest => 1,
-        Mode::Bilinear => 1 << rank,
-        Mode::Bicubic => MOST,
-    };
     // SAFETY: the host guarantees the elements of a call's tensors; they are only read.
-    let grid = unsafe { Lanes::new(grid.as_ptr().cast_mut()) };
-    let [samples, channels, depth, height, width] = out.sizes;
-    let pixels = depth * height * width;
-    if samples * pixels == 0 {
+    let data = unsafe { Lanes::new(grid.as_ptr().cast_mut()) };
+    let grid = Grid { data, rank: places.len(), of_sample, of_place: three(places, 0), of_axis };
+    if out.sizes.contains(&0) {
         return Ok(());
     }
-    let wide = if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
-        CHUNK
-    } else {
-        (samples * pixels).div_ceil(ENOUGH).clamp(CHUNK, COPIED)
-    };
-    let wide = wide.min(pixels).next_multiple_of(T::Vector::LANES);
-    let sampling = Sampling { image, out, sides, rank, grid, of_sample, of_place, of_axis, most, wide };
-    if sampling.span() > i32::MAX as usize {
+    let sampling = Sampling { image, out, sides, grid };
+    if !sampling.is_near() {
         return Err(Error::Unsupported { what: "images of so many pixels".into() });
     }
-    let chunks = pixels.div_ceil(wide);
-    // Channels side by side are read together, else pixels.
-    let step = sampling.step().filter(|_| channels == 1 || sampling.image.strides[1] != 1);
-    parallel_try(samples * chunks, GRAIN / (wide * most * channels.max(1)), |range| {
-        let mut chunk = sampling.chunk()?;
-        for i in range {
-            let (sample, first) = (i / chunks, i % chunks * wide);
-            let pixels = first..(first + wide).min(pixels);
-            // SAFETY: the op's rule has matched the grid's sizes with the output's, which is this call's alone; each pixel is
-            // one piece's. The host guarantees the image's elements.
-            unsafe {
-                sampling.find(&mut chunk, sample, &pixels);
-                match step {
-                    Some(step) => sampling.by_planes(&mut chunk, sample, &pixels, step),
-                    None => sampling.by_pixels(&chunk, sample, &pixels),
-                }
-            }
-        }
-        Ok(())
-    })
+    // SAFETY: the op's rule has matched the grid's sizes with the output's, which is this call's alone, and refused images without
+    // elements; the host guarantees those that there are.
+    unsafe { sampling.run(sampling.way()) }
 }
 
 kernel!("grid_sample", "TTSSb>T", grid_sample, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests;

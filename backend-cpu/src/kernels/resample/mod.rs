@@ -5,6 +5,7 @@
 //! that no two pieces of work write one element.
 
 mod grid;
+mod places;
 mod side;
 mod sums;
 mod tables;

@@ -64,22 +64,46 @@ impl<T: Lanes> Sums<'_, T> {
     unsafe fn by_channels(&self) -> Result<(), Error> {
         let [samples, channels, depth, height, width] = self.out.sizes;
         let rows = if channels * width == 0 { 0 } else { samples * depth * height };
+        let ([by_n, step, by_d, by_h, by_w], columns) = (self.out.strides, &self.tables[2]);
+        let (of_sample, across) = (self.image.strides[0], self.image.strides[4]);
+        let is_dense = step == 1 && by_w == channels;
         let work = width.saturating_mul(channels).saturating_mul(self.taps());
         parallel_try(rows, GRAIN / work.max(1), |range| {
-            let mut elements = Vec::new();
+            let (mut lines, mut before) = (Vec::new(), Vec::new());
+            let mut last: Option<(usize, *mut T)> = None;
             for i in range {
                 let [n, d, h] = self.row(i);
-                for w in 0..width {
-                    self.elements([d, h, w], &mut elements);
-                    let [by_n, _, by_d, by_h, by_w] = self.out.strides;
-                    let to = n * by_n + d * by_d + h * by_h + w * by_w;
-                    let from = self.image.data.as_ptr().cast_const().wrapping_add(n * self.image.strides[0]);
-                    // SAFETY: as the caller guarantees; each place is written by one task.
-                    unsafe { self.pixel(from, &elements, self.out.data.as_ptr().wrapping_add(to)) };
+                self.lines([d, h], &mut lines);
+                let from = self.image.data.as_ptr().cast_const().wrapping_add(n * of_sample);
+                let to = self.out.data.as_ptr().wrapping_add(n * by_n + d * by_d + h * by_h);
+                // SAFETY: as the caller guarantees; each row is written by one task.
+                unsafe {
+                    match last {
+                        // Rows that are made of the same are copies of the first of them.
+                        Some((of, row)) if is_dense && of == n && before == lines => {
+                            to.copy_from_nonoverlapping(row, width * channels);
+                        }
+                        _ => (0..width).for_each(|w| {
+                            let to = to.wrapping_add(w * by_w);
+                            let made = Made { lines: &lines, columns: columns.at(w), across };
+                            pixel(from, made, to, (step, channels));
+                        }),
+                    }
                 }
+                last = Some((n, to));
+                std::mem::swap(&mut lines, &mut before);
             }
             Ok(())
         })
+    }
+
+    /// Where the rows that count for a row of places begin in a sample, and how much they count.
+    fn lines(&self, [d, h]: [usize; 2], to: &mut Vec<(usize, T::Acc)>) {
+        let ([_, _, by_d, by_h, _], [depths, rows, _]) = (self.image.strides, self.tables);
+        to.clear();
+        for &(z, front) in depths.at(d) {
+            to.extend(rows.at(h).iter().map(|&(y, share)| (z * by_d + y * by_h, front * share)));
+        }
     }
 
     /// Where the elements that a place is made of lie in a sample, and their weights.
@@ -92,48 +116,6 @@ impl<T: Lanes> Sums<'_, T> {
                 let (begin, share) = (z * by_d + y * by_h, front * share);
                 to.extend(columns.at(w).iter().map(|&(x, weight)| (begin + x * by_w, share * weight)));
             }
-        }
-    }
-
-    /// All channels of a place.
-    ///
-    /// # Safety
-    /// There must be channels side by side at each element from here on, and places for them.
-    unsafe fn pixel(&self, from: *const T, elements: &[(usize, T::Acc)], to: *mut T) {
-        let (lanes, channels, step) = (T::Vector::LANES, self.out.sizes[1], self.out.strides[1]);
-        if let &[(at, weight)] = elements
-            && weight == T::Acc::ONE
-            && step == 1
-        {
-            // SAFETY: the caller guarantees channels and places, which lie in two tensors.
-            return unsafe { to.copy_from_nonoverlapping(from.wrapping_add(at), channels) };
-        }
-        let zero = T::Vector::splat(T::Acc::ZERO);
-        let whole = channels - channels % (VECTORS * lanes);
-        for c in (0..whole).step_by(VECTORS * lanes) {
-            let mut sums = [zero; VECTORS];
-            for &(at, weight) in elements {
-                let (from, weight) = (from.wrapping_add(at + c), T::Vector::splat(weight));
-                for (v, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: the caller guarantees the channels.
-                    *sum = unsafe { T::read(from.add(v * lanes)) }.mul_add(weight, *sum);
-                }
-            }
-            for (v, sum) in sums.into_iter().enumerate() {
-                // SAFETY: the caller guarantees the places.
-                unsafe { write_some(to.wrapping_add((c + v * lanes) * step), step, lanes, sum) };
-            }
-        }
-        for c in (whole..channels).step_by(lanes) {
-            let n = lanes.min(channels - c);
-            let mut sum = zero;
-            for &(at, weight) in elements {
-                // SAFETY: as above.
-                let some = unsafe { read_some(from.wrapping_add(at + c), 1, n) };
-                sum = some.mul_add(T::Vector::splat(weight), sum);
-            }
-            // SAFETY: as above.
-            unsafe { write_some(to.wrapping_add(c * step), step, n, sum) };
         }
     }
 
@@ -229,6 +211,95 @@ impl<T: Lanes> Sums<'_, T> {
     }
 }
 
+/// What a place is made of: of some lines, each of which begins at a place and counts so much, the elements in some columns, which
+/// lie `across` apart and count so much.
+#[derive(Clone, Copy)]
+pub struct Made<'a, A> {
+    pub lines: &'a [(usize, A)],
+    pub columns: &'a [(usize, A)],
+    pub across: usize,
+}
+
+/// All channels of a place, which are written `step` apart.
+///
+/// # Safety
+/// There must be channels side by side at each element from here on, and places for them, which nobody else may use.
+#[inline(always)]
+pub unsafe fn pixel<T: Lanes>(
+    from: *const T,
+    of: Made<'_, T::Acc>,
+    to: *mut T,
+    (step, channels): (usize, usize),
+) {
+    let lanes = T::Vector::LANES;
+    if let Made { lines: &[(line, share)], columns: &[(column, weight)], across } = of
+        && share * weight == T::Acc::ONE
+        && step == 1
+    {
+        // SAFETY: the caller guarantees channels and places, which lie in two tensors.
+        return unsafe { copy(from.wrapping_add(line + column * across), to, channels) };
+    }
+    let whole = channels - channels % (VECTORS * lanes);
+    // SAFETY: the caller guarantees channels and places.
+    unsafe {
+        for c in (0..whole).step_by(VECTORS * lanes) {
+            let from = from.wrapping_add(c);
+            let sums = sums::<T, VECTORS>(from, of, |at, v| T::read(at.wrapping_add(v * lanes)));
+            for (v, sum) in sums.into_iter().enumerate() {
+                write_some(to.wrapping_add((c + v * lanes) * step), step, lanes, sum);
+            }
+        }
+        for c in (whole..channels).step_by(lanes) {
+            let n = lanes.min(channels - c);
+            let [sum] = sums::<T, 1>(from.wrapping_add(c), of, |at, _| read_some(at, 1, n));
+            write_some(to.wrapping_add(c * step), step, n, sum);
+        }
+    }
+}
+
+/// Some vectors of sums, of elements that `read` reads.
+#[inline(always)]
+fn sums<T: Lanes, const VECTORS: usize>(
+    from: *const T,
+    Made { lines, columns, across }: Made<'_, T::Acc>,
+    read: impl Fn(*const T, usize) -> T::Vector,
+) -> [T::Vector; VECTORS] {
+    let mut sums = [T::Vector::splat(T::Acc::ZERO); VECTORS];
+    for &(line, share) in lines {
+        for &(column, weight) in columns {
+            let (at, weight) = (from.wrapping_add(line + column * across), T::Vector::splat(share * weight));
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = read(at, v).mul_add(weight, *sum);
+            }
+        }
+    }
+    sums
+}
+
+/// Bytes that are copied at once.
+const LINE: usize = 64;
+
+/// Copies a pixel, which has too few bytes for a call of what copies memory to be worth it.
+///
+/// # Safety
+/// There must be the elements and places for them, which do not meet.
+#[inline(always)]
+unsafe fn copy<T>(from: *const T, to: *mut T, n: usize) {
+    let bytes = n * size_of::<T>();
+    // SAFETY: as the caller guarantees; the last bytes are copied together with some before them.
+    unsafe {
+        if !(LINE..=LINE * LINE).contains(&bytes) {
+            return to.copy_from_nonoverlapping(from, n);
+        }
+        let (from, to) = (from.cast::<[u8; LINE]>(), to.cast::<[u8; LINE]>());
+        for i in 0..bytes / LINE {
+            to.wrapping_add(i).copy_from_nonoverlapping(from.wrapping_add(i), 1);
+        }
+        let last = bytes - LINE;
+        to.wrapping_byte_add(last).copy_from_nonoverlapping(from.wrapping_byte_add(last), 1);
+    }
+}
+
 /// What the places of a row read of it, as lists: first all first elements, then all second ones.
 struct Columns<A> {
     /// Places that read the same number of elements, that number, and where their lists begin.
@@ -307,3 +378,6 @@ unsafe fn take<A: Real, const TAPS: usize>(row: &[A], at: &[u32], weights: &[A],
         *sum = all;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,7 @@ impl<A: Real> Table<A> {
 }
 
 /// Between which elements values are taken, and how.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     Nearest,
     NearestExact,

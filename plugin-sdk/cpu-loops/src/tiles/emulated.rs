@@ -76,7 +76,7 @@ impl Unit for Emulated {
     }
 
     unsafe fn gathered(self, block: &Gathered<'_>) {
-        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter().filter(|(_, j)| *j == 0 || !block.narrow) {
             let mut sums = [[0.0; LINES]; LINES];
             for (step, offset) in block.offsets.iter().enumerate() {
                 // SAFETY: the caller guarantees rows and panel.

@@ -36,6 +36,8 @@ pub struct Gathered<'a> {
     pub right: *const u16,
     /// The sums, row by row, which begin at 0.
     pub sums: *mut f32,
+    /// Whether only the first 16 columns count: the sums of the others stay what they are.
+    pub narrow: bool,
 }
 
 /// Rows of the left operand, as tiles are loaded from them. Distances are in elements.
@@ -276,7 +278,45 @@ impl Unit for Amx {
 
     #[inline]
     unsafe fn gathered(self, block: &Gathered<'_>) {
-        let Gathered { offsets, left, line, right, sums } = *block;
+        let Gathered { offsets, left, line, right, sums, narrow } = *block;
+        if narrow {
+            // As below, without what is in the other columns.
+            // SAFETY: as above.
+            unsafe {
+                std::arch::asm!(
+                    "tilezero tmm0",
+                    "tilezero tmm2",
+                    "2:",
+                    "mov {at}, [{offset}]",
+                    "add {at}, {left}",
+                    "tileloadd tmm4, [{at} + {line}]",
+                    "add {at}, {half}",
+                    "tileloadd tmm6, [{right} + {dense}]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tileloadd tmm5, [{at} + {line}]",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "add {right}, 2048",
+                    "add {offset}, 8",
+                    "cmp {offset}, {end}",
+                    "jne 2b",
+                    "mov {at:e}, 128",
+                    "tilestored [{sums} + {at}], tmm0",
+                    "tilestored [{sums} + {at} + 2048], tmm2",
+                    at = out(reg) _,
+                    offset = inout(reg) offsets.as_ptr() => _,
+                    end = in(reg) offsets.as_ptr_range().end,
+                    left = in(reg) left,
+                    line = in(reg) line * size_of::<u16>(),
+                    half = in(reg) SIDE / 2 * line * size_of::<u16>(),
+                    right = inout(reg) right => _,
+                    dense = in(reg) 64usize,
+                    sums = in(reg) sums,
+                    out("tmm0") _, out("tmm2") _, out("tmm4") _, out("tmm5") _, out("tmm6") _,
+                    options(nostack)
+                );
+            }
+            return;
+        }
         // As above; the list of offsets is not empty.
         // SAFETY: as above.
         unsafe {

@@ -1,0 +1,185 @@
+//! What pixels of `grid_sample` are made of.
+
+use super::side::{Along, Side};
+use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
+use keyway_sdk::author::{Element, Error, Lanes, Real, Scratch};
+use std::ops::Range;
+
+/// The places at which images are read.
+pub struct Grid<'a, T> {
+    pub data: Lanes<'a, T>,
+    /// Spatial dimensions.
+    pub rank: usize,
+    /// Elements from sample to sample, along each spatial dimension, and from axis to axis.
+    pub of_sample: usize,
+    pub of_place: [usize; 3],
+    pub of_axis: usize,
+}
+
+impl<T: Elements> Grid<'_, T> {
+    /// Reads an axis of some pixels' places; the pixels are `[.., height, width]`.
+    ///
+    /// # Safety
+    /// The grid must have a place for each.
+    unsafe fn read(
+        &self,
+        (sample, axis): (usize, usize),
+        pixels: &Range<usize>,
+        [height, width]: [usize; 2],
+        to: &mut [f64],
+    ) {
+        let [by_layer, by_row, by_column] = self.of_place;
+        let begin = sample * self.of_sample + axis * self.of_axis;
+        let (mut next, mut rest) = (pixels.start, to);
+        while !rest.is_empty() {
+            let [z, y, x] = [next / (height * width), next / width % height, next % width];
+            let (row, others) = rest.split_at_mut((width - x).min(rest.len()));
+            let from = self.data.as_ptr().wrapping_add(begin + z * by_layer + y * by_row + x * by_column);
+            for (i, place) in row.iter_mut().enumerate() {
+                // SAFETY: a coordinate of a place, as the caller guarantees.
+                *place = unsafe { *from.wrapping_add(i * by_column) }.to_f64();
+            }
+            next += row.len();
+            rest = others;
+        }
+    }
+}
+
+/// The elements that neighbouring pixels of one sample are made of, and how much each counts: `[taps][wide]`.
+pub struct Places<T: Elements> {
+    /// Where they lie, from the sample's first element on; for those outside, where they are said to.
+    at: Scratch<i32>,
+    weight: Scratch<T::Acc>,
+    /// Elements that a pixel is made of, at most, and pixels that there is room for.
+    pub taps: usize,
+    wide: usize,
+    along: [Along; 3],
+    line: Scratch<f64>,
+}
+
+impl<T: Elements> Places<T> {
+    /// Room for so many pixels, whole vectors of them.
+    pub fn new(sides: &[Side; 3], rank: usize, wide: usize) -> Result<Self, Error> {
+        let along = |d: usize| match d < 3 - rank {
+            true => Along::single(wide),
+            false => Along::new(sides[d].taps(), wide),
+        };
+        let along = [along(0)?, along(1)?, along(2)?];
+        let taps = along.iter().map(|along| along.taps).product();
+        Ok(Places {
+            at: Scratch::zeroed(taps * wide)?,
+            weight: Scratch::zeroed(taps * wide)?,
+            taps,
+            wide,
+            along,
+            line: Scratch::zeroed(wide)?,
+        })
+    }
+
+    /// Finds what some pixels `[.., height, width]` of a sample are made of, whose images' elements are so far apart. What lies
+    /// outside is at `outside`, and counts nothing.
+    ///
+    /// # Safety
+    /// The grid must have a place for each.
+    pub unsafe fn find(
+        &mut self,
+        grid: &Grid<'_, T>,
+        sides: &[Side; 3],
+        (sample, pixels): (usize, &Range<usize>),
+        area: [usize; 2],
+        (steps, outside): ([usize; 3], i32),
+    ) {
+        let n = pixels.len();
+        for d in 3 - grid.rank..3 {
+            // SAFETY: as the caller guarantees.
+            unsafe { grid.read((sample, 2 - d), pixels, area, &mut self.line[..n]) };
+            sides[d].find(&mut self.line[..n], steps[d], &mut self.along[d]);
+        }
+        let [layers, rows, columns] = &self.along;
+        let each = (0..layers.taps).flat_map(|l| (0..rows.taps).map(move |r| (l, r)));
+        let each = each.flat_map(|(l, r)| (0..columns.taps).map(move |c| (l, r, c)));
+        for (k, (l, r, c)) in each.enumerate() {
+            let part = |along: &Along, tap: usize| tap * along.at.len() / along.taps;
+            let [l, r, c] = [part(layers, l), part(rows, r), part(columns, c)];
+            let (at, weight) = (&mut self.at[k * self.wide..][..n], &mut self.weight[k * self.wide..][..n]);
+            let places = layers.at[l..].iter().zip(&rows.at[r..]).zip(&columns.at[c..]);
+            for (at, ((&layer, &row), &column)) in at.iter_mut().zip(places) {
+                let inside = (layer | row | column) >= 0;
+                *at = if inside { layer.wrapping_add(row).wrapping_add(column) } else { outside };
+            }
+            let weights = layers.weight[l..].iter().zip(&rows.weight[r..]).zip(&columns.weight[c..]);
+            for (weight, ((layer, row), column)) in weight.iter_mut().zip(weights) {
+                *weight = T::Acc::from_f64(layer * row * column);
+            }
+        }
+    }
+
+    /// The number of tap `k` of pixel `p`.
+    #[inline(always)]
+    pub fn index(&self, k: usize, p: usize) -> usize {
+        k * self.wide + p
+    }
+
+    /// How much tap `k` of the pixels from `p` on counts.
+    #[inline(always)]
+    pub fn weights(&self, k: usize, p: usize) -> *const T::Acc {
+        self.weight[self.index(k, p)..].as_ptr()
+    }
+
+    /// Writes `block` numbers of pixel `p`, whole vectors, which lie side by side in the image.
+    ///
+    /// # Safety
+    /// There must be the elements that were found, with so many numbers each, and places for the results, which nobody else
+    /// may use.
+    #[inline(always)]
+    pub unsafe fn sum(&self, p: usize, image: *const T::Acc, block: usize, to: *mut T) {
+        let mut c = 0;
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            while c + 2 * T::Vector::LANES <= block {
+                self.some::<2>(p, image.wrapping_add(c), to.wrapping_add(c));
+                c += 2 * T::Vector::LANES;
+            }
+            if c < block {
+                self.some::<1>(p, image.wrapping_add(c), to.wrapping_add(c));
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Places::sum`], for so many vectors.
+    #[inline(always)]
+    unsafe fn some<const VECTORS: usize>(&self, p: usize, image: *const T::Acc, to: *mut T) {
+        let mut sums = [T::Vector::splat(T::Acc::ZERO); VECTORS];
+        for k in (0..self.taps).map(|k| self.index(k, p)) {
+            let (at, weight) = (self.at[k] as usize, T::Vector::splat(self.weight[k]));
+            for (v, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: as the caller guarantees.
+                let some = unsafe { T::Vector::load(image.wrapping_add(at + v * T::Vector::LANES)) };
+                *sum = some.mul_add(weight, *sum);
+            }
+        }
+        for (v, sum) in sums.into_iter().enumerate() {
+            // SAFETY: as the caller guarantees.
+            unsafe { T::write(to.wrapping_add(v * T::Vector::LANES), sum) };
+        }
+    }
+
+    /// The elements of pixel `p` that are not said to be outside by a number below 0.
+    #[inline(always)]
+    pub fn of_pixel(&self, p: usize, to: &mut Vec<(usize, T::Acc)>) {
+        to.clear();
+        let taps = (0..self.taps).map(|k| k * self.wide + p).filter(|&k| self.at[k] >= 0);
+        to.extend(taps.map(|k| (self.at[k] as usize, self.weight[k])));
+    }
+
+    /// Lists the pixels of which a part is outside, and lets those parts stand at the first element.
+    pub fn list_partly(&self, n: usize, to: &mut Vec<u32>, at: &mut [i32]) {
+        to.clear();
+        for (at, &from) in at.iter_mut().zip(self.at.iter()) {
+            *at = from.max(0);
+        }
+        let partly = |p: &usize| (0..self.taps).any(|k| self.at[k * self.wide + p] < 0);
+        to.extend((0..n).filter(partly).map(|p| p as u32));
+    }
+}
