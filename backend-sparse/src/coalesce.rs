@@ -2,7 +2,8 @@
 //!
 //! Entries that are already so are left where they are, and sorted ones are not sorted again. Sums begin with the first
 //! value, so that a single -0.0 stays as it is; sums that cancel stay as stored zeros. f16 and bf16 are added in f32 and
-//! rounded once. Scratch: 28 bytes and 4 bytes for each sparse dimension for each entry.
+//! rounded once. Scratch: 16 bytes for each entry where entries are sorted as one number each ([`packed`](crate::packed)),
+//! else up to 28: 8 for its place as a number, and those of [`sort`](crate::sort).
 
 use crate::coo::{Coo, PIECE, Part, index_tensor};
 use crate::number::{Number, by_dtype};

@@ -1,5 +1,6 @@
 //! `add` and `sub`: two sparse tensors give a sparse one, coalesced, with the places of both; a sparse and a strided one a
-//! strided one. Scratch: 24 bytes for each entry of both, and that of coalescing what is not.
+//! strided one. Scratch: that of coalescing what is not, and then that of [`merge`](super::merge) or, where an entry is more
+//! than one number, 16 bytes for each entry of both; for a strided one 8 bytes for each entry.
 
 use super::merge::merged as merged_in_order;
 use crate::coalesce::{by_flag, coalesced};

@@ -1,6 +1,6 @@
 //! Two tensors of coordinates in order as one, where an entry is one number. Both are cut at the same places, and the parts
-//! merged apart, each into memory for as many entries as it may have; then the parts are put together. Scratch: 16 bytes and
-//! a value for each entry of both.
+//! merged apart, each into memory for as many entries as it may have; then the parts are put together. Scratch: 8 bytes and
+//! a value for each entry of both, and 8 bytes for each entry of a part that is under way.
 
 use crate::coo::{Coo, PIECE, Part};
 use crate::number::Number;

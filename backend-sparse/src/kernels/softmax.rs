@@ -1,6 +1,8 @@
 //! `softmax` and `log_softmax`: what is not stored counts as minus infinity, so the result has the entries of its argument.
-//! Along a dense dimension the whole lines are stored. Scratch: 4 bytes for each entry, two numbers for each line that stores
-//! any, and that of coalescing.
+//! Along a dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension two
+//! numbers for each entry, of the type in which sums are accumulated, and 8 bytes for each line that stores any; along another
+//! one, and where an entry is more than one number, two f64 for each number of such a line, and for each entry at most 28
+//! bytes.
 
 use crate::coalesce::{coalesced, groups};
 use crate::coo::{Coo, PIECE, dim_of, one, row_major};
