@@ -108,6 +108,11 @@ pub fn dim_of(dim: i64, ndim: usize) -> Result<usize, Error> {
     ))
 }
 
+/// A new tensor of host memory, of a dtype by its number.
+pub fn new_tensor(dtype: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
+    keyway_sdk::author::new_tensor(dtype, 0, 0, sizes)
+}
+
 /// A new tensor of host memory with these indices, one row for each dimension.
 pub fn index_tensor(rows: usize, nnz: usize, indices: &[i64]) -> Result<OwnedTensor, Error> {
     let mut made = new_host_tensor::<i64>(&[rows as i64, nnz as i64])?;

@@ -4,10 +4,10 @@
 
 use super::merge::merged as merged_in_order;
 use crate::coalesce::{by_flag, coalesced};
-use crate::coo::{Coo, PIECE, Part, is_sparse, one, unsupported};
+use crate::coo::{Coo, PIECE, Part, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
-use crate::number::{Number, by_dtype};
+use crate::number::{Number, by_sum};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{
@@ -103,7 +103,7 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
         return Ok(left.with_values(values));
     }
     let (left, right) = (by_flag(left)?, by_flag(right)?);
-    if let Some(sum) = by_dtype!(left.dtype(), merged_in_order(&left, &right))? {
+    if let Some(sum) = by_sum!(left.dtype(), merged_in_order(&left, &right))? {
         return Ok(sum);
     }
     let (left, right) = (coalesced(left)?, coalesced(right)?);
@@ -147,7 +147,7 @@ fn merged(left: &Coo<'_>, right: &Coo<'_>) -> Result<Coo<'static>, Error> {
             })?;
         }
     }
-    let values = Part::Made(by_dtype!(left.dtype(), merged_values(left, right, pairs))?);
+    let values = Part::Made(by_sum!(left.dtype(), merged_values(left, right, pairs))?);
     let (sizes, sparse_dim) = (left.sizes.clone(), left.sparse_dim);
     Ok(Coo { sizes, sparse_dim, nnz, coalesced: true, indices: Part::Made(indices), values })
 }
@@ -160,12 +160,14 @@ fn parts(pair: u64) -> (u32, u32) {
 
 fn merged_values<T: Number>(left: &Coo<'_>, right: &Coo<'_>, pairs: &[u64]) -> Result<OwnedTensor, Error> {
     let width = left.width();
-    let (a, b) =
-        (left.values.tensor().view::<T>()?.contiguous()?, right.values.tensor().view::<T>()?.contiguous()?);
+    let (a, b) = (
+        left.values.tensor().view_bits::<T>()?.contiguous()?,
+        right.values.tensor().view_bits::<T>()?.contiguous()?,
+    );
     let mut sizes = vec![pairs.len() as i64];
     sizes.extend_from_slice(left.dense_sizes());
-    let mut made = new_host_tensor::<T>(&sizes)?;
-    if let (Some(out), true) = (made.view_mut::<T>()?.as_mut_slice(), width > 0) {
+    let mut made = new_tensor(left.dtype(), &sizes)?;
+    if let (Some(out), true) = (made.view_bits_mut::<T>()?.as_mut_slice(), width > 0) {
         let entries = (PIECE / width).max(1);
         if width == 1 {
             parallel_chunks_mut(out, PIECE, |piece, out| {
@@ -199,13 +201,13 @@ fn merged_values<T: Number>(left: &Coo<'_>, right: &Coo<'_>, pairs: &[u64]) -> R
 
 /// A strided tensor with a coalesced one added to it.
 fn onto(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    by_dtype!(dense.dtype(), onto_of(dense, coo))
+    by_sum!(dense.dtype(), onto_of(dense, coo))
 }
 
 fn onto_of<T: Number>(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    let mut made = new_host_tensor::<T>(dense.sizes())?;
-    let from = dense.view::<T>()?.contiguous()?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(dense.dtype(), dense.sizes())?;
+    let from = dense.view_bits::<T>()?.contiguous()?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         parallel_chunks_mut(out, PIECE, |piece, out| {
             out.copy_from_slice(&from[piece * PIECE..][..out.len()]);
         })?;

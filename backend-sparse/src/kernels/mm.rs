@@ -6,10 +6,10 @@
 use super::by_dense::sparse_by_dense;
 use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
 use crate::coalesce::by_flag;
-use crate::coo::{Coo, Part, is_sparse, one, unsupported};
+use crate::coo::{Coo, Part, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
-use crate::number::{Number, by_dtype};
+use crate::number::{Number, by_size, by_sum};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor};
@@ -22,15 +22,15 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
             if a.sizes().len() != 2 || b.sizes().len() != 2 {
                 return Err(unsupported("a product of two sparse tensors that are no matrices"));
             }
-            by_dtype!(left.dtype(), both(&a, &b))?.result(call)
+            by_sum!(left.dtype(), both(&a, &b))?.result(call)
         }
         (true, false) => {
             let a = Operand::read(left)?;
-            by_dtype!(left.dtype(), from_left(&a, right))
+            by_sum!(left.dtype(), from_left(&a, right))
         }
         _ => {
             let b = Operand::read(right)?;
-            by_dtype!(right.dtype(), from_right(left, &b))
+            by_sum!(right.dtype(), from_right(left, &b))
         }
     }
 }
@@ -53,6 +53,14 @@ impl<'a> Operand<'a> {
         match self {
             Operand::Coo(coo) => &coo.sizes,
             Operand::Csr(csr) => &csr.sizes,
+        }
+    }
+
+    /// The dtype's number.
+    fn dtype(&self) -> u16 {
+        match self {
+            Operand::Coo(coo) => coo.dtype(),
+            Operand::Csr(csr) => csr.dtype(),
         }
     }
 
@@ -85,8 +93,8 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
     let pieces = sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?)?;
     let nnz = pieces.iter().map(|piece| piece.values.len()).sum();
     let mut indices = new_host_tensor::<i64>(&[2, nnz as i64])?;
-    let mut values = new_host_tensor::<T>(&[nnz as i64])?;
-    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_mut::<T>()?);
+    let mut values = new_tensor(a.dtype(), &[nnz as i64])?;
+    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_bits_mut::<T>()?);
     if let (Some(places), Some(numbers)) = (places.as_mut_slice(), numbers.as_mut_slice()) {
         let (rows, columns) = places.split_at_mut(nnz);
         let (mut row_at, mut at) = (0, 0);
@@ -106,13 +114,13 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
 
 fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
     let rows = rows_by_dense::<T>(a)?;
-    let b = right.view::<T>()?.contiguous()?;
+    let b = right.view_bits::<T>()?.contiguous()?;
     let outer = &a.sizes()[..a.sizes().len() - 1];
     let mut sizes = outer.to_vec();
     let columns = if right.ndim() == a.sizes().len() { right.sizes().last().copied() } else { None };
     sizes.extend(columns);
-    let mut made = new_host_tensor::<T>(&sizes)?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(right.dtype(), &sizes)?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         let rows_per = outer.last().copied().unwrap_or(1) as usize;
         let made = sparse_by_dense(&rows, rows_per, &b, columns.unwrap_or(1) as usize, out);
         made.or_else(|error| match a {
@@ -126,7 +134,7 @@ fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTenso
 
 fn from_right<T: Number>(left: Tensor<'_>, b: &Operand<'_>) -> Result<OwnedTensor, Error> {
     let rows = b.rows::<T>()?;
-    let a = left.view::<T>()?.contiguous()?;
+    let a = left.view_bits::<T>()?.contiguous()?;
     let mut sizes = left.sizes().to_vec();
     let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector by a sparse matrix")) };
     if let (Some(last), true) = (sizes.last_mut(), b.sizes().len() > 1) {
@@ -134,8 +142,8 @@ fn from_right<T: Number>(left: Tensor<'_>, b: &Operand<'_>) -> Result<OwnedTenso
     } else {
         return Err(unsupported("a product with a sparse vector"));
     }
-    let mut made = new_host_tensor::<T>(&sizes)?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(left.dtype(), &sizes)?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         dense_by_sparse(&a, [n as usize, k as usize], &rows, out)?;
     }
     Ok(made)
@@ -163,7 +171,7 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
 /// The elements of a sparse tensor, strided.
 fn strided_of(sparse: Tensor<'_>) -> Result<OwnedTensor, Error> {
     let coo = by_flag(Coo::read(sparse)?)?;
-    by_dtype!(coo.dtype(), strided(&coo))
+    by_size!(coo.dtype(), strided(&coo))
 }
 
 /// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0. The result is sparse where all three are.

@@ -99,7 +99,7 @@ impl<'a, T: Number> Rows<'a, T> {
             begins,
             columns,
             nnz: coo.nnz,
-            values: coo.values.tensor().view::<T>()?.contiguous()?,
+            values: coo.values.tensor().view_bits::<T>()?.contiguous()?,
             width: width as usize,
         })
     }
@@ -117,7 +117,7 @@ impl<'a, T: Number> Rows<'a, T> {
             begins,
             columns,
             nnz: csr.nnz,
-            values: csr.values.tensor().view::<T>()?.contiguous()?,
+            values: csr.values.tensor().view_bits::<T>()?.contiguous()?,
             width: csr.sizes[1] as usize,
         })
     }
