@@ -39,6 +39,12 @@ impl Part<'_> {
     }
 }
 
+/// Whether two tensors of indices are the same memory, by what is known without reading it.
+pub fn one_pattern(a: &Part<'_>, b: &Part<'_>) -> bool {
+    let (a, b) = (a.tensor(), b.tensor());
+    a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
+}
+
 /// A sparse tensor: entry `n` lies at `indices[.., n]`, and holds the elements of `values[n]`. Entries of one place are
 /// added up.
 #[derive(Debug)]

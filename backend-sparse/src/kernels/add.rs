@@ -4,7 +4,7 @@
 
 use super::merge::merged as merged_in_order;
 use crate::coalesce::{by_flag, coalesced};
-use crate::coo::{Coo, PIECE, Part, is_sparse, new_tensor, one, unsupported};
+use crate::coo::{Coo, PIECE, Part, is_sparse, new_tensor, one, one_pattern, unsupported};
 use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
 use crate::number::{Number, by_sum};
@@ -80,16 +80,6 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
     }
 }
 
-/// Whether both have one pattern, by what is known without reading it.
-fn one_pattern(a: &Coo<'_>, b: &Coo<'_>) -> bool {
-    let (left, right) = (a.indices.tensor(), b.indices.tensor());
-    a.nnz == b.nnz
-        && a.coalesced == b.coalesced
-        && left.data_ptr() == right.data_ptr()
-        && left.sizes() == right.sizes()
-        && left.strides() == right.strides()
-}
-
 /// The entries of both, coalesced. Of one pattern, the same one: also one with places that come more than once.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     if left.sparse_dim != right.sparse_dim {
@@ -98,7 +88,10 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
             left.sparse_dim, right.sparse_dim
         )));
     }
-    if one_pattern(&left, &right) {
+    if left.nnz == right.nnz
+        && left.coalesced == right.coalesced
+        && one_pattern(&left.indices, &right.indices)
+    {
         let values = one("add", &[left.values.arg(), right.values.arg(), Arg::Int(1)])?;
         return Ok(left.with_values(values));
     }

@@ -78,25 +78,26 @@ fn at_places<T: Number>(
     Ok(made)
 }
 
-/// The sum of products, in sixteen sums side by side, which are then added by halves.
+/// The sum of products, in 32 sums side by side, which are then added by halves. The compiler takes numbers one by one where
+/// they are fewer.
 #[inline(always)]
 fn dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
-    const SUMS: usize = 16;
-    let mut sums = [T::ZERO; SUMS];
-    let (left, right) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
-    let rest = left.remainder().iter().zip(right.remainder());
-    for (a, b) in left.zip(right) {
+    let mut sums = [T::ZERO; 32];
+    let ((left, left_rest), (right, right_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
+    for (a, b) in left.iter().zip(right) {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
             *sum = T::plus(*sum, T::times(a.widen(), b.widen()));
         }
     }
-    let sums = halved::<T, SUMS, 8>(&sums);
+    let sums = halved::<T, 32, 16>(&sums);
+    let sums = halved::<T, 16, 8>(&sums);
     let sums = halved::<T, 8, 4>(&sums);
     let [a, b] = halved::<T, 4, 2>(&sums);
+    let rest = left_rest.iter().zip(right_rest);
     rest.fold(T::plus(a, b), |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
 }
 
-/// The sums of the first and the second half. Of sizes that the compiler knows, so that they stay in registers.
+/// The sums of the first and the second half.
 #[inline(always)]
 fn halved<T: Number, const N: usize, const HALF: usize>(sums: &[T::Acc; N]) -> [T::Acc; HALF] {
     std::array::from_fn(|at| T::plus(sums[at], sums[at + HALF]))
