@@ -2,10 +2,11 @@
 //!
 //! Entries that are already so are left where they are, and sorted ones are not sorted again. Sums begin with the first
 //! value, so that a single -0.0 stays as it is; sums that cancel stay as stored zeros. f16 and bf16 are added in f32 and
-//! rounded once. Scratch: 28 bytes and 4 bytes for each sparse dimension for each entry.
+//! rounded once. Scratch: 16 bytes for each entry where entries are sorted as one number each ([`packed`](crate::packed)),
+//! else up to 28: 8 for its place as a number, and those of [`sort`](crate::sort).
 
-use crate::coo::{Coo, PIECE, Part, index_tensor};
-use crate::number::{Number, by_dtype};
+use crate::coo::{Coo, PIECE, Part, index_tensor, new_tensor};
+use crate::number::{Number, by_sum};
 use crate::packed::{Fields, Summed, summed};
 use crate::sort::{Order, check_count, order, sorted_places};
 use keyway_cpu_loops::ViewExt;
@@ -86,12 +87,12 @@ pub fn first_indices(coo: &Coo<'_>, rows: &[usize], groups: &Groups) -> Result<O
 
 /// The sums of each group's values: `[groups, dense sizes...]`.
 fn sums<T: Number>(coo: &Coo<'_>, groups: &Groups) -> Result<OwnedTensor, Error> {
-    let values = coo.values.tensor().view::<T>()?.contiguous()?;
+    let values = coo.values.tensor().view_bits::<T>()?.contiguous()?;
     let width = coo.width();
     let mut sizes = vec![groups.len() as i64];
     sizes.extend_from_slice(coo.dense_sizes());
-    let mut made = new_host_tensor::<T>(&sizes)?;
-    let mut view = made.view_mut::<T>()?;
+    let mut made = new_tensor(coo.dtype(), &sizes)?;
+    let mut view = made.view_bits_mut::<T>()?;
     if let (Some(out), true) = (view.as_mut_slice(), width > 0) {
         let entries = (PIECE / width).max(1);
         parallel_chunks_mut(out, entries * width, |piece, out| {
@@ -135,7 +136,7 @@ pub fn coalesced(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
         None => order(&coo.keys()?) == Order::Rising,
     };
     let packed = match &fields {
-        Some(fields) if !rise => by_dtype!(coo.dtype(), summed(&coo, &index, fields))?,
+        Some(fields) if !rise => by_sum!(coo.dtype(), summed(&coo, &index, fields))?,
         _ => None,
     };
     drop(index);
@@ -160,6 +161,6 @@ fn by_places(coo: &Coo<'_>) -> Result<Summed, Error> {
     } else {
         first_indices(coo, &rows, &groups)?
     };
-    let values = by_dtype!(coo.dtype(), sums(coo, &groups))?;
+    let values = by_sum!(coo.dtype(), sums(coo, &groups))?;
     Ok(Summed { indices, values, nnz: groups.len() })
 }

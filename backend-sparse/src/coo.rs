@@ -39,6 +39,12 @@ impl Part<'_> {
     }
 }
 
+/// Whether two tensors of indices are the same memory, by what is known without reading it.
+pub fn one_pattern(a: &Part<'_>, b: &Part<'_>) -> bool {
+    let (a, b) = (a.tensor(), b.tensor());
+    a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
+}
+
 /// A sparse tensor: entry `n` lies at `indices[.., n]`, and holds the elements of `values[n]`. Entries of one place are
 /// added up.
 #[derive(Debug)]
@@ -106,6 +112,11 @@ pub fn dim_of(dim: i64, ndim: usize) -> Result<usize, Error> {
         format!("a dimension in {}..{range}, of a tensor of {ndim} dimensions", -range),
         dim.to_string(),
     ))
+}
+
+/// A new tensor of host memory, of a dtype by its number.
+pub fn new_tensor(dtype: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
+    keyway_sdk::author::new_tensor(dtype, 0, 0, sizes)
 }
 
 /// A new tensor of host memory with these indices, one row for each dimension.

@@ -3,9 +3,9 @@
 //! Whatever reads a sparse tensor by [`Coo::read`](crate::coo::Coo::read) takes compressed rows too, as coalesced coordinates:
 //! 16 bytes for each entry are written. What needs the rows alone reads a [`Csr`].
 
-use crate::coo::{Coo, PIECE, Part, one, unsupported, wrong};
+use crate::coo::{Coo, PIECE, Part, new_tensor, one, unsupported, wrong};
 use crate::layout_csr as layout;
-use crate::number::{Number, by_dtype};
+use crate::number::{Number, by_size};
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{
     Arg, Call, Error, OwnedTensor, Scratch, Tensor, new_composite, new_host_tensor, parallel_chunks_mut,
@@ -223,7 +223,7 @@ impl<'a> Csr<'a> {
     /// # Errors
     /// Components that do not fit; memory that does not suffice.
     pub fn transposed(&self) -> Result<OwnedTensor, Error> {
-        by_dtype!(self.dtype(), transposed(self))
+        by_size!(self.dtype(), transposed(self))
     }
 
     /// The same rows with other values.
@@ -243,15 +243,15 @@ impl<'a> Csr<'a> {
 
 fn transposed<T: Number>(csr: &Csr<'_>) -> Result<OwnedTensor, Error> {
     let (begins, columns) = (csr.begins()?, csr.columns()?);
-    let values = csr.values.tensor().view::<T>()?.contiguous()?;
+    let values = csr.values.tensor().view_bits::<T>()?.contiguous()?;
     let [rows, width] = csr.sizes;
     let mut crow = new_host_tensor::<i64>(&[width.saturating_add(1)])?;
     let mut col = new_host_tensor::<i64>(&[csr.nnz as i64])?;
-    let mut made = new_host_tensor::<T>(&[csr.nnz as i64])?;
+    let mut made = new_tensor(csr.dtype(), &[csr.nnz as i64])?;
     if let (Some(crow), Some(col), Some(made)) = (
         crow.view_mut::<i64>()?.as_mut_slice(),
         col.view_mut::<i64>()?.as_mut_slice(),
-        made.view_mut::<T>()?.as_mut_slice(),
+        made.view_bits_mut::<T>()?.as_mut_slice(),
     ) {
         crow.fill(0);
         columns.iter().for_each(|&column| crow[column as usize + 1] += 1);

@@ -1,11 +1,10 @@
 //! Between sparse and strided tensors.
 
-use crate::coo::{Coo, PIECE, Part, index_tensor, product, row_major, unsupported, wrong};
-use crate::number::{Number, by_dtype};
+use crate::coo::{Coo, PIECE, Part, index_tensor, new_tensor, product, row_major, unsupported, wrong};
+use crate::number::{Number, by_size, by_sum};
 use keyway_cpu_loops::{CallExt, ViewExt};
 use keyway_sdk::author::{
-    Arg, Call, Element, Error, OwnedTensor, Scratch, Tensor, new_host_tensor, parallel_chunks_mut,
-    parallel_for,
+    Arg, Call, Element, Error, OwnedTensor, Scratch, Tensor, parallel_chunks_mut, parallel_for,
 };
 
 /// Writes a coalesced tensor into output 0, strided.
@@ -13,11 +12,11 @@ use keyway_sdk::author::{
 /// # Errors
 /// Components that do not fit.
 pub fn write(coo: &Coo<'_>, call: &Call<'_>) -> Result<(), Error> {
-    by_dtype!(coo.dtype(), write_of(coo, call))
+    by_size!(coo.dtype(), write_of(coo, call))
 }
 
 fn write_of<T: Number>(coo: &Coo<'_>, call: &Call<'_>) -> Result<(), Error> {
-    let mut out = call.contiguous_out::<T>(0)?;
+    let mut out = call.contiguous_out_bits::<T>(0)?;
     parallel_chunks_mut(&mut out, PIECE, |_, out| out.fill(T::narrow(T::ZERO)))?;
     each_block::<T>(coo, &mut out, |out, block| out.copy_from_slice(block))
 }
@@ -27,8 +26,8 @@ fn write_of<T: Number>(coo: &Coo<'_>, call: &Call<'_>) -> Result<(), Error> {
 /// # Errors
 /// As [`write`].
 pub fn strided<T: Number>(coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    let mut made = new_host_tensor::<T>(&coo.sizes)?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(coo.dtype(), &coo.sizes)?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         parallel_chunks_mut(out, PIECE, |_, out| out.fill(T::narrow(T::ZERO)))?;
         each_block::<T>(coo, out, |out, block| out.copy_from_slice(block))?;
     }
@@ -46,7 +45,7 @@ pub fn each_block<T: Number>(
     body: impl Fn(&mut [T], &[T]) + Sync,
 ) -> Result<(), Error> {
     let (keys, width) = (coo.keys()?, coo.width());
-    let values = coo.values.tensor().view::<T>()?.contiguous()?;
+    let values = coo.values.tensor().view_bits::<T>()?.contiguous()?;
     if width == 0 {
         return Ok(());
     }
@@ -98,11 +97,11 @@ pub fn each_block<T: Number>(
 /// # Errors
 /// A dtype that is no number; memory that does not suffice.
 pub fn entries_of(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, Error> {
-    by_dtype!(tensor.dtype(), entries(tensor, sparse_dim))
+    by_sum!(tensor.dtype(), entries(tensor, sparse_dim))
 }
 
 fn entries<T: Number>(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, Error> {
-    let dense = tensor.view::<T>()?.contiguous()?;
+    let dense = tensor.view_bits::<T>()?.contiguous()?;
     let sizes = tensor.sizes().to_vec();
     let width = product(&sizes[sparse_dim..]);
     // Where a place has no elements, none differs from zero.
@@ -142,8 +141,8 @@ fn entries<T: Number>(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, 
     let indices = index_tensor(sparse_dim, nnz, &indices)?;
     let mut shape = vec![nnz as i64];
     shape.extend_from_slice(&sizes[sparse_dim..]);
-    let mut values = new_host_tensor::<T>(&shape)?;
-    if let (Some(out), true) = (values.view_mut::<T>()?.as_mut_slice(), width > 0) {
+    let mut values = new_tensor(tensor.dtype(), &shape)?;
+    if let (Some(out), true) = (values.view_bits_mut::<T>()?.as_mut_slice(), width > 0) {
         for (out, &place) in out.chunks_mut(width).zip(found.iter()) {
             out.copy_from_slice(&dense[place as usize * width..][..width]);
         }
@@ -158,7 +157,7 @@ fn entries<T: Number>(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, 
 /// # Errors
 /// Sizes that do not broadcast; components that do not fit.
 pub fn at_entries(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    by_dtype!(tensor.dtype(), gathered(tensor, pattern))
+    by_size!(tensor.dtype(), gathered(tensor, pattern))
 }
 
 fn gathered<T: Number>(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
@@ -183,12 +182,12 @@ fn gathered<T: Number>(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTen
     let offsets = pattern.keys_by(sparse)?;
     let mut shape = vec![pattern.nnz as i64];
     shape.extend_from_slice(pattern.dense_sizes());
-    let view = tensor.view::<T>()?;
+    let view = tensor.view_bits::<T>()?;
     let within = if pattern.nnz == 0 { Vec::new() } else { offsets_of(pattern.dense_sizes(), dense) };
-    let mut made = new_host_tensor::<T>(&shape)?;
+    let mut made = new_tensor(tensor.dtype(), &shape)?;
     let width = within.len();
     let reads = crate::kernels::gather::Reads::new(&view);
-    if let (Some(out), true) = (made.view_mut::<T>()?.as_mut_slice(), width > 0) {
+    if let (Some(out), true) = (made.view_bits_mut::<T>()?.as_mut_slice(), width > 0) {
         let entries = (PIECE / width).max(1);
         parallel_chunks_mut(out, entries * width, |piece, out| {
             for (block, &base) in out.chunks_mut(width).zip(&offsets[piece * entries..]) {
@@ -222,21 +221,25 @@ pub fn sparse_at_entries(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor
             coo.sizes, pattern.sizes, coo.sparse_dim, pattern.sparse_dim
         )));
     }
-    by_dtype!(coo.dtype(), looked_up(coo, pattern))
+    by_size!(coo.dtype(), looked_up(coo, pattern))
 }
 
 fn looked_up<T: Number>(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
     let (keys, wanted) = (coo.keys()?, pattern.keys()?);
-    let values = coo.values.tensor().view::<T>()?.contiguous()?;
+    let values = coo.values.tensor().view_bits::<T>()?.contiguous()?;
     let width = coo.width();
     let mut shape = vec![pattern.nnz as i64];
     shape.extend_from_slice(pattern.dense_sizes());
-    let mut made = new_host_tensor::<T>(&shape)?;
-    if let (Some(out), true) = (made.view_mut::<T>()?.as_mut_slice(), width > 0) {
+    let mut made = new_tensor(coo.dtype(), &shape)?;
+    if let (Some(out), true) = (made.view_bits_mut::<T>()?.as_mut_slice(), width > 0) {
         let entries = (PIECE / width).max(1);
         parallel_chunks_mut(out, entries * width, |piece, out| {
+            let mut next = 0;
             for (block, key) in out.chunks_mut(width).zip(&wanted[piece * entries..]) {
-                match keys.binary_search(key) {
+                // Mostly behind the one before it.
+                let found = if keys.get(next) == Some(key) { Ok(next) } else { keys.binary_search(key) };
+                next = found.map_or_else(|at| at, |at| at + 1);
+                match found {
                     Ok(at) => block.copy_from_slice(&values[at * width..(at + 1) * width]),
                     Err(_) => block.fill(T::narrow(T::ZERO)),
                 }

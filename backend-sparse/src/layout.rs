@@ -1,14 +1,14 @@
 //! The layout `sparse_coo`: its components, its conversions, and what makes one valid.
 
 use crate::coalesce::{by_flag, coalesced};
-use crate::coo::{Coo, is_sparse, wrong};
+use crate::coo::{Coo, is_sparse, one, one_pattern, wrong};
 use crate::dense;
 use crate::sort::{Order, order};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::author::{
-    Call, CallFn, Error, Layout, LayoutOps, NameKind, Tensor, intern, layout_api, layout_ops_api, name,
+    Arg, Call, CallFn, Error, Layout, LayoutOps, NameKind, Tensor, intern, layout_api, layout_ops_api, name,
 };
 use std::sync::OnceLock;
 
@@ -89,7 +89,15 @@ fn project(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, pattern) = (call.tensor(0)?, Coo::argument(call, 1)?);
     let values = match is_sparse(&gradient) {
         false => dense::at_entries(gradient, &pattern)?,
-        true => dense::sparse_at_entries(&coalesced(Coo::read(gradient)?)?, &pattern)?,
+        true => {
+            let gradient = coalesced(Coo::read(gradient)?)?;
+            // Entries that come once, in order, at the pattern's own places.
+            if gradient.sizes == pattern.sizes && one_pattern(&gradient.indices, &pattern.indices) {
+                one("clone", &[gradient.values.arg(), Arg::Str("contiguous")])?
+            } else {
+                dense::sparse_at_entries(&gradient, &pattern)?
+            }
+        }
     };
     call.set_output(0, pattern.with_values(values).build()?)
 }

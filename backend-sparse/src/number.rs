@@ -104,29 +104,66 @@ macro_rules! integer {
 }
 integer!(i8, u8, i16, u16, i32, u32, i64, u64, u8, u8, u16, u16, u32, u32, u64, u64);
 
-/// Calls `$run::<T>($args)` with the Rust type of a dtype's number.
-macro_rules! by_dtype {
-    ($dtype:expr, $run:ident($($args:expr),*)) => {{
-        use keyway_sdk::abi::codes::dtype;
+/// Calls `$run::<T>` of the arguments with the Rust type that stands for a dtype's number.
+macro_rules! by {
+    ([$($name:ident => $t:ty),+], $dtype:expr, $run:ident $args:tt) => {{
+        #[allow(unused_imports, reason = "the list of sizes has no floats")]
         use keyway_sdk::half::{bf16, f16};
         match $dtype {
-            dtype::F16 => $run::<f16>($($args),*),
-            dtype::BF16 => $run::<bf16>($($args),*),
-            dtype::F32 => $run::<f32>($($args),*),
-            dtype::F64 => $run::<f64>($($args),*),
-            dtype::I8 => $run::<i8>($($args),*),
-            dtype::I16 => $run::<i16>($($args),*),
-            dtype::I32 => $run::<i32>($($args),*),
-            dtype::I64 => $run::<i64>($($args),*),
-            dtype::U8 => $run::<u8>($($args),*),
-            dtype::U16 => $run::<u16>($($args),*),
-            dtype::U32 => $run::<u32>($($args),*),
-            dtype::U64 => $run::<u64>($($args),*),
+            $(keyway_sdk::abi::codes::dtype::$name => $run::<$t> $args,)+
             other => Err($crate::number::no_numbers(other)),
         }
     }};
 }
-pub(crate) use by_dtype;
+
+/// Calls `$run::<T>` of the arguments with the Rust type of a dtype's number.
+macro_rules! by_dtype {
+    ($($call:tt)+) => {
+        $crate::number::by!([
+            F16 => f16, BF16 => bf16, F32 => f32, F64 => f64, I8 => i8, I16 => i16, I32 => i32, I64 => i64,
+            U8 => u8, U16 => u16, U32 => u32, U64 => u64
+        ], $($call)+)
+    };
+}
+
+/// As [`by_dtype`], for floats.
+macro_rules! by_float {
+    ($($call:tt)+) => {
+        $crate::number::by!([F16 => f16, BF16 => bf16, F32 => f32, F64 => f64], $($call)+)
+    };
+}
+
+/// As [`by_dtype`], for sums and products, which wrap: they have the same bits with a sign as without. Tensors are read by
+/// `view_bits`, since integers without a sign stand for those with one.
+macro_rules! by_sum {
+    ($($call:tt)+) => {
+        $crate::number::by!([
+            F16 => f16, BF16 => bf16, F32 => f32, F64 => f64, I8 => u8, I16 => u16, I32 => u32, I64 => u64,
+            U8 => u8, U16 => u16, U32 => u32, U64 => u64
+        ], $($call)+)
+    };
+}
+
+/// As [`by_sum`], for types whose sums are of the same type: nothing of f16 and bf16.
+macro_rules! by_own_sum {
+    ($($call:tt)+) => {
+        $crate::number::by!([
+            F32 => f32, F64 => f64, I8 => u8, I16 => u16, I32 => u32, I64 => u64,
+            U8 => u8, U16 => u16, U32 => u32, U64 => u64
+        ], $($call)+)
+    };
+}
+
+/// As [`by_sum`], for elements that are only moved: an integer stands for all types of its size.
+macro_rules! by_size {
+    ($($call:tt)+) => {
+        $crate::number::by!([
+            F16 => u16, BF16 => u16, F32 => u32, F64 => u64, I8 => u8, I16 => u16, I32 => u32, I64 => u64,
+            U8 => u8, U16 => u16, U32 => u32, U64 => u64
+        ], $($call)+)
+    };
+}
+pub(crate) use {by, by_dtype, by_float, by_own_sum, by_size, by_sum};
 
 /// The error for a dtype that is no number of the host's.
 #[cold]

@@ -2,7 +2,7 @@
 //! of places, and below them its value, or where it comes among the others. Sorting moves nothing else, and what comes out is
 //! read from front to back: indices by shifts, values mostly without a look elsewhere. Scratch: 16 bytes for each entry.
 
-use crate::coo::{Coo, PIECE};
+use crate::coo::{Coo, PIECE, new_tensor};
 use crate::number::Number;
 use crate::sort::sort;
 use keyway_cpu_loops::ViewExt;
@@ -110,7 +110,7 @@ pub fn summed<T: Number>(coo: &Coo<'_>, index: &[i64], fields: &Fields) -> Resul
     if coo.width() != 1 {
         return Ok(None);
     }
-    let values = coo.values.tensor().view::<T>()?.contiguous()?;
+    let values = coo.values.tensor().view_bits::<T>()?.contiguous()?;
     let value_bits = 8 * size_of::<T>() as u32;
     if fields.bits + value_bits < u64::BITS {
         return sorted(coo, index, fields, value_bits, |n| values[n].to_low_bits(), T::from_low_bits)
@@ -167,8 +167,8 @@ fn sorted<T: Number>(
     let mut indices = new_host_tensor::<i64>(&[coo.sparse_dim as i64, nnz as i64])?;
     let mut sizes = vec![nnz as i64];
     sizes.extend_from_slice(coo.dense_sizes());
-    let mut values = new_host_tensor::<T>(&sizes)?;
-    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_mut::<T>()?);
+    let mut values = new_tensor(coo.dtype(), &sizes)?;
+    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_bits_mut::<T>()?);
     if let (Some(mut numbers), Some(places)) = (numbers.as_mut_slice(), places.as_mut_slice()) {
         let mut rows: Vec<&mut [i64]> = places.chunks_mut(nnz.max(1)).collect();
         let (mut parts, mut rest) = (Vec::with_capacity(counts.len()), &mut records[..]);

@@ -18,7 +18,8 @@ import time
 from beside_pytorch import PROGRAM, arguments, ours
 
 SIDE, ENTRIES = 10_000, 1_000_000
-CASES = [f"sparse.{op}" for op in ("coalesce", "softmax", "add", "mm_sparse", "mm_64", "unsorted_mm_64")]
+OPS = ("coalesce", "softmax", "add", "mm_sparse", "csr_mm_64", "mm_64", "unsorted_mm_64", "dense_grad_64", "values_grad_64")
+CASES = [f"sparse.{op}" for op in OPS]
 SECONDS = 2.0
 
 
@@ -49,9 +50,10 @@ def scipys(case):
     if case == "mm_sparse":
         a, b = coo(ENTRIES // 10).tocsr(), coo(ENTRIES // 10).tocsr()
         return lambda: a @ b
-    if case.endswith("mm_64"):
+    if case.endswith("mm_64") or case.startswith("dense_grad"):
         a, dense = coo(ENTRIES), np.random.randn(SIDE, 64).astype(np.float32)
         a = a if case.startswith("unsorted") else a.tocsr()
+        a = a.T if case.startswith("dense_grad") else a
         return lambda: a @ dense
     return None
 
@@ -81,6 +83,11 @@ def pytorchs(case, threads):
         a, b = coo(ENTRIES // 10).coalesce(), coo(ENTRIES // 10).coalesce()
         return lambda: torch.sparse.mm(a, b)
     a, dense = coo(ENTRIES), torch.randn(SIDE, 64)
+    if "grad" in case:
+        a, given = a.coalesce(), torch.randn(SIDE, 64)
+        wanted = (a if case.startswith("values_grad") else dense).requires_grad_()
+        product = torch.sparse.mm(a, dense)
+        return lambda: torch.autograd.grad(product, wanted, given, retain_graph=True)
     a = a if case.startswith("unsorted") else a.coalesce().to_sparse_csr()
     return lambda: a @ dense
 

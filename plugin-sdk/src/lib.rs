@@ -46,9 +46,8 @@ pub use half;
 pub mod __private {
     pub use crate::abi::host::HostApi;
     pub use crate::abi::interposer::RawInterposer;
-    pub use crate::abi::op::RawKernel;
     pub use crate::abi::plugin::{EntryPoint, PluginApi, PluginContents};
-    pub use crate::abi::tensor::RawCall;
+    pub use crate::abi::tensor::{KernelFn, RawCall};
     pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
     pub use crate::author::export::{
         KernelItems, check_texts, digit_count, digits, get_interface, initialize, negotiate, no_setup,

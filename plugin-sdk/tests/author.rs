@@ -88,7 +88,7 @@ extern "C" fn not_offered() {
 
 #[test]
 fn the_authors_names_are_the_authors_and_the_plugin_is_whole() {
-    let gathered: usize = inventory::iter::<KernelItems>.into_iter().map(|items| items.0.len()).sum();
+    let gathered: usize = inventory::iter::<KernelItems>.into_iter().map(|items| items.kernels.len()).sum();
     assert_eq!(gathered, 2);
 
     // SAFETY: the symbol is the header that `plugin!` exports in this executable.

@@ -1,12 +1,13 @@
 //! `add` and `sub`: two sparse tensors give a sparse one, coalesced, with the places of both; a sparse and a strided one a
-//! strided one. Scratch: 24 bytes for each entry of both, and that of coalescing what is not.
+//! strided one. Scratch: that of coalescing what is not, and then that of [`merge`](super::merge) or, where an entry is more
+//! than one number, 16 bytes for each entry of both; for a strided one 8 bytes for each entry.
 
 use super::merge::merged as merged_in_order;
 use crate::coalesce::{by_flag, coalesced};
-use crate::coo::{Coo, PIECE, Part, is_sparse, one, unsupported};
+use crate::coo::{Coo, PIECE, Part, is_sparse, new_tensor, one, one_pattern, unsupported};
 use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
-use crate::number::{Number, by_dtype};
+use crate::number::{Number, by_sum};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{
@@ -79,16 +80,6 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
     }
 }
 
-/// Whether both have one pattern, by what is known without reading it.
-fn one_pattern(a: &Coo<'_>, b: &Coo<'_>) -> bool {
-    let (left, right) = (a.indices.tensor(), b.indices.tensor());
-    a.nnz == b.nnz
-        && a.coalesced == b.coalesced
-        && left.data_ptr() == right.data_ptr()
-        && left.sizes() == right.sizes()
-        && left.strides() == right.strides()
-}
-
 /// The entries of both, coalesced. Of one pattern, the same one: also one with places that come more than once.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     if left.sparse_dim != right.sparse_dim {
@@ -97,12 +88,15 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
             left.sparse_dim, right.sparse_dim
         )));
     }
-    if one_pattern(&left, &right) {
+    if left.nnz == right.nnz
+        && left.coalesced == right.coalesced
+        && one_pattern(&left.indices, &right.indices)
+    {
         let values = one("add", &[left.values.arg(), right.values.arg(), Arg::Int(1)])?;
         return Ok(left.with_values(values));
     }
     let (left, right) = (by_flag(left)?, by_flag(right)?);
-    if let Some(sum) = by_dtype!(left.dtype(), merged_in_order(&left, &right))? {
+    if let Some(sum) = by_sum!(left.dtype(), merged_in_order(&left, &right))? {
         return Ok(sum);
     }
     let (left, right) = (coalesced(left)?, coalesced(right)?);
@@ -146,7 +140,7 @@ fn merged(left: &Coo<'_>, right: &Coo<'_>) -> Result<Coo<'static>, Error> {
             })?;
         }
     }
-    let values = Part::Made(by_dtype!(left.dtype(), merged_values(left, right, pairs))?);
+    let values = Part::Made(by_sum!(left.dtype(), merged_values(left, right, pairs))?);
     let (sizes, sparse_dim) = (left.sizes.clone(), left.sparse_dim);
     Ok(Coo { sizes, sparse_dim, nnz, coalesced: true, indices: Part::Made(indices), values })
 }
@@ -159,12 +153,14 @@ fn parts(pair: u64) -> (u32, u32) {
 
 fn merged_values<T: Number>(left: &Coo<'_>, right: &Coo<'_>, pairs: &[u64]) -> Result<OwnedTensor, Error> {
     let width = left.width();
-    let (a, b) =
-        (left.values.tensor().view::<T>()?.contiguous()?, right.values.tensor().view::<T>()?.contiguous()?);
+    let (a, b) = (
+        left.values.tensor().view_bits::<T>()?.contiguous()?,
+        right.values.tensor().view_bits::<T>()?.contiguous()?,
+    );
     let mut sizes = vec![pairs.len() as i64];
     sizes.extend_from_slice(left.dense_sizes());
-    let mut made = new_host_tensor::<T>(&sizes)?;
-    if let (Some(out), true) = (made.view_mut::<T>()?.as_mut_slice(), width > 0) {
+    let mut made = new_tensor(left.dtype(), &sizes)?;
+    if let (Some(out), true) = (made.view_bits_mut::<T>()?.as_mut_slice(), width > 0) {
         let entries = (PIECE / width).max(1);
         if width == 1 {
             parallel_chunks_mut(out, PIECE, |piece, out| {
@@ -198,13 +194,13 @@ fn merged_values<T: Number>(left: &Coo<'_>, right: &Coo<'_>, pairs: &[u64]) -> R
 
 /// A strided tensor with a coalesced one added to it.
 fn onto(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    by_dtype!(dense.dtype(), onto_of(dense, coo))
+    by_sum!(dense.dtype(), onto_of(dense, coo))
 }
 
 fn onto_of<T: Number>(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    let mut made = new_host_tensor::<T>(dense.sizes())?;
-    let from = dense.view::<T>()?.contiguous()?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(dense.dtype(), dense.sizes())?;
+    let from = dense.view_bits::<T>()?.contiguous()?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         parallel_chunks_mut(out, PIECE, |piece, out| {
             out.copy_from_slice(&from[piece * PIECE..][..out.len()]);
         })?;

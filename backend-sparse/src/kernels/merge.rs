@@ -1,8 +1,8 @@
 //! Two tensors of coordinates in order as one, where an entry is one number. Both are cut at the same places, and the parts
-//! merged apart, each into memory for as many entries as it may have; then the parts are put together. Scratch: 16 bytes and
-//! a value for each entry of both.
+//! merged apart, each into memory for as many entries as it may have; then the parts are put together. Scratch: 8 bytes and
+//! a value for each entry of both, and 8 bytes for each entry of a part that is under way.
 
-use crate::coo::{Coo, PIECE, Part};
+use crate::coo::{Coo, PIECE, Part, new_tensor};
 use crate::number::Number;
 use crate::packed::Fields;
 use keyway_cpu_loops::ViewExt;
@@ -38,7 +38,10 @@ pub fn merged<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Option<Coo<'static>
     let Some(fields) = Fields::of(&greatest).filter(|_| a.width() == 1) else { return Ok(None) };
     let (a, b) = if a.nnz < b.nnz { (b, a) } else { (a, b) };
     let indices = [a.unchecked_index()?, b.unchecked_index()?];
-    let values = [a.values.tensor().view::<T>()?.contiguous()?, b.values.tensor().view::<T>()?.contiguous()?];
+    let values = [
+        a.values.tensor().view_bits::<T>()?.contiguous()?,
+        b.values.tensor().view_bits::<T>()?.contiguous()?,
+    ];
     let all = a.nnz + b.nnz;
     // SAFETY: `Piece::run` writes the first `count` elements of each piece's part before it sets `count`, and no more than
     // these are read below.
@@ -155,8 +158,8 @@ fn joined<T: Number>(
     let mut indices = new_host_tensor::<i64>(&[like.sparse_dim as i64, nnz as i64])?;
     let mut sizes = vec![nnz as i64];
     sizes.extend_from_slice(like.dense_sizes());
-    let mut values = new_host_tensor::<T>(&sizes)?;
-    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_mut::<T>()?);
+    let mut values = new_tensor(like.dtype(), &sizes)?;
+    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_bits_mut::<T>()?);
     if let (Some(mut numbers), Some(places)) = (numbers.as_mut_slice(), places.as_mut_slice()) {
         let mut rows: Vec<&mut [i64]> = places.chunks_mut(nnz.max(1)).collect();
         let mut parts = Vec::with_capacity(pieces.len());

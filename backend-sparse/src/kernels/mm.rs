@@ -5,11 +5,12 @@
 
 use super::by_dense::sparse_by_dense;
 use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
+use super::scattered::{Entries, are_few, scattered};
 use crate::coalesce::by_flag;
-use crate::coo::{Coo, Part, is_sparse, one, unsupported};
+use crate::coo::{Coo, Part, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
-use crate::number::{Number, by_dtype};
+use crate::number::{Number, by_own_sum, by_size, by_sum};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor};
@@ -22,17 +23,93 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
             if a.sizes().len() != 2 || b.sizes().len() != 2 {
                 return Err(unsupported("a product of two sparse tensors that are no matrices"));
             }
-            by_dtype!(left.dtype(), both(&a, &b))?.result(call)
+            by_sum!(left.dtype(), both(&a, &b))?.result(call)
         }
         (true, false) => {
+            if let Some(made) = unsorted(left, right)? {
+                return Ok(made);
+            }
             let a = Operand::read(left)?;
-            by_dtype!(left.dtype(), from_left(&a, right))
+            by_sum!(left.dtype(), from_left(&a, right))
         }
         _ => {
+            if let Some(made) = turned(left, right)? {
+                return Ok(made);
+            }
             let b = Operand::read(right)?;
-            by_dtype!(right.dtype(), from_right(left, &b))
+            by_sum!(right.dtype(), from_right(left, &b))
         }
     }
+}
+
+/// The product of a matrix of coordinates that are in no order and a strided one of few columns, entry by entry. Nothing of
+/// others, which are sorted; of f16 and bf16 each place's sum is rounded before it is multiplied.
+fn unsorted(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
+    if is_csr(&left) || left.ndim() != 2 || is_narrow(left.dtype()) {
+        return Ok(None);
+    }
+    let coo = Coo::read(left)?;
+    if coo.coalesced || coo.sparse_dim != 2 {
+        return Ok(None);
+    }
+    by_own_sum!(coo.dtype(), unsorted_of(&coo, right))
+}
+
+fn unsorted_of<T: Number>(coo: &Coo<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
+    let columns = if right.ndim() == 2 { right.sizes()[1] } else { 1 };
+    if !are_few::<T>(columns as usize) {
+        return Ok(None);
+    }
+    let (index, values) = (coo.index()?, coo.values.tensor().view_bits::<T>()?.contiguous()?);
+    let (to, from) = index.split_at(coo.nnz);
+    let lines = right.view_bits::<T>()?.contiguous()?;
+    let mut made = new_tensor(coo.dtype(), &[&coo.sizes[..1], &right.sizes()[1..]].concat())?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
+        scattered(&Entries { to, from, values: &values }, &lines, columns as usize, out)?;
+    }
+    Ok(Some(made))
+}
+
+/// Fewer rows than these are gone through one by one.
+const ROWS: i64 = 4;
+
+/// A strided matrix of some rows by a sparse one, in the same way, with rows and columns of all three exchanged. Where the
+/// columns of the strided one lie side by side, as where a gradient is computed, so do those of the result. Nothing of others.
+fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
+    if left.ndim() != 2 || right.ndim() != 2 || left.sizes()[0] < ROWS {
+        return Ok(None);
+    }
+    let coo = Coo::read(right)?;
+    if coo.sparse_dim != 2 {
+        return Ok(None);
+    }
+    let coo = if is_narrow(coo.dtype()) { by_flag(coo)? } else { coo };
+    let exchanged = |tensor: Tensor<'_>| one("transpose", &[Arg::Tensor(tensor), Arg::Int(0), Arg::Int(1)]);
+    let made = by_sum!(coo.dtype(), turned_of(exchanged(left)?.tensor(), &coo))?;
+    let made = exchanged(made.tensor())?;
+    let by_columns = left.strides()[0] < left.strides()[1];
+    if by_columns {
+        Ok(Some(made))
+    } else {
+        one("clone", &[Arg::Owned(&made), Arg::Str("contiguous")]).map(Some)
+    }
+}
+
+fn turned_of<T: Number>(lines: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
+    let columns = lines.sizes()[1];
+    let (index, values) = (coo.index()?, coo.values.tensor().view_bits::<T>()?.contiguous()?);
+    let (from, to) = index.split_at(coo.nnz);
+    let lines = lines.view_bits::<T>()?.contiguous()?;
+    let mut made = new_tensor(coo.dtype(), &[coo.sizes[1], columns])?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
+        scattered(&Entries { to, from, values: &values }, &lines, columns as usize, out)?;
+    }
+    Ok(made)
+}
+
+/// Whether sums of this dtype are of a wider one.
+fn is_narrow(dtype: u16) -> bool {
+    matches!(dtype, dtype::F16 | dtype::BF16)
 }
 
 /// A sparse operand, in order.
@@ -53,6 +130,14 @@ impl<'a> Operand<'a> {
         match self {
             Operand::Coo(coo) => &coo.sizes,
             Operand::Csr(csr) => &csr.sizes,
+        }
+    }
+
+    /// The dtype's number.
+    fn dtype(&self) -> u16 {
+        match self {
+            Operand::Coo(coo) => coo.dtype(),
+            Operand::Csr(csr) => csr.dtype(),
         }
     }
 
@@ -85,8 +170,8 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
     let pieces = sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?)?;
     let nnz = pieces.iter().map(|piece| piece.values.len()).sum();
     let mut indices = new_host_tensor::<i64>(&[2, nnz as i64])?;
-    let mut values = new_host_tensor::<T>(&[nnz as i64])?;
-    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_mut::<T>()?);
+    let mut values = new_tensor(a.dtype(), &[nnz as i64])?;
+    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_bits_mut::<T>()?);
     if let (Some(places), Some(numbers)) = (places.as_mut_slice(), numbers.as_mut_slice()) {
         let (rows, columns) = places.split_at_mut(nnz);
         let (mut row_at, mut at) = (0, 0);
@@ -106,13 +191,13 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
 
 fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
     let rows = rows_by_dense::<T>(a)?;
-    let b = right.view::<T>()?.contiguous()?;
+    let b = right.view_bits::<T>()?.contiguous()?;
     let outer = &a.sizes()[..a.sizes().len() - 1];
     let mut sizes = outer.to_vec();
     let columns = if right.ndim() == a.sizes().len() { right.sizes().last().copied() } else { None };
     sizes.extend(columns);
-    let mut made = new_host_tensor::<T>(&sizes)?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(right.dtype(), &sizes)?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         let rows_per = outer.last().copied().unwrap_or(1) as usize;
         let made = sparse_by_dense(&rows, rows_per, &b, columns.unwrap_or(1) as usize, out);
         made.or_else(|error| match a {
@@ -126,7 +211,7 @@ fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTenso
 
 fn from_right<T: Number>(left: Tensor<'_>, b: &Operand<'_>) -> Result<OwnedTensor, Error> {
     let rows = b.rows::<T>()?;
-    let a = left.view::<T>()?.contiguous()?;
+    let a = left.view_bits::<T>()?.contiguous()?;
     let mut sizes = left.sizes().to_vec();
     let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector by a sparse matrix")) };
     if let (Some(last), true) = (sizes.last_mut(), b.sizes().len() > 1) {
@@ -134,8 +219,8 @@ fn from_right<T: Number>(left: Tensor<'_>, b: &Operand<'_>) -> Result<OwnedTenso
     } else {
         return Err(unsupported("a product with a sparse vector"));
     }
-    let mut made = new_host_tensor::<T>(&sizes)?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(left.dtype(), &sizes)?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         dense_by_sparse(&a, [n as usize, k as usize], &rows, out)?;
     }
     Ok(made)
@@ -163,7 +248,7 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
 /// The elements of a sparse tensor, strided.
 fn strided_of(sparse: Tensor<'_>) -> Result<OwnedTensor, Error> {
     let coo = by_flag(Coo::read(sparse)?)?;
-    by_dtype!(coo.dtype(), strided(&coo))
+    by_size!(coo.dtype(), strided(&coo))
 }
 
 /// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0. The result is sparse where all three are.

@@ -65,6 +65,7 @@ mod permute;
 mod pow;
 mod product;
 mod sampled_mm;
+mod scattered;
 mod select;
 mod shape;
 mod softmax;

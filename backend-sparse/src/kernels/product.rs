@@ -99,7 +99,7 @@ impl<'a, T: Number> Rows<'a, T> {
             begins,
             columns,
             nnz: coo.nnz,
-            values: coo.values.tensor().view::<T>()?.contiguous()?,
+            values: coo.values.tensor().view_bits::<T>()?.contiguous()?,
             width: width as usize,
         })
     }
@@ -117,7 +117,7 @@ impl<'a, T: Number> Rows<'a, T> {
             begins,
             columns,
             nnz: csr.nnz,
-            values: csr.values.tensor().view::<T>()?.contiguous()?,
+            values: csr.values.tensor().view_bits::<T>()?.contiguous()?,
             width: csr.sizes[1] as usize,
         })
     }
@@ -326,6 +326,55 @@ impl<T: Number> Sums<T> {
             let column = word * WORD + bits.trailing_zeros() as usize;
             give(column, std::mem::replace(&mut self.sums[column], T::kept(T::ZERO, false)));
             bits &= bits - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Column and bits of the sum, as given.
+    fn row<const LISTED: bool>(
+        sums: &mut Sums<f32>,
+        rows: &[(Range<usize>, f32)],
+        columns: &[i64],
+        values: &[f32],
+    ) -> Vec<(usize, u32)> {
+        let mut given = Vec::new();
+        sums.row::<LISTED>(rows, columns, values, |column, sum| given.push((column, sum.to_bits())));
+        given
+    }
+
+    #[test]
+    fn listed_and_looked_through_sums_are_those_of_a_loop() {
+        const WIDTH: usize = 5 * WORD + 7;
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let (mut listed, mut looked) = (Sums::new(WIDTH), Sums::new(WIDTH));
+        for lens in [&[][..], &[0], &[1], &[3, 0, 5], &[40, 1, 40, 40], &[WIDTH, WIDTH]] {
+            let (mut columns, mut values, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+            for &len in lens {
+                let begin = columns.len();
+                let step = WIDTH / len.max(1);
+                columns.extend((0..len).map(|nth| (nth * step + next(step)) as i64));
+                values.extend((0..len).map(|_| [-0.0, 0.0, 1.5, next(1000) as f32 * 0.01][next(4)]));
+                rows.push((begin..columns.len(), [1.0, -1.0, 0.3][next(3)]));
+            }
+            let mut wanted = std::collections::BTreeMap::new();
+            for (range, factor) in &rows {
+                for at in range.clone() {
+                    let term: f32 = factor * values[at];
+                    wanted.entry(columns[at] as usize).and_modify(|sum| *sum += term).or_insert(term);
+                }
+            }
+            let wanted: Vec<_> = wanted.into_iter().map(|(column, sum)| (column, sum.to_bits())).collect();
+            // The same sums each time, so that what one row leaves behind is seen in the next.
+            assert_eq!(row::<true>(&mut listed, &rows, &columns, &values), wanted);
+            assert_eq!(row::<false>(&mut looked, &rows, &columns, &values), wanted);
         }
     }
 }

@@ -2,11 +2,11 @@
 //! row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, PIECE, is_sparse, one, unsupported};
+use crate::coo::{Coo, PIECE, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
-use crate::number::{Number, by_dtype};
+use crate::number::{Number, by_sum};
 use keyway_cpu_loops::ViewExt;
-use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor, parallel_chunks_mut};
+use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, parallel_chunks_mut};
 
 fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     let (pattern, left, right) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
@@ -19,24 +19,24 @@ fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     };
     if is_csr(&pattern) {
         let pattern = Csr::read(pattern)?;
-        let values = by_dtype!(pattern.dtype(), in_rows(&pattern, left, turned(right)?.tensor()))?;
+        let values = by_sum!(pattern.dtype(), in_rows(&pattern, left, turned(right)?.tensor()))?;
         return pattern.with_values(values).give(call);
     }
     let pattern = coalesced(Coo::read(pattern)?)?;
     if pattern.sparse_dim != 2 || pattern.sizes.len() != 2 {
         return Err(unsupported("a pattern that is no matrix without dense dimensions"));
     }
-    let values = by_dtype!(pattern.dtype(), at_places(&pattern, left, turned(right)?.tensor()))?;
+    let values = by_sum!(pattern.dtype(), at_places(&pattern, left, turned(right)?.tensor()))?;
     pattern.with_values(values).give(call)
 }
 
 /// At the places of compressed rows.
 fn in_rows<T: Number>(pattern: &Csr<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
-    let (a, b) = (left.view::<T>()?.contiguous()?, right.view::<T>()?.contiguous()?);
+    let (a, b) = (left.view_bits::<T>()?.contiguous()?, right.view_bits::<T>()?.contiguous()?);
     let k = left.sizes()[1] as usize;
     let (begins, columns) = (pattern.begins()?, pattern.columns()?);
-    let mut made = new_host_tensor::<T>(&[pattern.nnz as i64])?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(pattern.dtype(), &[pattern.nnz as i64])?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         let entries = (PIECE / k.max(1)).max(1);
         parallel_chunks_mut(out, entries, |piece, out| {
             let first = piece * entries;
@@ -59,12 +59,12 @@ fn at_places<T: Number>(
     left: Tensor<'_>,
     right: Tensor<'_>,
 ) -> Result<OwnedTensor, Error> {
-    let (a, b) = (left.view::<T>()?.contiguous()?, right.view::<T>()?.contiguous()?);
+    let (a, b) = (left.view_bits::<T>()?.contiguous()?, right.view_bits::<T>()?.contiguous()?);
     let k = left.sizes()[1] as usize;
     let index = pattern.index()?;
     let (rows, columns) = index.split_at(pattern.nnz);
-    let mut made = new_host_tensor::<T>(&[pattern.nnz as i64])?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+    let mut made = new_tensor(pattern.dtype(), &[pattern.nnz as i64])?;
+    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         let entries = (PIECE / k.max(1)).max(1);
         parallel_chunks_mut(out, entries, |piece, out| {
             for (n, out) in out.iter_mut().enumerate() {
@@ -78,25 +78,29 @@ fn at_places<T: Number>(
     Ok(made)
 }
 
-/// The sum of products, in sixteen sums side by side, which are then added by halves.
+/// The sum of products, in 32 sums side by side, which are then added by halves. The compiler takes numbers one by one where
+/// they are fewer.
 #[inline(always)]
 fn dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
-    const SUMS: usize = 16;
-    let mut sums = [T::ZERO; SUMS];
-    let (left, right) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
-    let rest = left.remainder().iter().zip(right.remainder());
-    for (a, b) in left.zip(right) {
+    let mut sums = [T::ZERO; 32];
+    let ((left, left_rest), (right, right_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
+    for (a, b) in left.iter().zip(right) {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
             *sum = T::plus(*sum, T::times(a.widen(), b.widen()));
         }
     }
-    let mut half = SUMS / 2;
-    while half > 0 {
-        let (lower, upper) = sums.split_at_mut(half);
-        lower.iter_mut().zip(upper).for_each(|(sum, other)| *sum = T::plus(*sum, *other));
-        half /= 2;
-    }
-    rest.fold(sums[0], |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
+    let sums = halved::<T, 32, 16>(&sums);
+    let sums = halved::<T, 16, 8>(&sums);
+    let sums = halved::<T, 8, 4>(&sums);
+    let [a, b] = halved::<T, 4, 2>(&sums);
+    let rest = left_rest.iter().zip(right_rest);
+    rest.fold(T::plus(a, b), |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
+}
+
+/// The sums of the first and the second half.
+#[inline(always)]
+fn halved<T: Number, const N: usize, const HALF: usize>(sums: &[T::Acc; N]) -> [T::Acc; HALF] {
+    std::array::from_fn(|at| T::plus(sums[at], sums[at + HALF]))
 }
 
 kernels!("sampled_mm", "TTT>T", sampled_mm);

@@ -3,7 +3,7 @@
 
 use crate::coo::{Coo, Part, dim_of, index_tensor, one, wrong};
 use crate::dense::strided;
-use crate::number::{Number, by_dtype};
+use crate::number::{Number, by_size};
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
 
 /// The values of these entries, in this order.
@@ -83,7 +83,7 @@ fn select(call: &Call<'_>) -> Result<(), Error> {
         strided::<T>(coo)
     }
     let made = crate::coalesce::coalesced(made)?;
-    call.set_output(0, by_dtype!(made.dtype(), whole(&made))?)
+    call.set_output(0, by_size!(made.dtype(), whole(&made))?)
 }
 
 /// The entries whose index in a dimension lies in a range, of every `step`th.

@@ -1,11 +1,12 @@
 //! `softmax` and `log_softmax`: what is not stored counts as minus infinity, so the result has the entries of its argument.
-//! Along a dense dimension the whole lines are stored. Scratch: 4 bytes for each entry, two numbers for each line that stores
-//! any, and that of coalescing.
+//! Along a dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension two
+//! numbers for each entry, of the type in which sums are accumulated, and 8 bytes for each line that stores any; along another
+//! one, and where an entry is more than one number, two f64 for each number of such a line, and for each entry at most 28
+//! bytes.
 
 use crate::coalesce::{coalesced, groups};
 use crate::coo::{Coo, PIECE, dim_of, one, row_major};
-use crate::number::Number;
-use crate::number::by_dtype;
+use crate::number::{Number, by_float};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{
     Arg, Call, Element, Error, OwnedTensor, Plain, Real, Scratch, new_host_tensor, parallel_chunks_mut,
@@ -27,9 +28,9 @@ fn along(call: &Call<'_>, op: &str) -> Result<(), Error> {
     let values = if dim >= coo.sparse_dim && !coo.sizes.is_empty() {
         one(op, &[coo.values.arg(), Arg::Int((dim - coo.sparse_dim + 1) as i64)])?
     } else if dim + 1 == coo.sparse_dim && coo.width() == 1 {
-        by_dtype!(coo.dtype(), in_order(&coo, op == "log_softmax"))?
+        by_float!(coo.dtype(), in_order(&coo, op == "log_softmax"))?
     } else {
-        by_dtype!(coo.dtype(), lines(&coo, dim, op == "log_softmax"))?
+        by_float!(coo.dtype(), lines(&coo, dim, op == "log_softmax"))?
     };
     coo.with_values(values).give_like(call, call.tensor(0)?)
 }

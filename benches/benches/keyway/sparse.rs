@@ -3,7 +3,7 @@
 //! `benches/sparse/beside_scipy.py` sets beside SciPy's and PyTorch's.
 
 use criterion::Criterion;
-use keyway::autograd::BackwardOptions;
+use keyway::autograd::{BackwardOptions, grad};
 use keyway::optim::{AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
 use keyway::{DType, Device, Result, Tensor};
 use keyway_benches::{case, wanted};
@@ -49,12 +49,22 @@ fn matrix(distinct: usize, times: i64) -> Result<Tensor> {
 
 /// Ops on matrices of coordinates, each with its result in new memory.
 fn matrices(c: &mut Criterion) -> Result<()> {
-    let names = ["coalesce", "softmax", "add", "mm_sparse", "mm_64", "unsorted_mm_64"]
-        .map(|op| format!("sparse.{op}"));
+    let names = [
+        "coalesce",
+        "softmax",
+        "add",
+        "mm_sparse",
+        "csr_mm_64",
+        "mm_64",
+        "unsorted_mm_64",
+        "dense_grad_64",
+        "values_grad_64",
+    ]
+    .map(|op| format!("sparse.{op}"));
     if !names.iter().any(|name| asked(name)) {
         return Ok(());
     }
-    let [coalesce, softmax, add, mm_sparse, mm, unsorted] = &names;
+    let [coalesce, softmax, add, mm_sparse, of_rows, mm, unsorted, of_dense, of_values] = &names;
     let doubled = matrix(ENTRIES / 2, 2)?;
     let (a, b) = (matrix(ENTRIES, 1)?, matrix(ENTRIES, 1)?.coalesce()?);
     let sorted = a.coalesce()?;
@@ -64,8 +74,21 @@ fn matrices(c: &mut Criterion) -> Result<()> {
     case(c, softmax, "step", 1.0, || sorted.softmax(1).expect("memory"));
     case(c, add, "step", 1.0, || sorted.add(&b).expect("memory"));
     case(c, mm_sparse, "step", 1.0, || few[0].mm(&few[1]).expect("memory"));
+    let rows = sorted.to_sparse_csr()?;
+    case(c, of_rows, "step", 1.0, || rows.mm(&dense).expect("memory"));
     case(c, mm, "step", 1.0, || sorted.mm(&dense).expect("memory"));
     case(c, unsorted, "step", 1.0, || a.mm(&dense).expect("memory"));
+    let (leaf, values) = (dense.requires_grad_(true)?, sorted.values()?.requires_grad_(true)?);
+    let given = Tensor::randn([SIDE, 64])?;
+    let back = |of: &Tensor, product: &Tensor| {
+        let options = BackwardOptions { retain_graph: true, ..BackwardOptions::from(&given) };
+        grad(std::slice::from_ref(product), std::slice::from_ref(of), options).expect("backward")
+    };
+    let product = sorted.mm(&leaf)?;
+    case(c, of_dense, "step", 1.0, || back(&leaf, &product));
+    let product =
+        Tensor::sparse_coo(&sorted.indices()?, &values, [SIDE, SIDE])?.coalesce()?.mm(&leaf.detach())?;
+    case(c, of_values, "step", 1.0, || back(&values, &product));
     Ok(())
 }
 

@@ -210,6 +210,9 @@ pub trait CallExt<'a> {
     /// possible, else a buffer that is written back when it is dropped. What it holds at first is
     /// unspecified.
     fn contiguous_out<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error>;
+
+    /// As `contiguous_out`, of the bits of elements whose dtype may be another of the same size.
+    fn contiguous_out_bits<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error>;
 }
 
 impl<'a> CallExt<'a> for Call<'a> {
@@ -330,6 +333,10 @@ impl<'a> CallExt<'a> for Call<'a> {
 
     fn contiguous_out<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error> {
         contiguous_out(self.out(index)?)
+    }
+
+    fn contiguous_out_bits<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error> {
+        contiguous_out(self.out_bits(index)?)
     }
 }
 

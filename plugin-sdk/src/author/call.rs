@@ -1,6 +1,6 @@
 //! One call of a kernel: typed, checked access to arguments and outputs.
 
-use super::element::{Element, ElementType};
+use super::element::{Element, ElementType, Plain};
 use super::error::Error;
 use super::export::host_api;
 use super::host::Format;
@@ -279,6 +279,12 @@ impl<'a> Call<'a> {
     #[inline(always)]
     pub fn out<T: Element>(&self, index: usize) -> Result<ViewMut<'a, T>, Error> {
         Ok(ViewMut::new(self.output_of(index, ElementType::of::<T>())?, Writes::UnlessRead(self.args)))
+    }
+
+    /// As [`Call::out`], of the bits of elements whose dtype may be another of the same size: see [`Tensor::view_bits`].
+    pub fn out_bits<T: Plain>(&self, index: usize) -> Result<ViewMut<'a, T>, Error> {
+        let element = ElementType::bits_of::<T>(self.output(index)?.dtype());
+        Ok(ViewMut::new(self.output_of(index, element)?, Writes::UnlessRead(self.args)))
     }
 
     // Not inlined: nearly every kernel asks for an output.

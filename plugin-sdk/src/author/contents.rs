@@ -62,8 +62,10 @@ impl Contents {
     /// # Safety
     /// `out` must be valid for writes of the size that its `struct_size` says; the host upholds this.
     pub(crate) unsafe fn write(self, out: *mut PluginContents) {
-        let mut kernels: Vec<&'static RawKernel> =
-            inventory::iter::<KernelItems>.into_iter().flat_map(|items| items.0.iter()).collect();
+        let kernels: Vec<RawKernel> =
+            inventory::iter::<KernelItems>.into_iter().flat_map(KernelItems::raw).collect();
+        // As the list of them.
+        let mut kernels: Vec<&'static RawKernel> = kernels.leak().iter().collect();
         // The order in which `inventory` yields depends on the build; the host sees one order.
         // SAFETY: the names are static strings of this library.
         kernels.sort_by_key(|k| unsafe { (k.op.read(), k.device.read(), k.layout.read(), k.dtype.read()) });

@@ -1,5 +1,6 @@
 //! Element types: the Rust types that a tensor's memory may hold.
 
+use super::dtype::known_size;
 use super::widen::Widen;
 use crate::abi::codes::dtype;
 use half::{bf16, f16};
@@ -70,6 +71,12 @@ impl ElementType {
         // What is known by its size alone is copied as an integer of that size.
         const { assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8) && align_of::<T>() == size_of::<T>()) };
         ElementType { dtype: T::dtype(), bytes: size_of::<T>() as u16 }
+    }
+
+    /// This dtype if its elements have the size of `T`, else that of `T`, which a tensor of the dtype is not.
+    pub(crate) fn bits_of<T: Plain>(dtype: u16) -> ElementType {
+        let own = ElementType::of::<T>();
+        if known_size(dtype) == Some(own.bytes()) { ElementType { dtype, ..own } } else { own }
     }
 
     /// The dtype's number.

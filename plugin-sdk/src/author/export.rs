@@ -7,12 +7,43 @@ use super::guard::guarded;
 use super::services;
 use crate::abi::op::RawKernel;
 use crate::abi::plugin::{PluginApi, PluginContents};
-use crate::abi::{ABI_MAX, ABI_MIN, codes};
+use crate::abi::tensor::KernelFn;
+use crate::abi::{ABI_MAX, ABI_MIN, RawStr, codes};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The kernels of one `register_kernel!`, gathered by `inventory` inside this library.
-pub struct KernelItems(pub &'static [RawKernel]);
+/// The kernels of one `register_kernel!`, gathered by `inventory` inside this library. What they have in common is kept
+/// once: a library has thousands, and each text is an address more for the loader to set.
+pub struct KernelItems {
+    /// See [`codes::kernel_flag`].
+    pub flags: u32,
+    /// The op's name.
+    pub op: &'static str,
+    /// The op's signature.
+    pub signature: &'static str,
+    /// The device's name.
+    pub device: &'static str,
+    /// The layout's name.
+    pub layout: &'static str,
+    /// The dtype's name and the function of each.
+    pub kernels: &'static [(&'static str, KernelFn)],
+}
 inventory::collect!(KernelItems);
+
+impl KernelItems {
+    /// As the host reads them.
+    pub(crate) fn raw(&self) -> impl Iterator<Item = RawKernel> {
+        self.kernels.iter().map(|&(dtype, run)| RawKernel {
+            struct_size: size_of::<RawKernel>() as u32,
+            flags: self.flags,
+            op: RawStr::new(self.op),
+            signature: RawStr::new(self.signature),
+            device: RawStr::new(self.device),
+            layout: RawStr::new(self.layout),
+            dtype: RawStr::new(dtype),
+            run,
+        })
+    }
+}
 
 static HOST: AtomicPtr<crate::abi::host::HostApi> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -328,23 +359,23 @@ macro_rules! register_kernel {
             static __KEYWAY_RECORD: [u8; $crate::__private::manifest::encoded_len(__KEYWAY_PARTS)] =
                 $crate::__private::manifest::encode(__KEYWAY_PARTS);
 
-            static __KEYWAY_KERNELS: &[$crate::__private::RawKernel] = &[$({
+            static __KEYWAY_KERNELS: &[(&str, $crate::__private::KernelFn)] = &[$({
                 unsafe extern "C" fn __keyway_run(__keyway_call: *const $crate::__private::RawCall) -> i32 {
                     // SAFETY: the host upholds the contract of `KernelFn`.
                     unsafe { $crate::__private::run_kernel(__keyway_call, $run) }
                 }
-                $crate::__private::RawKernel {
-                    struct_size: ::core::mem::size_of::<$crate::__private::RawKernel>() as u32,
-                    flags: __KEYWAY_FLAGS,
-                    op: $crate::__private::RawStr::new($op),
-                    signature: $crate::__private::RawStr::new($signature),
-                    device: $crate::__private::RawStr::new($device),
-                    layout: $crate::__private::RawStr::new($layout),
-                    dtype: $crate::__private::RawStr::new($crate::register_kernel!(@name $dtype)),
-                    run: __keyway_run,
-                }
+                ($crate::register_kernel!(@name $dtype), __keyway_run as $crate::__private::KernelFn)
             }),+];
-            $crate::__private::inventory::submit! { $crate::__private::KernelItems(__KEYWAY_KERNELS) }
+            $crate::__private::inventory::submit! {
+                $crate::__private::KernelItems {
+                    flags: __KEYWAY_FLAGS,
+                    op: $op,
+                    signature: $signature,
+                    device: $device,
+                    layout: $layout,
+                    kernels: __KEYWAY_KERNELS,
+                }
+            }
         };
     };
 }

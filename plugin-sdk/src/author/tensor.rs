@@ -1,7 +1,7 @@
 //! Tensors as a kernel sees them, without their element type.
 
 use super::dtype::known_size;
-use super::element::{Element, ElementType, dtype_name};
+use super::element::{Element, ElementType, Plain, dtype_name};
 use super::error::Error;
 use super::export::host_api;
 use super::reach::reaches;
@@ -202,6 +202,19 @@ impl<'a> Tensor<'a> {
         Ok(View::new(*self, reads))
     }
 
+    /// As [`Tensor::view`], of the bits of elements whose dtype may be another of the same size: for integers whose sign
+    /// does not count, as in sums that wrap, and for elements that are only moved. An error if the size is another.
+    pub fn view_bits<T: Plain>(&self) -> Result<View<'a, T>, Error> {
+        let reads = match self.origin {
+            Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
+            Origin::Fresh => Reads::Alone,
+            Origin::Shared => Reads::Shared,
+            Origin::Output => return Err(is_an_output()),
+        };
+        self.check(ElementType::bits_of::<T>(self.dtype()))?;
+        Ok(View::new(*self, reads))
+    }
+
     /// What every typed view needs.
     #[inline(always)]
     pub(crate) fn check(&self, element: ElementType) -> Result<(), Error> {
@@ -368,6 +381,17 @@ impl OwnedTensor {
     /// A typed view for writing. An error if another op made or has seen this tensor, since then other
     /// tensors may share its memory.
     pub fn view_mut<T: Element>(&mut self) -> Result<ViewMut<'_, T>, Error> {
+        Ok(ViewMut::new(self.own(ElementType::of::<T>())?, Writes::Alone))
+    }
+
+    /// As [`OwnedTensor::view_mut`], of the bits of elements whose dtype may be another of the same size: see
+    /// [`Tensor::view_bits`].
+    pub fn view_bits_mut<T: Plain>(&mut self) -> Result<ViewMut<'_, T>, Error> {
+        Ok(ViewMut::new(self.own(ElementType::bits_of::<T>(self.tensor().dtype()))?, Writes::Alone))
+    }
+
+    /// The tensor, if nobody else has its memory and its elements are of this type.
+    fn own(&self, element: ElementType) -> Result<Tensor<'_>, Error> {
         if self.shared.get() {
             return Err(Error::InvalidArgument {
                 argument: "tensor",
@@ -376,8 +400,8 @@ impl OwnedTensor {
             });
         }
         let tensor = self.tensor();
-        tensor.check(ElementType::of::<T>())?;
-        Ok(ViewMut::new(tensor, Writes::Alone))
+        tensor.check(element)?;
+        Ok(tensor)
     }
 
     /// Marks that another library may hold the memory, and gives the handle without giving it up.

@@ -94,7 +94,13 @@ pub static DEF: OpDef = OpDef {
             a if a.as_ref().is_strided() => b.grad(0)?.mm(&b.input(1)?.t()?),
             a => product_at(&a, b.grad(0)?, &b.input(1)?.t()?),
         })?;
-        g.set(1, || product_at(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
+        g.set(1, || match (b.input(0)?, b.input(1)?) {
+            // The sparse one as it is: with its rows and columns exchanged it would be sorted anew.
+            (a, other) if !a.as_ref().is_strided() && other.as_ref().is_strided() => {
+                b.grad(0)?.t()?.mm(&a)?.t()
+            }
+            (a, other) => product_at(&other, &a.t()?, b.grad(0)?),
+        })
     }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,

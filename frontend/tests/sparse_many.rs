@@ -1,0 +1,259 @@
+//! Sums and products of matrices with more entries than one piece of work has, beside loops over lists: the same places, and
+//! the same bits, whatever the number of threads.
+
+mod rehearsal_support;
+mod sparse_support;
+
+use keyway::Tensor;
+use keyway::dispatcher::parallel::set_num_threads;
+use keyway::storage::Plain;
+use proptest::prelude::*;
+use rehearsal_support::load;
+use sparse_support::{PLUGINS, ints};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+/// More than two pieces of 2^14 entries.
+const MANY: usize = 40_000;
+
+/// A number whose sums are those of its own type.
+trait Number: Plain + PartialEq + Debug {
+    fn of(seed: u64) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn bits(self) -> u64;
+}
+
+macro_rules! float {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            fn of(seed: u64) -> Self {
+                // Some are zeros of either sign, and some cancel.
+                match seed % 16 {
+                    0 => 0.0,
+                    1 => -0.0,
+                    2 => 1.5,
+                    3 => -1.5,
+                    _ => (seed >> 40) as $t * 1e-4 - 700.0,
+                }
+            }
+            fn plus(self, other: Self) -> Self { self + other }
+            fn times(self, other: Self) -> Self { self * other }
+            fn bits(self) -> u64 { self.to_bits().into() }
+        }
+    )*};
+}
+float!(f32, f64);
+
+macro_rules! integer {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            fn of(seed: u64) -> Self { seed as $t }
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            fn bits(self) -> u64 { self as u64 }
+        }
+    )*};
+}
+integer!(i8, u16, i64);
+
+/// Numbers without a pattern.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn below(&mut self, end: i64) -> i64 {
+        ((self.next() >> 16) % end as u64) as i64
+    }
+}
+
+/// Where the entries of a matrix lie.
+#[derive(Clone, Copy, Debug)]
+enum Places {
+    /// Anywhere.
+    Scattered,
+    /// In each seventh row, so that those between are empty.
+    FewRows,
+    /// In one row.
+    OneRow,
+    /// At one place.
+    OnePlace,
+}
+
+const PLACES: [Places; 4] = [Places::Scattered, Places::FewRows, Places::OneRow, Places::OnePlace];
+
+/// Entries in any order, some of one place.
+struct Matrix<T> {
+    sizes: [i64; 2],
+    entries: Vec<([i64; 2], T)>,
+}
+
+impl<T: Number> Matrix<T> {
+    fn random(places: Places, sizes: [i64; 2], count: usize, random: &mut Random) -> Self {
+        let entries = (0..count).map(|_| {
+            let (row, column) = (random.below(sizes[0]), random.below(sizes[1]));
+            let place = match places {
+                Places::Scattered => [row, column],
+                Places::FewRows => [row / 7 * 7, column],
+                Places::OneRow => [sizes[0] / 2, column],
+                Places::OnePlace => [sizes[0] / 2, sizes[1] / 3],
+            };
+            (place, T::of(random.next()))
+        });
+        Matrix { sizes, entries: entries.collect() }
+    }
+
+    /// The same places with other numbers, but for each `nth`.
+    fn but_each(&self, nth: usize, random: &mut Random) -> Self {
+        let kept = self.entries.iter().enumerate().filter(|(at, _)| at % nth != 0);
+        Matrix { sizes: self.sizes, entries: kept.map(|(_, (at, _))| (*at, T::of(random.next()))).collect() }
+    }
+
+    fn tensor(&self) -> Tensor {
+        let of_dim = |dim: usize| self.entries.iter().map(move |(at, _)| at[dim]);
+        let indices: Vec<i64> = of_dim(0).chain(of_dim(1)).collect();
+        let values: Vec<T> = self.entries.iter().map(|(_, value)| *value).collect();
+        let count = values.len();
+        let values = Tensor::from_vec(values, [count]).unwrap();
+        Tensor::sparse_coo(&ints(&indices, &[2, count]), &values, self.sizes.map(|size| size as usize))
+            .unwrap()
+    }
+
+    /// Each place once, its numbers added up in their order.
+    fn sums(&self) -> Self {
+        let mut sums = BTreeMap::new();
+        for &(at, value) in &self.entries {
+            sums.entry(at).and_modify(|sum: &mut T| *sum = sum.plus(value)).or_insert(value);
+        }
+        Matrix { sizes: self.sizes, entries: sums.into_iter().collect() }
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        let (a, b) = (self.sums(), other.sums());
+        Matrix { sizes: self.sizes, entries: a.entries.into_iter().chain(b.entries).collect() }.sums()
+    }
+
+    /// The product; terms are added in the order of the columns of `self`.
+    fn times(&self, other: &Self) -> Self {
+        let (a, b) = (self.sums(), other.sums());
+        let mut rows = BTreeMap::<i64, Vec<(i64, T)>>::new();
+        for ([row, column], value) in b.entries {
+            rows.entry(row).or_default().push((column, value));
+        }
+        let of_row = |row| rows.get(row).into_iter().flatten();
+        let terms = a.entries.iter().flat_map(|([row, k], factor)| {
+            of_row(k).map(move |(column, value)| ([*row, *column], factor.times(*value)))
+        });
+        Matrix { sizes: [self.sizes[0], other.sizes[1]], entries: terms.collect() }.sums()
+    }
+}
+
+/// Fails unless the call gives these entries in order, bit by bit, with one thread and with several.
+#[track_caller]
+fn check<T: Number>(what: &str, wanted: &Matrix<T>, call: impl Fn() -> keyway::Result<Tensor>) {
+    let (places, numbers): (Vec<_>, Vec<_>) =
+        wanted.entries.iter().map(|(at, value)| (*at, value.bits())).unzip();
+    for threads in [1, 2, 5] {
+        set_num_threads(threads);
+        let made = call().unwrap_or_else(|error| panic!("{what}: {error}"));
+        set_num_threads(0);
+        assert_eq!(made.dims().iter().map(|&n| n as i64).collect::<Vec<_>>(), wanted.sizes, "{what}");
+        let indices = made.indices().unwrap().to_vec::<i64>().unwrap();
+        let (rows, columns) = indices.split_at(indices.len() / 2);
+        let found: Vec<[i64; 2]> = rows.iter().zip(columns).map(|(row, column)| [*row, *column]).collect();
+        assert!(found == places, "{what}: {} places that are not the {} expected", found.len(), places.len());
+        let values = made.values().unwrap().to_vec::<T>().unwrap();
+        let differs = values.iter().zip(&numbers).position(|(value, wanted)| value.bits() != *wanted);
+        if let Some(at) = differs {
+            let wanted = &wanted.entries[at];
+            panic!("{what}, {threads} threads, entry {at}: {:?}, not {wanted:?}", values[at]);
+        }
+    }
+}
+
+fn sums<T: Number>(places: Places, sizes: [i64; 2], count: usize, seed: u64) {
+    let random = &mut Random(seed | 1);
+    let a = Matrix::<T>::random(places, sizes, count, random);
+    let what = format!("{places:?} {sizes:?} {count} entries, seed {seed}");
+    // Nearly the places of the other, so that most pieces begin at one that both have; others; fewer; none.
+    let others = [
+        a.but_each(97, random),
+        Matrix::random(Places::Scattered, sizes, count / 2 + 1, random),
+        Matrix::random(places, sizes, 3, random),
+        Matrix { sizes, entries: Vec::new() },
+    ];
+    let x = a.tensor();
+    check(&format!("coalesce of {what}"), &a.sums(), || x.coalesce());
+    let ordered = x.coalesce().unwrap();
+    for (nth, b) in others.iter().enumerate() {
+        let (y, sum) = (b.tensor(), a.plus(b));
+        check(&format!("sum {nth} of {what}"), &sum, || x.add(&y));
+        let y = y.coalesce().unwrap();
+        check(&format!("sum {nth} in order of {what}"), &sum, || ordered.add(&y));
+        check(&format!("sum {nth} the other way round of {what}"), &b.plus(&a), || y.add(&ordered));
+    }
+}
+
+fn products<T: Number>(places: Places, [n, k, m]: [i64; 3], count: usize, seed: u64) {
+    let random = &mut Random(seed | 1);
+    let a = Matrix::<T>::random(places, [n, k], count, random);
+    let b = Matrix::<T>::random(Places::Scattered, [k, m], count, random);
+    let (x, y) = (a.tensor(), b.tensor());
+    let what = format!("{places:?} {n} x {k} x {m}, {count} entries, seed {seed}");
+    check(&format!("product of {what}"), &a.times(&b), || x.mm(&y));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn many_entries_are_added_up_as_by_a_loop(
+        seed: u64, nth in 0usize..4, rows in 1i64..3000, columns in 1i64..3000, more in 0usize..60_000,
+    ) {
+        let _one = load(PLUGINS);
+        sums::<f32>(PLACES[nth], [rows, columns], MANY + more, seed);
+    }
+
+    // Rows of the result that have few of many columns, for which those are listed, and rows with many.
+    #[test]
+    fn products_are_those_of_a_loop(
+        seed: u64, nth in 0usize..3, n in 1i64..3000, k in 1i64..200, m in 1i64..9000, count in 1usize..4000,
+    ) {
+        let _one = load(PLUGINS);
+        products::<f32>(PLACES[nth], [n, k, m], count, seed);
+    }
+}
+
+#[test]
+fn each_kind_of_pattern_is_added_up() {
+    let _one = load(PLUGINS);
+    for (nth, places) in PLACES.into_iter().enumerate() {
+        sums::<f64>(places, [700, 900], MANY, 7 + nth as u64);
+        sums::<i64>(places, [1, 100_000], MANY, 17 + nth as u64);
+        sums::<i8>(places, [100_000, 1], MANY, 27 + nth as u64);
+        // Places of more bits than are left beside a number.
+        sums::<u16>(places, [1 << 30, 1 << 30], MANY, 37 + nth as u64);
+    }
+}
+
+#[test]
+fn rows_of_products_are_listed_or_looked_through() {
+    let _one = load(PLUGINS);
+    for (nth, places) in PLACES.into_iter().enumerate() {
+        let seed = 47 + nth as u64;
+        // Few of many columns; most of few; all columns in one word, and one more than a word; wider than there are entries.
+        products::<f64>(places, [400, 5000, 80_000], 20_000, seed);
+        products::<f64>(places, [400, 20, 300], 5000, seed);
+        products::<f32>(places, [70, 50, 64], 500, seed);
+        products::<f32>(places, [70, 50, 65], 500, seed);
+        products::<i8>(places, [70, 50, 1 << 40], 500, seed);
+        products::<i64>(places, [1 << 40, 50, 8000], 500, seed);
+        products::<u16>(places, [1, 300, 7000], 3000, seed);
+    }
+}
