@@ -56,6 +56,7 @@ mod gpu;
 mod kernels;
 mod memory;
 mod modules;
+mod report;
 
 keyway_sdk::plugin! {
     name: "keyway-cuda",
