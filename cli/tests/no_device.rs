@@ -127,16 +127,22 @@ fn the_doctor_names_the_libraries_that_were_found_and_what_goes_without_the_othe
         run(command).expect(0)
     };
     let ran = doctor(Some(&products));
-    assert!(ran.err.is_empty(), "a report is no use of the library, so the log has nothing to say: {}", ran.err);
+    assert!(
+        ran.err.is_empty(),
+        "a report is no use of the library, so the log has nothing to say: {}",
+        ran.err
+    );
     let findings = ran.json();
     let own = |path: &Path| path.canonicalize().unwrap().display().to_string();
     let text = told(&findings, "driver");
     assert!(text.starts_with("for CUDA 1") && text.contains(&own(&driver)), "{text}");
     let text = told(&findings, "cuBLASLt");
     assert!(text.starts_with("12.") && text.contains(&own(&products)), "{text}");
-    for (blas, beginning) in
-        [(Some(Path::new("off")), "off, by KEYWAY_CUDA_BLAS"), (Some(Path::new("/nowhere/lib")), "none: "), (None, "none: ")]
-    {
+    for (blas, beginning) in [
+        (Some(Path::new("off")), "off, by KEYWAY_CUDA_BLAS"),
+        (Some(Path::new("/nowhere/lib")), "none: "),
+        (None, "none: "),
+    ] {
         let text = told(&doctor(blas).json(), "cuBLASLt");
         assert!(text.starts_with(beginning), "{text}");
         assert!(text.contains("own kernels") && text.contains("all else needs the driver alone"), "{text}");

@@ -7,8 +7,8 @@ use keyway_sdk::abi::host::{HostApi, ParallelBody};
 use keyway_sdk::abi::plugin::PluginContents;
 use keyway_sdk::abi::{RawStr, Table};
 use keyway_sdk::author::{
-    Arg, Contents, Error, Interposed, Interposer, MatmulPrecision, Scratch, call_op, float32_matmul_precision,
-    host_api, new_tensor, num_threads,
+    Arg, Contents, Error, Interposed, Interposer, MatmulPrecision, Scratch, call_op,
+    float32_matmul_precision, host_api, new_tensor, num_threads,
 };
 use std::ffi::c_void;
 use std::mem::offset_of;

@@ -343,7 +343,8 @@ fn an_order_that_is_left_out_is_seen() {
         ("cuCtxSynchronize", "growing", Some(GROWS)),
     ] {
         let wrong = |seed| {
-            let machine: Vec<_> = [seed, ("KEYWAY_STAND_IN_SKIP", function)].into_iter().chain(machine).collect();
+            let machine: Vec<_> =
+                [seed, ("KEYWAY_STAND_IN_SKIP", function)].into_iter().chain(machine).collect();
             !start(scenario, &driver, &machine).status.success()
         };
         assert!(seeds().into_iter().any(wrong), "nobody misses {function}");
@@ -448,7 +449,8 @@ fn each_fails(driver: &Path, machine: &[(&str, &str)], names: &[String]) -> usiz
         let number: usize = number.parse().unwrap();
         for n in 1..=number {
             let fail = format!("{name}:{n}");
-            let output = start("work", driver, &[&[("KEYWAY_STAND_IN_FAIL", fail.as_str())], machine].concat());
+            let output =
+                start("work", driver, &[&[("KEYWAY_STAND_IN_FAIL", fail.as_str())], machine].concat());
             let text = texts(&output);
             assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
             let said = text.contains(&format!("{name} answered CUDA_ERROR_UNKNOWN (999)"));

@@ -45,7 +45,11 @@ fn factors_are_rounded_where_the_program_lets_them_be() {
         run("kernels", &driver, &machine);
         let launched = std::fs::read_to_string(&launched).unwrap();
         for entry in ["mm_f32_cores", "conv_f32_cores"] {
-            assert_eq!(launched.contains(&format!("{entry} ")), chip != "75", "{entry} on {chip}: {launched}");
+            assert_eq!(
+                launched.contains(&format!("{entry} ")),
+                chip != "75",
+                "{entry} on {chip}: {launched}"
+            );
         }
         assert!(launched.contains("mm_f32_tile ") && launched.contains("conv_f32_tile "), "{launched}");
     }
@@ -56,7 +60,8 @@ fn so_they_are_by_the_stand_in_for_the_library() {
     let Some(driver) = stand_in() else { return };
     let library = blas(&driver);
     for chip in ["80", "75"] {
-        let mut machine = vec![("KEYWAY_CUDA_BLAS", library.to_str().unwrap()), ("KEYWAY_STAND_IN_CHIP", chip)];
+        let mut machine =
+            vec![("KEYWAY_CUDA_BLAS", library.to_str().unwrap()), ("KEYWAY_STAND_IN_CHIP", chip)];
         if chip != "75" {
             machine.push((HAS, "1"));
         }
@@ -95,7 +100,8 @@ impl Of {
 #[track_caller]
 fn check(what: &str, make: fn(Of) -> Vec<Tensor>, has: bool) {
     let on = Of { device: cuda(0), dtype: DType::F32, change: |x| x };
-    let values = |of: Of| -> Vec<Vec<f64>> { make(of).iter().map(|made| made.to_f64_vec().unwrap()).collect() };
+    let values =
+        |of: Of| -> Vec<Vec<f64>> { make(of).iter().map(|made| made.to_f64_vec().unwrap()).collect() };
     let host = Of { device: Device::CPU, dtype: DType::F64, ..on };
     let (exact, coarse) = (values(host), values(Of { change: rounded, ..host }));
     let with = |precision| {
