@@ -1,7 +1,7 @@
 // targets: compute_75 compute_80
 //
-// Kernels of other families by tensor cores: products of matrices, convolutions and attention of f16 and bf16. The host functions of
-// those families launch them where the chip has them; what adds up the parts of split sums is theirs.
+// Kernels of other families by tensor cores: products of matrices and convolutions of f16, bf16 and, as TF32, f32;
+// attention of f16 and bf16. The host functions of those families launch them where the chip has them and f32 may be rounded; what adds up the parts of split sums is theirs.
 #include "attention_cores.cuh"
 #include "conv.cuh"
 #include "product.cuh"
@@ -21,6 +21,7 @@ ATTENTION_CORES(f16, f16, 64)
 ATTENTION_CORES(f16, f16, 128)
 #if KEYWAY_SM80
 CORES(bf16, bf16)
+CORES(f32, float)
 ATTENTION_CORES(bf16, bf16, 64)
 ATTENTION_CORES(bf16, bf16, 128)
 #endif

@@ -1,19 +1,19 @@
 // Tensor cores and copies in the background, behind functions of a few lines each, which the stand-in emulates
 // (test-plugins/cuda-driver/shim.h). Every thread of a warp calls them together.
 //
-// A product of 16 x 16 and 16 x 8 elements is added to 16 x 8 sums in f32. Of a thread's four sums, lane / 4 is the row of the
+// A product of 16 x 16 and 16 x 8 elements, of f32 one of 16 x 8 and 8 x 8, is added to 16 x 8 sums in f32. Of a thread's four sums, lane / 4 is the row of the
 // first two and eight less than that of the others, and lane % 4 * 2 the first column.
 #pragma once
 #include "nets.cuh"
 
-// Whether the image's chip multiplies bf16, and copies in the background.
+// Whether the image's chip multiplies bf16 and TF32, and copies in the background.
 #if defined(KEYWAY_SHIM) || __CUDA_ARCH__ >= 800
 #define KEYWAY_SM80 1
 #else
 #define KEYWAY_SM80 0
 #endif
 
-// A thread's part of the operands: pairs of neighbouring elements.
+// A thread's part of the operands: pairs of neighbouring elements, or single ones of 32 bits.
 struct LeftPart {
   u32 pair[4];
 };
@@ -87,10 +87,38 @@ struct Cores<bf16> {
   }
 };
 
+// f32 rounded to TF32, which has 10 bits behind the leading one: to the nearest, halves away from 0.
+DEV u32 tf32(u32 bits) {
+#ifdef KEYWAY_SHIM
+  return shim_tf32(bits);
+#elif KEYWAY_SM80
+  u32 made;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(made) : "f"(float_of(bits)));
+  return made;
+#else
+  return bits;
+#endif
+}
+
+// Of f32 the operands are TF32.
+template <>
+struct Cores<float> {
+  DEV void add(Sums& sums, const LeftPart& a, const RightPart& b) {
+#ifdef KEYWAY_SHIM
+    shim_mma_tf32(sums.of, a.pair, b.pair);
+#elif KEYWAY_SM80
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(sums.of[0]), "+f"(sums.of[1]), "+f"(sums.of[2]), "+f"(sums.of[3])
+                 : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "r"(b.pair[0]), "r"(b.pair[1]));
+#endif
+  }
+};
+
 // Copies 16 bytes of global memory to shared memory, of which `bytes` are read and the others become zeros. Both addresses are
 // aligned to 16. What was begun before `copies_begun` arrives as a group, and is there after `copies_arrived`, for the threads
 // that meet at a barrier after it, but for the last `LATER` groups.
-DEV void copy_16(u16* to, const void* from, u32 bytes) {
+DEV void copy_16(void* to, const void* from, u32 bytes) {
 #ifdef KEYWAY_SHIM
   shim_copy_16(to, from, bytes);
 #elif KEYWAY_SM80
@@ -101,7 +129,7 @@ DEV void copy_16(u16* to, const void* from, u32 bytes) {
 #pragma unroll
   for (int i = 0; i < 8; i++) made[i] = 2 * i < bytes ? static_cast<const u16*>(from)[i] : (u16)0;
 #pragma unroll
-  for (int i = 0; i < 8; i++) to[i] = made[i];
+  for (int i = 0; i < 8; i++) static_cast<u16*>(to)[i] = made[i];
 #endif
 }
 DEV void copies_begun() {
@@ -137,6 +165,26 @@ DEV void load_right(RightPart (&to)[2], const u16* from, bool turned) {
   else load_matrices<false>(all, from + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8);
   to[0] = RightPart{{all[0], all[1]}};
   to[1] = RightPart{{all[2], all[3]}};
+}
+
+// The same of f32, which are rounded to TF32 here.
+template <u32 PITCH>
+DEV void load_left(LeftPart& to, const u32* from, bool turned) {
+  const u32 row = threadIdx.x % 32 / 4, term = threadIdx.x % 4;
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) {
+    const u32 r = row + i % 2 * 8, t = term + i / 2 * 4;
+    to.pair[i] = tf32(from[turned ? t * PITCH + r : r * PITCH + t]);
+  }
+}
+template <u32 PITCH>
+DEV void load_right(RightPart (&to)[2], const u32* from, bool turned) {
+  const u32 column = threadIdx.x % 32 / 4, term = threadIdx.x % 4;
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) {
+    const u32 c = column + i / 2 * 8, t = term + i % 2 * 4;
+    to[i / 2].pair[i % 2] = tf32(from[turned ? t * PITCH + c : c * PITCH + t]);
+  }
 }
 
 // Of a pair of numbers, rounded.

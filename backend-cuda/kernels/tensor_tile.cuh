@@ -2,38 +2,54 @@
 // operands come through shared memory, 32 deep, the next of them while the present ones are multiplied.
 //
 // An operand lies in shared memory by its rows (of the right one: columns) or by its terms, as neighbouring elements of it
-// lie in memory. Where these are contiguous and aligned, 8 are copied at once in the background; else each is loaded alone.
+// lie in memory. Where these are contiguous and aligned, 16 bytes are copied at once in the background; else each element is
+// loaded alone.
 #pragma once
 #include "tensor.cuh"
 #include "tile.cuh"
 
 constexpr u32 CORE_DEPTH = 32, CORE_THREADS = 128, WARP_TILE = 32;
-// Rows of 16-byte pieces, each of which begins in other banks than the seven before it.
-constexpr u32 PITCH_BY_ROW = CORE_DEPTH + 8, PITCH_BY_TERM = TILE + 8;
-constexpr u32 SIDE_ELEMENTS = TILE * PITCH_BY_ROW;
+
+// How operands of T lie in shared memory: the words that hold its elements, those of 16 bytes, the terms that the cores take at
+// once, and words from one row and one term to the next. These begin in other banks than the seven before them, or the three
+// of f32, whose words are read one by one.
+template <class T>
+struct Format {
+  typedef u16 Word;
+  static constexpr u32 PIECE = 8, TERMS = 16, BY_ROW = CORE_DEPTH + 8, BY_TERM = TILE + 8;
+  DEV u16 word(T x) { return x.bits; }
+};
+template <>
+struct Format<float> {
+  typedef u32 Word;
+  static constexpr u32 PIECE = 4, TERMS = 8, BY_ROW = CORE_DEPTH + 4, BY_TERM = TILE + 8;
+  DEV u32 word(float x) { return bits_of(x); }
+};
 
 // Which elements of an operand there are: from a row and a term on, up to these.
 struct Window {
   u32 row, term, rows, terms;
 };
 
-// An operand gives `bits(row, term)`, and `piece(row, term)`, where 8 elements lie, along the terms or the rows.
-template <class O>
-DEV void fetch(u16* to, const O& operand, const Window& w, bool by_term, bool pieces) {
+// An operand gives `bits(row, term)`, and `piece(row, term)`, where 16 bytes of it lie, along the terms or the rows.
+template <class T, class O>
+DEV void fetch(typename Format<T>::Word* to, const O& operand, const Window& w, bool by_term, bool pieces) {
+  typedef Format<T> F;
+  typedef typename F::Word Word;
   if (pieces) {
-    constexpr u32 COUNT = TILE * CORE_DEPTH / 8;
+    constexpr u32 PIECE = F::PIECE, COUNT = TILE * CORE_DEPTH / PIECE;
 #pragma unroll
     for (u32 i = 0; i < COUNT / CORE_THREADS; i++) {
       const u32 at = i * CORE_THREADS + threadIdx.x;
-      const u32 row = by_term ? at / (CORE_DEPTH / 8) : at % (TILE / 8) * 8;
-      const u32 term = by_term ? at % (CORE_DEPTH / 8) * 8 : at / (TILE / 8);
-      u16* place = to + (by_term ? row * PITCH_BY_ROW + term : term * PITCH_BY_TERM + row);
+      const u32 row = by_term ? at / (CORE_DEPTH / PIECE) : at % (TILE / PIECE) * PIECE;
+      const u32 term = by_term ? at % (CORE_DEPTH / PIECE) * PIECE : at / (TILE / PIECE);
+      Word* place = to + (by_term ? row * F::BY_ROW + term : term * F::BY_TERM + row);
       const u32 own = by_term ? w.term + term : w.row + row, end = by_term ? w.terms : w.rows;
       const bool inside = w.row + row < w.rows && w.term + term < w.terms;
-      const u32 left = inside ? (end - own < 8 ? end - own : 8) : 0;
+      const u32 left = inside ? (end - own < PIECE ? end - own : PIECE) : 0;
       bool there = left != 0;
       const void* from = there ? operand.piece(w.row + row, w.term + term, there) : nullptr;
-      copy_16(place, there ? from : operand.anywhere(), there ? left * 2 : 0);
+      copy_16(place, there ? from : operand.anywhere(), there ? left * sizeof(Word) : 0);
     }
     return;
   }
@@ -42,25 +58,25 @@ DEV void fetch(u16* to, const O& operand, const Window& w, bool by_term, bool pi
     const u32 at = i * CORE_THREADS + threadIdx.x;
     const u32 row = by_term ? at / CORE_DEPTH : at % TILE, term = by_term ? at % CORE_DEPTH : at / TILE;
     const bool inside = w.row + row < w.rows && w.term + term < w.terms;
-    to[by_term ? row * PITCH_BY_ROW + term : term * PITCH_BY_TERM + row] =
-        inside ? operand.bits(w.row + row, w.term + term) : (u16)0;
+    to[by_term ? row * F::BY_ROW + term : term * F::BY_TERM + row] =
+        inside ? operand.bits(w.row + row, w.term + term) : (Word)0;
   }
 }
 
-template <class S>
+template <class T, class S>
 struct LeftOf {
   const S& source;
-  METHOD u16 bits(u32 row, u32 term) const { return source.left_at(row, term)->bits; }
+  METHOD typename Format<T>::Word bits(u32 row, u32 term) const { return Format<T>::word(*source.left_at(row, term)); }
   METHOD const void* piece(u32 row, u32 term, bool&) const { return source.left_at(row, term); }
   METHOD const void* anywhere() const { return source.left_at(0, 0); }
 };
-template <class S>
+template <class T, class S>
 struct RightOf {
   const S& source;
-  METHOD u16 bits(u32 column, u32 term) const {
+  METHOD typename Format<T>::Word bits(u32 column, u32 term) const {
     bool there = true;
-    const auto* at = source.right_at(term, column, there);
-    return there ? at->bits : (u16)0;
+    const T* at = source.right_at(term, column, there);
+    return there ? Format<T>::word(*at) : 0;
   }
   METHOD const void* piece(u32 column, u32 term, bool& there) const { return source.right_at(term, column, there); }
   METHOD const void* anywhere() const { return source.right_begin(); }
@@ -69,8 +85,12 @@ struct RightOf {
 // T is what the operands are of; the source is that of `multiply`, with addresses in the place of elements.
 template <class T, class S>
 DEV void multiply_by_cores(const S& source, const Shape& shape) {
-  SHARED(u16, left, 2 * SIDE_ELEMENTS);
-  SHARED(u16, right, 2 * SIDE_ELEMENTS);
+  typedef Format<T> F;
+  typedef typename F::Word Word;
+  constexpr u32 SIDE_WORDS = TILE * F::BY_ROW;
+  static_assert(SIDE_WORDS >= CORE_DEPTH * F::BY_TERM, "an operand by terms takes no more than one by rows");
+  SHARED(Word, left, 2 * SIDE_WORDS);
+  SHARED(Word, right, 2 * SIDE_WORDS);
   const u32 tile = blockIdx.x % shape.tiles, split = blockIdx.x / shape.tiles;
   const u32 row0 = tile / shape.across * TILE, column0 = tile % shape.across * TILE;
   const u32 begin = split * shape.chunk;
@@ -81,8 +101,8 @@ DEV void multiply_by_cores(const S& source, const Shape& shape) {
   Sums sums[2][4] = {};
   const auto load = [&](u32 first, u32 stage) {
     const Window rows{row0, first, shape.rows, end}, columns{column0, first, shape.columns, end};
-    fetch(left + stage * SIDE_ELEMENTS, LeftOf<S>{source}, rows, left_by_term, shape.left_pieces);
-    fetch(right + stage * SIDE_ELEMENTS, RightOf<S>{source}, columns, right_by_term, shape.right_pieces);
+    fetch<T>(left + stage * SIDE_WORDS, LeftOf<T, S>{source}, rows, left_by_term, shape.left_pieces);
+    fetch<T>(right + stage * SIDE_WORDS, RightOf<T, S>{source}, columns, right_by_term, shape.right_pieces);
     copies_begun();
   };
   if (begin < end) load(begin, 0);
@@ -96,23 +116,23 @@ DEV void multiply_by_cores(const S& source, const Shape& shape) {
       copies_arrived<0>();
     }
     __syncthreads();
-    const u16 *a = left + stage * SIDE_ELEMENTS, *b = right + stage * SIDE_ELEMENTS;
+    const Word *a = left + stage * SIDE_WORDS, *b = right + stage * SIDE_WORDS;
 #pragma unroll
-    for (u32 k = 0; k < CORE_DEPTH; k += 16) {
+    for (u32 k = 0; k < CORE_DEPTH; k += F::TERMS) {
       LeftPart of_left[2];
       RightPart of_right[4];
 #pragma unroll
       for (u32 i = 0; i < 2; i++) {
         const u32 row = own_row + 16 * i;
-        if (left_by_term) load_left<PITCH_BY_ROW>(of_left[i], a + row * PITCH_BY_ROW + k, false);
-        else load_left<PITCH_BY_TERM>(of_left[i], a + k * PITCH_BY_TERM + row, true);
+        if (left_by_term) load_left<F::BY_ROW>(of_left[i], a + row * F::BY_ROW + k, false);
+        else load_left<F::BY_TERM>(of_left[i], a + k * F::BY_TERM + row, true);
       }
 #pragma unroll
       for (u32 j = 0; j < 4; j += 2) {
         const u32 column = own_column + 8 * j;
         RightPart two[2];
-        if (right_by_term) load_right<PITCH_BY_ROW>(two, b + column * PITCH_BY_ROW + k, false);
-        else load_right<PITCH_BY_TERM>(two, b + k * PITCH_BY_TERM + column, true);
+        if (right_by_term) load_right<F::BY_ROW>(two, b + column * F::BY_ROW + k, false);
+        else load_right<F::BY_TERM>(two, b + k * F::BY_TERM + column, true);
         of_right[j] = two[0];
         of_right[j + 1] = two[1];
       }

@@ -20,7 +20,7 @@ struct Shape {
   u32 chunk, splits;
   // Whether neighbouring threads read neighbouring terms of an operand.
   u32 left_by_term, right_by_term;
-  // Whether 8 neighbouring elements of it are a piece of memory aligned to 16 bytes; read by tensor cores alone.
+  // Whether neighbouring elements of it are pieces of 16 bytes of memory, aligned to as many; read by tensor cores alone.
   u32 left_pieces, right_pieces;
   // Whether they multiply; read by the host alone.
   u32 by_cores;

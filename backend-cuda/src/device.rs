@@ -2,10 +2,11 @@
 
 use crate::driver::is_forked;
 use crate::gpu::{self, Gpu, gpu};
+use crate::memory::{Mode, mode};
 use keyway_sdk::abi::codes::device_flag::ASYNCHRONOUS;
 use keyway_sdk::abi::device::{DeviceApi, Queue, RawMemoryStats};
-use keyway_sdk::abi::extension::{CaptureApi, PeerApi};
-use keyway_sdk::author::{Device, Error, Peer, Properties, capture_api, device_api, peer_api};
+use keyway_sdk::abi::extension::{CaptureApi, PeerApi, ReportApi};
+use keyway_sdk::author::{Device, Error, Peer, Properties, capture_api, device_api, peer_api, report_api};
 use std::ffi::c_void;
 
 /// The table that the host is given.
@@ -36,6 +37,7 @@ impl Device for Cuda {
     const ASYNC_COPIES: bool = true;
     const PEER: Option<&'static PeerApi> = Some(&peer_api::<Self>());
     const CAPTURE: Option<&'static CaptureApi> = Some(&capture_api::<Self>());
+    const REPORT: Option<&'static ReportApi> = Some(&report_api::<Self>());
 
     fn count() -> Result<u32, Error> {
         gpu::count()
@@ -232,10 +234,18 @@ impl Device for Cuda {
 
 impl Peer for Cuda {
     fn can_access(index: u32, peer: u32) -> Result<bool, Error> {
+        // Memory that is mapped is opened to one device, and stays so.
+        if mode() == Mode::Expandable {
+            return Ok(false);
+        }
         gpu(index)?.context.can_access(&gpu(peer)?.context)
     }
 
     fn enable(index: u32, peer: u32) -> Result<(), Error> {
+        if mode() == Mode::Expandable {
+            let what = "direct access between devices whose memory grows in place (KEYWAY_CUDA_ALLOCATOR)";
+            return Err(Error::Unsupported { what: what.into() });
+        }
         gpu(index)?.context.set_access(&gpu(peer)?.context, true)
     }
 

@@ -5,6 +5,7 @@ use crate::driver::{Attribute, Context, driver};
 use crate::memory::Memory;
 use crate::modules::Modules;
 use keyway_sdk::Error;
+use keyway_sdk::author::{MatmulPrecision, float32_matmul_precision};
 use std::sync::OnceLock;
 
 /// More devices than this are not served: no machine has them.
@@ -31,13 +32,19 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Whether there are tensor cores for this dtype, and kernels for them. f32 is never rounded for them.
+    /// Whether there are tensor cores for this dtype, and kernels for them.
     pub fn multiplies(&self, dtype: &str) -> bool {
         match dtype {
             "f16" => true,
             "bf16" => self.chip >= 80,
             _ => false,
         }
+    }
+
+    /// Whether factors of this dtype are rounded to TF32 for tensor cores now: f32, where the chip multiplies it and the
+    /// program lets it be.
+    pub fn rounds(&self, dtype: &str) -> bool {
+        dtype == "f32" && self.chip >= 80 && float32_matmul_precision() == MatmulPrecision::High
     }
 }
 

@@ -29,7 +29,7 @@
 //!   are no atomic sums, and sums have the bits of the CPU's. Sorts are one radix sort, which short lines replace by
 //!   counting;
 //! - products of matrices of f16, bf16, f32 and f64 are cuBLASLt's where it is installed (`blas/`), by calls of it that are
-//!   resolved here like the driver's: `cudarc`'s safe layer takes TF32 for f32, has no f64, and makes descriptors anew each
+//!   resolved here like the driver's: `cudarc`'s safe layer always takes TF32 for f32, has no f64, and makes descriptors anew each
 //!   time. f32 is summed in f32, f16 and bf16 in f32; transposed sides are flags, not copies. An algorithm is kept for each
 //!   kind of product and adds up parts of sums from a workspace; by NVIDIA's documentation bits are then the same on every
 //!   run, which is not measured yet. Of cuBLAS only the `Lt` library is used: it has no state that streams share. Where it is missing, the log
@@ -37,8 +37,9 @@
 //! - else products, and all convolutions, are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units. Few
 //!   results of many terms are split over blocks by sizes alone, and the parts are added up in order;
 //! - of f16, and of bf16 from capability 8.0 on, the same products go by tensor cores (`kernels/tensor_tile.cuh`), summed in
-//!   f32, where there are 8 rows, columns and terms. f32 is never rounded for them. Their instructions stand behind
-//!   functions of a few lines (`kernels/tensor.cuh`), which the stand-in emulates;
+//!   f32, where there are 8 rows, columns and terms. Products and convolutions of f32 do so, as TF32, where the program lets
+//!   factors be rounded (`Gpu::rounds`), which each call asks the host for; cuBLASLt is given the same leave. The instructions
+//!   stand behind functions of a few lines (`kernels/tensor.cuh`), which the stand-in emulates;
 //! - attention keeps no scores (`kernels/attention.cu`, and by tensor cores `kernels/attention_cores.cuh`): queries go over
 //!   the keys by tiles, and gradients compute the scores again, that of the query in blocks over queries, those of key and
 //!   value in blocks over keys, so that no sum needs an atomic. Heads of more than 256 numbers and dropout go to the
@@ -56,6 +57,7 @@ mod gpu;
 mod kernels;
 mod memory;
 mod modules;
+mod report;
 
 keyway_sdk::plugin! {
     name: "keyway-cuda",

@@ -1,12 +1,15 @@
 //! Device memory: a cache of blocks for each stream, or the driver's own pool.
 //!
-//! `KEYWAY_CUDA_ALLOCATOR=pool` leaves memory to the driver's stream-ordered pool, in which no block is split or kept: for
-//! tools that look for accesses past the end of an allocation, and to compare.
+//! `KEYWAY_CUDA_ALLOCATOR=expandable` caches blocks in ranges that grow in place (`ranges.rs`) instead of segments, and `pool`
+//! leaves memory to the driver's stream-ordered pool, in which no block is split or kept: for tools that look for accesses past
+//! the end of an allocation, and to compare.
 
 mod cache;
+mod ranges;
+mod snapshot;
 
 use crate::driver::Context;
-use cache::{Cache, Source};
+use cache::{Cache, STEP, Source};
 use keyway_sdk::Error;
 use keyway_sdk::abi::device::{Queue, RawMemoryStats};
 use keyway_sdk::author::{Level, log};
@@ -36,20 +39,51 @@ pub struct Pool(usize);
 /// Chooses who keeps memory.
 const VARIABLE: &str = "KEYWAY_CUDA_ALLOCATOR";
 
+/// Who keeps memory, and in what form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// This library, in segments.
+    Cached,
+    /// This library, in ranges that grow in place.
+    Expandable,
+    /// The driver.
+    Pool,
+}
+
+/// What was chosen.
+pub fn mode() -> Mode {
+    static MODE: OnceLock<Mode> = OnceLock::new();
+    *MODE.get_or_init(|| {
+        let value = std::env::var_os(VARIABLE).unwrap_or_default();
+        match value.to_str() {
+            Some("") => Mode::Cached,
+            Some("expandable") => Mode::Expandable,
+            Some("pool") => Mode::Pool,
+            _ => {
+                let text = format!(
+                    "{VARIABLE} is {value:?}, which is no allocator, and the cache is used: `expandable` is a cache whose memory \
+                     grows in place, `pool` the driver's own pool; unset it for the cache"
+                );
+                log(Level::Warn, &text);
+                Mode::Cached
+            }
+        }
+    })
+}
+
 /// Whether the driver's pool is used.
 fn pooled() -> bool {
-    static POOLED: OnceLock<bool> = OnceLock::new();
-    *POOLED.get_or_init(|| {
-        let Some(value) = std::env::var_os(VARIABLE) else { return false };
-        if value != "pool" && !value.is_empty() {
-            let text = format!(
-                "{VARIABLE} is {value:?}, which is no allocator, and the cache is used: `pool` is the driver's own pool; \
-                 unset it for the cache"
-            );
-            log(Level::Warn, &text);
-        }
-        value == "pool"
-    })
+    mode() == Mode::Pool
+}
+
+/// What there is to say of the choice.
+pub fn fact() -> String {
+    let now = match mode() {
+        Mode::Cached => "cached by stream, in segments",
+        Mode::Expandable => "cached by stream, in ranges that grow in place",
+        Mode::Pool => "the driver's own pool",
+    };
+    format!("{now}; {VARIABLE} chooses: unset, `expandable` or `pool`")
 }
 
 impl Source for Context {
@@ -61,6 +95,27 @@ impl Source for Context {
     }
     fn may_give(&self) -> bool {
         !self.is_capturing()
+    }
+    fn grows(&self) -> bool {
+        mode() == Mode::Expandable
+    }
+    fn reserve(&self) -> Result<(u64, u64), Error> {
+        let reserved = Context::reserve(self, self.total_memory()?, STEP);
+        reserved.map_err(|error| match error {
+            Error::Failed { detail } => Error::Failed {
+                detail: format!("{detail}; unset {VARIABLE}, which asks for memory that grows in place"),
+            },
+            other => other,
+        })
+    }
+    fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        Context::unreserve(self, at, bytes)
+    }
+    fn map(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        Context::map(self, at, bytes)
+    }
+    fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        Context::unmap(self, at, bytes)
     }
 }
 
@@ -157,6 +212,17 @@ impl Memory {
             state.stats.held = state.cache.held();
         }
         Ok(())
+    }
+
+    /// What the memory is cut into, as JSON.
+    pub fn snapshot(&self) -> Result<String, Error> {
+        match mode() {
+            Mode::Pool => {
+                Err(Error::Unsupported { what: "an account of memory that the driver's pool keeps".into() })
+            }
+            Mode::Cached => Ok(self.state().cache.snapshot("cache")),
+            Mode::Expandable => Ok(self.state().cache.snapshot("expandable")),
+        }
     }
 
     /// The statistics.

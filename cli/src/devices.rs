@@ -20,6 +20,40 @@ pub struct Found {
     pub trouble: Option<String>,
 }
 
+/// What a kind of device says of itself: the system's libraries that it found, and what goes without them.
+#[derive(Serialize)]
+pub struct Told {
+    /// The kind's name.
+    pub device: String,
+    /// The backend.
+    pub served_by: &'static str,
+    /// In the backend's order.
+    pub facts: Vec<Fact>,
+}
+
+/// One of these.
+#[derive(Serialize)]
+pub struct Fact {
+    /// What it is about.
+    pub name: String,
+    /// What is so.
+    pub text: String,
+}
+
+/// What the kinds of devices say of themselves, without those that say nothing.
+pub fn told() -> Vec<Told> {
+    let told = registry::devices().into_iter().map(|entry| {
+        let fact = |name, text| Fact { name, text };
+        let facts = match api::report::facts(entry) {
+            Ok(facts) => facts.into_iter().map(|own| fact(own.name, own.text)).collect(),
+            Err(error) => vec![fact("trouble".to_string(), error.to_string())],
+        };
+        let device = Device { kind: entry.kind, index: 0 }.name().to_string();
+        Told { device, served_by: entry.plugin.name, facts }
+    });
+    told.filter(|told| !told.facts.is_empty()).collect()
+}
+
 /// Every device that a backend serves.
 pub fn all() -> Vec<Found> {
     let mut found = Vec::new();

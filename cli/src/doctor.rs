@@ -39,6 +39,8 @@ struct Findings<'a> {
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     missing_features: Vec<(PathBuf, Vec<String>)>,
     devices: Vec<devices::Found>,
+    /// By kind of device: which libraries of the system it found, and what goes without them.
+    device_facts: Vec<devices::Told>,
     /// By library: kernels written against another signature than their op has here.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     left_out: Vec<(PathBuf, Vec<String>)>,
@@ -78,6 +80,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         },
         discovery,
         devices: devices::all(),
+        device_facts: devices::told(),
         left_out: by_library(discovery, installed::left_out),
         without_effect: by_library(discovery, installed::unreached),
         usable,
@@ -144,6 +147,12 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
             table.add_row([found.device.as_str(), found.served_by, name.as_str()]);
         }
         screen.table(&table);
+    }
+    for told in &findings.device_facts {
+        screen.line(format!("\nOf {}, by {}", told.device, told.served_by));
+        for fact in &told.facts {
+            screen.line(format!("  {:<10} {}", fact.name, fact.text));
+        }
     }
     screen.line(format!("\nVerdict: {}", findings.verdict));
 }

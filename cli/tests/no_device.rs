@@ -4,6 +4,8 @@
 mod support;
 
 use keyway_conformance::certificate::Certificate;
+use keyway_test_cuda_driver::{Reason, blas, build};
+use serde_json::Value;
 use std::path::Path;
 use support::{Ran, library, library_of, program, run};
 
@@ -80,4 +82,69 @@ fn the_list_tells_of_devices_and_why_there_are_none() {
     command.env("KEYWAY_CUDA_DRIVER", &text).args(["backend", "list"]);
     let ran = run(command).expect(0);
     assert!(ran.out.contains("which cannot be loaded: ") && !ran.out.contains("not found"), "{}", ran.out);
+}
+
+/// What the doctor says of a kind of device, by the name of the fact.
+fn told(findings: &Value, fact: &str) -> String {
+    let of = findings["device_facts"].as_array().unwrap().iter().find(|told| told["device"] == "cuda");
+    let of = of.unwrap_or_else(|| panic!("{findings}"));
+    assert_eq!(of["served_by"], "keyway-cuda");
+    let fact = of["facts"].as_array().unwrap().iter().find(|own| own["name"] == fact);
+    fact.unwrap_or_else(|| panic!("{of}"))["text"].as_str().unwrap().to_string()
+}
+
+#[test]
+fn the_doctor_says_where_libraries_of_the_system_are_looked_for() {
+    let cuda = library_of("keyway_backend_cuda");
+    let findings = without_driver(&cuda, &["doctor", "--json"]).expect(0).json();
+    let driver = told(&findings, "driver");
+    assert!(driver.starts_with("none") && driver.contains("KEYWAY_CUDA_DRIVER: /nowhere/"), "{driver}");
+    let products = told(&findings, "cuBLASLt");
+    for part in ["not looked for without a driver", "libcublasLt.so.12", "/usr/local/cuda/lib64"] {
+        assert!(products.contains(part), "{products}");
+    }
+    let shown = without_driver(&cuda, &["doctor"]).expect(0).out;
+    assert!(shown.contains("\nOf cuda, by keyway-cuda\n  driver     none that works; "), "{shown}");
+    // The backend of the host's memory has nothing of the kind to say.
+    assert!(!support::keyway(&["doctor"]).expect(0).out.contains("\nOf "), "{shown}");
+}
+
+#[test]
+fn the_doctor_names_the_libraries_that_were_found_and_what_goes_without_the_others() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
+    let driver = match build(repository, &target) {
+        Err(reason @ Reason::NoCompiler { .. }) => return eprintln!("skipped: {reason}"),
+        other => other.unwrap(),
+    };
+    let (cuda, products) = (library_of("keyway_backend_cuda"), blas(&driver));
+    let doctor = |blas: Option<&Path>| {
+        let mut command = program(&cuda);
+        command.env("KEYWAY_CUDA_DRIVER", &driver).env_remove("KEYWAY_CUDA_BLAS").args(["doctor", "--json"]);
+        if let Some(blas) = blas {
+            command.env("KEYWAY_CUDA_BLAS", blas);
+        }
+        run(command).expect(0)
+    };
+    let ran = doctor(Some(&products));
+    assert!(
+        ran.err.is_empty(),
+        "a report is no use of the library, so the log has nothing to say: {}",
+        ran.err
+    );
+    let findings = ran.json();
+    let own = |path: &Path| path.canonicalize().unwrap().display().to_string();
+    let text = told(&findings, "driver");
+    assert!(text.starts_with("for CUDA 1") && text.contains(&own(&driver)), "{text}");
+    let text = told(&findings, "cuBLASLt");
+    assert!(text.starts_with("12.") && text.contains(&own(&products)), "{text}");
+    for (blas, beginning) in [
+        (Some(Path::new("off")), "off, by KEYWAY_CUDA_BLAS"),
+        (Some(Path::new("/nowhere/lib")), "none: "),
+        (None, "none: "),
+    ] {
+        let text = told(&doctor(blas).json(), "cuBLASLt");
+        assert!(text.starts_with(beginning), "{text}");
+        assert!(text.contains("own kernels") && text.contains("all else needs the driver alone"), "{text}");
+    }
 }

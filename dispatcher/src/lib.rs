@@ -23,6 +23,7 @@ pub mod tensor;
 
 pub use base::{
     dims, dtype, error, fork, intern, key, lacking, log, lossy, parallel, plugin, progress, scratch_count,
+    settings,
 };
 pub use call::{explain, fallback, layouts, ledger};
 pub use host::install;

@@ -3,7 +3,7 @@
 
 mod table_support;
 
-use keyway_dispatcher::device::{Event, Stream, memory_stats};
+use keyway_dispatcher::device::{Event, Stream, memory_stats, report, server};
 use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::ledger::last_served;
 use keyway_dispatcher::memory::{Storage, copy_bytes, read_bytes, write_bytes};
@@ -190,4 +190,17 @@ fn streams_of_others_are_wrapped_and_ours_handed_out() {
     assert!(Stream::current(device(1)).unwrap().as_raw().is_null());
     // SAFETY: the device is refused before the stream is looked at.
     assert!(unsafe { Stream::from_raw(device(9), ours.as_raw()) }.is_err());
+}
+
+#[test]
+fn a_device_says_of_itself_what_it_wants_and_commands_no_terminal() {
+    let _one = load(PLUGINS);
+    let entry = |name: &str| server(Device::new(name, 0).unwrap().kind).unwrap();
+    let facts = report::facts(entry("test.keyway/remote")).unwrap();
+    let facts: Vec<(&str, &str)> = facts.iter().map(|fact| (&*fact.name, &*fact.text)).collect();
+    assert_eq!(facts, [("link", "none is needed"), ("colour", "\u{fffd}[31mred")]);
+    assert_eq!(report::facts(entry("test.keyway/farther")).unwrap(), []);
+    for name in ["test.keyway/remote", "test.keyway/farther"] {
+        assert_eq!(report::memory(Device::new(name, 0).unwrap()).unwrap(), None, "{name}");
+    }
 }

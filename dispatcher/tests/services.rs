@@ -4,9 +4,10 @@ mod table_support;
 
 use keyway_dispatcher::host::{table, take_message};
 use keyway_dispatcher::memory::Shared;
+use keyway_dispatcher::settings::{MatmulPrecision, set_float32_matmul_precision};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout, layouts};
-use keyway_sdk::abi::codes::{memory_format, status};
+use keyway_sdk::abi::codes::{matmul_precision, memory_format, setting, status};
 use keyway_sdk::abi::host::TensorHandle;
 use keyway_sdk::abi::tensor::RawTensor;
 use table_support::*;
@@ -190,4 +191,17 @@ fn the_version_of_a_composite_tensor_counts_its_components() {
     t.bump_version();
     assert_eq!((t.version(), later.version(), values.version()), (2, 2, 1));
     assert!(Shared::ptr_eq(&t.components()[0], &values));
+}
+
+#[test]
+fn kernels_ask_for_what_the_program_has_set() {
+    // SAFETY: any number may be asked for.
+    let asked = |which| unsafe { (table().setting)(which) };
+    assert_eq!(asked(setting::FLOAT32_MATMUL_PRECISION), matmul_precision::HIGHEST);
+    set_float32_matmul_precision(MatmulPrecision::High);
+    assert_eq!(asked(setting::FLOAT32_MATMUL_PRECISION), matmul_precision::HIGH);
+    set_float32_matmul_precision(MatmulPrecision::Highest);
+    assert_eq!(asked(setting::FLOAT32_MATMUL_PRECISION), matmul_precision::HIGHEST);
+    // Of a setting that this host does not know there is nothing to say.
+    assert_eq!([asked(0), asked(u32::MAX)], [0, 0]);
 }

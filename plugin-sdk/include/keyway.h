@@ -40,6 +40,7 @@ typedef struct KeywayMemoryStats KeywayMemoryStats;
 typedef struct KeywayDeviceApi KeywayDeviceApi;
 typedef struct KeywayPeerApi KeywayPeerApi;
 typedef struct KeywayCaptureApi KeywayCaptureApi;
+typedef struct KeywayReportApi KeywayReportApi;
 typedef struct KeywayLayoutApi KeywayLayoutApi;
 typedef struct KeywayLayoutOpsApi KeywayLayoutOpsApi;
 typedef struct KeywayDTypeApi KeywayDTypeApi;
@@ -235,6 +236,19 @@ struct KeywayStr {
 /* A dtype such as `f32`. */
 #define KEYWAY_NAME_KIND_DTYPE 2
 
+/* Settings of the program that kernels may ask for, by `KeywayHostApi.setting`.
+ * Of an unknown one `KEYWAY_SETTING_*` gives 0, which says nothing. */
+/* How exactly products and convolutions of f32 are computed: one of */
+/* `KEYWAY_MATMUL_PRECISION_*`. */
+#define KEYWAY_SETTING_FLOAT32_MATMUL_PRECISION 1
+
+/* How exactly products and convolutions of f32 are computed.
+ * A kernel takes an unknown one for `HIGHEST`, and may do more than it is asked for. */
+/* In f32. */
+#define KEYWAY_MATMUL_PRECISION_HIGHEST 0
+/* The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32. */
+#define KEYWAY_MATMUL_PRECISION_HIGH 1
+
 /* Severity of a log line.
  * A line of an unknown one is handed on with its number; the host's own log leaves it out. */
 /* Something failed. */
@@ -257,6 +271,8 @@ struct KeywayStr {
 #define KEYWAY_INTERFACE_PEER 65537
 /* `KeywayCaptureApi`, of a device. */
 #define KEYWAY_INTERFACE_CAPTURE 65538
+/* `KeywayReportApi`, of a device. */
+#define KEYWAY_INTERFACE_REPORT 65539
 
 /* Tensors and arguments as a kernel sees them. */
 
@@ -425,6 +441,9 @@ struct KeywayHostApi {
     /* Gives the name that a number stands for; `kind` as in `intern`. The text lives as long as the process. Where two
      * plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number. */
     int32_t (*name)(uint32_t kind, uint16_t number, KeywayStr *out);
+    /* What the program has set, one of `KEYWAY_SETTING_*`: for a kernel at each call that it counts
+     * for, since it may change between calls. */
+    uint32_t (*setting)(uint32_t which);
 };
 
 /* The interface of a device.
@@ -611,6 +630,27 @@ struct KeywayCaptureApi {
     int32_t (*launch)(uint32_t index, KeywayQueue graph, KeywayQueue stream);
     /* Destroys a graph. Launches under way are still carried out. */
     int32_t (*destroy)(uint32_t index, KeywayQueue graph);
+};
+
+/* Takes a text with its name, for the `context` that came with this function; both are copied before it returns. */
+typedef void (*KeywayTakeText)(void *context, KeywayStr name, KeywayStr text);
+
+/* The interface `interface.REPORT`: what a device says of itself, for people and
+ * for tools that show it. No program decides anything by it. */
+struct KeywayReportApi {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* Gives the facts of this type of device, present or not, in the order in which they are shown: which libraries of the
+     * system were found, where they were looked for, what works without one that is missing. A name is a word or two. */
+    int32_t (*facts)(KeywayTakeText take, void *context);
+    /* Gives what the memory of a device is cut into as one JSON text, named `memory`: an object with `allocator`, a word, and
+     * `segments`, a list of what was taken from the system. A segment has `address`, `total_size`, `allocated_size`,
+     * `segment_type`, `is_expandable` and `blocks`; a block has `address`, `size`, `requested_size`, `state` (`allocated` or
+     * `free`) and `owner`, a text that is the same for blocks that serve the same stream or graph. There may be more.
+     * `UNSUPPORTED` where the device keeps no such account. */
+    int32_t (*memory)(uint32_t index, KeywayTakeText take, void *context);
 };
 
 /* The interface of a layout: what it is, stated once, and what can be done with it, stated for each device.

@@ -25,7 +25,7 @@ namespace {
 enum Status { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
 constexpr int ILLEGAL_ADDRESS = 700;
 enum Type { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
-enum Compute { COMPUTE_32F = 68, COMPUTE_64F = 70 };
+enum Compute { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
 enum Epilogue { DEFAULT = 1, BIAS = 4 };
 // The bits of the mask that let parts of sums be added up in place, in the order in which they are ready, and in a
 // workspace.
@@ -188,7 +188,9 @@ Status check(const Product& product, const Layout* const (&layouts)[4], Sizes& s
       out.leading < int64_t((out.batches - 1) * out.batch + out.rows))
     return wrong("matrices of the result overlap");
   const bool wide = layouts[0]->type == R_64F;
-  if (product.compute != unsigned(wide ? COMPUTE_64F : COMPUTE_32F) || product.scale != unsigned(wide ? R_64F : R_32F))
+  const bool rounds = product.compute == COMPUTE_32F_FAST_TF32 && layouts[0]->type == R_32F;
+  if ((!rounds && product.compute != unsigned(wide ? COMPUTE_64F : COMPUTE_32F)) ||
+      product.scale != unsigned(wide ? R_64F : R_32F))
     return NOT_SUPPORTED;
   if (product.epilogue != DEFAULT && (product.epilogue != BIAS || wide || lacks("bias"))) return NOT_SUPPORTED;
   return lacks("all") ? NOT_SUPPORTED : OK;
@@ -222,6 +224,27 @@ struct Value<Bf16> {
     return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
   }
 };
+
+// f32 as a factor of TF32: rounded to 10 bits behind the leading one.
+struct Tf32 {
+  float value;
+};
+template <>
+struct Value<Tf32> {
+  static float of(Tf32 x) { return x.value; }
+  static Tf32 to(float x) { return {x}; }
+};
+template <class T>
+auto factor_of(const T& x) { return Value<T>::of(x); }
+template <>
+auto factor_of<Tf32>(const Tf32& x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x.value, 4);
+  if (x.value == x.value) bits = (bits + 0x1000) & ~0x1fffu;
+  float rounded;
+  std::memcpy(&rounded, &bits, 4);
+  return rounded;
+}
 
 // Products that were given to streams.
 uint64_t launches;
@@ -261,7 +284,7 @@ void multiply(const Work& w) {
         const uint64_t i = at % s.m, j = at / s.m;
         Acc sum = 0;
         for (uint64_t t = split * chunk; alpha != 0 && t < s.k && t < (split + 1) * chunk; t++)
-          sum += Value<T>::of(*element(0, batch, i, t)) * Value<T>::of(*element(1, batch, t, j));
+          sum += factor_of(*element(0, batch, i, t)) * factor_of(*element(1, batch, t, j));
         if (splits > 1) parts[split * results + at] = sum;
         else store(batch, i, j, sum);
       }
@@ -299,7 +322,10 @@ int run(void* data) {
   if (work->algorithm.workspace && !held("the workspace", work->workspace, work->algorithm.workspace)) return ILLEGAL_ADDRESS;
   switch (work->layouts[0].type) {
     case R_64F: multiply<double, double>(*work); break;
-    case R_32F: multiply<float, float>(*work); break;
+    case R_32F:
+      if (work->product.compute == COMPUTE_32F_FAST_TF32) multiply<Tf32, float>(*work);
+      else multiply<float, float>(*work);
+      break;
     case R_16F: multiply<_Float16, float>(*work); break;
     default: multiply<Bf16, float>(*work);
   }

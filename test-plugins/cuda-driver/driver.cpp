@@ -10,6 +10,7 @@
 //   KEYWAY_STAND_IN_MEMORY   bytes of memory of each (1 GiB)
 //   KEYWAY_STAND_IN_VERSION  the driver's version (13000)
 //   KEYWAY_STAND_IN_CHIP     the compute capability, ten times (90)
+//   KEYWAY_STAND_IN_MAPS     0, memory is not mapped to reserved addresses (1)
 //   KEYWAY_STAND_IN_SEED     what the random order begins with (1)
 //   KEYWAY_STAND_IN_FAIL     NAME:N, the N-th call of that function fails with an unknown error; *:N, the N-th of any
 //   KEYWAY_STAND_IN_SKIP     NAME, every call of that function, which orders work, does nothing and says that all is well
@@ -294,8 +295,56 @@ int release(uintptr_t at) {
   return OK;
 }
 
+// Addresses that are reserved, and memory that is mapped to them: what is not can be touched by nobody.
+constexpr size_t GRAIN = 2 << 20;
+struct Memory {
+  int device;
+  size_t bytes;
+  // Whether nothing keeps it but what it is mapped to, and how often that is.
+  bool released = false;
+  int mappings = 0;
+};
+struct Mapping {
+  size_t bytes;
+  uint64_t memory;
+  bool open = false;
+};
+std::map<uintptr_t, size_t> reserved;
+std::map<uint64_t, Memory> memories;
+std::map<uintptr_t, Mapping> mappings;
+uint64_t last_memory;
+
+void drop_memory(uint64_t handle) {
+  const Memory& memory = memories[handle];
+  if (!memory.released || memory.mappings) return;
+  devices[memory.device].used -= memory.bytes;
+  memories.erase(handle);
+}
+bool is_reserved(uintptr_t at, size_t bytes) {
+  auto next = reserved.upper_bound(at);
+  if (next == reserved.begin()) return false;
+  const auto& range = *--next;
+  return at + bytes <= range.first + range.second;
+}
+bool is_mapped_among(uintptr_t at, size_t bytes) {
+  auto next = mappings.lower_bound(at + bytes);
+  return next != mappings.begin() && (--next)->first + next->second.bytes > at;
+}
+// Whether all of the range is mapped and open, by neighbours together.
+bool is_mapped(uintptr_t at, size_t bytes) {
+  const uintptr_t end = at + bytes;
+  auto next = mappings.upper_bound(at);
+  if (next == mappings.begin()) return false;
+  for (--next; next != mappings.end() && next->first <= at && next->second.open; ++next) {
+    at = std::max<uintptr_t>(at, next->first + next->second.bytes);
+    if (at >= end) return true;
+  }
+  return false;
+}
+
 // Whether the range is device memory.
 bool holds(uintptr_t at, size_t bytes) {
+  if (is_mapped(at, bytes)) return true;
   auto next = blocks.upper_bound(at);
   if (next == blocks.begin()) return false;
   const auto& block = *--next;
@@ -333,6 +382,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 // Takes all memory of the devices away, or gives it back.
 void protect(int access) {
   for (const auto& block : blocks) mprotect(block.second.pages + PAGE, block.second.mapped - 2 * PAGE, access);
+  for (const auto& mapping : mappings)
+    if (mapping.second.open) mprotect(reinterpret_cast<void*>(mapping.first), mapping.second.bytes, access);
 }
 
 int run(const Function* function, ShimIndex grid, ShimIndex block, const std::vector<char>& arguments) {
@@ -470,6 +521,7 @@ API int cuDeviceGetAttribute(int* value, int attribute, int) {
     case 16: *value = 4; return OK;   // multiprocessors
     case 75: *value = int(setting("KEYWAY_STAND_IN_CHIP", 90) / 10); return OK;   // compute capability, major
     case 76: *value = int(setting("KEYWAY_STAND_IN_CHIP", 90) % 10); return OK;   // and minor
+    case 102: *value = setting("KEYWAY_STAND_IN_MAPS", 1) != 0; return OK;  // memory at reserved addresses
     case 115: *value = 1; return OK;  // memory pools
     default: return INVALID_VALUE;
   }
@@ -540,6 +592,84 @@ API int cuMemFreeAsync(uintptr_t at, void* handle) {
   Stream* stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
   return give(stream, {[at] { return release(at); }, nullptr, nullptr, 0});
+}
+// What the driver's structures say of the memory that is wanted: of a device, its number, at these places.
+static bool is_own_memory(const int* of) { return of[0] == 1 && of[1] == 0 && of[2] == 1 && of[3] == current; }
+API int cuMemGetAllocationGranularity(size_t* bytes, const int* of, unsigned) {
+  ENTER_CONTEXT(cuMemGetAllocationGranularity)
+  if (!is_own_memory(of)) return INVALID_VALUE;
+  *bytes = GRAIN;
+  return OK;
+}
+API int cuMemAddressReserve(uintptr_t* at, size_t bytes, size_t, uintptr_t, unsigned long long) {
+  ENTER_CONTEXT(cuMemAddressReserve)
+  if (!bytes || bytes % GRAIN) return INVALID_VALUE;
+  // A gap behind each range, and addresses that are multiples of the grain.
+  void* pages = mmap(nullptr, bytes + 2 * GRAIN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) return OUT_OF_MEMORY;
+  const uintptr_t begin = uintptr_t(pages), own = (begin + GRAIN - 1) / GRAIN * GRAIN;
+  if (own > begin) munmap(pages, own - begin);
+  munmap(reinterpret_cast<void*>(own + bytes + PAGE), begin + bytes + 2 * GRAIN - (own + bytes + PAGE));
+  reserved[own] = bytes;
+  *at = own;
+  return OK;
+}
+API int cuMemAddressFree(uintptr_t at, size_t bytes) {
+  ENTER_CONTEXT(cuMemAddressFree)
+  const auto found = reserved.find(at);
+  if (found == reserved.end() || found->second != bytes || is_mapped_among(at, bytes)) return INVALID_VALUE;
+  munmap(reinterpret_cast<void*>(at), bytes + PAGE);
+  reserved.erase(found);
+  return OK;
+}
+API int cuMemCreate(uint64_t* handle, size_t bytes, const int* of, unsigned long long) {
+  ENTER_CONTEXT(cuMemCreate)
+  if (!is_own_memory(of) || !bytes || bytes % GRAIN) return INVALID_VALUE;
+  if (devices[current].used + bytes > memory()) return OUT_OF_MEMORY;
+  devices[current].used += bytes;
+  memories[*handle = ++last_memory] = Memory{current, bytes};
+  return OK;
+}
+API int cuMemRelease(uint64_t handle) {
+  ENTER_CONTEXT(cuMemRelease)
+  const auto found = memories.find(handle);
+  if (found == memories.end() || found->second.released) return INVALID_VALUE;
+  found->second.released = true;
+  drop_memory(handle);
+  return OK;
+}
+API int cuMemMap(uintptr_t at, size_t bytes, size_t offset, uint64_t handle, unsigned long long) {
+  ENTER_CONTEXT(cuMemMap)
+  const auto found = memories.find(handle);
+  if (found == memories.end() || found->second.released || offset || found->second.bytes != bytes || at % GRAIN)
+    return INVALID_VALUE;
+  if (!is_reserved(at, bytes) || is_mapped_among(at, bytes)) return INVALID_VALUE;
+  found->second.mappings++;
+  mappings[at] = Mapping{bytes, handle};
+  return OK;
+}
+API int cuMemSetAccess(uintptr_t at, size_t bytes, const int* access, size_t count) {
+  ENTER_CONTEXT(cuMemSetAccess)
+  const auto found = mappings.find(at);
+  if (found == mappings.end() || found->second.bytes != bytes) return INVALID_VALUE;
+  if (count != 1 || access[0] != 1 || access[1] != current || access[2] != 3) return INVALID_VALUE;
+  mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE);
+  std::memset(reinterpret_cast<void*>(at), 0xcd, std::min<size_t>(bytes, 1 << 20));
+  found->second.open = true;
+  return OK;
+}
+// Unlike for memory that is freed, nobody waits: work that is under way would meet what is no memory any more.
+API int cuMemUnmap(uintptr_t at, size_t bytes) {
+  ENTER_CONTEXT(cuMemUnmap)
+  const auto found = mappings.find(at);
+  if (found == mappings.end() || found->second.bytes != bytes) return INVALID_VALUE;
+  const uint64_t handle = found->second.memory;
+  // What the pages held is gone.
+  mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  mappings.erase(found);
+  memories[handle].mappings--;
+  drop_memory(handle);
+  return OK;
 }
 API int cuMemHostAlloc(void** out, size_t bytes, unsigned) {
   ENTER_CONTEXT(cuMemHostAlloc)

@@ -110,6 +110,34 @@ static inline void shim_mma(float (&sums)[4], const unsigned (&a)[4], const unsi
     }
   }
 }
+// What `cvt.rna.tf32.f32` makes of a number.
+static inline unsigned shim_tf32(unsigned bits) {
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
+  return (bits + 0x1000u) & ~0x1fffu;
+}
+// What a warp adds by `mma.sync.m16n8k8` of TF32, of whose operands nothing below the 10 bits is read.
+static inline void shim_mma_tf32(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  struct {
+    unsigned of[4];
+  } left[32];
+  struct {
+    unsigned of[2];
+  } right[32];
+  shim_gather(a, sizeof(a), left);
+  shim_gather(b, sizeof(b), right);
+  const auto number = [](unsigned bits) {
+    float x;
+    bits &= ~0x1fffu;
+    std::memcpy(&x, &bits, 4);
+    return x;
+  };
+  const unsigned row = shim_lane() / 4, column = shim_lane() % 4 * 2;
+  for (unsigned k = 0; k < 8; k++) {
+    const unsigned holder = k % 4, half = k / 4;
+    for (unsigned i = 0; i < 4; i++)
+      sums[i] += number(left[row * 4 + holder].of[2 * half + i / 2]) * number(right[(column + i % 2) * 4 + holder].of[half]);
+  }
+}
 static inline unsigned __ballot_sync(unsigned, bool vote) { return shim_ballot(vote); }
 static inline bool __any_sync(unsigned, bool vote) { return shim_ballot(vote) != 0; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }

@@ -5,7 +5,7 @@
 //! here, and not by the system's loader, go by the rules that a named driver goes by. A process that runs with another user's
 //! rights takes no word of its environment.
 
-use crate::driver::{is_named, trust, variable};
+use crate::driver::{file_of, is_named, trust, variable};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -56,6 +56,18 @@ fn chosen(
     }
     let names = VERSIONS.iter().filter(|(_, oldest)| version >= *oldest).map(|(name, _)| *name).collect();
     Choice::Search(names, folders(own, variable))
+}
+
+/// Where it is looked for, whatever the driver.
+pub fn places() -> String {
+    if variable(VARIABLE).is_some() {
+        return format!("{VARIABLE} says which");
+    }
+    let names = VERSIONS.map(|(name, _)| name).join(" or ");
+    let own = own_path();
+    let folders: Vec<String> =
+        folders(own.as_deref(), &variable).iter().map(|folder| folder.display().to_string()).collect();
+    format!("as {names}, by the system's loader and then in {}", folders.join(", "))
 }
 
 /// The folders of toolkits and of PyPI's packages. Those that are not there are left out where they are looked into.
@@ -137,28 +149,9 @@ pub fn open<T>(choice: &Choice, load: impl Fn(&Path) -> Result<T, String>) -> Op
 }
 
 /// The path of this library.
-#[cfg(unix)]
 fn own_path() -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStrExt;
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     let own: fn() -> Option<PathBuf> = own_path;
-    // SAFETY: the address is one of this library's, and the place is valid for what is written.
-    if unsafe { libc::dladdr(own as *const std::ffi::c_void, info.as_mut_ptr()) } == 0 {
-        return None;
-    }
-    // SAFETY: it was zeroed, which is a value of it, and then filled in.
-    let name = unsafe { info.assume_init() }.dli_fname;
-    if name.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's name of a library, which ends with a 0 and lives as long as the library.
-    let name = unsafe { std::ffi::CStr::from_ptr(name) };
-    Path::new(OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
-}
-
-#[cfg(not(unix))]
-fn own_path() -> Option<PathBuf> {
-    None
+    file_of(own as *const std::ffi::c_void)
 }
 
 #[cfg(test)]

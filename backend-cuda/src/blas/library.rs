@@ -1,13 +1,13 @@
 //! cuBLASLt's functions, resolved once, with their names kept for errors.
 
-use crate::driver::{Failure, reason};
+use crate::driver::{Failure, file_of, reason};
 use cudarc::cublaslt::sys::{
     cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t, cublasLtMatmulHeuristicResult_t,
     cublasLtMatmulPreference_t, cublasLtMatrixLayout_t,
 };
 use cudarc::driver::sys::CUstream;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The oldest version that serves, as `cublasLtGetVersion` counts.
 const OLDEST: usize = 120_000;
@@ -113,6 +113,11 @@ fn shown(version: usize) -> String {
 }
 
 impl Library {
+    /// The file that the loader took.
+    pub fn file(&self) -> Option<PathBuf> {
+        file_of(self.cublasLtCreate as *const c_void)
+    }
+
     /// Its version.
     pub fn version(&self) -> String {
         shown(self.version)

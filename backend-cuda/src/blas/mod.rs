@@ -28,7 +28,7 @@ use plan::Plan;
 use problem::{Addend, Key, Problem};
 use std::collections::HashMap;
 use std::ptr::null_mut;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 /// The most bytes of workspace, from compute capability 9.0 on and below: what NVIDIA recommends.
 const WORKSPACE: [usize; 2] = [32 << 20, 4 << 20];
@@ -66,35 +66,55 @@ impl Blas {
     }
 }
 
-/// cuBLASLt, looked for once; what was found is said in the log.
-fn library() -> Result<Option<&'static Library>, Error> {
-    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+/// What the search found, or why nothing: `None` where that was asked for.
+type Search = Result<Library, Option<String>>;
+
+/// The search, which is made once.
+fn search() -> Result<&'static Search, Error> {
+    static FOUND: OnceLock<Search> = OnceLock::new();
     let version = driver()?.version;
-    let found = LIBRARY.get_or_init(|| {
-        let load = |path: &std::path::Path| {
-            let opened = Library::open(path)?;
-            let said = format!("products of matrices use cuBLASLt {}, {}", opened.version(), path.display());
-            log(Level::Info, &said);
-            Ok(opened)
-        };
-        match find::open(&find::choose(version), load) {
-            Ok(opened) => Some(opened),
-            Err(reason) => {
-                if let Some(reason) = reason {
-                    log(
-                        Level::Warn,
-                        &format!(
-                            "no cuBLASLt for products of matrices, which own kernels make, right but slower: {reason}. \
-                             NVIDIA's toolkit has it, and so has PyPI's nvidia-cublas; {VARIABLE} names another file by \
-                             its absolute path, or is `off` where none is wanted"
-                        ),
-                    );
-                }
-                None
-            }
-        }
+    Ok(FOUND.get_or_init(|| find::open(&find::choose(version), Library::open)))
+}
+
+/// cuBLASLt, if it is there; the log says once what was found.
+fn library() -> Result<Option<&'static Library>, Error> {
+    static SAID: Once = Once::new();
+    let found = search()?;
+    SAID.call_once(|| match found {
+        Ok(opened) => log(Level::Info, &format!("products of matrices use cuBLASLt {}", described(opened))),
+        Err(None) => {}
+        Err(Some(reason)) => log(
+            Level::Warn,
+            &format!(
+                "no cuBLASLt for products of matrices, which own kernels make, right but slower: {reason}. {ADVICE}"
+            ),
+        ),
     });
-    Ok(found.as_ref())
+    Ok(found.as_ref().ok())
+}
+
+/// How to have one.
+const ADVICE: &str = "NVIDIA's toolkit has it, and so has PyPI's nvidia-cublas; KEYWAY_CUDA_BLAS names another file by its \
+                      absolute path, or is `off` where none is wanted";
+
+/// Its version and its file.
+fn described(library: &Library) -> String {
+    match library.file() {
+        Some(file) => format!("{}, {}", library.version(), file.display()),
+        None => library.version(),
+    }
+}
+
+/// What there is to say of it: what was found, or why nothing, what works without it, and where it is looked for.
+pub fn fact() -> String {
+    let without =
+        "products of matrices are made by own kernels, right but slower; all else needs the driver alone";
+    match search() {
+        Err(_) => format!("not looked for without a driver; with one, {}", find::places()),
+        Ok(Ok(library)) => format!("{}; products of matrices use it", described(library)),
+        Ok(Err(None)) => format!("off, by {VARIABLE}; {without}"),
+        Ok(Err(Some(reason))) => format!("none: {reason}; {without}. {ADVICE}"),
+    }
 }
 
 /// Gives a product to a stream, or leaves it: then nothing was done that counts. `fill` copies the product's input to where

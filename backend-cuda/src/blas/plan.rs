@@ -18,13 +18,15 @@ const OPERATIONS: [i32; 2] = [0, 1];
 /// `CUBLAS_STATUS_NOT_SUPPORTED`
 const NOT_SUPPORTED: u32 = 15;
 
-/// The types of elements, of sums and of factors. Sums of f32 are in f32 (not TF32), and so are those of f16 and bf16.
-fn types(element: Element) -> (cudaDataType_t, cublasComputeType_t, cudaDataType_t) {
-    use cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_64F};
+/// The types of elements, of sums and of factors. Products of f32 are in f32, or in TF32 where that `rounds`; sums of these, of
+/// f16 and of bf16 are in f32.
+fn types(element: Element, rounds: bool) -> (cudaDataType_t, cublasComputeType_t, cudaDataType_t) {
+    use cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_64F};
     use cudaDataType_t::{CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F, CUDA_R_64F};
     match element {
         Element::F16 => (CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         Element::Bf16 => (CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        Element::F32 if rounds => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F),
         Element::F32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         Element::F64 => (CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F),
     }
@@ -62,7 +64,7 @@ impl Descriptors {
     fn new(library: &'static Library, key: &Key) -> Result<Descriptors, Failure> {
         let mut made =
             Descriptors { library, product: null_mut(), layouts: [null_mut(); 4], preference: null_mut() };
-        let (_, compute, scale) = types(key.element);
+        let (_, compute, scale) = types(key.element, key.rounds);
         // SAFETY: the place is valid, and the numbers are the interface's.
         unsafe { library.cublasLtMatmulDescCreate(&mut made.product, compute as u32, scale as u32)? };
         use cublasLtMatmulDescAttributes_t as Attribute;
@@ -98,7 +100,7 @@ impl Descriptors {
     ) -> Result<cublasLtMatrixLayout_t, Failure> {
         let (rows, columns) = if form.transposed { (columns, rows) } else { (rows, columns) };
         let mut made = null_mut();
-        let dtype = types(element).0 as u32;
+        let dtype = types(element, false).0 as u32;
         // SAFETY: the place is valid.
         unsafe {
             let (rows, columns) = (rows as u64, columns as u64);

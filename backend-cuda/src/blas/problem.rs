@@ -60,6 +60,8 @@ impl Matrices {
 pub struct Product<'a> {
     /// The dtype's name.
     pub dtype: &'a str,
+    /// Whether factors of f32 may be rounded to TF32.
+    pub rounds: bool,
     /// Batches, rows, columns, and terms of each sum.
     pub sizes: [usize; 4],
     /// What is written.
@@ -114,6 +116,8 @@ pub enum Addend {
 pub struct Key {
     /// The operands' element type.
     pub element: Element,
+    /// Whether factors of f32 may be rounded to TF32.
+    pub rounds: bool,
     /// Batches, and the sizes of the column-major result and of the sums.
     pub sizes: [usize; 4],
     /// The first operand.
@@ -179,7 +183,7 @@ impl Problem {
         let read = if addend == Addend::Matrix { input.at } else { out.at };
         let (is_bias, is_added) = (addend == Addend::Bias, matches!(addend, Addend::Matrix | Addend::Copied));
         Some(Problem {
-            key: Key { element, sizes: [batches, m, n, inner], a, b, c, d, addend },
+            key: Key { element, rounds: product.rounds, sizes: [batches, m, n, inner], a, b, c, d, addend },
             at: [first.at, second.at, read, out.at],
             bias: if is_bias { input.at } else { 0 },
             alpha: product.alpha,
@@ -299,6 +303,7 @@ mod tests {
             let input = matrices(base(3), [rows, columns], all[3]);
             let bits = |x: f32| if dtype == "f64" { f64::from(x).to_bits() } else { u64::from(x.to_bits()) };
             let product = Product {
+                rounds: false,
                 dtype, sizes, out, left, right, input: has_input.then_some(input), alpha: bits(2.0), beta: bits(beta),
             };
             let Some(problem) = Problem::new(&product) else { return Ok(()) };
@@ -358,7 +363,17 @@ mod tests {
 
     fn small() -> Product<'static> {
         let (out, left, right) = (dense(1 << 20, 4, 6), dense(2 << 20, 4, 5), dense(3 << 20, 5, 6));
-        Product { dtype: "f32", sizes: [1, 4, 6, 5], out, left, right, input: None, alpha: ONE, beta: ONE }
+        Product {
+            dtype: "f32",
+            rounds: false,
+            sizes: [1, 4, 6, 5],
+            out,
+            left,
+            right,
+            input: None,
+            alpha: ONE,
+            beta: ONE,
+        }
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub enum Attribute {
     Multiprocessors = 16,
     Major = 75,
     Minor = 76,
+    MapsMemory = 102,
 }
 
 impl Context {
@@ -79,6 +80,11 @@ impl Context {
         let (context, lost) = (OnceLock::new(), OnceLock::new());
         let (recent, capturing) = (Mutex::default(), Capturing::default());
         Ok(Context { library, device, index, context, lost, recent, capturing })
+    }
+
+    /// The driver's number of the device.
+    pub(super) fn device(&self) -> CUdevice {
+        self.device
     }
 
     /// The device's name.

@@ -2,7 +2,7 @@
 
 use super::failed;
 use keyway_sdk::Error;
-use std::ffi::OsString;
+use std::ffi::{OsString, c_void};
 use std::path::{Path, PathBuf};
 
 /// Names another file as the driver, by absolute path: for tests, and for drivers in unusual places.
@@ -32,6 +32,43 @@ pub fn path() -> Result<PathBuf, Error> {
         }
         None => Ok(NAME.into()),
     }
+}
+
+/// Where the driver is looked for.
+pub fn place() -> String {
+    match variable(VARIABLE) {
+        Some(value) => format!("named by {VARIABLE}: {}", Path::new(&value).display()),
+        None => {
+            format!(
+                "looked for by the system's loader, as {NAME}; {VARIABLE} names another file by its absolute path"
+            )
+        }
+    }
+}
+
+/// The file of the library that has this address.
+#[cfg(unix)]
+pub fn file_of(address: *const c_void) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked for, and the place is valid for what is written.
+    if unsafe { libc::dladdr(address, info.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: it was zeroed, which is a value of it, and then filled in.
+    let name = unsafe { info.assume_init() }.dli_fname;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's name of a library, which ends with a 0 and lives as long as the library.
+    let name = unsafe { std::ffi::CStr::from_ptr(name) };
+    Path::new(std::ffi::OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
+}
+
+/// None: the loader of this system is not asked.
+#[cfg(not(unix))]
+pub fn file_of(_address: *const c_void) -> Option<PathBuf> {
+    None
 }
 
 /// What is said where the system knows no driver, or the named file is none.

@@ -3,12 +3,12 @@
 use super::failure::Failure;
 use super::{failed, find};
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUjit_option, CUmodule,
-    CUstream,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUjit_option,
+    CUmemAccessDesc, CUmemAllocationProp, CUmemGenericAllocationHandle, CUmodule, CUstream,
 };
 use keyway_sdk::Error;
 use std::ffi::{CStr, c_char, c_float, c_int, c_uint, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A table of functions. Codes are taken as numbers: a newer driver knows more of them than the type does.
 macro_rules! functions {
@@ -76,6 +76,14 @@ functions! {
     cuMemFree_v2(at: CUdeviceptr);
     cuMemAllocAsync(at: *mut CUdeviceptr, bytes: usize, stream: CUstream);
     cuMemFreeAsync(at: CUdeviceptr, stream: CUstream);
+    cuMemGetAllocationGranularity(bytes: *mut usize, of: *const CUmemAllocationProp, which: c_uint);
+    cuMemAddressReserve(at: *mut CUdeviceptr, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: u64);
+    cuMemAddressFree(at: CUdeviceptr, bytes: usize);
+    cuMemCreate(memory: *mut CUmemGenericAllocationHandle, bytes: usize, of: *const CUmemAllocationProp, flags: u64);
+    cuMemRelease(memory: CUmemGenericAllocationHandle);
+    cuMemMap(at: CUdeviceptr, bytes: usize, offset: usize, memory: CUmemGenericAllocationHandle, flags: u64);
+    cuMemUnmap(at: CUdeviceptr, bytes: usize);
+    cuMemSetAccess(at: CUdeviceptr, bytes: usize, access: *const CUmemAccessDesc, count: usize);
     cuMemHostAlloc(at: *mut *mut c_void, bytes: usize, flags: c_uint);
     cuMemFreeHost(at: *mut c_void);
     cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream);
@@ -117,6 +125,11 @@ pub fn reason(error: &libloading::Error) -> String {
 }
 
 impl Library {
+    /// The file that the loader took.
+    pub fn file(&self) -> Option<PathBuf> {
+        find::file_of(self.cuInit as *const c_void)
+    }
+
     /// The version of CUDA that the driver is for.
     pub fn version(&self, version: &mut c_int) -> Result<(), Failure> {
         // SAFETY: the place is valid; this function may be called before `cuInit`.

@@ -4,16 +4,18 @@ mod context;
 mod failure;
 mod find;
 mod graph;
+mod growing;
 mod library;
 
 pub use context::{Argument, Attribute, Context, Entry};
 pub use failure::Failure;
-pub use find::{is_named, trust, variable};
+pub use find::{file_of, is_named, place, trust, variable};
 pub use graph::Executable;
 pub use library::reason;
 
 use keyway_sdk::Error;
 use library::Library;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
@@ -23,6 +25,8 @@ const OLDEST: i32 = 12090;
 /// The driver, ready.
 pub struct Driver {
     library: Library,
+    /// The file that it is.
+    pub path: PathBuf,
     /// The version of CUDA that it is for, as `cuDriverGetVersion` counts.
     pub version: i32,
     /// The number of devices.
@@ -64,13 +68,12 @@ fn start() -> Result<Driver, Error> {
     let mut version = 0;
     library.version(&mut version).map_err(Failure::plain)?;
     if version < OLDEST {
-        let said = |v: i32| format!("{}.{}", v / 1000, v % 1000 / 10);
         return Err(failed(format!(
             "the driver ({}) is for CUDA {} and this library needs one for CUDA {} or newer; update NVIDIA's driver (575 \
              is the first such)",
             path.display(),
-            said(version),
-            said(OLDEST)
+            shown(version),
+            shown(OLDEST)
         )));
     }
     library.start().map_err(|failure| match failure.code {
@@ -82,7 +85,13 @@ fn start() -> Result<Driver, Error> {
     })?;
     let mut count = 0;
     library.device_count(&mut count).map_err(Failure::plain)?;
-    Ok(Driver { library, version, count: u32::try_from(count).unwrap_or(0) })
+    let path = library.file().unwrap_or(path);
+    Ok(Driver { library, path, version, count: u32::try_from(count).unwrap_or(0) })
+}
+
+/// A version of CUDA as people write it.
+pub fn shown(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 /// The driver's threads are not there in a forked child, where its functions would wait for ever.

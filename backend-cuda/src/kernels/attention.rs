@@ -309,7 +309,9 @@ enum Pass {
 
 /// Whether rows of 8 elements are pieces of memory aligned to 16 bytes.
 fn in_pieces(of: &Matrix, lead: &[i64]) -> bool {
-    of.column == 1 && super::nets::in_pieces(of.data, &[of.row, of.step]) && super::nets::in_pieces(0, lead)
+    of.column == 1
+        && super::nets::in_pieces(of.data, 2, &[of.row, of.step])
+        && super::nets::in_pieces(0, 2, lead)
 }
 
 /// The kernels of `tensor.cu`.

@@ -1,7 +1,7 @@
 //! Convolutions and their gradients.
 
 use super::launch::{Dims, Divisor};
-use super::nets::{Array, BATCHES, Image, Shape, dim, in_pieces, three, unsupported};
+use super::nets::{Array, BATCHES, Image, Shape, dim, in_pieces, piece, three, unsupported};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::Dim;
@@ -94,7 +94,8 @@ impl Gathered {
         let by_term = [left_by_term, steps(terms) < steps(columns)];
         let sizes = [self.rows, count(&self.columns), count(&self.terms)];
         let on = (device_of(call)?, call.stream());
-        let shape = Shape::new(groups, sizes, by_term)?.on_cores(on.0, kernel, self.pieces(by_term));
+        let bytes = Array::output(call, 0)?.bytes;
+        let shape = Shape::new(groups, sizes, by_term)?.on_cores(on.0, kernel, self.pieces(bytes, by_term));
         let argument = |shape| ConvArgument {
             out: self.out.0,
             left: self.left.0,
@@ -117,13 +118,13 @@ impl Gathered {
 }
 
 impl Gathered {
-    /// Whether tensor cores may take pieces of 8 elements of each operand. Of the left one along the terms or the rows, of the
+    /// Whether tensor cores may take pieces of 16 bytes of each operand, whose elements have so many. Of the left one along the terms or the rows, of the
     /// image along the terms, where these are channels that lie side by side.
-    fn pieces(&self, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {
+    fn pieces(&self, bytes: usize, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {
         let strides = |dims: &[Dim<5>], k: usize| {
             dims.iter().filter(|dim| dim.size > 1).map(move |dim| dim.strides[k] as i64).collect::<Vec<i64>>()
         };
-        let whole = |dim: &Dim<5>| dim.size.is_multiple_of(8);
+        let whole = |dim: &Dim<5>| dim.size.is_multiple_of(piece(bytes));
         let Some(at) = self.terms.iter().rposition(|dim| dim.size > 1) else { return [false; 2] };
         let (inner, outer) = (self.terms[at], &self.terms[..at]);
         let left_steps = match left_by_term {
@@ -135,8 +136,8 @@ impl Gathered {
         let axes = self.axis.iter().filter(|axis| axis.size > 1).map(|axis| axis.stride);
         let channels = right_by_term && whole(&inner) && inner.strides[1..] == [1, 0, 0, 0];
         [
-            along && in_pieces(self.left.0, &left_steps),
-            channels && in_pieces(self.image.0, &[of_image, axes.collect()].concat()),
+            along && in_pieces(self.left.0, bytes, &left_steps),
+            channels && in_pieces(self.image.0, bytes, &[of_image, axes.collect()].concat()),
         ]
     }
 }

@@ -206,10 +206,15 @@ impl Sharing {
     }
 }
 
-/// Whether 8 neighbouring elements of 16 bits are always a piece of memory aligned to 16 bytes: `steps` are all strides but that
-/// along them.
-pub fn in_pieces(data: u64, steps: &[i64]) -> bool {
-    data.is_multiple_of(16) && steps.iter().all(|step| step % 8 == 0)
+/// Elements of 16 bytes of memory, of so many bytes each.
+pub fn piece(bytes: usize) -> usize {
+    16 / bytes.clamp(1, 16)
+}
+
+/// Whether neighbouring elements of so many bytes are always [pieces](piece) of memory, aligned to 16 bytes: `steps` are all
+/// strides but that along them.
+pub fn in_pieces(data: u64, bytes: usize, steps: &[i64]) -> bool {
+    data.is_multiple_of(16) && steps.iter().all(|step| step % piece(bytes) as i64 == 0)
 }
 
 /// Device memory that is freed after what `work` launches; 0 bytes are none.
@@ -285,11 +290,12 @@ impl Shape {
         })
     }
 
-    /// By tensor cores, if the chip has them for this dtype and there is work for them; `pieces` says of each side whether it
+    /// By tensor cores, if the chip has them for this dtype as the program wants it, and there is work for them; `pieces` says of each side whether it
     /// [lies in pieces](in_pieces).
     #[must_use]
     pub fn on_cores(self, gpu: &Gpu, kernel: super::Kernel, pieces: [bool; 2]) -> Shape {
-        if !gpu.multiplies(kernel.dtype) || self.rows.min(self.columns).min(self.inner) < CORES_LEAST {
+        let has = gpu.multiplies(kernel.dtype) || gpu.rounds(kernel.dtype);
+        if !has || self.rows.min(self.columns).min(self.inner) < CORES_LEAST {
             return self;
         }
         let [left_pieces, right_pieces] = pieces.map(u32::from);

@@ -87,9 +87,9 @@ fn broadcast(call: &Call<'_>) -> Result<Side, Error> {
 }
 
 /// Whether tensor cores may take pieces of an operand, whose strides are those of its rows or columns and of its terms.
-fn by_pieces(side: Side, [outer, term]: [i64; 2], by_term: bool) -> bool {
+fn by_pieces(side: Side, bytes: usize, [outer, term]: [i64; 2], by_term: bool) -> bool {
     let (along, other) = if by_term { (term, outer) } else { (outer, term) };
-    along == 1 && in_pieces(side.data, &[other, side.batch])
+    along == 1 && in_pieces(side.data, bytes, &[other, side.batch])
 }
 
 fn multiply(
@@ -121,6 +121,7 @@ fn multiply(
         let of = |side: Side| Matrices { at: side.data, strides: [side.batch, side.row, side.column] };
         let product = blas::Product {
             dtype: kernel.dtype,
+            rounds: on.0.rounds(kernel.dtype),
             sizes: [count, rows, columns, inner],
             out: of(out),
             left: of(left),
@@ -134,8 +135,8 @@ fn multiply(
         }
         let shape = Shape::new(count, [rows, columns, inner], by_term)?;
         let pieces = [
-            by_pieces(left, [left.row, left.column], by_term[0]),
-            by_pieces(right, [right.column, right.row], by_term[1]),
+            by_pieces(left, bytes, [left.row, left.column], by_term[0]),
+            by_pieces(right, bytes, [right.column, right.row], by_term[1]),
         ];
         let shape = shape.on_cores(on.0, kernel, pieces);
         let argument = |shape| ProductArgument { out, left, right, input, alpha, beta, shape };

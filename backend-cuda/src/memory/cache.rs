@@ -4,6 +4,7 @@
 //! it is cached; where memory runs out, whole segments go back to the driver, which waits for the device. Blocks of a stream or
 //! a pool that has ended, whose work is done, serve whoever asks next.
 
+use super::ranges::Range;
 use keyway_sdk::Error;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,47 +18,63 @@ pub trait Source {
     fn may_give(&self) -> bool {
         true
     }
+    /// Whether memory grows in place, by the functions below, and is not taken by segments.
+    fn grows(&self) -> bool {
+        false
+    }
+    /// Addresses for all the memory that there is: the first, and how many bytes.
+    fn reserve(&self) -> Result<(u64, u64), Error>;
+    /// Gives them back.
+    fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error>;
+    /// Memory at reserved addresses.
+    fn map(&self, at: u64, bytes: u64) -> Result<(), Error>;
+    /// Takes it away, after all work of the device.
+    fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error>;
 }
 
 /// Blocks are multiples of this.
 const GRAIN: u64 = 512;
 /// Blocks of up to this size come from segments of [`SMALL_SEGMENT`] bytes.
 const SMALL: u64 = 1 << 20;
-const SMALL_SEGMENT: u64 = 2 << 20;
+pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 /// Larger blocks come from segments of at least this size, which are multiples of [`STEP`]...
-const LARGE_SEGMENT: u64 = 20 << 20;
+pub(super) const LARGE_SEGMENT: u64 = 20 << 20;
 /// ... or, from this size of block on, of their own.
 const ALONE: u64 = 10 << 20;
-const STEP: u64 = 2 << 20;
+pub(super) const STEP: u64 = 2 << 20;
 
 /// Nobody, as whom a block serves: work with it is done. No stream has this address.
-const NOBODY: usize = usize::MAX - 1;
+pub(super) const NOBODY: usize = usize::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    bytes: u64,
+pub(super) struct Block {
+    pub(super) bytes: u64,
+    /// Of these, what was asked for.
+    pub(super) asked: u64,
     /// Whom it serves: a stream by its address, which is even, or a pool by its number, which is odd, or [`NOBODY`].
-    stream: usize,
-    free: bool,
+    pub(super) stream: usize,
+    pub(super) free: bool,
     /// Where its segment begins.
-    segment: u64,
+    pub(super) segment: u64,
 }
 
 /// A segment's bytes, and whether it is for small blocks.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
-    bytes: u64,
-    small: bool,
+pub(super) struct Segment {
+    pub(super) bytes: u64,
+    pub(super) small: bool,
 }
 
 /// The cache of one device.
 #[derive(Default, Debug)]
 pub struct Cache {
-    segments: BTreeMap<u64, Segment>,
-    blocks: BTreeMap<u64, Block>,
+    pub(super) segments: BTreeMap<u64, Segment>,
+    pub(super) blocks: BTreeMap<u64, Block>,
+    /// Those of the segments that grow.
+    pub(super) ranges: BTreeMap<u64, Range>,
     /// The free blocks: stream, whether small, bytes, address.
     free: BTreeSet<(usize, bool, u64, u64)>,
-    held: u64,
+    pub(super) held: u64,
 }
 
 fn round(bytes: u64, to: u64) -> Option<u64> {
@@ -80,8 +97,12 @@ impl Cache {
         let none = Error::OutOfMemory { requested: bytes, available: 0 };
         let Some(size) = round(bytes.max(1), GRAIN) else { return Err(none) };
         let small = size <= SMALL;
-        if let Some(at) = self.cached(size, small, stream) {
+        if let Some(at) = self.cached((size, bytes), small, stream) {
             return Ok((at, true));
+        }
+        if source.grows() {
+            self.grow(source, size, small, stream)?;
+            return Ok((self.cached((size, bytes), small, stream).ok_or(none)?, false));
         }
         let wanted = if small {
             SMALL_SEGMENT
@@ -106,13 +127,38 @@ impl Cache {
         let (at, whole) = taken?;
         self.held += whole;
         self.segments.insert(at, Segment { bytes: whole, small });
-        self.blocks.insert(at, Block { bytes: whole, stream, free: true, segment: at });
-        self.free.insert((stream, small, whole, at));
-        Ok((self.cached(size, small, stream).ok_or(none)?, false))
+        self.add_free(at, whole, stream, at);
+        Ok((self.cached((size, bytes), small, stream).ok_or(none)?, false))
+    }
+
+    /// Adds a free block, together with those before it.
+    pub(super) fn add_free(&mut self, at: u64, bytes: u64, stream: usize, segment: u64) {
+        self.blocks.insert(at, Block { bytes, asked: 0, stream, free: true, segment });
+        self.settle(at);
+    }
+
+    /// Cuts bytes from the end of a free block.
+    pub(super) fn cut_free(&mut self, at: u64, block: Block, bytes: u64) {
+        let small = self.segments.get(&block.segment).is_some_and(|segment| segment.small);
+        self.free.remove(&(block.stream, small, block.bytes, at));
+        self.blocks.remove(&at);
+        if block.bytes > bytes {
+            self.add_free(at, block.bytes - bytes, block.stream, block.segment);
+        }
+    }
+
+    /// Makes the free block of nobody's at the end of a segment a user's.
+    pub(super) fn take_over_last(&mut self, segment: u64, user: usize) {
+        let end = segment + self.segments.get(&segment).map_or(0, |segment| segment.bytes);
+        let last = self.blocks.range(segment..end).next_back().map(|(at, block)| (*at, *block));
+        if let Some((at, block)) = last.filter(|(_, block)| block.free && block.stream == NOBODY) {
+            self.cut_free(at, block, block.bytes);
+            self.add_free(at, block.bytes, user, segment);
+        }
     }
 
     /// The smallest free block that fits, cut to size: of the stream's own, else of nobody's.
-    fn cached(&mut self, size: u64, small: bool, stream: usize) -> Option<u64> {
+    fn cached(&mut self, (size, asked): (u64, u64), small: bool, stream: usize) -> Option<u64> {
         let least = |of: usize| {
             self.free.range((of, small, size, 0)..=(of, small, u64::MAX, u64::MAX)).next().copied()
         };
@@ -123,11 +169,13 @@ impl Cache {
         self.free.remove(&found);
         let block = self.blocks.get_mut(&at)?;
         block.free = false;
+        block.asked = asked;
         block.stream = stream;
         let segment = block.segment;
         if splits {
             block.bytes = size;
-            self.blocks.insert(at + size, Block { bytes: rest, stream: found.0, free: true, segment });
+            let block = Block { bytes: rest, asked: 0, stream: found.0, free: true, segment };
+            self.blocks.insert(at + size, block);
             self.free.insert((found.0, small, rest, at + size));
         }
         Some(at)
@@ -136,7 +184,7 @@ impl Cache {
     /// Takes a block back.
     pub fn free(&mut self, at: u64) -> Result<(), Error> {
         match self.blocks.get_mut(&at) {
-            Some(block) if !block.free => block.free = true,
+            Some(block) if !block.free => (block.free, block.asked) = (true, 0),
             _ => {
                 return Err(Error::InvalidArgument {
                     argument: "pointer",
@@ -176,7 +224,8 @@ impl Cache {
         // Those of a pool, whose number is odd, are used by each launch of its graph.
         let is_used = |block: &&Block| !block.free || block.stream % 2 == 1;
         let used: BTreeSet<u64> = self.blocks.values().filter(is_used).map(|b| b.segment).collect();
-        let gone: Vec<u64> = self.segments.keys().copied().filter(|at| !used.contains(at)).collect();
+        let whole = self.segments.keys().copied().filter(|at| !self.is_range(*at));
+        let gone: Vec<u64> = whole.filter(|at| !used.contains(at)).collect();
         for at in gone {
             source.give(at)?;
             let Some(segment) = self.segments.remove(&at) else { continue };
@@ -185,7 +234,7 @@ impl Cache {
             self.free.retain(|(_, _, _, block)| !(at..end).contains(block));
             self.blocks.retain(|block, _| !(at..end).contains(block));
         }
-        Ok(())
+        self.shrink(source)
     }
 
     /// Makes the blocks of a pool that are in use those of a stream.
@@ -205,39 +254,95 @@ impl Cache {
             }
             self.settle(entry.3);
         }
+        if stream != 0 {
+            self.leave_ranges(stream);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::cell::RefCell;
 
-    /// Segments at made up addresses, of which so many bytes can be had.
-    struct Limited {
+    /// Memory at made up addresses, of which so many bytes can be had, as segments or at addresses that are reserved.
+    #[derive(Default)]
+    pub struct Limited {
+        all: u64,
         left: RefCell<u64>,
         taken: RefCell<BTreeMap<u64, u64>>,
+        ranges: RefCell<BTreeMap<u64, u64>>,
+        grows: bool,
     }
 
     impl Limited {
-        fn new(left: u64) -> Self {
-            Limited { left: left.into(), taken: RefCell::default() }
+        pub fn new(left: u64) -> Self {
+            Limited { all: left, left: left.into(), ..Limited::default() }
+        }
+
+        /// Whether memory is had at addresses that are reserved.
+        pub fn growing(self, grows: bool) -> Self {
+            Limited { grows, ..self }
+        }
+
+        pub fn left(&self) -> u64 {
+            *self.left.borrow()
+        }
+
+        /// Ranges that are reserved.
+        pub fn reserved(&self) -> usize {
+            self.ranges.borrow().len()
+        }
+
+        fn less(&self, bytes: u64) -> Result<(), Error> {
+            let mut left = self.left.borrow_mut();
+            *left =
+                left.checked_sub(bytes).ok_or(Error::OutOfMemory { requested: bytes, available: *left })?;
+            Ok(())
+        }
+
+        fn add(places: &RefCell<BTreeMap<u64, u64>>, bytes: u64) -> u64 {
+            let mut places = places.borrow_mut();
+            let at = places.last_key_value().map_or(1 << 30, |(at, bytes)| at + bytes);
+            places.insert(at, bytes);
+            at
         }
     }
 
     impl Source for Limited {
         fn take(&self, bytes: u64) -> Result<u64, Error> {
-            let mut left = self.left.borrow_mut();
-            *left =
-                left.checked_sub(bytes).ok_or(Error::OutOfMemory { requested: bytes, available: *left })?;
-            let mut taken = self.taken.borrow_mut();
-            let at = taken.last_key_value().map_or(1 << 30, |(at, bytes)| at + bytes);
-            taken.insert(at, bytes);
-            Ok(at)
+            assert!(!self.grows);
+            self.less(bytes)?;
+            Ok(Limited::add(&self.taken, bytes))
         }
         fn give(&self, at: u64) -> Result<(), Error> {
             *self.left.borrow_mut() += self.taken.borrow_mut().remove(&at).unwrap();
+            Ok(())
+        }
+        fn grows(&self) -> bool {
+            self.grows
+        }
+        fn reserve(&self) -> Result<(u64, u64), Error> {
+            let all = self.all.next_multiple_of(STEP);
+            Ok((Limited::add(&self.ranges, all), all))
+        }
+        fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error> {
+            assert_eq!(self.ranges.borrow_mut().remove(&at), Some(bytes));
+            assert!(self.taken.borrow().range(at..at + bytes).next().is_none(), "memory is mapped there");
+            Ok(())
+        }
+        fn map(&self, at: u64, bytes: u64) -> Result<(), Error> {
+            let ranges = self.ranges.borrow();
+            let (begin, whole) = ranges.range(..=at).next_back().unwrap();
+            assert!(at + bytes <= begin + whole);
+            self.less(bytes)?;
+            assert!(self.taken.borrow_mut().insert(at, bytes).is_none());
+            Ok(())
+        }
+        fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
+            assert_eq!(self.taken.borrow_mut().remove(&at), Some(bytes));
+            *self.left.borrow_mut() += bytes;
             Ok(())
         }
     }
@@ -310,7 +415,7 @@ mod tests {
         assert!(!hit);
         cache.free(again).unwrap();
         cache.empty(&source).unwrap();
-        assert_eq!((cache.held(), *source.left.borrow()), (0, 64 << 20));
+        assert_eq!((cache.held(), source.left()), (0, 64 << 20));
         // A segment of the usual size does not fit, one of the block's size does.
         let source = Limited::new(6 << 20);
         assert!(Cache::default().allocate(&source, 5 << 20, 0).is_ok());
@@ -328,8 +433,11 @@ mod tests {
         #[test]
         fn blocks_never_overlap_and_all_come_back(
             steps in prop::collection::vec((0..4usize, prop_oneof![1..5000u64, 1..(30u64 << 20)], any::<bool>()), 1..80),
+            grows in any::<bool>(),
+            megabytes in prop_oneof![Just(60u64), Just(1024)],
         ) {
-            let (source, mut cache) = (Limited::new(1 << 30), Cache::default());
+            let source = Limited::new(megabytes << 20).growing(grows);
+            let mut cache = Cache::default();
             let mut live: Vec<(u64, u64)> = Vec::new();
             for (stream, bytes, free) in steps {
                 if free && !live.is_empty() {
@@ -347,9 +455,10 @@ mod tests {
                 cache.free(at).unwrap();
             }
             (1..4).for_each(|stream| cache.retire(2 * stream));
-            prop_assert_eq!(cache.blocks.len(), cache.segments.len(), "each segment is one block again");
+            let segments = cache.segments.values().filter(|segment| segment.bytes > 0).count();
+            prop_assert_eq!(cache.blocks.len(), segments, "each segment is one block again");
             cache.empty(&source).unwrap();
-            prop_assert_eq!((cache.held(), *source.left.borrow()), (0, 1 << 30));
+            prop_assert_eq!((cache.held(), source.left(), source.reserved()), (0, megabytes << 20, 0));
             prop_assert!(cache.free.is_empty() && cache.blocks.is_empty());
         }
     }

@@ -15,3 +15,4 @@ pub mod parallel;
 pub mod plugin;
 pub mod progress;
 pub mod scratch_count;
+pub mod settings;

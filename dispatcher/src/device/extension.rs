@@ -4,7 +4,7 @@ use super::{DeviceEntry, untrue};
 use crate::base::error::Result;
 use keyway_sdk::abi::ABI_MAX;
 use keyway_sdk::abi::codes::interface;
-use keyway_sdk::abi::extension::{CaptureApi, PeerApi};
+use keyway_sdk::abi::extension::{CaptureApi, PeerApi, ReportApi};
 use std::mem::offset_of;
 
 /// A table that `DeviceApi::extension` gives.
@@ -29,6 +29,7 @@ macro_rules! extension {
 }
 extension!(PeerApi, PEER, "extension(PEER)", can_access, enable, disable);
 extension!(CaptureApi, CAPTURE, "extension(CAPTURE)", begin, end, launch, destroy);
+extension!(ReportApi, REPORT, "extension(REPORT)", facts, memory);
 
 /// A further interface of a device; `None` if it has none.
 pub(super) fn find<T: Extension>(entry: &'static DeviceEntry) -> Result<Option<&'static T>> {

@@ -7,6 +7,7 @@ mod entry;
 mod extension;
 pub mod peer;
 pub(crate) mod pinned;
+pub mod report;
 mod stream;
 mod transfer;
 

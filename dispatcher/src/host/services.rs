@@ -10,13 +10,14 @@ use crate::base::key::{Device, Layout};
 use crate::base::message::{self, set_message, shown};
 use crate::base::progress::{self, Nested};
 use crate::base::scratch_count;
+use crate::base::settings;
 use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
 use crate::device::DeviceEntry;
 use crate::memory::{allocate_scratch, free_scratch};
 use crate::op::{Arg, Args, Out, Outputs};
 use crate::tensor::{TensorImpl, TensorRef};
-use keyway_sdk::abi::codes::{memory_format, name_kind, status, tag};
+use keyway_sdk::abi::codes::{self, memory_format, name_kind, status, tag};
 use keyway_sdk::abi::host::{HostApi, ParallelBody, TensorHandle};
 use keyway_sdk::abi::tensor::{RawArg, RawTensor};
 use keyway_sdk::abi::{ABI_MAX, RawStr};
@@ -46,6 +47,7 @@ static TABLE: HostApi = HostApi {
     cache_get,
     cache_put,
     name,
+    setting,
 };
 
 /// The table that every plugin is given.
@@ -124,6 +126,13 @@ unsafe extern "C" fn parallel_for(
 
 extern "C" fn num_threads() -> u32 {
     crate::base::parallel::num_threads() as u32
+}
+
+unsafe extern "C" fn setting(which: u32) -> u32 {
+    match which {
+        codes::setting::FLOAT32_MATMUL_PRECISION => settings::float32_matmul_precision() as u32,
+        _ => 0,
+    }
 }
 
 unsafe extern "C" fn intern(kind: u32, name: RawStr) -> u16 {

@@ -190,6 +190,23 @@ pub mod name_kind {
     pub const DTYPE: u32 = 2;
 }
 
+/// Settings of the program that kernels may ask for, by [`HostApi::setting`](super::host::HostApi).
+/// Of an unknown one `setting` gives 0, which says nothing.
+pub mod setting {
+    /// How exactly products and convolutions of f32 are computed: one of
+    /// [`matmul_precision`](super::matmul_precision).
+    pub const FLOAT32_MATMUL_PRECISION: u32 = 1;
+}
+
+/// How exactly products and convolutions of f32 are computed.
+/// A kernel takes an unknown one for `HIGHEST`, and may do more than it is asked for.
+pub mod matmul_precision {
+    /// In f32.
+    pub const HIGHEST: u32 = 0;
+    /// The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32.
+    pub const HIGH: u32 = 1;
+}
+
 /// Severity of a log line.
 /// A line of an unknown one is handed on with its number; the host's own log leaves it out.
 pub mod level {
@@ -215,4 +232,6 @@ pub mod interface {
     pub const PEER: u32 = 65537;
     /// [`CaptureApi`](super::super::extension::CaptureApi), of a device.
     pub const CAPTURE: u32 = 65538;
+    /// [`ReportApi`](super::super::extension::ReportApi), of a device.
+    pub const REPORT: u32 = 65539;
 }

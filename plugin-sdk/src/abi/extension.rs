@@ -7,7 +7,9 @@
 //! **Experimental.** No plugin for real hardware has been written against these tables. A table that proves wrong goes,
 //! and a better one gets another id; so a host and a plugin that know different ones merely lack the interface.
 
+use super::RawStr;
 use super::device::Queue;
+use std::ffi::c_void;
 
 /// The interface [`codes::interface::PEER`](super::codes::interface::PEER): devices of one type that reach each
 /// other's memory directly.
@@ -49,6 +51,29 @@ pub struct CaptureApi {
     pub destroy: unsafe extern "C" fn(index: u32, graph: Queue) -> i32,
 }
 
+/// Takes a text with its name, for the `context` that came with this function; both are copied before it returns.
+pub type TakeText = unsafe extern "C" fn(context: *mut c_void, name: RawStr, text: RawStr);
+
+/// The interface [`codes::interface::REPORT`](super::codes::interface::REPORT): what a device says of itself, for people and
+/// for tools that show it. No program decides anything by it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ReportApi {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Gives the facts of this type of device, present or not, in the order in which they are shown: which libraries of the
+    /// system were found, where they were looked for, what works without one that is missing. A name is a word or two.
+    pub facts: unsafe extern "C" fn(take: Option<TakeText>, context: *mut c_void) -> i32,
+    /// Gives what the memory of a device is cut into as one JSON text, named `memory`: an object with `allocator`, a word, and
+    /// `segments`, a list of what was taken from the system. A segment has `address`, `total_size`, `allocated_size`,
+    /// `segment_type`, `is_expandable` and `blocks`; a block has `address`, `size`, `requested_size`, `state` (`allocated` or
+    /// `free`) and `owner`, a text that is the same for blocks that serve the same stream or graph. There may be more.
+    /// `UNSUPPORTED` where the device keeps no such account.
+    pub memory: unsafe extern "C" fn(index: u32, take: Option<TakeText>, context: *mut c_void) -> i32,
+}
+
 // SAFETY: the tables hold numbers and function pointers only.
 unsafe impl Send for PeerApi {}
 // SAFETY: as above.
@@ -57,3 +82,7 @@ unsafe impl Sync for PeerApi {}
 unsafe impl Send for CaptureApi {}
 // SAFETY: as above.
 unsafe impl Sync for CaptureApi {}
+// SAFETY: as above.
+unsafe impl Send for ReportApi {}
+// SAFETY: as above.
+unsafe impl Sync for ReportApi {}

@@ -125,4 +125,7 @@ pub struct HostApi {
     /// Gives the name that a number stands for; `kind` as in `intern`. The text lives as long as the process. Where two
     /// plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number.
     pub name: unsafe extern "C" fn(kind: u32, number: u16, out: *mut RawStr) -> i32,
+    /// What the program has set, one of [`codes::setting`](super::codes::setting): for a kernel at each call that it counts
+    /// for, since it may change between calls.
+    pub setting: unsafe extern "C" fn(which: u32) -> u32,
 }

@@ -9,7 +9,7 @@
 use super::RawStr;
 use super::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};
 use super::dtype::DTypeApi;
-use super::extension::{CaptureApi, PeerApi};
+use super::extension::{CaptureApi, PeerApi, ReportApi};
 use super::host::HostApi;
 use super::interposer::{RawInterposed, RawInterposer};
 use super::layout::{LayoutApi, LayoutOpsApi};
@@ -97,11 +97,11 @@ structures! {
         struct_size: 0, bits: 4, name: 8, alignment: 24, category: 28, flags: 32, promotes_to: 40, max: 56, min: 64,
         epsilon: 72, to_f64: 80, from_f64: 88, format: 96,
     }
-    table HostApi: 160 least 48 {
+    table HostApi: 168 least 48 {
         struct_size: 0, abi_version: 4, log: 8, set_error: 16, parallel_for: 24, num_threads: 32, intern: 40,
         allocate: 48, free: 56, tensor_new: 64, tensor_composite: 72, tensor_raw: 80, tensor_release: 88,
         set_output: 96, call_op: 104, rule_output: 112, tensor_retain: 120, rule_plan: 128, cache_get: 136,
-        cache_put: 144, name: 152,
+        cache_put: 144, name: 152, setting: 160,
     }
     table DeviceApi: 248 least 88 {
         struct_size: 0, priority: 4, name: 8, flags: 24, count: 32, properties: 40, allocate: 48, free: 56,
@@ -113,6 +113,7 @@ structures! {
     }
     table PeerApi: 32 least 32 { struct_size: 0, reserved: 4, can_access: 8, enable: 16, disable: 24 }
     table CaptureApi: 40 least 40 { struct_size: 0, reserved: 4, begin: 8, end: 16, launch: 24, destroy: 32 }
+    table ReportApi: 24 least 24 { struct_size: 0, reserved: 4, facts: 8, memory: 16 }
     table RawDeviceProperties: 40 least 16 { struct_size: 0, units: 4, total_memory: 8, flags: 16, name: 24 }
     table RawMemoryStats: 72 least 24 {
         struct_size: 0, reserved: 4, in_use: 8, held: 16, peak_in_use: 24, peak_held: 32, allocations: 40, frees: 48,

@@ -5,7 +5,7 @@ use super::guard::guarded;
 use crate::abi::RawStr;
 use crate::abi::codes::interface;
 use crate::abi::device::{DeviceApi, Queue, RawDeviceProperties, RawMemoryStats};
-use crate::abi::extension::{CaptureApi, PeerApi};
+use crate::abi::extension::{CaptureApi, PeerApi, ReportApi};
 use crate::abi::table::{Table, fill};
 use std::ffi::c_void;
 
@@ -23,7 +23,7 @@ pub struct Properties {
 }
 
 #[cold]
-fn lacks(what: &str) -> Error {
+pub(super) fn lacks(what: &str) -> Error {
     Error::Unsupported { what: format!("{what} on this device") }
 }
 
@@ -52,6 +52,8 @@ pub trait Device: 'static {
     const PEER: Option<&'static PeerApi> = None;
     /// Captured work, of [`capture_api`](super::capture_api). Experimental.
     const CAPTURE: Option<&'static CaptureApi> = None;
+    /// What the device says of itself, of [`report_api`](super::report_api). Experimental.
+    const REPORT: Option<&'static ReportApi> = None;
 
     /// The number of devices; an error says why there are none.
     fn count() -> Result<u32, Error>;
@@ -237,6 +239,7 @@ unsafe extern "C" fn extension<D: Device>(id: u32, version: u32) -> *const c_voi
     match id {
         interface::PEER => D::PEER.map_or(std::ptr::null(), |api| std::ptr::from_ref(api).cast()),
         interface::CAPTURE => D::CAPTURE.map_or(std::ptr::null(), |api| std::ptr::from_ref(api).cast()),
+        interface::REPORT => D::REPORT.map_or(std::ptr::null(), |api| std::ptr::from_ref(api).cast()),
         _ => std::ptr::null(),
     }
 }
@@ -425,7 +428,7 @@ mod tests {
         assert_eq!(properties.flags, 9, "beyond the reader's size nothing is written");
         assert!(API.stream_create.is_none() && API.memory_stats.is_none() && API.pinned_allocate.is_none());
         let extension = API.extension.unwrap();
-        for id in [interface::PLUGIN, interface::PEER, interface::CAPTURE, u32::MAX] {
+        for id in [interface::PLUGIN, interface::PEER, interface::CAPTURE, interface::REPORT, u32::MAX] {
             // SAFETY: the function takes numbers only.
             assert!(unsafe { extension(id, crate::abi::ABI_MAX) }.is_null());
         }

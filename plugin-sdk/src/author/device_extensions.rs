@@ -1,11 +1,13 @@
 //! The further interfaces of a device as traits, and the tables made of them. Experimental, see
 //! [`crate::abi::extension`].
 
-use super::device::{Device, entry, give};
+use super::device::{Device, entry, give, lacks};
 use super::error::Error;
 use super::guard::guarded;
+use crate::abi::RawStr;
 use crate::abi::device::Queue;
-use crate::abi::extension::{CaptureApi, PeerApi};
+use crate::abi::extension::{CaptureApi, PeerApi, ReportApi, TakeText};
+use std::ffi::c_void;
 
 /// Devices that reach each other's memory directly. Named by [`Device::PEER`].
 pub trait Peer: Device {
@@ -52,5 +54,45 @@ pub const fn capture_api<D: Capture>() -> CaptureApi {
         end: entry!(@for Capture, D; index: u32, stream: Queue => out: Queue; D::end(index, stream)),
         launch: entry!(@for Capture, D; index: u32, graph: Queue, stream: Queue; D::launch(index, graph, stream)),
         destroy: entry!(@for Capture, D; index: u32, graph: Queue; D::destroy(index, graph)),
+    }
+}
+
+/// What a device says of itself, for people and for tools that show it. Named by [`Device::REPORT`].
+pub trait Report: Device {
+    /// The facts of this type of device, present or not, with a word or two as the name of each: which libraries of the system
+    /// were found, where they were looked for, what works without one that is missing.
+    fn facts() -> Vec<(&'static str, String)>;
+    /// What the memory of a device is cut into, as JSON of the form that [`ReportApi`] describes.
+    fn memory(index: u32) -> Result<String, Error> {
+        let _ = index;
+        Err(lacks("an account of memory"))
+    }
+}
+
+/// Gives a text to the host.
+///
+/// # Safety
+/// `take` may be called with `context`; the host upholds this.
+unsafe fn tell(take: Option<TakeText>, context: *mut c_void, name: &str, text: &str) -> Result<(), Error> {
+    let take = take.ok_or_else(|| Error::InvalidArgument {
+        argument: "take",
+        expected: "a function".into(),
+        got: "null".into(),
+    })?;
+    // SAFETY: the caller's; both texts live until the call returns.
+    unsafe { take(context, RawStr::borrow(name), RawStr::borrow(text)) };
+    Ok(())
+}
+
+/// The table for `const REPORT: Option<&'static ReportApi> = Some(&report_api::<Self>());`.
+pub const fn report_api<D: Report>() -> ReportApi {
+    ReportApi {
+        struct_size: size_of::<ReportApi>() as u32,
+        reserved: 0,
+        facts: entry!(@for Report, D; take: Option<TakeText>, context: *mut c_void; {
+            D::facts().iter().try_for_each(|(name, text)| tell(take, context, name, text))
+        }),
+        memory: entry!(@for Report, D; index: u32, take: Option<TakeText>, context: *mut c_void;
+            tell(take, context, "memory", &D::memory(index)?)),
     }
 }

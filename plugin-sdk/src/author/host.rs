@@ -5,7 +5,7 @@ use super::error::Error;
 use super::export::host_api;
 use super::tensor::{Origin as TensorOrigin, OwnedTensor, Tensor, no_host};
 use crate::abi::RawStr;
-use crate::abi::codes::{level, memory_format, name_kind, tag};
+use crate::abi::codes::{level, matmul_precision, memory_format, name_kind, setting, tag};
 use crate::abi::host::TensorHandle;
 use crate::abi::tensor::{RawArg, RawTensor};
 use std::any::Any;
@@ -51,6 +51,26 @@ pub fn log(at: Level, message: &str) {
 /// The number of threads that [`parallel_for`] may use now; 1 without a host.
 pub fn num_threads() -> usize {
     host_api().map_or(1, |host| (host.num_threads)() as usize).max(1)
+}
+
+/// How exactly the program wants products and convolutions of f32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum MatmulPrecision {
+    /// In f32.
+    Highest,
+    /// The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32.
+    High,
+}
+
+/// What the program has set, for one call. `Highest` where the host is older than this setting, or newer and has another one.
+pub fn float32_matmul_precision() -> MatmulPrecision {
+    // SAFETY: any number may be asked for.
+    let set = host_api().map(|host| unsafe { (host.setting)(setting::FLOAT32_MATMUL_PRECISION) });
+    match set {
+        Some(matmul_precision::HIGH) => MatmulPrecision::High,
+        _ => MatmulPrecision::Highest,
+    }
 }
 
 /// What the trampoline needs: the body, and the first panic of any chunk.

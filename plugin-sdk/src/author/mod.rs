@@ -30,14 +30,15 @@ pub use cache::CacheKey;
 pub use call::{Call, CallFn, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
-pub use device_extensions::{Capture, Peer, capture_api, peer_api};
+pub use device_extensions::{Capture, Peer, Report, capture_api, peer_api, report_api};
 pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
 pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use error::Error;
 pub use export::host_api;
 pub use host::{
-    Arg, Format, Level, NameKind, Scratch, call_op, intern, log, name, new_composite, new_host_tensor,
-    new_tensor, new_tensor_in, num_threads, parallel_chunks_mut, parallel_for,
+    Arg, Format, Level, MatmulPrecision, NameKind, Scratch, call_op, float32_matmul_precision, intern, log,
+    name, new_composite, new_host_tensor, new_tensor, new_tensor_in, num_threads, parallel_chunks_mut,
+    parallel_for,
 };
 pub use interposer::{Argument, Form, Interposed, Interposer};
 pub use layout::{Layout, LayoutOps, layout_api, layout_ops_api};

@@ -100,6 +100,7 @@ const NO_HOST: HostApi = HostApi {
     cache_get: Absent::STUB,
     cache_put: Absent::STUB,
     name: Absent::STUB,
+    setting: Absent::STUB,
 };
 
 /// The host's table, whole: itself, or a copy in which the services that an older host lacks answer `UNSUPPORTED`.

@@ -7,7 +7,8 @@ use keyway_sdk::abi::host::{HostApi, ParallelBody};
 use keyway_sdk::abi::plugin::PluginContents;
 use keyway_sdk::abi::{RawStr, Table};
 use keyway_sdk::author::{
-    Arg, Contents, Error, Interposed, Interposer, Scratch, call_op, host_api, new_tensor, num_threads,
+    Arg, Contents, Error, Interposed, Interposer, MatmulPrecision, Scratch, call_op,
+    float32_matmul_precision, host_api, new_tensor, num_threads,
 };
 use std::ffi::c_void;
 use std::mem::offset_of;
@@ -95,6 +96,7 @@ pub fn under_an_older_host() {
 
     // What the host has is the host's.
     assert_eq!(num_threads(), 3);
+    assert_eq!(float32_matmul_precision(), MatmulPrecision::Highest);
     assert_eq!(host_api().unwrap().struct_size as usize, HostApi::MIN_SIZE);
     // What it lacks says so.
     let unsupported = Error::Host { status: status::UNSUPPORTED };

@@ -4,7 +4,8 @@ mod support;
 
 use keyway::{DType, Device, Tensor};
 use keyway_dispatcher::device::{
-    Event, Stream, empty_cache, memory_stats, properties, reset_peak, set_memory_limit, synchronize,
+    Event, Stream, empty_cache, memory_stats, peer, properties, report, reset_peak, set_memory_limit,
+    synchronize,
 };
 use std::path::Path;
 use support::{cuda, load, message, ramp, run, stand_in, start, texts};
@@ -17,6 +18,7 @@ fn scenarios() {
         Some("values") => values(),
         Some("streams") => streams(),
         Some("memory") => memory(),
+        Some("growing") => growing(),
         Some("pinned") => pinned(),
         Some("errors") => errors(),
         Some("count") => count(),
@@ -145,6 +147,49 @@ fn memory() {
     assert_eq!(large.narrow(0, 199 << 20, 3).unwrap().to_vec::<f32>().unwrap(), [1.0; 3]);
 }
 
+/// Sizes that grow from step to step, as those of a text that gets longer, and memory that goes back while work is under way.
+fn growing() {
+    load();
+    let d = cuda(0);
+    let stats = || memory_stats(d).unwrap().unwrap();
+    for step in 0..20 {
+        let x = Tensor::ones_with([(12 + step) << 18], d).unwrap();
+        assert_eq!(x.narrow(0, (11 + step) << 18, 2).unwrap().to_vec::<f32>().unwrap(), [1.0; 2]);
+    }
+    // Of the range; small blocks, such as that of the numbers that were read, have one of their own.
+    assert!(stats().held <= 42 << 20, "{}", stats().held);
+    let text = report::memory(d).unwrap().unwrap();
+    for part in ["{\"allocator\":\"expandable\",", "\"total_size\":41943040,", "\"is_expandable\":true"] {
+        assert!(text.contains(part), "`{part}` is not in {text}");
+    }
+    let kept = ramp(&[50]).to_device(d).unwrap();
+    for _ in 0..8 {
+        let x = Tensor::ones_with([4 << 20], d).unwrap();
+        let y = x.mul(2.0).unwrap();
+        drop((x, y));
+        empty_cache(d).unwrap();
+        assert_eq!(stats().held, 2 << 20, "what is kept");
+    }
+    assert_eq!(to_vec(&kept.add(0.0).unwrap()), to_vec(&ramp(&[50])));
+    // Streams that come and go use one range, one after the other.
+    for _ in 0..10 {
+        let stream = Stream::new(d).unwrap();
+        let _on = stream.enter();
+        drop(Tensor::ones_with([4 << 20], d).unwrap());
+        stream.synchronize().unwrap();
+    }
+    synchronize(d).unwrap();
+    assert!(stats().held <= 44 << 20, "{}", stats().held);
+    let (c, e) = (cuda(0), cuda(1));
+    assert!(!peer::can_access(c, e).unwrap());
+    assert!(message(peer::enable(c, e).map_err(Into::into)).contains("grows in place"));
+    // Of the driver's memory nothing is lost to blocks that fit in none of the holes.
+    let all: Vec<Tensor> = (0..20).map(|_| Tensor::zeros_with([8 << 20], d).unwrap()).collect();
+    drop(all);
+    drop(Tensor::ones_with([200 << 20], d).unwrap());
+    assert!(message(Tensor::zeros_with([300 << 20], d)).contains("out of memory"));
+}
+
 fn pinned() {
     load();
     let d = cuda(0);
@@ -259,6 +304,9 @@ fn lost() {
     assert_eq!(to_vec(&ramp(&[2]).neg().unwrap()), [1.0, 0.75], "the CPU goes on");
 }
 
+/// Memory that grows in place.
+const GROWS: (&str, &str) = ("KEYWAY_CUDA_ALLOCATOR", "expandable");
+
 fn seeds() -> [(&'static str, &'static str); 3] {
     [("KEYWAY_STAND_IN_SEED", "1"), ("KEYWAY_STAND_IN_SEED", "2"), ("KEYWAY_STAND_IN_SEED", "3")]
 }
@@ -269,6 +317,7 @@ fn values_are_those_of_the_cpu_in_every_order() {
     for seed in seeds() {
         run("values", &driver, &[seed]);
         run("values", &driver, &[seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
+        run("values", &driver, &[seed, GROWS]);
     }
 }
 
@@ -278,6 +327,7 @@ fn streams_are_ordered_by_events() {
     for seed in seeds() {
         run("streams", &driver, &[seed]);
         run("streams", &driver, &[seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
+        run("streams", &driver, &[seed, GROWS]);
     }
 }
 
@@ -285,14 +335,18 @@ fn streams_are_ordered_by_events() {
 #[test]
 fn an_order_that_is_left_out_is_seen() {
     let Some(driver) = stand_in() else { return };
-    for (function, scenario) in [
-        ("cuStreamWaitEvent", "streams"),
-        ("cuEventRecord", "streams"),
-        ("cuStreamSynchronize", "streams"),
-        ("cuCtxSynchronize", "streams"),
+    for (function, scenario, machine) in [
+        ("cuStreamWaitEvent", "streams", None),
+        ("cuEventRecord", "streams", None),
+        ("cuStreamSynchronize", "streams", None),
+        ("cuCtxSynchronize", "streams", None),
+        ("cuCtxSynchronize", "growing", Some(GROWS)),
     ] {
-        let wrong =
-            |seed| !start(scenario, &driver, &[seed, ("KEYWAY_STAND_IN_SKIP", function)]).status.success();
+        let wrong = |seed| {
+            let machine: Vec<_> =
+                [seed, ("KEYWAY_STAND_IN_SKIP", function)].into_iter().chain(machine).collect();
+            !start(scenario, &driver, &machine).status.success()
+        };
         assert!(seeds().into_iter().any(wrong), "nobody misses {function}");
     }
 }
@@ -312,7 +366,20 @@ fn a_kernel_that_touches_what_is_not_its_own_is_named_and_its_device_is_lost() {
 fn memory_is_cached_counted_and_limited() {
     let Some(driver) = stand_in() else { return };
     run("memory", &driver, &[]);
+    run("memory", &driver, &[GROWS]);
     run("pinned", &driver, &[]);
+}
+
+#[test]
+fn memory_that_grows_in_place_is_mapped_and_taken_away_in_order() {
+    let Some(driver) = stand_in() else { return };
+    for seed in seeds() {
+        run("growing", &driver, &[seed, GROWS]);
+    }
+    let output = start("memory", &driver, &[GROWS, ("KEYWAY_STAND_IN_MAPS", "0")]);
+    let text = texts(&output);
+    assert!(!output.status.success() && text.contains("maps no memory"), "{text}");
+    assert!(text.contains("unset KEYWAY_CUDA_ALLOCATOR"), "{text}");
 }
 
 #[test]
@@ -352,17 +419,38 @@ fn without_a_driver_that_serves_there_are_no_devices_and_the_reason_is_told() {
 #[test]
 fn every_call_of_the_driver_may_fail() {
     let Some(driver) = stand_in() else { return };
-    let counts = driver.with_file_name(format!("counts-{}", std::process::id()));
-    run("work", &driver, &[("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap())]);
+    let failures = each_fails(&driver, &[], &[]);
+    println!("{failures} failures");
+    assert!(failures > 120, "{failures}");
+}
+
+/// The same of those that map memory, where it grows in place.
+#[test]
+fn every_call_that_maps_memory_may_fail() {
+    let Some(driver) = stand_in() else { return };
+    let mapping = ["Address", "Create", "Release", "Map", "Unmap", "SetAccess", "GetAllocation"];
+    let failures = each_fails(&driver, &[GROWS], &mapping.map(|name| format!("cuMem{name}")));
+    println!("{failures} failures");
+    assert!(failures >= 15, "{failures}");
+}
+
+/// Each call of the functions whose names begin so, or of all, fails in a run of its own; how many runs that makes.
+fn each_fails(driver: &Path, machine: &[(&str, &str)], names: &[String]) -> usize {
+    let counts = driver.with_file_name(format!("counts-{}-{}", std::process::id(), names.len()));
+    run("work", driver, &[&[("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap())], machine].concat());
     let text = std::fs::read_to_string(&counts).unwrap();
     std::fs::remove_file(&counts).unwrap();
     let mut failures = 0;
     for line in text.lines() {
         let (name, number) = line.split_once(' ').unwrap();
+        if !names.is_empty() && !names.iter().any(|begin| name.starts_with(begin)) {
+            continue;
+        }
         let number: usize = number.parse().unwrap();
         for n in 1..=number {
             let fail = format!("{name}:{n}");
-            let output = start("work", &driver, &[("KEYWAY_STAND_IN_FAIL", &fail)]);
+            let output =
+                start("work", driver, &[&[("KEYWAY_STAND_IN_FAIL", fail.as_str())], machine].concat());
             let text = texts(&output);
             assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
             let said = text.contains(&format!("{name} answered CUDA_ERROR_UNKNOWN (999)"));
@@ -372,6 +460,5 @@ fn every_call_of_the_driver_may_fail() {
             failures += 1;
         }
     }
-    println!("{failures} failures of {} functions", text.lines().count());
-    assert!(failures > 120, "{failures}");
+    failures
 }

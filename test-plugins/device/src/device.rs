@@ -6,8 +6,8 @@ use crate::queue::{self, DEVICES, Event};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::device_flag::ASYNCHRONOUS;
 use keyway_sdk::abi::device::{DeviceApi, Queue, RawMemoryStats};
-use keyway_sdk::abi::extension::{CaptureApi, PeerApi};
-use keyway_sdk::author::{Device, Error, Properties, capture_api, device_api, peer_api};
+use keyway_sdk::abi::extension::{CaptureApi, PeerApi, ReportApi};
+use keyway_sdk::author::{Device, Error, Properties, capture_api, device_api, peer_api, report_api};
 use keyway_test_faults as faults;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -116,6 +116,7 @@ impl Device for Remote {
     const ASYNC_COPIES: bool = true;
     const PEER: Option<&'static PeerApi> = Some(&peer_api::<Self>());
     const CAPTURE: Option<&'static CaptureApi> = Some(&capture_api::<Self>());
+    const REPORT: Option<&'static ReportApi> = Some(&report_api::<Self>());
 
     fn count() -> Result<u32, Error> {
         Ok(DEVICES)

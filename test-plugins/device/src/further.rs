@@ -3,7 +3,7 @@
 use crate::device::{Remote, known};
 use crate::queue::{self, Graph};
 use keyway_sdk::abi::device::Queue;
-use keyway_sdk::author::{Capture, Error, Peer};
+use keyway_sdk::author::{Capture, Error, Peer, Report};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
@@ -28,6 +28,12 @@ impl Peer for Remote {
         known(peer)?;
         ENABLED.lock().unwrap_or_else(PoisonError::into_inner).remove(&(index, peer));
         Ok(())
+    }
+}
+
+impl Report for Remote {
+    fn facts() -> Vec<(&'static str, String)> {
+        vec![("link", "none is needed".to_string()), ("colour", "\u{1b}[31mred".to_string())]
     }
 }
 

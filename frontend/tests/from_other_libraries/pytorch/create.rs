@@ -96,6 +96,8 @@ section! {
     "torch.get_default_dtype()" => { keyway::default_dtype() };
     "torch.set_default_device('cpu')" => { keyway::set_default_device("cpu")? };
     "torch.get_default_device()" => { keyway::default_device() };
+    "torch.set_float32_matmul_precision('high')" => { keyway::set_float32_matmul_precision(keyway::MatmulPrecision::High) } "for products and convolutions";
+    "torch.get_float32_matmul_precision()" => { keyway::float32_matmul_precision() };
     "torch.device('cuda', 0)" => { Device::new("cuda", 0)? } "a name; whether it is there is seen at first use";
     "torch.device('cuda:0')" => { Device::parse("cuda:0")? };
     "x.to('cpu')" => { x.to("cpu")? };

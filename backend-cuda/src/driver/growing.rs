@@ -1,0 +1,93 @@
+//! Addresses that are reserved, and memory that is mapped there piece by piece.
+
+use super::context::{Attribute, Context};
+use super::failed;
+use cudarc::driver::sys::{
+    CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType, CUmemAllocationProp,
+    CUmemAllocationProp_st__bindgen_ty_1, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+};
+use keyway_sdk::Error;
+
+/// `CU_MEM_ALLOC_GRANULARITY_MINIMUM`
+const MINIMUM: u32 = 0;
+
+impl Context {
+    /// Memory of this device, as the driver's functions want it said.
+    fn own_memory(&self) -> CUmemAllocationProp {
+        CUmemAllocationProp {
+            type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            requestedHandleTypes: CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: self.location(),
+            win32HandleMetaData: std::ptr::null_mut(),
+            allocFlags: CUmemAllocationProp_st__bindgen_ty_1 {
+                compressionType: 0,
+                gpuDirectRDMACapable: 0,
+                usage: 0,
+                reserved: [0; 4],
+            },
+        }
+    }
+
+    fn location(&self) -> CUmemLocation {
+        CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: self.device() }
+    }
+
+    /// Reserves addresses for at least so many bytes, to which memory is mapped in multiples of `step`; gives the first, and
+    /// how many they are.
+    pub fn reserve(&self, bytes: u64, step: u64) -> Result<(u64, u64), Error> {
+        if self.attribute(Attribute::MapsMemory)? == 0 {
+            return Err(failed("this device maps no memory to reserved addresses".into()));
+        }
+        let (own, mut grain, mut at) = (self.own_memory(), 0, 0);
+        // SAFETY: both places are valid, and the structure is the driver's.
+        self.call(|l| unsafe { l.cuMemGetAllocationGranularity(&mut grain, &own, MINIMUM) })?;
+        if grain == 0 || !step.is_multiple_of(grain as u64) {
+            return Err(failed(format!(
+                "this device maps memory in multiples of {grain} bytes, and not of {step}"
+            )));
+        }
+        let bytes = bytes.next_multiple_of(step);
+        // SAFETY: the place is valid.
+        self.call(|l| unsafe { l.cuMemAddressReserve(&mut at, bytes as usize, 0, 0, 0) })?;
+        Ok((at, bytes))
+    }
+
+    /// Gives reserved addresses back, to which nothing is mapped.
+    pub fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        // SAFETY: addresses that were not reserved are an error of the driver's.
+        self.call(|l| unsafe { l.cuMemAddressFree(at, bytes as usize) })
+    }
+
+    /// Maps memory to reserved addresses, which any stream may use at once.
+    pub fn map(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        let (own, size) = (self.own_memory(), bytes as usize);
+        let access = CUmemAccessDesc {
+            location: self.location(),
+            flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        let mut memory = 0;
+        // SAFETY: the place is valid, and the structure is the driver's.
+        self.call(|l| unsafe { l.cuMemCreate(&mut memory, size, &own, 0) })?;
+        // SAFETY: the memory was made above; addresses that were not reserved are an error of the driver's.
+        let mapped = self.call(|l| unsafe { l.cuMemMap(at, size, 0, memory, 0) });
+        // What is mapped is kept by that, and what is not is freed.
+        // SAFETY: it was made above, and is released once.
+        let released = self.call(|l| unsafe { l.cuMemRelease(memory) });
+        mapped?;
+        // SAFETY: the memory was mapped above, and the structure is the driver's.
+        let open = released.and_then(|()| self.call(|l| unsafe { l.cuMemSetAccess(at, size, &access, 1) }));
+        open.inspect_err(|_| {
+            // The first failure is told.
+            // SAFETY: the memory was mapped above, and nobody knows of it.
+            let _ = self.call(|l| unsafe { l.cuMemUnmap(at, size) });
+        })
+    }
+
+    /// Takes mapped memory away, after all work of the device.
+    pub fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        // Unlike memory that is freed, the driver does not wait here.
+        self.synchronize()?;
+        // SAFETY: what is not mapped is an error of the driver's.
+        self.call(|l| unsafe { l.cuMemUnmap(at, bytes as usize) })
+    }
+}

@@ -1,0 +1,27 @@
+//! What this library says of itself where a person asks: which of NVIDIA's libraries it found, and what goes without them.
+
+use crate::blas;
+use crate::device::Cuda;
+use crate::driver::{driver, place, shown};
+use crate::gpu::gpu;
+use crate::memory;
+use keyway_sdk::author::{Error, Report};
+
+impl Report for Cuda {
+    fn facts() -> Vec<(&'static str, String)> {
+        let found = match driver() {
+            Ok(driver) => format!("for CUDA {}, {}", shown(driver.version), driver.path.display()),
+            // Why is what the count of devices says.
+            Err(_) => "none that works".to_string(),
+        };
+        vec![
+            ("driver", format!("{found}; {}", place())),
+            ("cuBLASLt", blas::fact()),
+            ("memory", memory::fact()),
+        ]
+    }
+
+    fn memory(index: u32) -> Result<String, Error> {
+        gpu(index)?.memory.snapshot()
+    }
+}
