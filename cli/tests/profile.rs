@@ -108,7 +108,7 @@ fn the_memory_profile_is_a_page_or_json() {
     let file = |name: &str| folder.path().join(name);
     let page = file("memory");
     let ran = keyway(&["train", "digits", "--epochs", "1", "--profile-memory", text(&page)]).expect(0);
-    assert!(ran.stdout.contains("wrote the memory profile to"), "{}", ran.stdout);
+    assert!(ran.out.contains("wrote the memory profile to"), "{}", ran.out);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("\"op\":\"relu\""));
     let json = file("memory.JSON");
@@ -120,5 +120,5 @@ fn the_memory_profile_is_a_page_or_json() {
     assert_eq!(read.holders.iter().map(|holder| holder.bytes).sum::<u64>(), cpu.held.bytes);
     assert_eq!(read.ops.iter().map(|op| op.bytes_at_peak).sum::<u64>(), cpu.held.peak_bytes);
     let ran = keyway(&["train", "digits", "--profile-memory", text(&file("none/memory.html"))]).expect(1);
-    assert!(ran.stderr.contains("the memory profile"), "{}", ran.stderr);
+    assert!(ran.err.contains("the memory profile"), "{}", ran.err);
 }

@@ -69,6 +69,17 @@ struct Kept {
 }
 
 /// Ends mixed precision when dropped; what counts is the guard made last of those that live.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let a = Tensor::ones((2, 2))?;
+/// let guard = keyway::autocast(DType::BF16)?;
+/// assert_eq!(a.mm(&a)?.dtype(), DType::BF16);
+/// drop(guard);
+/// assert_eq!(a.mm(&a)?.dtype(), DType::F32);
+/// # Ok(()) }
+/// ```
 #[must_use = "mixed precision lasts only while the guard lives"]
 #[derive(Debug)]
 pub struct AutocastGuard {
@@ -77,6 +88,16 @@ pub struct AutocastGuard {
 }
 
 /// Mixed precision on this thread while the guard lives, with products in f16 or bf16. See the [module](self).
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let _guard = keyway::autocast(DType::F16)?;
+/// let a = Tensor::ones((2, 2))?;
+/// assert_eq!(a.mm(&a)?.dtype(), DType::F16);
+/// assert!(keyway::autocast(DType::F64).is_err());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// Any other dtype.
@@ -117,6 +138,15 @@ pub fn autocast_off() -> KeyGuard {
 }
 
 /// The dtype of products on this thread; `None` without mixed precision.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, autocast::{autocast, autocast_dtype}};
+/// assert_eq!(autocast_dtype(), None);
+/// let _guard = autocast(DType::BF16)?;
+/// assert_eq!(autocast_dtype(), Some(DType::BF16));
+/// # Ok(()) }
+/// ```
 #[doc(alias = "is_autocast_enabled")]
 #[doc(alias = "get_autocast_dtype")]
 pub fn autocast_dtype() -> Option<DType> {

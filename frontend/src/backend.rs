@@ -35,6 +35,16 @@ pub fn with_backend<R>(name: &str, run: impl FnOnce() -> R) -> Result<R> {
 
 /// As [`with_backend`], while the guard lives.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, backend};
+/// let _guard = backend::choose_backend("keyway-cpu")?;
+/// assert_eq!(Tensor::new([1.0f32])?.add(1.0)?.item::<f32>()?, 2.0);
+/// let error = backend::choose_backend("nobody").unwrap_err();
+/// assert!(error.to_string().contains("keyway-cpu"));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// As [`with_backend`].
 pub fn choose_backend(name: &str) -> Result<BackendGuard> {
@@ -44,6 +54,15 @@ pub fn choose_backend(name: &str) -> Result<BackendGuard> {
 
 /// Puts these backends before all others for the whole program, the first of them first, whatever their priorities. Of a
 /// device that several serve, the preferred one takes the name: to be called before tensors are made there.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, backend};
+/// backend::prefer_backends(&["keyway-cpu"])?;
+/// assert_eq!(Tensor::new([1.0f32])?.add(1.0)?.item::<f32>()?, 2.0);
+/// assert!(backend::prefer_backends(&["nobody"]).is_err());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// As [`with_backend`].
@@ -70,6 +89,14 @@ pub fn set_fallback(policy: &str) -> Result<()> {
 }
 
 /// As [`set_fallback`], for one kind of device.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::backend;
+/// backend::set_device_fallback("cuda", "cpu:allow")?;
+/// assert!(backend::set_device_fallback("cpu", "cuda").is_err(), "round in a circle");
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// As [`set_fallback`].

@@ -17,6 +17,15 @@ const fn packed(device: Device) -> u32 {
 }
 
 /// The dtype of new tensors of floating-point numbers whose options name none; f32 unless [`set_default_dtype`] said otherwise.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// assert_eq!(keyway::default_dtype(), DType::F32);
+/// keyway::set_default_dtype(DType::F64)?;
+/// assert_eq!(keyway::default_dtype(), DType::F64);
+/// # Ok(()) }
+/// ```
 #[doc(alias = "get_default_dtype")]
 pub fn default_dtype() -> DType {
     let code = DTYPE.load(Ordering::Relaxed) as u16;
@@ -25,13 +34,12 @@ pub fn default_dtype() -> DType {
 
 /// Sets [`default_dtype`] for the whole process.
 ///
-/// ```
+/// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::prelude::*;
 /// keyway::set_default_dtype(DType::F64)?;
 /// assert_eq!(Tensor::zeros(2)?.dtype(), DType::F64);
 /// assert!(keyway::set_default_dtype(DType::I64).is_err());
-/// # keyway::set_default_dtype(DType::F32)?;
 /// # Ok(()) }
 /// ```
 ///
@@ -52,6 +60,10 @@ pub fn set_default_dtype(dtype: DType) -> Result<()> {
 }
 
 /// The device of new tensors whose options name none; the CPU unless [`set_default_device`] said otherwise.
+///
+/// ```
+/// assert_eq!(keyway::default_device(), keyway::Device::CPU);
+/// ```
 #[doc(alias = "get_default_device")]
 #[inline]
 pub fn default_device() -> Device {
@@ -61,6 +73,15 @@ pub fn default_device() -> Device {
 
 /// Sets [`default_device`] for the whole process: `set_default_device("cuda:0")`. Memory of the program's own, as
 /// [`Tensor::from_vec`](crate::Tensor::from_vec) takes it, stays on the host.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// keyway::set_default_device("cpu")?;
+/// assert_eq!(Tensor::zeros(2)?.device(), Device::CPU);
+/// assert!(keyway::set_default_device(DType::F32).is_err(), "no device");
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// A device that is not there, or text that names none.

@@ -50,6 +50,17 @@ use keyway_dispatcher::device::capture::{self, is_captured};
 use keyway_dispatcher::device::{Stream, synchronize};
 
 /// Captured work. Dropping it waits for its last replay.
+///
+/// ```no_run
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Device, Tensor, graph};
+/// let device = Device::new("cuda", 0)?;
+/// let x = Tensor::ones_with(3, device)?;
+/// let (sum, captured) = graph::capture(device, || x.sum_all())?;
+/// captured.replay()?;
+/// assert_eq!(sum.item::<f32>()?, 3.0);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Graph {
     recorded: capture::Graph,
@@ -87,6 +98,18 @@ impl Graph {
     /// Does the work once more on this thread's current stream of the device, after what was given to that stream before: on the
     /// same memory, in the order in which it was captured. Returns when the work is given to the device, as an op does.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor, graph};
+    /// let device = Device::new("cuda", 0)?;
+    /// let x = Tensor::ones_with(3, device)?;
+    /// let (doubled, captured) = graph::capture(device, || x.mul(2.0))?;
+    /// x.copy_(&Tensor::full_with(3, 4.0, device)?)?;
+    /// captured.replay()?;
+    /// assert_eq!(doubled.to_vec::<f32>()?, [8.0, 8.0, 8.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the device reports.
     pub fn replay(&self) -> Result<()> {
@@ -94,6 +117,16 @@ impl Graph {
     }
 
     /// The device.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor, graph};
+    /// let device = Device::new("cuda", 0)?;
+    /// let x = Tensor::ones_with(3, device)?;
+    /// let (_, captured) = graph::capture(device, || x.mul(2.0))?;
+    /// assert_eq!(captured.device(), device);
+    /// # Ok(()) }
+    /// ```
     pub fn device(&self) -> Device {
         self.device
     }

@@ -7,6 +7,16 @@ use keyway_dispatcher::registry;
 pub use keyway_dispatcher::registry::InterposerInfo;
 
 /// An interposer that a plugin brought.
+///
+/// ```no_run
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let guard = keyway::interposer("nan-guard")?.enter();
+/// assert!(Tensor::new([-1.0f32])?.log().is_err());
+/// drop(guard);
+/// assert!(Tensor::new([-1.0f32])?.log()?.item::<f32>()?.is_nan());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Interposer(InterposerInfo);
 
@@ -43,6 +53,13 @@ pub fn interposer(name: &str) -> Result<Interposer> {
 
 /// The interposers of all plugins in use, the one that acts first in front.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// let all = keyway::interposer::interposers()?;
+/// assert!(all.iter().all(|one| !one.name.is_empty()));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// As [`runtime::start`](crate::runtime::start).
 pub fn interposers() -> Result<Vec<InterposerInfo>> {
@@ -52,24 +69,59 @@ pub fn interposers() -> Result<Vec<InterposerInfo>> {
 
 impl Interposer {
     /// Switches it on for this thread while the guard lives.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// let guard = keyway::interposer("nan-guard")?;
+    /// let _on = guard.enter();
+    /// assert!(guard.is_on());
+    /// # Ok(()) }
+    /// ```
     #[must_use = "the interposer is on only while the guard lives"]
     pub fn enter(&self) -> KeyGuard {
         KeyGuard::include(KeySet::of(self.0.key))
     }
 
     /// Switches it off for this thread while the guard lives.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// let guard = keyway::interposer("nan-guard")?;
+    /// let _off = guard.exclude();
+    /// assert!(!guard.is_on());
+    /// # Ok(()) }
+    /// ```
     #[must_use = "the interposer is off only while the guard lives"]
     pub fn exclude(&self) -> KeyGuard {
         KeyGuard::exclude(KeySet::of(self.0.key))
     }
 
     /// Whether it is on for this thread.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// let guard = keyway::interposer("nan-guard")?;
+    /// let before = guard.is_on();
+    /// {
+    ///     let _on = guard.enter();
+    ///     assert!(guard.is_on());
+    /// }
+    /// assert_eq!(guard.is_on(), before);
+    /// # Ok(()) }
+    /// ```
     pub fn is_on(&self) -> bool {
         let (included, excluded) = local_keys();
         !excluded.has(self.0.key) && (self.0.default_on || included.has(self.0.key))
     }
 
     /// Its plugin, ops, order and default.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// let guard = keyway::interposer("nan-guard")?;
+    /// assert_eq!(guard.info().name, "nan-guard");
+    /// # Ok(()) }
+    /// ```
     pub fn info(&self) -> &InterposerInfo {
         &self.0
     }

@@ -16,6 +16,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 /// What came of loading the backends.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// keyway::runtime::start()?;
+/// let found = keyway::runtime::backends().unwrap();
+/// assert!(found.rejected.is_empty(), "{:?}", found.rejected);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Backends {
     /// Libraries that cannot be used, with the reason.
@@ -34,6 +42,14 @@ static HOLDER: AtomicU32 = AtomicU32::new(0);
 
 /// Starts the runtime with the backends of the usual places, if it is not started yet.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{dispatcher::registry, runtime};
+/// runtime::start()?;
+/// assert!(registry::plugins().iter().any(|plugin| plugin.name == "keyway-cpu"));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// Two definitions of one op, which is a defect of the program.
 #[inline]
@@ -45,6 +61,14 @@ pub fn start() -> Result<()> {
 }
 
 /// Starts the runtime, looking for backends in `paths` (folders or libraries) before the usual places.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::runtime;
+/// runtime::start_with(&["no-such-folder".into()])?;
+/// assert!(runtime::backends().is_some());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// As [`start`].
@@ -126,6 +150,16 @@ fn apply_policies(preferred: &[String]) {
 
 /// Loads more backends from these paths only. A library that is loaded already is not loaded again.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("libbroken.so");
+/// std::fs::write(&path, "no library").unwrap();
+/// let made = keyway::runtime::load_backends(&[path])?;
+/// assert_eq!(made.rejected.len(), 1);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// As [`start`].
 pub fn load_backends(paths: &[PathBuf]) -> Result<Backends> {
@@ -180,11 +214,27 @@ fn warn_of_unreached(before: &[&'static PluginEntry]) {
 }
 
 /// What came of loading the backends of the usual places; `None` before the runtime is started.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::runtime;
+/// assert!(runtime::backends().is_none());
+/// runtime::start()?;
+/// assert!(runtime::backends().is_some());
+/// # Ok(()) }
+/// ```
 pub fn backends() -> Option<&'static Backends> {
     BACKENDS.get()
 }
 
 /// Registers the ops and autograd; needs no backend. What failed is tried again by the next call.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// let ops = keyway::runtime::register_ops()?;
+/// assert!(ops.iter().any(|op| op.name == "softmax"));
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// As [`start`].

@@ -10,10 +10,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static ON: AtomicUsize = AtomicUsize::new(0);
 
 /// Anomaly detection is on while any guard lives.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd};
+/// let x = Tensor::new(0.0f32)?.requires_grad_(true)?;
+/// let y = (&x / &x)?;
+/// let guard = autograd::detect_anomaly();
+/// assert!(y.backward().is_err());
+/// drop(guard);
+/// (&x / &x)?.backward()?;
+/// assert!(x.grad().unwrap().item::<f32>()?.is_nan());
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct AnomalyGuard(());
 
 /// Turns anomaly detection on, for all threads, while the guard lives. Slow.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd};
+/// let _guard = autograd::detect_anomaly();
+/// let x = Tensor::new(0.0f32)?.requires_grad_(true)?;
+/// let error = (&x / &x)?.backward().unwrap_err();
+/// assert!(error.to_string().contains("div"));
+/// # Ok(()) }
+/// ```
 #[doc(alias = "set_detect_anomaly")]
 #[must_use = "anomaly detection is on only while the guard lives"]
 pub fn detect_anomaly() -> AnomalyGuard {

@@ -78,6 +78,17 @@ where
 /// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws its random numbers, on every device, and leaves the generators as they are; a generator
 /// that the function itself puts in their place with [`rng::using`](crate::rng::using) goes on instead.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd};
+/// let x = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
+/// let cubes = |inputs: &[Tensor]| Ok(vec![inputs[0].square()?.mul(&inputs[0])?]);
+/// let y = autograd::checkpoint(cubes, &[x.clone()])?.remove(0);
+/// y.sum_all()?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 12.0]);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// What the function reports. In backward, `create_graph`.
 pub fn checkpoint<F>(function: F, inputs: &[Tensor]) -> Result<Vec<Tensor>>

@@ -13,6 +13,16 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
 /// What a function keeps between forward and backward.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::Context};
+/// let mut context = Context::default();
+/// let x = Tensor::new([1.0f32])?;
+/// context.save(&[&x]);
+/// assert!(context.saved()[0].is_same(&x));
+/// # Ok(()) }
+/// ```
 #[derive(Default)]
 pub struct Context {
     saved: Vec<Tensor>,
@@ -20,22 +30,107 @@ pub struct Context {
 
 impl Context {
     /// Keeps tensors for backward: inputs, outputs, or others. They are checked for in-place changes.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, autograd::Context};
+    /// let mut context = Context::default();
+    /// context.save(&[&Tensor::new([1.0f32])?, &Tensor::new([2.0f32])?]);
+    /// assert_eq!(context.saved().len(), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn save(&mut self, tensors: &[&Tensor]) {
         self.saved.extend(tensors.iter().map(|t| (*t).clone()));
     }
 
     /// The tensors that were kept.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, autograd::Context};
+    /// let mut context = Context::default();
+    /// let x = Tensor::new([1.0f32])?;
+    /// context.save(&[&x]);
+    /// assert!(context.saved()[0].is_same(&x));
+    /// # Ok(()) }
+    /// ```
     pub fn saved(&self) -> &[Tensor] {
         &self.saved
     }
 }
 
 /// A function with a derivative of its own.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Result, Tensor, autograd::{self, Context, Function}};
+/// /// Rounds; the gradient passes as if nothing were rounded.
+/// struct StraightThrough;
+/// impl Function for StraightThrough {
+///     fn name(&self) -> &'static str {
+///         "straight_through"
+///     }
+///     fn forward(&self, _: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+///         Ok(vec![inputs[0].round()?])
+///     }
+///     fn backward(&self, _: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+///         Ok(vec![Some(grads[0].clone())])
+///     }
+/// }
+/// let x = Tensor::new([0.4f32, 1.6])?.requires_grad_(true)?;
+/// let y = autograd::apply(StraightThrough, &[x.clone()])?.remove(0);
+/// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0]);
+/// y.sum_all()?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0]);
+/// # Ok(()) }
+/// ```
 pub trait Function: Send + Sync + 'static {
     /// The name that the graph shows.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Result, Tensor, autograd::{self, Context, Function}};
+    /// # struct Square;
+    /// # impl Function for Square {
+    /// #     fn name(&self) -> &'static str { "square" }
+    /// #     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    /// #         context.save(&[&inputs[0]]);
+    /// #         Ok(vec![inputs[0].square()?])
+    /// #     }
+    /// #     fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+    /// #         Ok(vec![Some(context.saved()[0].mul(2.0)?.mul(&grads[0])?)])
+    /// #     }
+    /// # }
+    /// // `Square` saves `x` and has the derivative `2 x`.
+    /// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
+    /// let y = autograd::apply(Square, &[x])?.remove(0);
+    /// assert_eq!(y.grad_fn().unwrap().name(), "square");
+    /// # Ok(()) }
+    /// ```
     fn name(&self) -> &'static str;
 
     /// Computes the outputs; nothing in here is recorded.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Result, Tensor, autograd::{self, Context, Function}};
+    /// # struct Square;
+    /// # impl Function for Square {
+    /// #     fn name(&self) -> &'static str { "square" }
+    /// #     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    /// #         context.save(&[&inputs[0]]);
+    /// #         Ok(vec![inputs[0].square()?])
+    /// #     }
+    /// #     fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+    /// #         Ok(vec![Some(context.saved()[0].mul(2.0)?.mul(&grads[0])?)])
+    /// #     }
+    /// # }
+    /// // `Square` saves `x` and has the derivative `2 x`.
+    /// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
+    /// let y = Square.forward(&mut Context::default(), &[x])?.remove(0);
+    /// assert_eq!(y.item::<f32>()?, 9.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Whatever goes wrong.
@@ -43,6 +138,29 @@ pub trait Function: Send + Sync + 'static {
 
     /// Computes a gradient for each input, `None` for zero, from those of the outputs. Written with tensor
     /// ops, it can itself be differentiated.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Result, Tensor, autograd::{self, Context, Function}};
+    /// # struct Square;
+    /// # impl Function for Square {
+    /// #     fn name(&self) -> &'static str { "square" }
+    /// #     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    /// #         context.save(&[&inputs[0]]);
+    /// #         Ok(vec![inputs[0].square()?])
+    /// #     }
+    /// #     fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+    /// #         Ok(vec![Some(context.saved()[0].mul(2.0)?.mul(&grads[0])?)])
+    /// #     }
+    /// # }
+    /// // `Square` saves `x` and has the derivative `2 x`.
+    /// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
+    /// let mut context = Context::default();
+    /// let y = Square.forward(&mut context, &[x])?.remove(0);
+    /// let grads = Square.backward(&context, &[y.ones_like()?])?;
+    /// assert_eq!(grads[0].as_ref().unwrap().item::<f32>()?, 6.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Whatever goes wrong.
@@ -63,6 +181,27 @@ impl CustomCall {
 }
 
 /// Calls a function and records its own derivative.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Result, Tensor, autograd::{self, Context, Function}};
+/// # struct Square;
+/// # impl Function for Square {
+/// #     fn name(&self) -> &'static str { "square" }
+/// #     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+/// #         context.save(&[&inputs[0]]);
+/// #         Ok(vec![inputs[0].square()?])
+/// #     }
+/// #     fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+/// #         Ok(vec![Some(context.saved()[0].mul(2.0)?.mul(&grads[0])?)])
+/// #     }
+/// # }
+/// // `Square` saves `x` and has the derivative `2 x`.
+/// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
+/// autograd::apply(Square, &[x.clone()])?.remove(0).backward()?;
+/// assert_eq!(x.grad().unwrap().item::<f32>()?, 6.0);
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// What the function reports; an inference tensor that it saves.

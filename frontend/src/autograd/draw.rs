@@ -36,6 +36,15 @@ struct Drawn {
 
 /// The graph behind these tensors in the language of Graphviz; `dot -Tsvg` draws it.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::draw};
+/// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+/// let text = draw::dot(&[&w.exp()?])?;
+/// assert!(text.starts_with("digraph") && text.contains("exp"));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// A tensor that no gradient flows to; more than 10,000 nodes.
 #[doc(alias = "make_dot")]
@@ -62,6 +71,15 @@ const LEAF: &str = "#cfe8cf";
 const CALL: &str = "#dde6f2";
 
 /// The graph behind these tensors as a picture, leaves at the top.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::draw};
+/// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+/// let picture = draw::svg(&[&w.exp()?])?;
+/// assert!(picture.starts_with("<svg") && picture.contains("exp"));
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// As [`dot`].

@@ -25,6 +25,18 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// How a backward pass is run.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::{self, BackwardOptions}};
+/// let x = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
+/// let y = x.square()?;
+/// let start = Tensor::new([1.0f32, 10.0])?;
+/// let options = BackwardOptions { gradients: Some(vec![start]), ..BackwardOptions::default() };
+/// autograd::backward(&[y], options)?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 40.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Default)]
 pub struct BackwardOptions {
     /// The gradient of each output to start from; one for outputs of one element if not given.
@@ -75,6 +87,18 @@ impl Known {
 
 /// Computes the gradients of the outputs with respect to every leaf and adds them to the leaves.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::{self, BackwardOptions}};
+/// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
+/// let options = BackwardOptions { retain_graph: true, ..BackwardOptions::default() };
+/// let y = x.square()?;
+/// autograd::backward(&[y.clone()], options)?;
+/// autograd::backward(&[y], BackwardOptions::default())?;
+/// assert_eq!(x.grad().unwrap().item::<f32>()?, 12.0);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// See [`AutogradError`].
 pub fn backward(outputs: &[Tensor], options: BackwardOptions) -> Result<()> {
@@ -82,6 +106,17 @@ pub fn backward(outputs: &[Tensor], options: BackwardOptions) -> Result<()> {
 }
 
 /// The gradients of the outputs with respect to the inputs; leaves collect nothing.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::{self, BackwardOptions}};
+/// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
+/// let options = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
+/// let first = autograd::grad(&[x.square()?.mul(&x)?], &[x.clone()], options)?.remove(0).unwrap();
+/// let second = autograd::grad(&[first.clone()], &[x], BackwardOptions::default())?.remove(0).unwrap();
+/// assert_eq!((first.item::<f32>()?, second.item::<f32>()?), (27.0, 18.0));
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// See [`AutogradError`].

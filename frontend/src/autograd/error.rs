@@ -1,6 +1,15 @@
 //! What autograd cannot do, and what to do instead.
 
 /// An error of autograd.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Error, Tensor, autograd::AutogradError};
+/// let w = Tensor::new([1.0f32])?.requires_grad_(true)?;
+/// let error = w.add_(1.0).unwrap_err();
+/// assert!(matches!(error, Error::Autograd(AutogradError::LeafInPlace { .. })));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AutogradError {

@@ -29,6 +29,16 @@ pub struct GradFn {
 }
 
 /// A tensor that a node keeps for its derivative.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::SavedPlace};
+/// let x = Tensor::new([0.0f32])?.requires_grad_(true)?;
+/// let saved = x.exp()?.grad_fn().unwrap().saved_tensors().remove(0);
+/// assert_eq!(saved.place, SavedPlace::Output(0));
+/// assert_eq!(saved.tensor.to_vec::<f32>()?, [1.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct SavedTensor {
     /// Which it is: an input, by its place among the tensors of the call, or an output.
@@ -40,6 +50,15 @@ pub struct SavedTensor {
 }
 
 /// Which tensor of a call was saved.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::SavedPlace};
+/// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+/// let node = x.log()?.grad_fn().unwrap();
+/// assert_eq!(node.saved_tensors()[0].place, SavedPlace::Input(0));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedPlace {
     /// An input, counted among the tensors that the call was given.
@@ -59,27 +78,73 @@ impl GradFn {
     }
 
     /// The op, the function of one's own, or what autograd calls the node.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// assert_eq!(x.log()?.grad_fn().unwrap().name(), "log");
+    /// # Ok(()) }
+    /// ```
     pub fn name(&self) -> &'static str {
         self.node.name()
     }
 
     /// Nodes made later have higher numbers; the backward pass runs the highest first.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let (first, second) = (x.log()?, x.exp()?);
+    /// assert!(first.grad_fn().unwrap().number() < second.grad_fn().unwrap().number());
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "_sequence_nr")]
     pub fn number(&self) -> u64 {
         self.node.number
     }
 
     /// For each tensor of the call: the node that its gradient goes to and the output of that node, none where no gradient is wanted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let next = x.log()?.mul(&Tensor::new([3.0f32])?)?.grad_fn().unwrap().next_functions();
+    /// assert_eq!(next[0].as_ref().unwrap().0.name(), "log");
+    /// assert!(next[1].is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn next_functions(&self) -> Vec<Option<(GradFn, usize)>> {
         self.node.edges.iter().map(|edge| edge.clone().map(GradFn::at)).collect()
     }
 
     /// The shape of each output.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::ones((2, 3))?.requires_grad_(true)?;
+    /// assert_eq!(x.sum(1)?.grad_fn().unwrap().output_shapes(), [[2]]);
+    /// # Ok(()) }
+    /// ```
     pub fn output_shapes(&self) -> Vec<Vec<usize>> {
         self.node.outputs.iter().map(|shape| shape.sizes.to_vec()).collect()
     }
 
     /// The leaf that this node collects the gradient of; none of a recorded call, and where the leaf is gone.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let node = x.log()?.grad_fn().unwrap();
+    /// assert!(node.variable().is_none());
+    /// let (leaf, _) = node.next_functions().remove(0).unwrap();
+    /// assert!(leaf.variable().unwrap().is_same(&x));
+    /// # Ok(()) }
+    /// ```
     pub fn variable(&self) -> Option<Tensor> {
         match &self.node.body {
             Body::Accumulate(leaf) => leaf.upgrade().map(Tensor::from_ref),
@@ -88,6 +153,17 @@ impl GradFn {
     }
 
     /// The tensors that the derivative reads; none once a backward pass has freed them. Those of one's own functions are theirs.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let y = x.log()?;
+    /// assert_eq!(y.grad_fn().unwrap().saved_tensors()[0].tensor.to_vec::<f32>()?, [2.0]);
+    /// y.sum_all()?.backward()?;
+    /// assert!(y.grad_fn().unwrap().saved_tensors().is_empty());
+    /// # Ok(()) }
+    /// ```
     pub fn saved_tensors(&self) -> Vec<SavedTensor> {
         let Body::Op(call) = &self.node.body else { return Vec::new() };
         let guard = lock(&call.saved);
@@ -98,6 +174,16 @@ impl GradFn {
     }
 
     /// Whether both are the same node.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let y = x.log()?;
+    /// assert!(y.grad_fn().unwrap().is_same(&y.grad_fn().unwrap()));
+    /// assert!(!y.grad_fn().unwrap().is_same(&x.log()?.grad_fn().unwrap()));
+    /// # Ok(()) }
+    /// ```
     pub fn is_same(&self, other: &GradFn) -> bool {
         Shared::ptr_eq(&self.node, &other.node)
     }

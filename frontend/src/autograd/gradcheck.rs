@@ -8,6 +8,16 @@ use crate::error::Result;
 pub type Mapping<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
 
 /// How close is close enough: |analytic - numeric| <= atol + rtol * |numeric|.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::gradcheck::{Tolerance, gradcheck}};
+/// let x = Tensor::new([1.0f64])?.requires_grad_(true)?;
+/// let strict = Tolerance { atol: 0.0, rtol: 1e-15, ..Tolerance::default() };
+/// assert!(gradcheck(&|inputs| Ok(vec![inputs[0].exp()?]), &[x.clone()], strict)?.is_some());
+/// assert!(gradcheck(&|inputs| Ok(vec![inputs[0].exp()?]), &[x], Tolerance::default())?.is_none());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
     /// Half the distance between the two points of a difference.
@@ -25,6 +35,17 @@ impl Default for Tolerance {
 }
 
 /// The element at which a derivative is wrong.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::gradcheck::{Tolerance, gradcheck}};
+/// // The detached factor has no part in the derivative: x instead of 2 x.
+/// let wrong = |inputs: &[Tensor]| Ok(vec![inputs[0].mul(&inputs[0].detach())?]);
+/// let x = Tensor::new([3.0f64])?.requires_grad_(true)?;
+/// let found = gradcheck(&wrong, &[x], Tolerance::default())?.unwrap();
+/// assert!(found.analytic == 3.0 && (found.numeric - 6.0).abs() < 1e-3);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "d output {output}[{output_element}] / d input {input}[{input_element}]: the derivative gives {analytic}, \
@@ -55,6 +76,14 @@ fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
 
 /// Compares the derivative of `function` at `inputs` (f64; those that require grad are checked) with central
 /// differences, element by element. `None` means that all agree.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::gradcheck::{Tolerance, gradcheck}};
+/// let x = Tensor::new([0.5f64, 2.0])?.requires_grad_(true)?;
+/// assert!(gradcheck(&|inputs| Ok(vec![inputs[0].log()?]), &[x], Tolerance::default())?.is_none());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// What the function or autograd reports.
@@ -133,6 +162,14 @@ pub fn gradcheck(
 }
 
 /// [`gradcheck`] of the derivative itself, with respect to the inputs and to the incoming gradients.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::gradcheck::{Tolerance, gradgradcheck}};
+/// let x = Tensor::new([0.5f64, 2.0])?.requires_grad_(true)?;
+/// assert!(gradgradcheck(&|inputs| Ok(vec![inputs[0].sin()?]), &[x], Tolerance::default())?.is_none());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// As [`gradcheck`].

@@ -20,6 +20,19 @@ enum Place {
 }
 
 /// Takes its hook away when dropped, unless [`HookHandle::keep`] is called.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+/// let handle = w.register_hook(|grad| Ok(Some(grad.neg()?)))?;
+/// w.mul(3.0)?.sum_all()?.backward()?;
+/// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [-3.0]);
+/// drop(handle);
+/// w.mul(3.0)?.sum_all()?.backward()?;
+/// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [0.0]);
+/// # Ok(()) }
+/// ```
 pub struct HookHandle {
     id: u64,
     place: Option<Place>,
@@ -27,6 +40,16 @@ pub struct HookHandle {
 
 impl HookHandle {
     /// Leaves the hook for as long as the tensor lives.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// w.register_hook(|grad| Ok(Some(grad.neg()?)))?.keep();
+    /// w.mul(3.0)?.sum_all()?.backward()?;
+    /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [-3.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn keep(mut self) {
         self.place = None;
     }

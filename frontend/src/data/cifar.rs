@@ -25,6 +25,12 @@ pub const TRAIN_FILES: [&str; 5] =
 pub const TEST_FILE: &str = "test_batch.bin";
 
 /// Images and their labels.
+///
+/// ```
+/// use keyway::data::cifar::{Cifar, PIXELS};
+/// let one = Cifar { pixels: vec![0; PIXELS], labels: vec![3] };
+/// assert_eq!((one.rows(), one.labels[0]), (1, 3));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cifar {
     /// [`PIXELS`] bytes for each image, one image after the other; the shape of all is `[rows, 3, 32, 32]`.
@@ -35,6 +41,15 @@ pub struct Cifar {
 
 impl Cifar {
     /// Reads one file of the published set, which holds [`FILE_RECORDS`] records.
+    ///
+    /// ```
+    /// use keyway::data::cifar::{Cifar, FILE_RECORDS, RECORD};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("data_batch_1.bin");
+    /// std::fs::write(&path, vec![3u8; FILE_RECORDS * RECORD]).unwrap();
+    /// let images = Cifar::load(&path).unwrap();
+    /// assert_eq!((images.rows(), images.labels[0]), (10_000, 3));
+    /// ```
     ///
     /// # Errors
     /// [`DataError::Read`], [`DataError::RecordCount`], and as [`Cifar::parse`].
@@ -49,6 +64,15 @@ impl Cifar {
     }
 
     /// Reads any whole number of records. `origin` names the data in errors.
+    ///
+    /// ```
+    /// use keyway::data::cifar::{Cifar, RECORD};
+    /// let mut bytes = vec![0u8; 2 * RECORD];
+    /// (bytes[0], bytes[RECORD]) = (7, 9);
+    /// assert_eq!(Cifar::parse(&bytes, "two records").unwrap().labels, [7, 9]);
+    /// let error = Cifar::parse(&bytes[1..], "cut").unwrap_err();
+    /// assert!(error.to_string().starts_with("cut"));
+    /// ```
     ///
     /// # Errors
     /// [`DataError::Empty`], [`DataError::PartialRecord`] and [`DataError::Label`], with record and byte.
@@ -138,6 +162,14 @@ impl Cifar {
     }
 
     /// Mean and deviation of each colour.
+    ///
+    /// ```
+    /// use keyway::data::cifar::{Cifar, PIXELS};
+    /// let mut pixels = vec![0; PIXELS];
+    /// pixels[..1_024].fill(200); // all of red
+    /// let stats = Cifar { pixels, labels: vec![0] }.channel_stats();
+    /// assert_eq!(stats.mean, [200.0, 0.0, 0.0]);
+    /// ```
     #[must_use]
     pub fn channel_stats(&self) -> ChannelStats {
         ChannelStats::of(&self.pixels, SHAPE)
@@ -146,6 +178,17 @@ impl Cifar {
     /// The images as `[rows, 3, 32, 32]` in f32, each colour less its mean and divided by its deviation, and the labels as
     /// `[rows]` in i64. Pixels stay bytes until a batch is asked for.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{ChannelStats, Dataset, cifar::{Cifar, PIXELS}};
+    /// let stats = ChannelStats { mean: vec![1.0; 3], std: vec![2.0; 3] };
+    /// let images = Cifar { pixels: vec![5; PIXELS], labels: vec![8] }.normalized(&stats)?;
+    /// let batch = images.batch(&[0])?;
+    /// assert_eq!(batch.inputs.shape(), [1, 3, 32, 32]);
+    /// assert_eq!(batch.inputs.mean_all()?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`DataError::Images`] for pixels or statistics that do not fit.
     pub fn normalized(self, stats: &ChannelStats) -> Result<ImageDataset, DataError> {
@@ -153,6 +196,11 @@ impl Cifar {
     }
 
     /// How many images there are.
+    ///
+    /// ```
+    /// use keyway::data::cifar::{Cifar, RECORD};
+    /// assert_eq!(Cifar::parse(&[0; 3 * RECORD], "three records").unwrap().rows(), 3);
+    /// ```
     #[must_use]
     pub fn rows(&self) -> usize {
         self.labels.len()

@@ -7,6 +7,17 @@ use crate::{Device, Result, Tensor};
 use keyway_dispatcher::memory::copy_bytes;
 
 /// Some rows of a data set.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::data::{Dataset, TensorDataset};
+/// use keyway::Tensor;
+/// let data = TensorDataset::new(Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?, Tensor::new([5i64, 6])?)?;
+/// let batch = data.batch(&[1, 0])?;
+/// assert_eq!(batch.inputs.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0]);
+/// assert_eq!(batch.targets.to_vec::<i64>()?, [6, 5]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// What a model is given, one row after the other.
@@ -43,9 +54,28 @@ pub struct Batch {
 /// ```
 pub trait Dataset {
     /// How many rows there are.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{Dataset, TensorDataset};
+    /// use keyway::Tensor;
+    /// let data = TensorDataset::new(Tensor::zeros((4, 2))?, Tensor::zeros(4)?)?;
+    /// assert_eq!(data.rows(), 4);
+    /// # Ok(()) }
+    /// ```
     fn rows(&self) -> usize;
 
     /// These rows, in this order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{Dataset, TensorDataset};
+    /// use keyway::Tensor;
+    /// let data = TensorDataset::new(Tensor::new([1.0f32, 2.0, 3.0])?, Tensor::new([5i64, 6, 7])?)?;
+    /// assert_eq!(data.batch(&[2, 2, 0])?.targets.to_vec::<i64>()?, [7, 7, 5]);
+    /// assert!(data.batch(&[3]).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A row that is not there; what the source of the rows reports.
@@ -83,6 +113,14 @@ pub struct TensorDataset {
 impl TensorDataset {
     /// A data set of inputs and targets.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::TensorDataset};
+    /// assert!(TensorDataset::new(Tensor::zeros((4, 2))?, Tensor::zeros(4)?).is_ok());
+    /// assert!(TensorDataset::new(Tensor::zeros((4, 2))?, Tensor::zeros(3)?).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Tensors of different numbers of rows.
     pub fn new(inputs: Tensor, targets: Tensor) -> Result<TensorDataset> {
@@ -95,11 +133,27 @@ impl TensorDataset {
     }
 
     /// All inputs.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::TensorDataset};
+    /// let data = TensorDataset::new(Tensor::zeros((4, 2))?, Tensor::zeros(4)?)?;
+    /// assert_eq!(data.inputs().shape(), [4, 2]);
+    /// # Ok(()) }
+    /// ```
     pub fn inputs(&self) -> &Tensor {
         &self.inputs
     }
 
     /// All targets.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::TensorDataset};
+    /// let data = TensorDataset::new(Tensor::zeros((4, 2))?, Tensor::zeros(4)?)?;
+    /// assert_eq!(data.targets().shape(), [4]);
+    /// # Ok(()) }
+    /// ```
     pub fn targets(&self) -> &Tensor {
         &self.targets
     }

@@ -24,6 +24,12 @@ const COLUMNS: usize = PIXELS + 1;
 const SHOWN: usize = 24;
 
 /// Images and their labels.
+///
+/// ```
+/// use keyway::data::digits::{Digits, PIXELS};
+/// let one = Digits { pixels: vec![0; PIXELS], labels: vec![3] };
+/// assert_eq!((one.rows(), one.labels[0]), (1, 3));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digits {
     /// [`PIXELS`] values in 0..=16 for each image, one image after the other.
@@ -35,6 +41,12 @@ pub struct Digits {
 impl Digits {
     /// The embedded set.
     ///
+    /// ```
+    /// use keyway::data::digits::{Digits, PIXELS};
+    /// let digits = Digits::embedded().unwrap();
+    /// assert_eq!((digits.rows(), digits.pixels.len()), (1_797, 1_797 * PIXELS));
+    /// ```
+    ///
     /// # Errors
     /// As [`Digits::parse`]; a test shows that the embedded file has none of them.
     pub fn embedded() -> Result<Self, DataError> {
@@ -42,6 +54,14 @@ impl Digits {
     }
 
     /// Reads a file of the same format.
+    ///
+    /// ```
+    /// use keyway::data::Digits;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("digits.csv");
+    /// std::fs::write(&path, "16,".repeat(64) + "5\n").unwrap();
+    /// assert_eq!(Digits::load(&path).unwrap().labels, [5]);
+    /// ```
     ///
     /// # Errors
     /// [`DataError::Read`], and as [`Digits::parse`].
@@ -52,6 +72,14 @@ impl Digits {
 
     /// Reads rows of 64 pixels and a label, separated by commas. Lines may end with CR LF, and the last one need not end
     /// at all; a line without values is an error. `origin` names the data in errors.
+    ///
+    /// ```
+    /// use keyway::data::Digits;
+    /// let digits = Digits::parse(("16,".repeat(64) + "5\n").as_bytes(), "one row").unwrap();
+    /// assert_eq!((digits.pixels[0], digits.labels[0]), (16, 5));
+    /// let error = Digits::parse(b"1,2,3", "short").unwrap_err();
+    /// assert!(error.to_string().contains("short, line 1"));
+    /// ```
     ///
     /// # Errors
     /// [`DataError::Empty`], [`DataError::RowLength`] and [`DataError::Value`], with line, column and byte.
@@ -74,12 +102,23 @@ impl Digits {
     }
 
     /// How many images there are.
+    ///
+    /// ```
+    /// use keyway::data::Digits;
+    /// assert_eq!(Digits::embedded().unwrap().rows(), 1_797);
+    /// ```
     #[must_use]
     pub fn rows(&self) -> usize {
         self.labels.len()
     }
 
     /// The first `rows` images, and the rest. More rows than there are leave the rest empty.
+    ///
+    /// ```
+    /// use keyway::data::Digits;
+    /// let (train, test) = Digits::embedded().unwrap().split_at(1_437);
+    /// assert_eq!((train.rows(), test.rows()), (1_437, 360));
+    /// ```
     #[must_use]
     pub fn split_at(&self, rows: usize) -> (Self, Self) {
         let rows = rows.min(self.rows());

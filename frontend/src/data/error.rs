@@ -3,6 +3,13 @@
 use std::path::{Path, PathBuf};
 
 /// What is wrong with data, where, and what to do. Lines, columns and records are counted from 1, bytes from 0.
+///
+/// ```
+/// use keyway::data::{DataError, Digits};
+/// let error = Digits::parse(b"", "nothing").unwrap_err();
+/// assert!(matches!(error, DataError::Empty { .. }));
+/// assert!(error.to_string().starts_with("nothing: expected rows of 64 pixels and a label"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {

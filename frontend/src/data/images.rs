@@ -8,6 +8,12 @@ use crate::{Result, Tensor};
 const LEVELS: usize = 256;
 
 /// Mean and standard deviation of each channel over all pixels of some images, in bytes.
+///
+/// ```
+/// use keyway::data::ChannelStats;
+/// let stats = ChannelStats::of(&[1, 3, 7, 9], [1, 2, 2]);
+/// assert_eq!((stats.mean, stats.std), (vec![5.0], vec![10f64.sqrt()]));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelStats {
     /// The means.
@@ -72,6 +78,16 @@ pub struct ImageDataset {
 
 impl ImageDataset {
     /// Images of these channels, rows and columns, one after the other, and a label for each.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{ChannelStats, Dataset, ImageDataset};
+    /// let stats = ChannelStats { mean: vec![0.0], std: vec![1.0] };
+    /// let data = ImageDataset::new(vec![1, 2, 3, 4], vec![0, 1], [1, 1, 2], &stats)?;
+    /// assert_eq!(data.rows(), 2);
+    /// assert!(ImageDataset::new(vec![1, 2, 3], vec![0, 1], [1, 1, 2], &stats).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`DataError::Images`] for pixels or statistics that do not fit.

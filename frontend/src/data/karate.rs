@@ -5,6 +5,12 @@
 //! club that each joined after the split. They are facts that were published there, and carry no licence of their own.
 
 /// A graph whose edges have no direction, with a class for each node.
+///
+/// ```
+/// use keyway::data::karate::Graph;
+/// let triangle = Graph { nodes: 3, edges: vec![[0, 1], [1, 2], [0, 2]], classes: vec![0, 0, 1] };
+/// assert_eq!((triangle.nodes, triangle.edges.len()), (3, triangle.classes.len()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// How many nodes there are.

@@ -32,6 +32,16 @@ pub struct DataLoader<D> {
 impl<D: Dataset> DataLoader<D> {
     /// Batches of the rows in their own order; the last may be smaller.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::{DataLoader, TensorDataset}};
+    /// let data = TensorDataset::new(Tensor::zeros((5, 2))?, Tensor::new([0i64, 1, 2, 3, 4])?)?;
+    /// let loader = DataLoader::new(data, 2)?;
+    /// let last = loader.epoch(0).last().unwrap()?;
+    /// assert_eq!(last.targets.to_vec::<i64>()?, [4]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A batch size of 0.
     pub fn new(dataset: D, batch_size: usize) -> Result<DataLoader<D>, DataError> {
@@ -43,6 +53,18 @@ impl<D: Dataset> DataLoader<D> {
     }
 
     /// With the rows in another random order in each epoch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::{DataLoader, TensorDataset}};
+    /// let data = TensorDataset::new(Tensor::zeros((5, 2))?, Tensor::new([0i64, 1, 2, 3, 4])?)?;
+    /// let loader = DataLoader::new(data, 5)?.shuffle(0);
+    /// let mut order = loader.epoch(3).next().unwrap()?.targets.to_vec::<i64>()?;
+    /// assert_eq!(order, loader.epoch(3).next().unwrap()?.targets.to_vec::<i64>()?);
+    /// order.sort();
+    /// assert_eq!(order, [0, 1, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
     pub fn shuffle(mut self, seed: u64) -> DataLoader<D> {
         self.sampler = Sampler::shuffled(self.dataset.rows(), seed);
         self
@@ -63,12 +85,28 @@ impl<D: Dataset> DataLoader<D> {
     }
 
     /// How many batches an epoch has.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::{DataLoader, TensorDataset}};
+    /// let data = TensorDataset::new(Tensor::zeros((5, 2))?, Tensor::zeros(5)?)?;
+    /// assert_eq!(DataLoader::new(data, 2)?.batches(), 3);
+    /// # Ok(()) }
+    /// ```
     pub fn batches(&self) -> usize {
         let rows = self.sampler.rows();
         if self.drop_last { rows / self.batch_size } else { rows.div_ceil(self.batch_size) }
     }
 
     /// The data set.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::{DataLoader, TensorDataset}};
+    /// let data = TensorDataset::new(Tensor::zeros((5, 2))?, Tensor::zeros(5)?)?;
+    /// assert_eq!(DataLoader::new(data, 2)?.dataset().inputs().shape(), [5, 2]);
+    /// # Ok(()) }
+    /// ```
     pub fn dataset(&self) -> &D {
         &self.dataset
     }

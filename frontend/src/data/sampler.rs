@@ -7,6 +7,13 @@ use crate::rng::Philox;
 ///
 /// The order of an epoch is a function of the seed and the epoch's number alone: epoch `e` shuffles with stream `e` of
 /// the seed. So a run that was stopped after some epochs goes on with the orders that it would have had.
+///
+/// ```
+/// use keyway::data::Sampler;
+/// let sampler = Sampler::shuffled(10, 7);
+/// assert_eq!(sampler.order(3), Sampler::shuffled(10, 7).order(3));
+/// assert_ne!(sampler.order(3), sampler.order(4));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampler {
     rows: usize,
@@ -15,6 +22,11 @@ pub struct Sampler {
 
 impl Sampler {
     /// The rows in their own order.
+    ///
+    /// ```
+    /// use keyway::data::Sampler;
+    /// assert_eq!(Sampler::sequential(3).order(5), [0, 1, 2]);
+    /// ```
     #[doc(alias = "SequentialSampler")]
     #[must_use]
     pub fn sequential(rows: usize) -> Self {
@@ -22,6 +34,13 @@ impl Sampler {
     }
 
     /// The rows in random order.
+    ///
+    /// ```
+    /// use keyway::data::Sampler;
+    /// let mut order = Sampler::shuffled(4, 0).order(1);
+    /// order.sort();
+    /// assert_eq!(order, [0, 1, 2, 3]);
+    /// ```
     #[doc(alias = "RandomSampler")]
     #[must_use]
     pub fn shuffled(rows: usize, seed: u64) -> Self {
@@ -29,12 +48,23 @@ impl Sampler {
     }
 
     /// How many rows there are.
+    ///
+    /// ```
+    /// use keyway::data::Sampler;
+    /// assert_eq!(Sampler::shuffled(4, 0).rows(), 4);
+    /// ```
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// The rows of an epoch, each once.
+    ///
+    /// ```
+    /// use keyway::data::Sampler;
+    /// assert_eq!(Sampler::sequential(3).order(0), [0, 1, 2]);
+    /// assert_eq!(Sampler::shuffled(100, 0).order(0).len(), 100);
+    /// ```
     #[must_use]
     pub fn order(&self, epoch: u64) -> Vec<usize> {
         match self.seed {
@@ -45,6 +75,13 @@ impl Sampler {
 
     /// The rows of an epoch in groups of `batch_size`. The last group is smaller when the rows do not divide evenly;
     /// `drop_last` leaves it out.
+    ///
+    /// ```
+    /// use keyway::data::Sampler;
+    /// let sampler = Sampler::sequential(5);
+    /// assert_eq!(sampler.batches(0, 2, false).unwrap(), [vec![0, 1], vec![2, 3], vec![4]]);
+    /// assert_eq!(sampler.batches(0, 2, true).unwrap(), [[0, 1], [2, 3]]);
+    /// ```
     ///
     /// # Errors
     /// [`DataError::BatchSize`] when `batch_size` is 0.
@@ -63,6 +100,14 @@ impl Sampler {
     }
 
     /// How many groups [`Sampler::batches`] gives.
+    ///
+    /// ```
+    /// use keyway::data::Sampler;
+    /// let sampler = Sampler::sequential(5);
+    /// assert_eq!(sampler.batch_count(2, false).unwrap(), 3);
+    /// assert_eq!(sampler.batch_count(2, true).unwrap(), 2);
+    /// assert!(sampler.batch_count(0, true).is_err());
+    /// ```
     ///
     /// # Errors
     /// [`DataError::BatchSize`] when `batch_size` is 0.

@@ -34,6 +34,17 @@ use std::path::Path;
 
 /// The array of a file, on the CPU.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::npy};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.npy");
+/// npy::save(&path, &Tensor::new([[1i64, 2]])?)?;
+/// let x = npy::load(&path)?;
+/// assert_eq!((x.shape(), x.to_vec::<i64>()?), (&[1, 2][..], vec![1, 2]));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// [`NpyError`] for a file that cannot be read, is damaged, or holds what is no array of numbers; memory that does not suffice.
 pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
@@ -45,6 +56,16 @@ pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
 }
 
 /// Saves a tensor, of any strides and on any device. An old file of that name is replaced as a whole, or stays as it is.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::npy};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.npy");
+/// npy::save(&path, &Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.t()?)?;
+/// assert_eq!(npy::load(&path)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// [`NpyError`] for a file that cannot be written, and for bf16 and dtypes of plugins, which NumPy does not have; what the device

@@ -30,6 +30,17 @@ const LARGE: u64 = u32::MAX as u64;
 
 /// The arrays of an archive by name, on the CPU.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::npz, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.npz");
+/// npz::save(&path, &StateDict::from([("bias".to_string(), Tensor::new([1i64, 2])?)]))?;
+/// let tensors = npz::load(&path)?;
+/// assert_eq!(tensors["bias"].to_vec::<i64>()?, [1, 2]);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// [`NpyError`](Error) for a file that cannot be read, is damaged, or holds what is no array of numbers; memory that does not suffice.
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
@@ -68,6 +79,17 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
 
 /// Saves tensors by name, as they are. An old file of that name is replaced as a whole, or stays as it is.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::npz, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.npz");
+/// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([true])?);
+/// npz::save(&path, &StateDict::from([("a".to_string(), a), ("b".to_string(), b)]))?;
+/// assert_eq!(npz::load(&path)?.len(), 2);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// [`NpyError`](Error) for a file that cannot be written, and for bf16 and dtypes of plugins, which NumPy does not have; what the
 /// device reports.
@@ -76,6 +98,18 @@ pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
 }
 
 /// [`save`], deflated.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::npz, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (small, large) = (folder.path().join("small.npz"), folder.path().join("large.npz"));
+/// let zeros = StateDict::from([("zeros".to_string(), Tensor::zeros(1000)?)]);
+/// npz::save(&large, &zeros)?;
+/// npz::save_compressed(&small, &zeros)?;
+/// assert!(std::fs::metadata(&small).unwrap().len() < std::fs::metadata(&large).unwrap().len() / 2);
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// As [`save`].

@@ -17,6 +17,22 @@ const BUFFER: usize = 1 << 16;
 /// call for the same folder removes it. A limit on the size of files (`ulimit -f`) is an error like that of a full disk:
 /// the signal SIGXFSZ is held back from this thread for the time of the call.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::io::replace;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("notes.txt");
+/// replace(&path, |file| file.write_all(b"old")).unwrap();
+/// // A write that fails half-way leaves the old file.
+/// let failed = replace(&path, |file| {
+///     file.write_all(b"ne")?;
+///     Err(std::io::Error::other("interrupted"))
+/// });
+/// assert!(failed.is_err());
+/// assert_eq!(std::fs::read(&path).unwrap(), b"old");
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// What `write` or the system reports.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -218,8 +218,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{Dropout, Module}};
-    /// let dropout = Dropout::new(0.5)?;
+    /// use keyway::{Tensor, nn::{Dropout, Module}, rng::Generator};
+    /// let dropout = Dropout::new(0.5)?.generator(Generator::new(7));
     /// let x = Tensor::from_vec(vec![1.0f32; 100], 100)?;
     /// let state = dropout.generator_state_dict()?;
     /// let first = dropout.forward(&x)?.to_vec::<f32>()?;

@@ -12,23 +12,33 @@
 ///
 /// The arguments are passed in the order of the schema; `defaults` follow them, for parameters that these methods do
 /// not show.
+///
+/// Where the arguments are `self` and at most a number, [`example!`] writes the examples of the forms in place and `out`, on a tensor
+/// of 1.5 or of the number that follows `on`. Elsewhere an example may stand in braces behind the form's name.
 macro_rules! forms {
     ($(
         $(#[$doc:meta])*
         pub fn $name:ident $(<$life:lifetime>)? ($($params:tt)*)
         $(, defaults: [$($default:expr),+])?
-        $(, in_place: $in_place:ident)?
-        $(, out: $out:ident)?;
+        $(, in_place: $in_place:ident $({ $(#[$of_in_place:meta])+ })?)?
+        $(, out: $out:ident $({ $(#[$of_out:meta])+ })?)?
+        $(, on: $on:literal)?;
     )+) => {
         impl $crate::Tensor {$(
             $crate::ops::forms::form! {
                 functional [$name] $name [$(#[$doc])*] <$($life)?> ($($params)*) [$($($default),+)?]
             }
             $crate::ops::forms::form! {
-                in_place [$($in_place)?] $name [] <$($life)?> ($($params)*) [$($($default),+)?]
+                in_place [$($in_place)?] $name [
+                    #[doc = $crate::ops::forms::example!(in_place [$($in_place)?] $name [$($on)?] ($($params)*))]
+                    $($($(#[$of_in_place])+)?)?
+                ] <$($life)?> ($($params)*) [$($($default),+)?]
             }
             $crate::ops::forms::form! {
-                out [$($out)?] $name [] <$($life)?> ($($params)*) [$($($default),+)?]
+                out [$($out)?] $name [
+                    #[doc = $crate::ops::forms::example!(out [$($out)?] $name [$($on)?] ($($params)*))]
+                    $($($(#[$of_out])+)?)?
+                ] <$($life)?> ($($params)*) [$($($default),+)?]
             }
         )+}
     };
@@ -45,11 +55,13 @@ macro_rules! form {
             DEF.run(&[self.into(), $($arg.into(),)* $($default),*])
         }
     };
-    (in_place [$name:ident] $op:ident [] <$($life:lifetime)?>
+    (in_place [$name:ident] $op:ident [$($doc:tt)*] <$($life:lifetime)?>
         (& $($own:lifetime)? self $(, $arg:ident: $type:ty)* $(,)?) [$($default:expr),*]) => {
         #[doc = concat!("`self = ", stringify!($op), "(self", $(", ", stringify!($arg),)* ")`: ")]
         #[doc = concat!("[`Tensor::", stringify!($op), "`](crate::Tensor::", stringify!($op), ") in place.")]
         /// Returns `self`.
+        ///
+        $($doc)*
         ///
         /// # Errors
         /// As the functional form; a result of a shape or dtype that `self` cannot hold.
@@ -57,11 +69,13 @@ macro_rules! form {
             DEF.run_in_place(&[self.into(), $($arg.into(),)* $($default),*])
         }
     };
-    (out [$name:ident] $op:ident [] <$($life:lifetime)?>
+    (out [$name:ident] $op:ident [$($doc:tt)*] <$($life:lifetime)?>
         (& $($own:lifetime)? self $(, $arg:ident: $type:ty)* $(,)?) [$($default:expr),*]) => {
         #[doc = concat!("`out = ", stringify!($op), "(self", $(", ", stringify!($arg),)* ")`: ")]
         #[doc = concat!("[`Tensor::", stringify!($op), "`](crate::Tensor::", stringify!($op), ") written to `out`.")]
         /// An `out` without elements is replaced.
+        ///
+        $($doc)*
         ///
         /// # Errors
         /// As the functional form; a result of another shape than `out`, or of a dtype that `out` cannot hold.
@@ -73,3 +87,40 @@ macro_rules! form {
     };
 }
 pub(crate) use form;
+
+/// The example of a form in place or `out`: it gives what the functional form gives. Nothing for arguments of other types.
+macro_rules! example {
+    ($form:ident $name:tt $op:ident [] $params:tt) => {
+        $crate::ops::forms::example!($form $name $op [1.5] $params)
+    };
+    ($form:ident [$name:ident] $op:ident [$on:literal] (& self)) => {
+        $crate::ops::forms::example!($form $name $op [$on] "" "")
+    };
+    ($form:ident [$name:ident] $op:ident [$on:literal] (& $own:lifetime self, $arg:ident: impl Into<Arg<$of:lifetime>>)) => {
+        $crate::ops::forms::example!($form $name $op [$on] "2" "2, ")
+    };
+    (in_place $name:ident $op:ident [$on:literal] $arg:literal $first:literal) => {
+        concat!(
+            "```\n# fn main() -> keyway::Result<()> {\n",
+            "let x = keyway::Tensor::new([", stringify!($on), "])?;\n",
+            "let expected = x.", stringify!($op), "(", $arg, ")?.to_f64_vec()?;\n",
+            "x.", stringify!($name), "(", $arg, ")?;\n",
+            "assert_eq!(x.to_f64_vec()?, expected);\n",
+            "# Ok(()) }\n```",
+        )
+    };
+    (out $name:ident $op:ident [$on:literal] $arg:literal $first:literal) => {
+        concat!(
+            "```\n# fn main() -> keyway::Result<()> {\n",
+            "let x = keyway::Tensor::new([", stringify!($on), "])?;\n",
+            "let mut out = x.zeros_like()?;\n",
+            "x.", stringify!($name), "(", $first, "&mut out)?;\n",
+            "assert_eq!(out.to_f64_vec()?, x.", stringify!($op), "(", $arg, ")?.to_f64_vec()?);\n",
+            "# Ok(()) }\n```",
+        )
+    };
+    ($($other:tt)*) => {
+        ""
+    };
+}
+pub(crate) use example;

@@ -13,6 +13,12 @@ use crate::ops::composite::{cast, widened};
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`Adagrad`]; the names and defaults are PyTorch's.
+///
+/// ```
+/// use keyway::optim::AdagradOptions;
+/// let options = AdagradOptions { lr: 0.1, ..AdagradOptions::default() };
+/// assert_eq!((options.lr, options.eps), (0.1, 1e-10));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdagradOptions {
     /// The learning rate.
@@ -112,6 +118,18 @@ pub struct Adagrad {
 impl Adagrad {
     /// One group.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Adagrad, AdagradOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Adagrad::new(vec![w.clone()], AdagradOptions { lr: 0.1, ..AdagradOptions::default() })?;
+    /// w.mul(3.0)?.backward()?;
+    /// optimizer.step()?;
+    /// assert!((w.item::<f32>()? - 0.9).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Options out of range; no parameters, the same twice, or such that cannot be changed.
     pub fn new(parameters: Vec<Tensor>, options: AdagradOptions) -> Result<Adagrad> {
@@ -120,6 +138,20 @@ impl Adagrad {
 
     /// Several groups.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Adagrad, AdagradOptions, Group, Optimizer};
+    /// # use keyway::Tensor;
+    /// # let (a, b) = (Tensor::new(1.0f32)?.requires_grad_(true)?, Tensor::new(1.0f32)?.requires_grad_(true)?);
+    /// let options = AdagradOptions { lr: 0.5, ..AdagradOptions::default() };
+    /// let optimizer = Adagrad::with_groups(vec![
+    ///     Group { parameters: vec![a], options },
+    ///     Group { parameters: vec![b], options: AdagradOptions { lr: 0.25, ..options } },
+    /// ])?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5, 0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Adagrad::new`].
     pub fn with_groups(groups: Vec<Group<AdagradOptions>>) -> Result<Adagrad> {
@@ -127,6 +159,18 @@ impl Adagrad {
     }
 
     /// The groups, with the options as they are now.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Adagrad, AdagradOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Adagrad::new(vec![w], AdagradOptions::default())?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 1e-2);
+    /// optimizer.set_learning_rates(&[0.5])?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 0.5);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<AdagradOptions>] {
         &self.groups

@@ -16,6 +16,12 @@ use crate::{Device, Result, Tensor, profiler};
 
 /// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:
 /// see [`AdamOptions::adamw`].
+///
+/// ```
+/// use keyway::optim::AdamOptions;
+/// let options = AdamOptions { lr: 0.1, ..AdamOptions::adamw() };
+/// assert_eq!((options.lr, options.weight_decay), (0.1, 0.01));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamOptions {
     /// The learning rate.

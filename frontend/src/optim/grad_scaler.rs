@@ -7,6 +7,12 @@ use crate::autograd::no_grad;
 use crate::{DType, Result, Tensor};
 
 /// Options of a [`GradScaler`]; the defaults are PyTorch's.
+///
+/// ```
+/// use keyway::optim::GradScalerOptions;
+/// let options = GradScalerOptions { init_scale: 1024.0, ..GradScalerOptions::default() };
+/// assert_eq!((options.init_scale, options.growth_interval), (1024.0, 2000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradScalerOptions {
     /// What losses are multiplied by at first.
@@ -31,6 +37,14 @@ impl Default for GradScalerOptions {
 }
 
 /// What a [`GradScaler`] remembers.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::{GradScaler, GradScalerOptions, GradScalerState};
+/// let scaler = GradScaler::new(GradScalerOptions::default())?;
+/// assert_eq!(scaler.state(), GradScalerState { scale: 65536.0, growth_tracker: 0 });
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradScalerState {
     /// What losses are multiplied by.
@@ -84,6 +98,12 @@ const OWNER: &str = "GradScaler";
 impl GradScaler {
     /// A scaler that has not seen a step.
     ///
+    /// ```
+    /// use keyway::optim::{GradScaler, GradScalerOptions};
+    /// assert!(GradScaler::new(GradScalerOptions::default()).is_ok());
+    /// assert!(GradScaler::new(GradScalerOptions { growth_factor: 0.5, ..GradScalerOptions::default() }).is_err());
+    /// ```
+    ///
     /// # Errors
     /// An `init_scale` that is not above 0 or no f32, a `growth_factor` that is not above 1, a `backoff_factor` that is not
     /// between 0 and 1, a `growth_interval` of 0.
@@ -107,6 +127,14 @@ impl GradScaler {
 
     /// The loss times the scale.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, optim::{GradScaler, GradScalerOptions}};
+    /// let scaler = GradScaler::new(GradScalerOptions { init_scale: 8.0, ..GradScalerOptions::default() })?;
+    /// assert_eq!(scaler.scale(&Tensor::new(0.5f32)?)?.item::<f32>()?, 4.0);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the backend reports.
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
@@ -121,6 +149,20 @@ impl GradScaler {
 
     /// Divides the gradients of an optimiser's parameters by the scale: for what comes between `backward` and `step`, such as
     /// [`clip_grad_norm_`](super::clip_grad_norm_). Gives whether all of them are finite.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{GradScaler, GradScalerOptions, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions::default())?;
+    /// let mut scaler = GradScaler::new(GradScalerOptions { init_scale: 8.0, ..GradScalerOptions::default() })?;
+    /// scaler.scale(&w.mul(3.0)?)?.backward()?;
+    /// assert_eq!(w.grad().unwrap().item::<f32>()?, 24.0);
+    /// assert!(scaler.unscale_(&optimizer)?);
+    /// assert_eq!(w.grad().unwrap().item::<f32>()?, 3.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// No gradient at all; gradients that were divided since the last [`GradScaler::update`]; those in f16, where what is divided may be 0.
@@ -166,6 +208,19 @@ impl GradScaler {
     /// The optimiser's step, where all gradients are finite; whether it was made. Divides the gradients by the scale first if
     /// [`GradScaler::unscale_`] has not.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{GradScaler, GradScalerOptions, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions::default())?;
+    /// let mut scaler = GradScaler::new(GradScalerOptions { init_scale: 8.0, ..GradScalerOptions::default() })?;
+    /// scaler.scale(&w.mul(f32::INFINITY)?)?.backward()?;
+    /// assert!(!scaler.step(&mut optimizer)?);
+    /// assert_eq!(w.item::<f32>()?, 1.0);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A second step of the optimiser since the last [`GradScaler::update`]; as [`GradScaler::unscale_`]; the optimiser's own.
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<bool> {
@@ -189,6 +244,20 @@ impl GradScaler {
 
     /// Changes the scale by what came since the last update: smaller after a gradient that was not finite, larger after
     /// `growth_interval` steps without one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{GradScaler, GradScalerOptions, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions::default())?;
+    /// let mut scaler = GradScaler::new(GradScalerOptions { init_scale: 8.0, ..GradScalerOptions::default() })?;
+    /// scaler.scale(&w.mul(f32::INFINITY)?)?.backward()?;
+    /// scaler.step(&mut optimizer)?;
+    /// scaler.update();
+    /// assert_eq!(scaler.state().scale, 4.0);
+    /// # Ok(()) }
+    /// ```
     pub fn update(&mut self) {
         let unscaled = std::mem::take(&mut self.unscaled);
         if unscaled.is_empty() {
@@ -208,12 +277,29 @@ impl GradScaler {
     }
 
     /// What losses are multiplied by and the number of steps since it changed, to be saved.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{GradScaler, GradScalerOptions};
+    /// let scaler = GradScaler::new(GradScalerOptions { init_scale: 8.0, ..GradScalerOptions::default() })?;
+    /// assert_eq!((scaler.state().scale, scaler.state().growth_tracker), (8.0, 0));
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "get_scale")]
     pub fn state(&self) -> GradScalerState {
         self.state
     }
 
     /// Puts back what [`GradScaler::state`] gave.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{GradScaler, GradScalerOptions, GradScalerState};
+    /// let mut scaler = GradScaler::new(GradScalerOptions::default())?;
+    /// scaler.set_state(GradScalerState { scale: 8.0, growth_tracker: 3 })?;
+    /// assert_eq!(scaler.state().scale, 8.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A scale that is not above 0 or no f32.

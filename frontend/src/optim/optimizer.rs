@@ -19,19 +19,63 @@ use crate::{Result, Tensor};
 pub trait Optimizer {
     /// Changes every parameter that has a gradient.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+    /// w.mul(3.0)?.backward()?;
+    /// optimizer.step()?;
+    /// assert_eq!(w.item::<f32>()?, -0.5);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the backend reports.
     fn step(&mut self) -> Result<()>;
 
     /// The parameters of all groups, in order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+    /// assert!(optimizer.parameters()[0].is_same(&w));
+    /// # Ok(()) }
+    /// ```
     fn parameters(&self) -> Vec<Tensor>;
 
     /// Takes the gradients of all parameters away.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+    /// w.mul(3.0)?.backward()?;
+    /// optimizer.zero_grad();
+    /// assert!(w.grad().is_none());
+    /// # Ok(()) }
+    /// ```
     fn zero_grad(&self) {
         self.parameters().iter().for_each(|parameter| parameter.zero_grad());
     }
 
     /// The learning rate of each group.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "learning_rate")]
     #[doc(alias = "get_last_lr")]
     fn learning_rates(&self) -> Vec<f64>;
@@ -56,6 +100,16 @@ pub trait Optimizer {
 
     /// The options and what the optimiser remembers of each parameter, by name: `group.0.lr`, `state.3.momentum`. The
     /// tensors are copies.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+    /// assert_eq!(optimizer.state_dict()?["group.0.lr"].item::<f64>()?, 0.5);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.

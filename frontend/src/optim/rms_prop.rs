@@ -12,6 +12,12 @@ use crate::ops::composite::widened;
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`RmsProp`]; the names and defaults are PyTorch's.
+///
+/// ```
+/// use keyway::optim::RmsPropOptions;
+/// let options = RmsPropOptions { lr: 0.1, ..RmsPropOptions::default() };
+/// assert_eq!((options.lr, options.alpha), (0.1, 0.99));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmsPropOptions {
     /// The learning rate.
@@ -140,6 +146,19 @@ pub struct RmsProp {
 impl RmsProp {
     /// One group.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{RmsProp, RmsPropOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = RmsProp::new(vec![w.clone()], RmsPropOptions { lr: 0.01, ..RmsPropOptions::default() })?;
+    /// w.mul(3.0)?.backward()?;
+    /// optimizer.step()?;
+    /// // 0.01 * 3 / sqrt(0.01 * 9)
+    /// assert!((w.item::<f32>()? - 0.9).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Options out of range; no parameters, the same twice, or such that cannot be changed.
     pub fn new(parameters: Vec<Tensor>, options: RmsPropOptions) -> Result<RmsProp> {
@@ -148,6 +167,20 @@ impl RmsProp {
 
     /// Several groups.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{RmsProp, RmsPropOptions, Group, Optimizer};
+    /// # use keyway::Tensor;
+    /// # let (a, b) = (Tensor::new(1.0f32)?.requires_grad_(true)?, Tensor::new(1.0f32)?.requires_grad_(true)?);
+    /// let options = RmsPropOptions { lr: 0.5, ..RmsPropOptions::default() };
+    /// let optimizer = RmsProp::with_groups(vec![
+    ///     Group { parameters: vec![a], options },
+    ///     Group { parameters: vec![b], options: RmsPropOptions { lr: 0.25, ..options } },
+    /// ])?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5, 0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`RmsProp::new`].
     pub fn with_groups(groups: Vec<Group<RmsPropOptions>>) -> Result<RmsProp> {
@@ -155,6 +188,18 @@ impl RmsProp {
     }
 
     /// The groups, with the options as they are now.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{RmsProp, RmsPropOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = RmsProp::new(vec![w], RmsPropOptions::default())?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 1e-2);
+    /// optimizer.set_learning_rates(&[0.5])?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 0.5);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<RmsPropOptions>] {
         &self.groups

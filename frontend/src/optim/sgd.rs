@@ -12,6 +12,19 @@ use crate::ops::optim::sgd_step::{self, Step};
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`Sgd`]; the names and defaults are PyTorch's.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::{Sgd, SgdOptions, Optimizer};
+/// use keyway::Tensor;
+/// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let options = SgdOptions { lr: 0.5, weight_decay: 0.5, ..SgdOptions::default() };
+/// let mut optimizer = Sgd::new(vec![w.clone()], options)?;
+/// w.mul(0.0)?.backward()?;
+/// optimizer.step()?;
+/// assert_eq!(w.item::<f32>()?, 0.75);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SgdOptions {
     /// The learning rate.
@@ -105,6 +118,19 @@ pub struct Sgd {
 impl Sgd {
     /// One group.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Sgd, SgdOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+    /// w.mul(3.0)?.backward()?;
+    /// optimizer.step()?;
+    /// assert_eq!(w.item::<f32>()?, -0.5);
+    /// assert!(Sgd::new(vec![w.detach()], SgdOptions::default()).is_err(), "it does not require grad");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Options out of range; no parameters, the same twice, or such that cannot be changed.
     pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Result<Sgd> {
@@ -113,6 +139,20 @@ impl Sgd {
 
     /// Several groups.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Sgd, SgdOptions, Group, Optimizer};
+    /// # use keyway::Tensor;
+    /// # let (a, b) = (Tensor::new(1.0f32)?.requires_grad_(true)?, Tensor::new(1.0f32)?.requires_grad_(true)?);
+    /// let options = SgdOptions { lr: 0.5, ..SgdOptions::default() };
+    /// let optimizer = Sgd::with_groups(vec![
+    ///     Group { parameters: vec![a], options },
+    ///     Group { parameters: vec![b], options: SgdOptions { lr: 0.25, ..options } },
+    /// ])?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5, 0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Sgd::new`].
     pub fn with_groups(groups: Vec<Group<SgdOptions>>) -> Result<Sgd> {
@@ -120,6 +160,18 @@ impl Sgd {
     }
 
     /// The groups, with the options as they are now.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Sgd, SgdOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions::default())?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 1e-3);
+    /// optimizer.set_learning_rates(&[0.5])?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 0.5);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<SgdOptions>] {
         &self.groups

@@ -13,6 +13,12 @@ use crate::tensor::{COO, sparse_layout};
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`SparseAdam`]; the names and defaults are PyTorch's.
+///
+/// ```
+/// use keyway::optim::SparseAdamOptions;
+/// let options = SparseAdamOptions { lr: 0.1, ..SparseAdamOptions::default() };
+/// assert_eq!((options.lr, options.beta1), (0.1, 0.9));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SparseAdamOptions {
     /// The learning rate.
@@ -89,6 +95,17 @@ pub struct SparseAdam {
 impl SparseAdam {
     /// One group.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{SparseAdam, SparseAdamOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = SparseAdam::new(vec![w.clone()], SparseAdamOptions::default())?;
+    /// w.mul(3.0)?.backward()?;
+    /// assert!(optimizer.step().is_err(), "the gradient is strided");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// No backend that serves `sparse_coo`; options out of range; no parameters, the same twice, or such that cannot be
     /// changed.
@@ -98,6 +115,20 @@ impl SparseAdam {
 
     /// Several groups.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{SparseAdam, SparseAdamOptions, Group, Optimizer};
+    /// # use keyway::Tensor;
+    /// # let (a, b) = (Tensor::new(1.0f32)?.requires_grad_(true)?, Tensor::new(1.0f32)?.requires_grad_(true)?);
+    /// let options = SparseAdamOptions { lr: 0.5, ..SparseAdamOptions::default() };
+    /// let optimizer = SparseAdam::with_groups(vec![
+    ///     Group { parameters: vec![a], options },
+    ///     Group { parameters: vec![b], options: SparseAdamOptions { lr: 0.25, ..options } },
+    /// ])?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5, 0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`SparseAdam::new`].
     pub fn with_groups(groups: Vec<Group<SparseAdamOptions>>) -> Result<SparseAdam> {
@@ -106,6 +137,18 @@ impl SparseAdam {
     }
 
     /// The groups, with the options as they are now.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{SparseAdam, SparseAdamOptions, Optimizer};
+    /// use keyway::Tensor;
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = SparseAdam::new(vec![w], SparseAdamOptions::default())?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 1e-3);
+    /// optimizer.set_learning_rates(&[0.5])?;
+    /// assert_eq!(optimizer.groups()[0].options.lr, 0.5);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "param_groups")]
     pub fn groups(&self) -> &[Group<SparseAdamOptions>] {
         &self.groups

@@ -1,6 +1,12 @@
 //! What can be wrong with a file that is read as a trace.
 
 /// What was expected, what came, and what to do.
+///
+/// ```
+/// use keyway::profiler::{Trace, TraceError};
+/// assert!(matches!(Trace::read_json(&b"{}"[..]), Err(TraceError::Foreign)));
+/// assert!(matches!(Trace::read_json(&b"{"[..]), Err(TraceError::Damaged { .. })));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {

@@ -186,6 +186,19 @@ fn damaged(reason: impl std::fmt::Display) -> TraceError {
 impl Trace {
     /// Writes the trace in the Trace Event Format, one event a line.
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// let profile = profiler::trace();
+    /// x.relu()?;
+    /// let trace = profile.trace();
+    /// let mut file = Vec::new();
+    /// trace.write_json(&mut file)?;
+    /// assert!(String::from_utf8(file)?.contains("\"relu\""));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the writer reports.
     pub fn write_json(&self, out: impl Write) -> io::Result<()> {
@@ -209,6 +222,19 @@ impl Trace {
     }
 
     /// Reads what [`write_json`](Self::write_json) has written.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// let profile = profiler::trace();
+    /// x.relu()?;
+    /// let trace = profile.trace();
+    /// let mut file = Vec::new();
+    /// trace.write_json(&mut file)?;
+    /// assert_eq!(profiler::Trace::read_json(&file[..])?.events.len(), 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// See [`TraceError`].

@@ -60,6 +60,18 @@ pub(crate) fn install() -> DispatchResult<()> {
 }
 
 /// A profile of this thread that is being taken; dropping it ends it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32])?;
+/// let profile = profiler::profile();
+/// x.relu()?;
+/// assert_eq!(profile.report().calls(), 1);
+/// drop(profile);
+/// x.relu()?; // Not counted.
+/// # Ok(()) }
+/// ```
 #[must_use = "calls are counted only while the profile lives"]
 pub struct Profile {
     start: Instant,
@@ -113,6 +125,17 @@ pub fn trace() -> Profile {
 }
 
 /// As [`trace`], with another number of events: the first ones are kept, and the trace says how many were left out.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32])?;
+/// let profile = profiler::trace_at_most(1);
+/// (x.relu()?, x.exp()?);
+/// let trace = profile.trace();
+/// assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (1, 1, 2));
+/// # Ok(()) }
+/// ```
 pub fn trace_at_most(events: usize) -> Profile {
     Profile::begin(Some(events))
 }
@@ -137,11 +160,34 @@ impl Profile {
     }
 
     /// What was counted so far; counting goes on.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32])?;
+    /// let profile = profiler::profile();
+    /// x.relu()?;
+    /// assert_eq!(profile.report().calls(), 1);
+    /// x.relu()?;
+    /// assert_eq!(profile.report().calls(), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn report(&self) -> Report {
         LOCAL.with(|local| local.state.borrow().report(self.start.elapsed(), self.fallbacks_since()))
     }
 
     /// What was recorded so far, with the calls that have ended as events if the profile keeps them; recording goes on.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// let profile = profiler::trace();
+    /// x.relu()?;
+    /// let trace = profile.trace();
+    /// assert_eq!(trace.events[0].name.as_ref(), "relu");
+    /// # Ok(()) }
+    /// ```
     pub fn trace(&self) -> Trace {
         let report = self.report();
         LOCAL.with(|local| local.state.borrow().trace(report))

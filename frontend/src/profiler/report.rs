@@ -9,6 +9,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The calls of one op that were served in one way.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32, -1.0])?;
+/// let profile = profiler::profile();
+/// x.relu()?;
+/// let report = profile.report();
+/// let row = &report.rows[0];
+/// assert_eq!((row.op.as_str(), row.calls, row.bytes), ("relu", 1, 16));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The op.
@@ -34,6 +46,18 @@ pub struct Row {
 }
 
 /// The calls of a row whose tensors are alike.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32, -1.0])?;
+/// let profile = profiler::profile();
+/// x.relu()?;
+/// let report = profile.report();
+/// let shapes = &report.rows[0].shapes[0];
+/// assert_eq!((&shapes.inputs[..], &shapes.outputs[..]), (&["f32[2]".to_string()][..], &["f32[2]".to_string()][..]));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shapes {
     /// The tensors among the arguments: `f32[32,16,8,8] channels_last`; row-major is not named.
@@ -54,6 +78,17 @@ pub struct Shapes {
 }
 
 /// Copies whose elements lie in another order than those of their source, at one place of the program.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::zeros((3, 4))?.t()?;
+/// let profile = profiler::profile();
+/// x.contiguous()?;
+/// let report = profile.report();
+/// assert_eq!((report.reorderings[0].calls, report.reorderings[0].bytes), (1, 96));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reordering {
     /// The op that copied.
@@ -77,6 +112,17 @@ pub struct Reordering {
 
 impl Reordering {
     /// Where it happened, in words: `reshape in flatten, module 3`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::zeros((3, 4))?.t()?;
+    /// let profile = profiler::profile();
+    /// x.contiguous()?;
+    /// let report = profile.report();
+    /// assert_eq!(report.reorderings[0].place(), "the program itself");
+    /// # Ok(()) }
+    /// ```
     pub fn place(&self) -> String {
         in_words(&self.callers, &self.path)
     }
@@ -114,6 +160,17 @@ impl FormatChange {
 }
 
 /// The memory that tensors took on one device.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let profile = profiler::profile();
+/// let held = Tensor::zeros(1000)?;
+/// let report = profile.report();
+/// assert!(report.memory.iter().all(|m| m.peak_in_use <= m.peak_held));
+/// # drop(held);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
     /// The device.
@@ -127,6 +184,18 @@ pub struct DeviceMemory {
 }
 
 /// What a profile found.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32, -1.0])?;
+/// let profile = profiler::profile();
+/// x.relu()?;
+/// let report = profile.report();
+/// assert_eq!(report.rows.len(), 1);
+/// assert!(report.reorderings.is_empty() && report.seconds > 0.0);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// One row for each op, who served it and by which key, the one with most time of its own first.
@@ -215,27 +284,82 @@ impl State {
 
 impl Report {
     /// Calls of all rows.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// let profile = profiler::profile();
+    /// x.relu()?;
+    /// let report = profile.report();
+    /// assert_eq!(report.calls(), 1);
+    /// # Ok(()) }
+    /// ```
     pub fn calls(&self) -> u64 {
         self.rows.iter().map(|row| row.calls).sum()
     }
 
     /// Nanoseconds spent in ops: the own times of all rows.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// let profile = profiler::profile();
+    /// x.relu()?;
+    /// let report = profile.report();
+    /// assert_eq!(report.op_ns(), report.rows[0].self_ns);
+    /// # Ok(()) }
+    /// ```
     pub fn op_ns(&self) -> u64 {
         self.rows.iter().map(|row| row.self_ns).sum()
     }
 
     /// Bytes that all rows read and wrote.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// let profile = profiler::profile();
+    /// x.relu()?;
+    /// let report = profile.report();
+    /// // Two elements of four bytes are read and as many written.
+    /// assert_eq!(report.bytes(), 16);
+    /// # Ok(()) }
+    /// ```
     pub fn bytes(&self) -> u64 {
         self.rows.iter().map(|row| row.bytes).sum()
     }
 
     /// Bytes of scratch memory of all rows.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, profiler};
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// let profile = profiler::profile();
+    /// x.relu()?;
+    /// let report = profile.report();
+    /// assert_eq!(report.scratch_bytes(), 0);
+    /// # Ok(()) }
+    /// ```
     pub fn scratch_bytes(&self) -> u64 {
         self.rows.iter().map(|row| row.scratch_bytes).sum()
     }
 }
 
 /// The memory of every device that keeps statistics.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let held = Tensor::zeros(1000)?;
+/// let memory = profiler::device_memory();
+/// assert!(memory.iter().all(|m| m.peak_in_use <= m.peak_held));
+/// # drop(held);
+/// # Ok(()) }
+/// ```
 #[doc(alias = "memory_stats")]
 pub fn device_memory() -> Vec<DeviceMemory> {
     let mut memory = Vec::new();

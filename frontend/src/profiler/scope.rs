@@ -7,6 +7,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Ends a named part of the program when dropped.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32])?;
+/// let profile = profiler::trace();
+/// let part = profiler::scope("head");
+/// x.relu()?;
+/// drop(part);
+/// let names: Vec<_> = profile.trace().events.iter().map(|e| e.name.to_string()).collect();
+/// assert_eq!(names, ["head", "relu"]);
+/// # Ok(()) }
+/// ```
 #[must_use = "the part ends when this is dropped"]
 pub struct Scope {
     entered: Option<Box<Entered>>,

@@ -6,6 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is known of a call besides its time.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::profiler::EventKind;
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32, -1.0])?;
+/// let profile = profiler::trace();
+/// x.relu()?;
+/// let trace = profile.trace();
+/// let EventKind::Op(call) = &trace.events[0].kind else { panic!("an op was called") };
+/// assert_eq!((call.inputs[0].as_str(), call.bytes), ("f32[2]", 16));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallInfo {
     /// As [`Row::served_by`](super::Row::served_by).
@@ -21,6 +34,18 @@ pub struct CallInfo {
 }
 
 /// What an event is of.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::profiler::EventKind;
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32, -1.0])?;
+/// let profile = profiler::trace();
+/// x.relu()?;
+/// let trace = profile.trace();
+/// assert!(matches!(trace.events[0].kind, EventKind::Op(_)));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A call.
@@ -34,6 +59,18 @@ pub enum EventKind {
 }
 
 /// Something that happened at a time.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32, -1.0])?;
+/// let profile = profiler::trace();
+/// x.relu()?;
+/// let trace = profile.trace();
+/// let event = &trace.events[0];
+/// assert!(event.name.as_ref() == "relu" && event.duration_ns > 0);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The op or the part.
@@ -50,6 +87,17 @@ pub struct Event {
 
 /// What a profile found, and the calls in the order in which they began. An event within another began later and ended
 /// earlier.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::new([1.0f32, -1.0])?;
+/// let profile = profiler::trace();
+/// x.relu()?;
+/// let trace = profile.trace();
+/// assert_eq!((trace.events.len(), trace.left_out), (1, 0));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The figures of all calls, also of those without an event.

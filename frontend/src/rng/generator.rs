@@ -15,6 +15,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 /// A place in a stream.
+///
+/// ```
+/// use keyway::rng::{Generator, GeneratorState};
+/// let state = Generator::new(7).state();
+/// assert_eq!(state, GeneratorState { seed: 7, offset: 0 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GeneratorState {
     /// Which stream.
@@ -48,6 +54,15 @@ impl GeneratorState {
 
     /// The place that [`GeneratorState::to_tensor`] gave.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, rng::GeneratorState};
+    /// let state = GeneratorState::from_tensor(&Tensor::new([7i64, 3])?)?;
+    /// assert_eq!((state.seed, state.offset), (7, 3));
+    /// assert!(GeneratorState::from_tensor(&Tensor::new([7i64])?).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor of another shape or dtype.
     pub fn from_tensor(tensor: &Tensor) -> Result<GeneratorState> {
@@ -61,6 +76,14 @@ impl GeneratorState {
 }
 
 /// A source of random numbers. Clones share it; all calls may come from any thread.
+///
+/// ```
+/// use keyway::rng::Generator;
+/// let generator = Generator::new(7);
+/// let same = generator.clone();
+/// assert_eq!(same.reserve(2).offset, 0);
+/// assert_eq!(generator.reserve(1).offset, 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Generator(Arc<Mutex<GeneratorState>>);
 
@@ -91,22 +114,56 @@ impl Generator {
     }
 
     /// Goes to the beginning of the stream of `seed`.
+    ///
+    /// ```
+    /// use keyway::rng::Generator;
+    /// let generator = Generator::new(7);
+    /// let _used = generator.reserve(5);
+    /// generator.manual_seed(8);
+    /// assert_eq!(generator.state(), Generator::new(8).state());
+    /// ```
     pub fn manual_seed(&self, seed: u64) {
         self.set_state(GeneratorState { seed, offset: 0 });
     }
 
     /// The place in the stream, to return to with [`Generator::set_state`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::rng::{self, Generator};
+    /// use keyway::Tensor;
+    /// let generator = Generator::new(7);
+    /// let state = generator.state();
+    /// let a = rng::using(&generator, || Tensor::rand(3))?;
+    /// generator.set_state(state);
+    /// let b = rng::using(&generator, || Tensor::rand(3))?;
+    /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn state(&self) -> GeneratorState {
         *self.lock()
     }
 
     /// Goes to a place in a stream.
+    ///
+    /// ```
+    /// use keyway::rng::{Generator, GeneratorState};
+    /// let generator = Generator::new(7);
+    /// generator.set_state(GeneratorState { seed: 7, offset: 100 });
+    /// assert_eq!(generator.reserve(1).offset, 100);
+    /// ```
     pub fn set_state(&self, state: GeneratorState) {
         *self.lock() = state;
     }
 
     /// Takes `blocks` blocks of four words for one op, and says where they begin.
+    ///
+    /// ```
+    /// use keyway::rng::Generator;
+    /// let generator = Generator::new(7);
+    /// assert_eq!((generator.reserve(3).offset, generator.reserve(1).offset), (0, 3));
+    /// ```
     #[must_use]
     pub fn reserve(&self, blocks: u64) -> GeneratorState {
         let mut state = self.lock();
@@ -171,6 +228,16 @@ pub(crate) fn held() -> keyway_dispatcher::fork::Held {
 }
 
 /// Seeds the default generator of every device. Without it the seed differs from run to run.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// keyway::manual_seed(7);
+/// let a = Tensor::rand(3)?;
+/// keyway::manual_seed(7);
+/// assert_eq!(a.to_vec::<f32>()?, Tensor::rand(3)?.to_vec::<f32>()?);
+/// # Ok(()) }
+/// ```
 #[doc(alias = "set_seed")]
 pub fn manual_seed(seed: u64) {
     let mut defaults = defaults();
@@ -179,18 +246,38 @@ pub fn manual_seed(seed: u64) {
 }
 
 /// The seed that the default generators began with.
+///
+/// ```standalone_crate
+/// keyway::manual_seed(7);
+/// assert_eq!(keyway::rng::initial_seed(), 7);
+/// ```
 #[must_use]
 pub fn initial_seed() -> u64 {
     defaults().seed
 }
 
 /// The default generator of a device.
+///
+/// ```standalone_crate
+/// use keyway::{Device, rng};
+/// keyway::manual_seed(7);
+/// assert_eq!(rng::default_generator(Device::CPU).state(), rng::Generator::new(7).state());
+/// ```
 #[must_use]
 pub fn default_generator(device: Device) -> Generator {
     defaults().of(device)
 }
 
 /// Runs `body` with `generator` in the place of every device's default one, on this thread.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, rng};
+/// let first = rng::using(&rng::Generator::new(7), || Tensor::randn(3))?;
+/// let again = rng::using(&rng::Generator::new(7), || Tensor::randn(3))?;
+/// assert_eq!(first.to_vec::<f32>()?, again.to_vec::<f32>()?);
+/// # Ok(()) }
+/// ```
 pub fn using<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
     drawing_from(Source::One(generator.clone()), body)
 }

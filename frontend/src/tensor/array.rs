@@ -9,14 +9,39 @@ use keyway_dispatcher::error::Error;
 use keyway_dispatcher::memory::bytes::Plain;
 
 /// A number, or an array, slice or vector of such, nested to any depth.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let rows: Vec<Vec<f32>> = (0..2).map(|row| vec![row as f32; 3]).collect();
+/// assert_eq!(Tensor::new(&rows)?.shape(), [2, 3]);
+/// assert!(Tensor::new(vec![vec![1.0f32], vec![]]).is_err());
+/// # Ok(()) }
+/// ```
 pub trait NdArray {
     /// The type of the numbers.
     type Elem: Plain;
 
     /// The sizes, the outermost first; where there are no elements, what is known of them.
+    ///
+    /// ```
+    /// use keyway::{dispatcher::dims::Dims, tensor::NdArray};
+    /// let mut sizes = Dims::new();
+    /// [[1, 2, 3], [4, 5, 6]].add_shape(&mut sizes);
+    /// assert_eq!(sizes[..], [2, 3]);
+    /// ```
     fn add_shape(&self, sizes: &mut Dims);
 
     /// Appends the numbers in row-major order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::tensor::NdArray;
+    /// let mut values = Vec::new();
+    /// [[1, 2], [3, 4]].add_values(&[2, 2], &mut values)?;
+    /// assert_eq!(values, [1, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Parts that are not of these `sizes`.

@@ -11,11 +11,30 @@ use keyway_dispatcher::{DType, Device};
 const CHUNK: usize = 1 << 16;
 
 /// A host type that [`Tensor::item`] gives.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// fn sum<T: keyway::tensor::Item + std::ops::Add<Output = T>>(a: &Tensor, b: &Tensor) -> keyway::Result<T> {
+///     Ok(a.item::<T>()? + b.item::<T>()?)
+/// }
+/// use keyway::Tensor;
+/// assert_eq!(sum::<i64>(&Tensor::new(1i64)?, &Tensor::new(2i64)?)?, 3);
+/// # Ok(()) }
+/// ```
 pub trait Item: Plain {}
 impl<T: Plain> Item for T {}
 
 impl Tensor {
     /// All elements in row-major order, as a vector of the tensor's own type.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.t()?.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// assert!(x.to_vec::<f32>().is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A host type that is not the tensor's dtype; host memory that does not suffice.
@@ -30,6 +49,14 @@ impl Tensor {
     }
 
     /// [`Tensor::to_vec`] of a tensor of one dimension.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2])?.to_vec1::<i64>()?, [1, 2]);
+    /// assert!(Tensor::new([[1i64, 2]])?.to_vec1::<i64>().is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::to_vec`]; another number of dimensions. So for the next two.
@@ -53,6 +80,14 @@ impl Tensor {
     }
 
     /// The matrices of a tensor of three dimensions, by rows.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[[1i64, 2]], [[3, 4]]])?;
+    /// assert_eq!(x.to_vec3::<i64>()?, [[[1, 2]], [[3, 4]]]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn to_vec3<T: Plain>(&self) -> Result<Vec<Vec<Vec<T>>>> {
         let (count, rows, columns) = self.dims3()?;
@@ -62,6 +97,14 @@ impl Tensor {
     }
 
     /// The one element of a tensor that has one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[2.5f32]])?.item::<f32>()?, 2.5);
+    /// assert!(Tensor::new([1.0f32, 2.0])?.item::<f32>().is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// More or fewer elements than one; a host type that is not the tensor's dtype.
@@ -88,6 +131,14 @@ impl Tensor {
 
     /// All elements in row-major order as f64, whatever the dtype; large integers are rounded. A plugin's dtype is read
     /// with the conversion that the plugin brings.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2])?.to_f64_vec()?, [1.0, 2.0]);
+    /// assert_eq!(Tensor::new([true, false])?.to_f64_vec()?, [1.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A dtype that is no real number.
@@ -137,6 +188,14 @@ impl Tensor {
     }
 
     /// The elements' bytes in row-major order without gaps.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1i32, 2])?;
+    /// assert_eq!(x.to_bytes()?, [1i32.to_ne_bytes(), 2i32.to_ne_bytes()].concat());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A layout that cannot become strided; host memory that does not suffice; what the device reports.

@@ -15,6 +15,14 @@ use keyway_dispatcher::tensor::TensorImpl;
 impl Tensor {
     /// A new tensor, its elements undefined.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::empty((2, 3))?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[2, 3][..], DType::F32));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A negative size, sizes whose product overflows, memory that does not suffice.
     pub fn empty(shape: impl IntoShape) -> Result<Tensor> {
@@ -42,6 +50,14 @@ impl Tensor {
 
     /// A new tensor with these strides in elements, its elements undefined.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::empty_strided((2, 3), (1, 2))?;
+    /// assert_eq!((x.shape(), x.strides()), (&[2, 3][..], &[1, 2][..]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::empty`]; another number of strides than of sizes.
     pub fn empty_strided(shape: impl IntoShape, strides: impl IntoShape) -> Result<Tensor> {
@@ -49,6 +65,14 @@ impl Tensor {
     }
 
     /// [`Tensor::empty_strided`] with a dtype and a device, as far as they are given.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::empty_strided_with((2, 3), (1, 2), DType::I64)?;
+    /// assert_eq!((x.strides(), x.dtype()), (&[1, 2][..], DType::I64));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::empty_strided`]; a memory format, which the strides give already.
@@ -92,6 +116,14 @@ impl Tensor {
 
     /// [`Tensor::full`] with a dtype, a device and a memory format, as far as they are given.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::full_with(2, 7, DType::I64)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [7, 7]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::empty_with`]; a value that the dtype cannot hold.
     pub fn full_with<'a>(
@@ -104,6 +136,13 @@ impl Tensor {
 
     /// A new tensor of zeros.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((1, 2))?.to_vec2::<f32>()?, [[0.0, 0.0]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::empty`].
     pub fn zeros(shape: impl IntoShape) -> Result<Tensor> {
@@ -111,6 +150,13 @@ impl Tensor {
     }
 
     /// [`Tensor::zeros`] with a dtype, a device and a memory format, as far as they are given.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// assert_eq!(Tensor::zeros_with(2, DType::I64)?.to_vec::<i64>()?, [0, 0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::empty_with`].
@@ -120,6 +166,13 @@ impl Tensor {
 
     /// A new tensor of ones.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::ones((1, 2))?.to_vec2::<f32>()?, [[1.0, 1.0]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::empty`].
     pub fn ones(shape: impl IntoShape) -> Result<Tensor> {
@@ -127,6 +180,13 @@ impl Tensor {
     }
 
     /// [`Tensor::ones`] with a dtype, a device and a memory format, as far as they are given.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// assert_eq!(Tensor::ones_with(2, (DType::F64, "cpu"))?.to_vec::<f64>()?, [1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::empty_with`].
@@ -138,6 +198,14 @@ impl Tensor {
 /// The forms `…_like_with` take the place of what the options name.
 impl Tensor {
     /// A new tensor of this one's shape, dtype, device and memory format, its elements undefined.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([[1i64, 2]])?.empty_like()?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[1, 2][..], DType::I64));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::empty`].
@@ -171,30 +239,68 @@ impl Tensor {
     }
 
     /// `value` in this tensor's shape, dtype, device and memory format.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2])?.full_like(9)?.to_vec::<i64>()?, [9, 9]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn full_like<'a>(&self, value: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.full_like_with(value, ())
     }
 
     /// [`Tensor::full_like`], but for what the options name.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// assert_eq!(x.full_like_with(0.5, DType::F32)?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn full_like_with<'a>(&self, value: impl Into<Arg<'a>>, options: impl IntoOptions) -> Result<Tensor> {
         fill(&self.empty_like_with(options)?, value.into())
     }
 
     /// Ones in this tensor's shape, dtype, device and memory format.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([5i64, 6])?.ones_like()?.to_vec::<i64>()?, [1, 1]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn ones_like(&self) -> Result<Tensor> {
         self.full_like(1)
     }
 
     /// [`Tensor::ones_like`], but for what the options name.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([5i64, 6])?;
+    /// assert_eq!(x.ones_like_with(DType::F32)?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn ones_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
         self.full_like_with(1, options)
     }
 
     /// [`Tensor::zeros_like`], but for what the options name, and strided.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([5i64, 6])?;
+    /// assert_eq!(x.zeros_like_with(DType::F32)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn zeros_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
         self.full_like_with(0, options)
@@ -202,24 +308,53 @@ impl Tensor {
 
     /// A new tensor of this one's dtype and device, its elements undefined; channels_last where this one is and has as many
     /// dimensions.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([5i64])?.new_empty((2, 3))?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[2, 3][..], DType::I64));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_empty(&self, shape: impl IntoShape) -> Result<Tensor> {
         self.new_of("new_empty", shape)
     }
 
     /// [`Tensor::new_empty`] whose elements are all `value`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([5i64])?.new_full(2, 7)?.to_vec::<i64>()?, [7, 7]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_full<'a>(&self, shape: impl IntoShape, value: impl Into<Arg<'a>>) -> Result<Tensor> {
         fill(&self.new_of("new_full", shape)?, value.into())
     }
 
     /// [`Tensor::new_empty`] of zeros.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([5i64])?.new_zeros(2)?.to_vec::<i64>()?, [0, 0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
         fill(&self.new_of("new_zeros", shape)?, Arg::Int(0))
     }
 
     /// [`Tensor::new_empty`] of ones.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([5i64])?.new_ones(2)?.to_vec::<i64>()?, [1, 1]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_ones(&self, shape: impl IntoShape) -> Result<Tensor> {
         fill(&self.new_of("new_ones", shape)?, Arg::Int(1))

@@ -17,6 +17,15 @@ use std::fmt;
 /// What is given a format lies in it afterwards, and ops keep it: a result is channels_last where an argument of its shape is,
 /// and in the order in which all of them lie where they agree. Factories take a format in their form `…_with`, and `…_like` keeps
 /// that of its tensor.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let x = Tensor::zeros((1, 2, 3, 4))?;
+/// let y = x.to(MemoryFormat::ChannelsLast)?;
+/// assert_eq!((x.strides(), y.strides()), (&[24, 12, 4, 1][..], &[24, 1, 8, 2][..]));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryFormat {
     /// As they lie now, without gaps.
@@ -32,6 +41,11 @@ pub enum MemoryFormat {
 
 impl MemoryFormat {
     /// The name that `clone` and the command line have for it.
+    ///
+    /// ```
+    /// use keyway::MemoryFormat;
+    /// assert_eq!(MemoryFormat::ChannelsLast.name(), "channels_last");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             MemoryFormat::Preserve => "preserve",
@@ -132,6 +146,15 @@ impl Tensor {
     }
 
     /// This tensor if its elements lie in row-major order without gaps, else a copy that does.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[1, 2], [3, 4]])?;
+    /// assert!(x.contiguous()?.is_same(&x));
+    /// assert_eq!(x.t()?.contiguous()?.strides(), [2, 1]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// What the backend reports.

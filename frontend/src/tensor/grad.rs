@@ -8,6 +8,15 @@ use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
     /// Whether gradients flow to this tensor.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?;
+    /// assert!(!w.requires_grad());
+    /// assert!(w.requires_grad_(true)?.requires_grad());
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "track_op")]
     pub fn requires_grad(&self) -> bool {
         meta::requires_grad(&self.inner)
@@ -33,11 +42,29 @@ impl Tensor {
     }
 
     /// Whether this is a leaf of the graph: made by the user, not by an op that was recorded.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// assert!(w.is_leaf() && !w.mul(3.0)?.is_leaf());
+    /// # Ok(()) }
+    /// ```
     pub fn is_leaf(&self) -> bool {
         meta::edge(&self.inner).is_none_or(|edge| edge.node.is_accumulator())
     }
 
     /// The gradient collected so far.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// assert!(w.grad().is_none());
+    /// w.mul(3.0)?.sum_all()?.backward()?;
+    /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [3.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn grad(&self) -> Option<Tensor> {
         meta::grad(&self.inner)
     }
@@ -76,6 +103,14 @@ impl Tensor {
     }
 
     /// Whether this tensor is a view: it shows the elements of another tensor, its base.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros((2, 3))?;
+    /// assert!(x.t()?.is_view() && !x.is_view());
+    /// # Ok(()) }
+    /// ```
     pub fn is_view(&self) -> bool {
         self.inner.base().is_some()
     }
@@ -96,6 +131,15 @@ impl Tensor {
 
     /// Replaces the gradient. One of another layout, such as a sparse one, may take the place of a strided one.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// w.set_grad(Tensor::new([5.0f32])?)?;
+    /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [5.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A gradient of another shape or dtype than this tensor's, or on another device.
     pub fn set_grad(&self, grad: Tensor) -> Result<()> {
@@ -105,16 +149,44 @@ impl Tensor {
     }
 
     /// Drops the gradient.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// w.mul(3.0)?.sum_all()?.backward()?;
+    /// w.zero_grad();
+    /// assert!(w.grad().is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn zero_grad(&self) {
         meta::set_grad(&self.inner, None);
     }
 
     /// The node of the call that made this tensor; none of a leaf.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// assert!(w.grad_fn().is_none());
+    /// assert_eq!(w.mul(3.0)?.grad_fn().unwrap().name(), "mul");
+    /// # Ok(()) }
+    /// ```
     pub fn grad_fn(&self) -> Option<autograd::GradFn> {
         autograd::GradFn::of(&self.inner).filter(|_| !self.is_leaf()).map(|(node, _)| node)
     }
 
     /// The same memory outside the graph. In-place changes to either are seen by both.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let plain = w.detach();
+    /// assert!(!plain.requires_grad() && plain.shares_storage(&w));
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "as_detached_tensor")]
     #[doc(alias = "data")]
     pub fn detach(&self) -> Tensor {
@@ -149,6 +221,16 @@ impl Tensor {
     /// Calls `hook` with the gradient of this tensor whenever one is computed; what it returns, if anything,
     /// takes the gradient's place. Keep the handle: dropping it takes the hook away.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let _halved = w.register_hook(|grad| Ok(Some(grad.mul(0.5)?)))?;
+    /// w.mul(3.0)?.sum_all()?.backward()?;
+    /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [1.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor that does not require grad.
     pub fn register_hook(
@@ -159,6 +241,15 @@ impl Tensor {
     }
 
     /// Computes the gradients of this one-element tensor with respect to every leaf it came from.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
+    /// x.square()?.sum_all()?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A tensor that is not one element or not part of a graph; a graph that was used already; a saved

@@ -150,6 +150,14 @@ impl Tensor {
     }
 
     /// Whether the memory may not be written to, see [`Tensor::from_owner`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert!(!Tensor::zeros(3)?.is_read_only());
+    /// assert!(Tensor::from_owner(vec![1.0f32, 2.0], 2)?.is_read_only());
+    /// # Ok(()) }
+    /// ```
     pub fn is_read_only(&self) -> bool {
         self.inner.is_read_only()
     }

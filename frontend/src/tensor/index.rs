@@ -9,18 +9,53 @@ use smallvec::SmallVec;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// Puts in a dimension of size 1.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let x = Tensor::zeros((2, 3))?;
+/// assert_eq!(x.i((.., NewAxis))?.shape(), [2, 1, 3]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewAxis;
 
 /// As many whole dimensions as are left.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let x = Tensor::zeros((2, 3, 4))?;
+/// assert_eq!(x.i((Ellipsis, 0))?.shape(), [2, 3]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ellipsis;
 
 /// Every `step`-th index of a range: `Step(.., 2)`, `Step(1..-1, 3)`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let x = Tensor::new([0, 1, 2, 3, 4])?;
+/// assert_eq!(x.i(Step(.., 2))?.to_vec::<i32>()?, [0, 2, 4]);
+/// assert_eq!(x.i(Step(1..-1, 2))?.to_vec::<i32>()?, [1, 3]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<R>(pub R, pub i64);
 
 /// What is done with one dimension, or with several by a mask.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, tensor::Index};
+/// // As many indices as a program finds it needs.
+/// let x = Tensor::new([[1, 2], [3, 4]])?;
+/// let at = vec![Index::At(-1); x.rank()];
+/// assert_eq!(x.i(&at[..])?.item::<i32>()?, 4);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Index {
@@ -154,8 +189,19 @@ impl<R: Into<Index>> From<Step<R>> for Index {
 }
 
 /// A list of indices: one, a tuple of up to 8, or a slice of [`Index`].
+///
+/// ```
+/// use keyway::tensor::{Index, IntoIndices};
+/// assert!(matches!((0, 1..).into_indices()[..], [Index::At(0), Index::Range { start: Some(1), .. }]));
+/// ```
 pub trait IntoIndices {
     /// The list.
+    ///
+    /// ```
+    /// use keyway::tensor::IntoIndices;
+    /// assert_eq!((0, .., 1).into_indices().len(), 3);
+    /// assert_eq!(0.into_indices().len(), 1);
+    /// ```
     fn into_indices(self) -> SmallVec<[Index; 8]>;
 }
 

@@ -35,6 +35,16 @@ use keyway_dispatcher::tensor::{Format, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout};
 
 /// An n-dimensional array on some device, in some layout, with its place in the graph. Cloning shares it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+/// let same = x.clone();
+/// same.mul_(2.0)?;
+/// assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Tensor {
     inner: TensorRef,
@@ -42,12 +52,29 @@ pub struct Tensor {
 
 impl Tensor {
     /// Wraps a tensor of the dispatcher.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, 2.0])?;
+    /// let y = Tensor::from_ref(x.as_ref().clone());
+    /// assert!(y.is_same(&x));
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn from_ref(inner: TensorRef) -> Tensor {
         Tensor { inner }
     }
 
     /// The tensor as the dispatcher knows it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let inner = Tensor::zeros((2, 3))?.into_ref();
+    /// assert_eq!((inner.sizes(), inner.strides()), (&[2, 3][..], &[3, 1][..]));
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn into_ref(self) -> TensorRef {
         self.inner
@@ -69,12 +96,29 @@ impl Tensor {
     }
 
     /// [`Tensor::shape`], as it is called in candle.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros((2, 3))?;
+    /// assert_eq!(x.dims(), [2, 3]);
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn dims(&self) -> &[usize] {
         self.inner.sizes()
     }
 
     /// The size of one dimension; -1 is the last.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros((2, 3))?;
+    /// assert_eq!((x.dim(0)?, x.dim(-1)?), (2, 3));
+    /// assert!(x.dim(2).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A dimension out of range.
@@ -85,6 +129,15 @@ impl Tensor {
     }
 
     /// Strides in elements; empty for a composite layout.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros((2, 3))?;
+    /// assert_eq!(x.strides(), [3, 1]);
+    /// assert_eq!(x.t()?.strides(), [1, 3]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "stride")]
     #[inline]
     pub fn strides(&self) -> &[usize] {
@@ -92,11 +145,27 @@ impl Tensor {
     }
 
     /// Where the first element lies, in elements from the storage's start.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros((2, 3))?;
+    /// assert_eq!(x.i((1, 1..))?.storage_offset(), 4);
+    /// # Ok(()) }
+    /// ```
     pub fn storage_offset(&self) -> usize {
         self.inner.offset()
     }
 
     /// The number of dimensions.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3))?.rank(), 2);
+    /// assert_eq!(Tensor::new(1.0f32)?.rank(), 0);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "ndim")]
     #[doc(alias = "dim")]
     #[inline]
@@ -105,6 +174,14 @@ impl Tensor {
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3))?.elem_count(), 6);
+    /// assert_eq!(Tensor::new(1.0f32)?.elem_count(), 1);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "numel")]
     #[doc(alias = "nelement")]
     #[inline]
@@ -113,33 +190,84 @@ impl Tensor {
     }
 
     /// Element type.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// assert_eq!((x.dtype(), x.div(2)?.dtype()), (DType::I64, DType::F32));
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn dtype(&self) -> DType {
         self.inner.dtype()
     }
 
     /// The device.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// assert_eq!(Tensor::zeros_with(3, "cpu")?.device(), Device::CPU);
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn device(&self) -> Device {
         self.inner.device()
     }
 
     /// The layout.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// assert_eq!(Tensor::zeros(3)?.layout(), Layout::STRIDED);
+    /// # Ok(()) }
+    /// ```
     pub fn layout(&self) -> Layout {
         self.inner.layout()
     }
 
     /// Whether elements lie in row-major order without gaps.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros((2, 3))?;
+    /// assert!(x.is_contiguous());
+    /// assert!(!x.t()?.is_contiguous());
+    /// # Ok(()) }
+    /// ```
     pub fn is_contiguous(&self) -> bool {
         self.inner.is_contiguous()
     }
 
     /// The memory format that the strides are in.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::dispatcher::tensor::Format;
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros((1, 2, 4, 4))?;
+    /// assert_eq!(x.format(), Format::Contiguous);
+    /// assert_eq!(x.to(MemoryFormat::ChannelsLast)?.format(), Format::ChannelsLast);
+    /// # Ok(()) }
+    /// ```
     pub fn format(&self) -> Format {
         self.inner.format()
     }
 
     /// How many times the memory has been changed in place; of a composite tensor, also that of its components.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros(3)?;
+    /// let before = x.version();
+    /// x.add_(1.0)?;
+    /// assert_eq!(x.version(), before + 1);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "_version")]
     pub fn version(&self) -> u32 {
         self.inner.version()
@@ -161,12 +289,28 @@ impl Tensor {
     }
 
     /// Whether both are the same tensor object.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros(3)?;
+    /// assert!(x.is_same(&x.clone()));
+    /// assert!(!x.is_same(&x.copy()?) && !x.is_same(&x.reshape((3, 1))?));
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "is_set_to")]
     pub fn is_same(&self, other: &Tensor) -> bool {
         Shared::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The attributes of a composite layout, in its own order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert!(Tensor::zeros(3)?.attrs().is_empty());
+    /// # Ok(()) }
+    /// ```
     pub fn attrs(&self) -> &[i64] {
         self.inner.attrs()
     }

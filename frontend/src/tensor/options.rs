@@ -9,6 +9,14 @@ use std::fmt::Debug;
 
 /// Dtype, device and memory format; what is `None` is left to the call: the defaults for a new tensor, the tensor's own in
 /// [`Tensor::to`](super::Tensor::to) and in the factories that end in `_like`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let options = TensorOptions { dtype: Some(DType::F64), ..TensorOptions::default() };
+/// assert_eq!(Tensor::zeros_with(3, options)?.dtype(), DType::F64);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TensorOptions {
     /// The element type.
@@ -34,6 +42,15 @@ pub struct TensorOptions {
 pub trait IntoOptions {
     /// The options.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::tensor::IntoOptions;
+    /// use keyway::prelude::*;
+    /// let options = (DType::F16, "cpu").into_options()?;
+    /// assert_eq!((options.dtype, options.device, options.format), (Some(DType::F16), Some(Device::CPU), None));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Text that names no device; two of a kind in a tuple.
     fn into_options(self) -> Result<TensorOptions>;
@@ -41,18 +58,35 @@ pub trait IntoOptions {
 
 impl TensorOptions {
     /// The dtype, or the default one.
+    ///
+    /// ```
+    /// use keyway::prelude::*;
+    /// let options = TensorOptions { dtype: Some(DType::F64), ..TensorOptions::default() };
+    /// assert_eq!(options.dtype(), DType::F64);
+    /// ```
     #[inline]
     pub fn dtype(self) -> DType {
         self.dtype.unwrap_or_else(default_dtype)
     }
 
     /// The device, or the default one.
+    ///
+    /// ```
+    /// use keyway::prelude::*;
+    /// let options = TensorOptions { device: Some(Device::CPU), ..TensorOptions::default() };
+    /// assert_eq!(options.device(), Device::CPU);
+    /// ```
     #[inline]
     pub fn device(self) -> Device {
         self.device.unwrap_or_else(default_device)
     }
 
     /// The memory format, or row-major.
+    ///
+    /// ```
+    /// use keyway::prelude::*;
+    /// assert_eq!(TensorOptions::default().format(), MemoryFormat::Contiguous);
+    /// ```
     #[inline]
     pub fn format(self) -> MemoryFormat {
         self.format.unwrap_or(MemoryFormat::Contiguous)

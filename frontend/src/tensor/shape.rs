@@ -11,8 +11,22 @@ use std::ops::RangeFull;
 pub type Ints = SmallVec<[i64; 8]>;
 
 /// An integer type that sizes and dimensions are given in.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let rows = Tensor::new([1i64, 2, 3])?.elem_count();
+/// assert_eq!(Tensor::zeros((rows, 2u32))?.shape(), [3, 2]);
+/// # Ok(()) }
+/// ```
 pub trait Int: Copy {
     /// As i64; what is larger becomes the largest, which is beyond every size.
+    ///
+    /// ```
+    /// use keyway::tensor::Int;
+    /// assert_eq!(7usize.to_i64(), 7);
+    /// assert_eq!(u64::MAX.to_i64(), i64::MAX);
+    /// ```
     fn to_i64(self) -> i64;
 }
 
@@ -43,6 +57,12 @@ ints!(i32, i64, isize, u32, u64, usize);
 /// ```
 pub trait IntoShape {
     /// The numbers.
+    ///
+    /// ```
+    /// use keyway::tensor::IntoShape;
+    /// assert_eq!((2, 3).into_ints()[..], [2, 3]);
+    /// assert_eq!(5.into_ints()[..], [5]);
+    /// ```
     fn into_ints(self) -> Ints;
 }
 
@@ -131,6 +151,12 @@ tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F
 /// ```
 pub trait IntoDims {
     /// The dimensions; none are all.
+    ///
+    /// ```
+    /// use keyway::tensor::IntoDims;
+    /// assert_eq!((0, -1).into_dims()[..], [0, -1]);
+    /// assert!((..).into_dims().is_empty());
+    /// ```
     fn into_dims(self) -> Ints;
 }
 
@@ -177,9 +203,16 @@ fn negative(op: &'static str, argument: &'static str, ints: &[i64]) -> crate::Er
 }
 
 macro_rules! tuples_of_sizes {
-    ($($name:ident $count:literal ($($size:ident),+) $tuple:ty;)*) => {
+    ($($name:ident $count:literal ($($size:ident),+) $tuple:ty, $sizes:literal;)*) => {
         impl Tensor {$(
             #[doc = concat!("The sizes of a tensor of ", stringify!($count), " dimensions.")]
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "let x = keyway::Tensor::zeros(", $sizes, ")?;\n",
+                "assert_eq!(x.", stringify!($name), "()?, ", $sizes, ");\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Another number of dimensions.
@@ -193,11 +226,11 @@ macro_rules! tuples_of_sizes {
     };
 }
 tuples_of_sizes! {
-    dims1 1 (a) usize;
-    dims2 2 (a, b) (usize, usize);
-    dims3 3 (a, b, c) (usize, usize, usize);
-    dims4 4 (a, b, c, d) (usize, usize, usize, usize);
-    dims5 5 (a, b, c, d, e) (usize, usize, usize, usize, usize);
+    dims1 1 (a) usize, "2";
+    dims2 2 (a, b) (usize, usize), "(2, 3)";
+    dims3 3 (a, b, c) (usize, usize, usize), "(2, 3, 4)";
+    dims4 4 (a, b, c, d) (usize, usize, usize, usize), "(2, 3, 4, 5)";
+    dims5 5 (a, b, c, d, e) (usize, usize, usize, usize, usize), "(2, 3, 4, 5, 6)";
 }
 
 #[cold]

@@ -109,6 +109,14 @@ impl Tensor {
     /// The values as a strided tensor: entries of one place added up, 0 where nothing is stored; this tensor itself if it is
     /// strided. The same as [`Tensor::to_strided`].
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, 0.0])?;
+    /// assert!(x.to_dense()?.is_same(&x));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A layout that cannot become strided.
     pub fn to_dense(&self) -> Result<Tensor> {
@@ -146,6 +154,16 @@ impl Tensor {
     /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without
     /// entries is, and so are compressed rows.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let indices = Tensor::new([[0i64, 0, 2]])?;
+    /// let a = Tensor::sparse_coo(&indices, &Tensor::new([1.0f32, 2.0, 3.0])?, 3)?;
+    /// assert!(!a.is_coalesced()?);
+    /// assert!(a.coalesce()?.is_coalesced()?);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor of another layout.
     pub fn is_coalesced(&self) -> Result<bool> {
@@ -154,6 +172,14 @@ impl Tensor {
     }
 
     /// The indices of a sparse tensor, i64 of shape `[sparse_dim, nnz]`; memory is shared.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// assert_eq!(a.indices()?.to_vec2::<i64>()?, [[0, 1], [1, 0]]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A tensor of another layout.
@@ -167,6 +193,14 @@ impl Tensor {
     /// gradients flow through. Of a tensor that is not coalesced these are the entries as they are stored, several for one
     /// place perhaps: `coalesce()?.values()` are their sums. An op's result that needs a gradient has each place once.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// assert_eq!(a.values()?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor of another layout.
     #[doc(alias = "_values")]
@@ -176,6 +210,14 @@ impl Tensor {
     }
 
     /// How many entries a sparse tensor stores: also zeros, and each of several for one place.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// assert_eq!(a.nnz()?, 2);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A tensor of another layout.
@@ -189,6 +231,15 @@ impl Tensor {
 
     /// How many dimensions of a sparse tensor are sparse: the first ones.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let indices = Tensor::new([[0i64, 2]])?;
+    /// let a = Tensor::sparse_coo(&indices, &Tensor::ones((2, 4))?, (3, 4))?;
+    /// assert_eq!((a.sparse_dim()?, a.dense_dim()?), (1, 1));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor of another layout.
     pub fn sparse_dim(&self) -> Result<usize> {
@@ -200,6 +251,15 @@ impl Tensor {
     }
 
     /// How many dimensions of a sparse tensor are dense: the last ones, within each entry.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let indices = Tensor::new([[0i64, 2]])?;
+    /// let a = Tensor::sparse_coo(&indices, &Tensor::ones((2, 4, 5))?, (3, 4, 5))?;
+    /// assert_eq!(a.dense_dim()?, 2);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A tensor of another layout.

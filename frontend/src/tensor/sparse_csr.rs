@@ -64,6 +64,14 @@ impl Tensor {
 
     /// Where the entries of each row of compressed rows begin, and the end: i64 of shape `[rows + 1]`; memory is shared.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 5.0]])?.to_sparse_csr()?;
+    /// assert_eq!(a.crow_indices()?.to_vec::<i64>()?, [0, 1, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor of another layout.
     pub fn crow_indices(&self) -> Result<Tensor> {
@@ -72,6 +80,14 @@ impl Tensor {
     }
 
     /// The column of each entry of compressed rows, i64 of shape `[nnz]`; memory is shared.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 5.0]])?.to_sparse_csr()?;
+    /// assert_eq!(a.col_indices()?.to_vec::<i64>()?, [1, 0, 1]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A tensor of another layout.

@@ -3,6 +3,13 @@
 use crate::DType;
 
 /// Which file, and which array of an archive, what was expected, what came, and what to do.
+///
+/// ```
+/// use keyway::{Error, io::npy::{self, NpyError}};
+/// let error = npy::load("nowhere.npy").unwrap_err();
+/// assert!(matches!(error, Error::Npy(NpyError::Read { .. })));
+/// assert!(error.to_string().contains("nowhere.npy"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {

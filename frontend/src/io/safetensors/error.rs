@@ -5,6 +5,12 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// Which file, what was expected, what came, and what to do. Bytes are counted from 0.
+///
+/// ```
+/// use keyway::{Error, io::safetensors::{self, SafetensorsError}};
+/// let error = safetensors::load("nowhere.safetensors").unwrap_err();
+/// assert!(matches!(error, Error::Safetensors(SafetensorsError::Read { .. })));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SafetensorsError {

@@ -18,7 +18,16 @@ forms! {
     ///
     /// # Errors
     /// A tensor of fewer than 2 dimensions.
-    pub fn tril(&self, diagonal: i64), in_place: tril_;
+    pub fn tril(&self, diagonal: i64), in_place: tril_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([[1, 2], [3, 4]])?;
+        /// a.tril_(0)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 0, 3, 4]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 /// `tril`

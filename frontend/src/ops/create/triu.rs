@@ -18,7 +18,16 @@ forms! {
     ///
     /// # Errors
     /// A tensor of fewer than 2 dimensions.
-    pub fn triu(&self, diagonal: i64), in_place: triu_;
+    pub fn triu(&self, diagonal: i64), in_place: triu_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([[1, 2], [3, 4]])?;
+        /// a.triu_(0)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 0, 4]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 /// `triu`

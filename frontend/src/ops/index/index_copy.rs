@@ -24,7 +24,16 @@ forms! {
     /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
     #[doc(alias = "index_fill")]
     pub fn index_copy<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>),
-        in_place: index_copy_;
+        in_place: index_copy_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// a.index_copy_(0, &Tensor::new([2i64])?, 9)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 9]);
+        /// # Ok(()) }
+        /// ```
+        };
 }
 
 /// `index_copy`

@@ -24,7 +24,16 @@ forms! {
     ///
     /// # Errors
     /// A mask that is not bool or does not broadcast; a value with dimensions.
-    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>), in_place: masked_fill_;
+    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>), in_place: masked_fill_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// a.masked_fill_(&a.gt(1)?, 0)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 0, 0]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

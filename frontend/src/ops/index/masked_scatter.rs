@@ -25,7 +25,16 @@ forms! {
     ///
     /// # Errors
     /// A mask that is not bool or does not broadcast; a source of another dtype, or of fewer elements than the mask has true ones.
-    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor), in_place: masked_scatter_;
+    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor), in_place: masked_scatter_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// a.masked_scatter_(&a.ne(2)?, &Tensor::new([7, 8])?)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [7, 2, 8]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -26,7 +26,16 @@ forms! {
     /// # Errors
     /// An index tensor that is larger than `src`, or than this one in another dimension; an index outside
     /// `0..size`; a `src` of another dtype.
-    pub fn scatter<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>), in_place: scatter_;
+    pub fn scatter<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>), in_place: scatter_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// a.scatter_(0, &Tensor::new([2i64, 0])?, 9)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [9, 2, 9]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 /// Also that of `scatter_add`.

@@ -24,7 +24,16 @@ forms! {
     ///
     /// # Errors
     /// As [`Tensor::scatter`].
-    pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor), in_place: scatter_add_;
+    pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor), in_place: scatter_add_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// a.scatter_add_(0, &Tensor::new([2i64, 2])?, &Tensor::new([10, 20])?)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 33]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -25,7 +25,17 @@ forms! {
     ///
     /// # Errors
     /// Tensors that are not batches of matrices, or whose sizes do not fit.
-    pub fn bmm(&self, mat2: &Tensor), out: bmm_out;
+    pub fn bmm(&self, mat2: &Tensor), out: bmm_out {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([[[1.0f32, 2.0]], [[3.0, 4.0]]])?;
+        /// let mut out = Tensor::empty((2, 1, 1))?;
+        /// a.bmm_out(&a.transpose(1, 2)?, &mut out)?;
+        /// assert_eq!(out.to_vec::<f32>()?, [5.0, 25.0]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 /// The sizes of the products of arguments `i` and `j`.

@@ -24,7 +24,17 @@ forms! {
     ///
     /// # Errors
     /// Tensors that are not matrices, or whose inner sizes differ.
-    pub fn mm(&self, other: &Tensor), out: mm_out;
+    pub fn mm(&self, other: &Tensor), out: mm_out {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+        /// let mut out = Tensor::empty((2, 2))?;
+        /// a.mm_out(&a, &mut out)?;
+        /// assert_eq!(out.to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 /// The sizes of the product of arguments `i` and `j`.

@@ -18,7 +18,7 @@ forms! {
     /// # Errors
     /// A dtype of bool.
     #[doc(alias = "absolute")]
-    pub fn abs(&self), in_place: abs_, out: abs_out;
+    pub fn abs(&self), in_place: abs_, out: abs_out, on: -1.5;
 }
 
 /// `abs`

@@ -16,7 +16,7 @@ forms! {
     /// # Errors
     /// What the backend reports.
     #[doc(alias = "arccos")]
-    pub fn acos(&self), in_place: acos_, out: acos_out;
+    pub fn acos(&self), in_place: acos_, out: acos_out, on: 0.5;
 }
 
 /// `acos`

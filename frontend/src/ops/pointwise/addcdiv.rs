@@ -22,7 +22,16 @@ forms! {
     /// # Errors
     /// Integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
     pub fn addcdiv<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
-        in_place: addcdiv_;
+        in_place: addcdiv_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
+        /// a.addcdiv_(&b, &b, 2.0)?;
+        /// assert_eq!(a.to_vec::<f32>()?, [3.0]);
+        /// # Ok(()) }
+        /// ```
+        };
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {

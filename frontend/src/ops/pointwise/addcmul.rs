@@ -22,7 +22,16 @@ forms! {
     /// # Errors
     /// Two bool operands; a fraction as the factor of integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
     pub fn addcmul<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
-        in_place: addcmul_;
+        in_place: addcmul_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
+        /// a.addcmul_(&b, &b, 2.0)?;
+        /// assert_eq!(a.to_vec::<f32>()?, [33.0]);
+        /// # Ok(()) }
+        /// ```
+        };
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {

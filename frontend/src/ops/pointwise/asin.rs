@@ -16,7 +16,7 @@ forms! {
     /// # Errors
     /// What the backend reports.
     #[doc(alias = "arcsin")]
-    pub fn asin(&self), in_place: asin_, out: asin_out;
+    pub fn asin(&self), in_place: asin_, out: asin_out, on: 0.5;
 }
 
 /// `asin`

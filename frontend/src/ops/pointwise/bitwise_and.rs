@@ -17,7 +17,7 @@ forms! {
     ///
     /// # Errors
     /// Floats; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn bitwise_and<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: bitwise_and_;
+    pub fn bitwise_and<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: bitwise_and_, on: 6;
 }
 
 /// `bitwise_and`

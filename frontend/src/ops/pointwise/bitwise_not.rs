@@ -17,7 +17,7 @@ forms! {
     ///
     /// # Errors
     /// A float dtype.
-    pub fn bitwise_not(&self), in_place: bitwise_not_, out: bitwise_not_out;
+    pub fn bitwise_not(&self), in_place: bitwise_not_, out: bitwise_not_out, on: 6;
 }
 
 /// `bitwise_not`

@@ -22,13 +22,13 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float; an `alpha` of 0.
-    pub fn celu(&self), defaults: [Arg::Int(1)], in_place: celu_;
+    pub fn celu(&self), defaults: [Arg::Int(1)], in_place: celu_, on: -1.5;
 
     /// [`Tensor::celu`] with another `alpha`.
     ///
     /// # Errors
     /// The same.
-    pub fn celu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: celu_with_;
+    pub fn celu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: celu_with_, on: -1.5;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {

@@ -11,6 +11,15 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
 /// How a quotient is rounded to a whole number.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::pointwise::div::Rounding};
+/// let a = Tensor::new([-3.5f32])?;
+/// assert_eq!(a.div_with(2.0, Rounding::Trunc)?.to_vec::<f32>()?, [-1.0]);
+/// assert_eq!(a.div_with(2.0, Rounding::Floor)?.to_vec::<f32>()?, [-2.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
     /// Towards zero.
@@ -48,13 +57,39 @@ forms! {
 
     /// `self / other`, rounded; integers stay integers.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pointwise::div::Rounding};
+    /// let a = Tensor::new([-7i64, 7])?;
+    /// assert_eq!(a.div_with(2, Rounding::Trunc)?.to_vec::<i64>()?, [-3, 3]);
+    /// assert_eq!(a.div_with(2, Rounding::Floor)?.to_vec::<i64>()?, [-4, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::div`]; an integer divided by zero; two bool operands.
-    pub fn div_with<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding), in_place: div_with_;
+    pub fn div_with<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding), in_place: div_with_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::{Tensor, ops::pointwise::div::Rounding};
+        /// let a = Tensor::new([-7i64, 7])?;
+        /// a.div_with_(2, Rounding::Floor)?;
+        /// assert_eq!(a.to_vec::<i64>()?, [-4, 3]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 impl Tensor {
     /// `other / self`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([2.0f32, 4.0])?;
+    /// assert_eq!(a.rdiv(1.0)?.to_vec::<f32>()?, [0.5, 0.25]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rdiv<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[other.into(), self.into(), Arg::None])

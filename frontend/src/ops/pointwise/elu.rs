@@ -17,13 +17,13 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn elu(&self), defaults: [Arg::Int(1)], in_place: elu_;
+    pub fn elu(&self), defaults: [Arg::Int(1)], in_place: elu_, on: -1.5;
 
     /// [`Tensor::elu`](crate::Tensor::elu) with another `alpha`.
     ///
     /// # Errors
     /// The same.
-    pub fn elu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: elu_with_;
+    pub fn elu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: elu_with_, on: -1.5;
 }
 
 fn samples() -> Vec<Sample> {

@@ -23,7 +23,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn erfinv(&self), in_place: erfinv_, out: erfinv_out;
+    pub fn erfinv(&self), in_place: erfinv_, out: erfinv_out, on: 0.5;
 }
 
 /// Numerators and denominators of the rational approximations of the normal distribution's quantiles by M. J. Wichura,

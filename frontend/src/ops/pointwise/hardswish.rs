@@ -17,7 +17,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn hardswish(&self), in_place: hardswish_;
+    pub fn hardswish(&self), in_place: hardswish_, on: -1.5;
 }
 
 /// `hardswish`

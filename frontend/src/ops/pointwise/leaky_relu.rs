@@ -18,13 +18,13 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn leaky_relu(&self), defaults: [Arg::Float(0.01)], in_place: leaky_relu_;
+    pub fn leaky_relu(&self), defaults: [Arg::Float(0.01)], in_place: leaky_relu_, on: -1.5;
 
     /// [`Tensor::leaky_relu`](crate::Tensor::leaky_relu) with another slope below 0.
     ///
     /// # Errors
     /// The same.
-    pub fn leaky_relu_with<'a>(&'a self, negative_slope: impl Into<Arg<'a>>), in_place: leaky_relu_with_;
+    pub fn leaky_relu_with<'a>(&'a self, negative_slope: impl Into<Arg<'a>>), in_place: leaky_relu_with_, on: -1.5;
 }
 
 fn samples() -> Vec<Sample> {

@@ -20,7 +20,16 @@ forms! {
     ///
     /// # Errors
     /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
-    pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>), in_place: lerp_;
+    pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>), in_place: lerp_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([0.0f32])?;
+        /// a.lerp_(&Tensor::new([10.0f32])?, 0.25)?;
+        /// assert_eq!(a.to_vec::<f32>()?, [2.5]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {

@@ -16,7 +16,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn logical_not(&self), in_place: logical_not_, out: logical_not_out;
+    pub fn logical_not(&self), in_place: logical_not_, out: logical_not_out, on: 0.0;
 }
 
 /// `logical_not`

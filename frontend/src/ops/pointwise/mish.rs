@@ -20,7 +20,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn mish(&self), in_place: mish_;
+    pub fn mish(&self), in_place: mish_, on: -1.5;
 }
 
 /// `tanh(log(1 + e^x))`; above 20 the logarithm is `x` itself.

@@ -22,7 +22,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn nan_to_num(&self), defaults: [Arg::None, Arg::None, Arg::None], in_place: nan_to_num_, out: nan_to_num_out;
+    pub fn nan_to_num(&self), defaults: [Arg::None, Arg::None, Arg::None], in_place: nan_to_num_, out: nan_to_num_out, on: -1.5;
 }
 
 impl Tensor {

@@ -17,7 +17,7 @@ forms! {
     /// # Errors
     /// A dtype of bool.
     #[doc(alias = "negative")]
-    pub fn neg(&self), in_place: neg_, out: neg_out;
+    pub fn neg(&self), in_place: neg_, out: neg_out, on: -1.5;
 }
 
 /// `neg`

@@ -17,7 +17,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype of bool.
-    pub fn relu(&self), in_place: relu_;
+    pub fn relu(&self), in_place: relu_, on: -1.5;
 }
 
 /// `relu`

@@ -21,7 +21,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn selu(&self), in_place: selu_;
+    pub fn selu(&self), in_place: selu_, on: -1.5;
 }
 
 /// The factor below 0, and that of everything.

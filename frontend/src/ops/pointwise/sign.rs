@@ -17,7 +17,7 @@ forms! {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn sign(&self), in_place: sign_, out: sign_out;
+    pub fn sign(&self), in_place: sign_, out: sign_out, on: -1.5;
 }
 
 /// `sign`

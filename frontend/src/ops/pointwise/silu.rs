@@ -16,7 +16,7 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn silu(&self), in_place: silu_;
+    pub fn silu(&self), in_place: silu_, on: -1.5;
 }
 
 /// `silu`

@@ -24,13 +24,13 @@ forms! {
     ///
     /// # Errors
     /// A dtype that is not a float; a `lambd` that is negative or NaN.
-    pub fn softshrink(&self), defaults: [Arg::Float(0.5)], in_place: softshrink_;
+    pub fn softshrink(&self), defaults: [Arg::Float(0.5)], in_place: softshrink_, on: -2.5;
 
     /// [`Tensor::softshrink`] with another `lambd`.
     ///
     /// # Errors
     /// The same.
-    pub fn softshrink_with<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_with_;
+    pub fn softshrink_with<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_with_, on: -2.5;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {

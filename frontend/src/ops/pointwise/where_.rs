@@ -21,7 +21,17 @@ forms! {
     /// # Errors
     /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
     /// on different devices.
-    pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>), out: where_cond_out;
+    pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>), out: where_cond_out {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let x = Tensor::new([-1.0f32, 2.0])?;
+        /// let mut out = x.empty_like()?;
+        /// x.gt(0.0)?.where_cond_out(&x, 0.0, &mut out)?;
+        /// assert_eq!(out.to_vec::<f32>()?, [0.0, 2.0]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 /// The two values.

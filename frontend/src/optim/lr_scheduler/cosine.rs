@@ -37,6 +37,18 @@ pub struct CosineAnnealingLr {
 impl CosineAnnealingLr {
     /// A schedule from the rates that the optimiser has now.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, CosineAnnealingLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = CosineAnnealingLr::new(&optimizer, 4, 0.1)?;
+    /// schedule.seek(4, &mut optimizer)?;
+    /// assert!((optimizer.learning_rates()[0] - 0.1).abs() < 1e-12);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A `t_max` of 0, an `eta_min` that is negative or not finite.
     pub fn new(optimizer: &dyn Optimizer, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLr> {
@@ -86,6 +98,20 @@ pub struct CosineAnnealingWarmRestarts {
 
 impl CosineAnnealingWarmRestarts {
     /// A schedule from the rates that the optimiser has now.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, CosineAnnealingWarmRestarts};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = CosineAnnealingWarmRestarts::new(&optimizer, 2, 1, 0.0)?;
+    /// schedule.seek(1, &mut optimizer)?;
+    /// assert!((optimizer.learning_rates()[0] - 0.5).abs() < 1e-12);
+    /// schedule.seek(2, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [1.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A `t_0` or `t_mult` of 0, an `eta_min` that is negative or not finite.

@@ -33,6 +33,19 @@ pub struct LinearLr {
 impl LinearLr {
     /// A schedule from the rates that the optimiser has now, which it sets to its first ones.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, LinearLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = LinearLr::new(&mut optimizer, 0.5, 1.0, 2)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5]);
+    /// schedule.step(&mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.75]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A factor that is negative or not finite.
     pub fn new(
@@ -92,6 +105,18 @@ pub struct PolynomialLr {
 impl PolynomialLr {
     /// A schedule from the rates that the optimiser has now.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, PolynomialLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = PolynomialLr::new(&optimizer, 4, 2.0)?;
+    /// schedule.seek(2, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// 0 for `total_iters`, a `power` that is negative or not finite.
     pub fn new(optimizer: &dyn Optimizer, total_iters: u64, power: f64) -> Result<PolynomialLr> {
@@ -137,6 +162,18 @@ pub struct LambdaLr {
 
 impl LambdaLr {
     /// A schedule from the rates that the optimiser has now, which it sets to its first ones.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, LambdaLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = LambdaLr::new(&mut optimizer, |epoch| 1.0 / (epoch + 1) as f64)?;
+    /// schedule.seek(3, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.25]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A first rate that is negative or not finite.

@@ -48,18 +48,70 @@ use std::fmt::Debug;
 
 /// Sets the learning rates of an optimiser, by the formula of a schedule and the number of the epoch. `0` is the epoch in
 /// which it is made. An epoch is whatever lies between two calls of `step`: for some schedules, one batch.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let mut schedule = StepLr::new(&optimizer, 2, 0.5)?;
+/// let mut rates = Vec::new();
+/// for _epoch in 0..4 {
+///     rates.extend(optimizer.learning_rates());
+///     schedule.step(&mut optimizer)?;
+/// }
+/// assert_eq!(rates, [1.0, 1.0, 0.5, 0.5]);
+/// # Ok(()) }
+/// ```
 #[doc(alias = "LRScheduler")]
 pub trait LrScheduler: Debug {
     /// The number of the epoch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = StepLr::new(&optimizer, 2, 0.5)?;
+    /// schedule.step(&mut optimizer)?;
+    /// assert_eq!(schedule.epoch(), 1);
+    /// # Ok(()) }
+    /// ```
     fn epoch(&self) -> u64;
 
     /// Goes to an epoch by its number, as when a run is taken up again.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = StepLr::new(&optimizer, 2, 0.5)?;
+    /// schedule.seek(5, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.25]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A rate that is negative or not finite, as too large a `gamma` leads to; then nothing is changed.
     fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) -> Result<()>;
 
     /// Goes to the next epoch. Call it once after each.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, ExponentialLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = ExponentialLr::new(&optimizer, 0.5)?;
+    /// schedule.step(&mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`LrScheduler::seek`].

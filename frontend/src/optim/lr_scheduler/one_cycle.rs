@@ -7,6 +7,20 @@ use crate::optim::Optimizer;
 use crate::optim::group::refuse;
 
 /// The line between the ends of a phase.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::lr_scheduler::{Anneal, OneCycleLrOptions};
+/// use keyway::optim::lr_scheduler::{LrScheduler, OneCycleLr};
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let straight = OneCycleLrOptions { anneal: Anneal::Linear, pct_start: 0.5, div_factor: 2.0, ..Default::default() };
+/// let mut schedule = OneCycleLr::new(&mut optimizer, 1.0, 10, straight)?;
+/// schedule.seek(2, &mut optimizer)?;
+/// assert!((optimizer.learning_rates()[0] - 0.75).abs() < 1e-12);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anneal {
     /// Half a cosine.
@@ -17,6 +31,19 @@ pub enum Anneal {
 }
 
 /// The options of [`OneCycleLr`]; the names and defaults are PyTorch's.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::lr_scheduler::OneCycleLrOptions;
+/// use keyway::optim::lr_scheduler::{LrScheduler, OneCycleLr};
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let options = OneCycleLrOptions { div_factor: 4.0, ..OneCycleLrOptions::default() };
+/// OneCycleLr::new(&mut optimizer, 1.0, 10, options)?;
+/// assert_eq!(optimizer.learning_rates(), [0.25]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OneCycleLrOptions {
     /// The share of the steps in which the rate rises.
@@ -74,6 +101,19 @@ const OWNER: &str = "OneCycleLr";
 
 impl OneCycleLr {
     /// A schedule, which sets the rate to its first one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::OneCycleLrOptions;
+    /// use keyway::optim::lr_scheduler::{LrScheduler, OneCycleLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = OneCycleLr::new(&mut optimizer, 2.0, 10, OneCycleLrOptions::default())?;
+    /// schedule.seek(2, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [2.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// No steps, a share outside 0 to 1, a `max_lr` or a factor that is not above 0 or not finite.

@@ -5,6 +5,21 @@ use crate::optim::Optimizer;
 use crate::optim::group::{refuse, require_not_negative};
 
 /// What is better.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::lr_scheduler::*;
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let options = ReduceLrOnPlateauOptions { mode: PlateauMode::Max, patience: 0, ..Default::default() };
+/// let mut schedule = ReduceLrOnPlateau::new(options)?;
+/// for accuracy in [0.5, 0.6, 0.7] {
+///     schedule.step(accuracy, &mut optimizer)?;
+/// }
+/// assert_eq!(optimizer.learning_rates(), [1.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlateauMode {
     /// A smaller number, as of a loss.
@@ -15,6 +30,21 @@ pub enum PlateauMode {
 }
 
 /// How much better a number must be to count.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::lr_scheduler::*;
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let options = ReduceLrOnPlateauOptions { threshold: Threshold::Absolute(0.5), patience: 0, ..Default::default() };
+/// let mut schedule = ReduceLrOnPlateau::new(options)?;
+/// for loss in [3.0, 2.75] {
+///     schedule.step(loss, &mut optimizer)?;
+/// }
+/// assert_eq!(optimizer.learning_rates(), [0.1]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
     /// By this share of the best one.
@@ -24,6 +54,21 @@ pub enum Threshold {
 }
 
 /// The options of [`ReduceLrOnPlateau`]; the names and defaults are PyTorch's.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::lr_scheduler::*;
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let options = ReduceLrOnPlateauOptions { patience: 0, factor: 0.5, min_lr: 0.25, ..Default::default() };
+/// let mut schedule = ReduceLrOnPlateau::new(options)?;
+/// for loss in [1.0, 1.0, 1.0, 1.0] {
+///     schedule.step(loss, &mut optimizer)?;
+/// }
+/// assert_eq!(optimizer.learning_rates(), [0.25]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceLrOnPlateauOptions {
     /// What is better.
@@ -57,6 +102,19 @@ impl Default for ReduceLrOnPlateauOptions {
 }
 
 /// What a [`ReduceLrOnPlateau`] remembers. The rates are the optimiser's, and saved with it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::lr_scheduler::*;
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let mut schedule = ReduceLrOnPlateau::new(ReduceLrOnPlateauOptions::default())?;
+/// schedule.step(3.0, &mut optimizer)?;
+/// schedule.step(4.0, &mut optimizer)?;
+/// assert_eq!(schedule.state(), PlateauState { best: 3.0, bad_epochs: 1, cooldown: 0 });
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlateauState {
     /// The best number.
@@ -96,6 +154,12 @@ const OWNER: &str = "ReduceLrOnPlateau";
 impl ReduceLrOnPlateau {
     /// A schedule that has not yet seen a number.
     ///
+    /// ```
+    /// use keyway::optim::lr_scheduler::{ReduceLrOnPlateau, ReduceLrOnPlateauOptions};
+    /// assert!(ReduceLrOnPlateau::new(ReduceLrOnPlateauOptions::default()).is_ok());
+    /// assert!(ReduceLrOnPlateau::new(ReduceLrOnPlateauOptions { factor: 2.0, ..Default::default() }).is_err());
+    /// ```
+    ///
     /// # Errors
     /// A `factor` that is not below 1; one, a threshold, a `min_lr` or an `eps` that is negative or not finite.
     pub fn new(options: ReduceLrOnPlateauOptions) -> Result<ReduceLrOnPlateau> {
@@ -113,16 +177,57 @@ impl ReduceLrOnPlateau {
     }
 
     /// What it remembers, to be saved.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::*;
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = ReduceLrOnPlateau::new(ReduceLrOnPlateauOptions::default())?;
+    /// schedule.step(3.0, &mut optimizer)?;
+    /// assert_eq!(schedule.state().best, 3.0);
+    /// # Ok(()) }
+    /// ```
     pub fn state(&self) -> PlateauState {
         self.state
     }
 
     /// Puts back what [`ReduceLrOnPlateau::state`] gave.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::*;
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let options = ReduceLrOnPlateauOptions { patience: 2, ..Default::default() };
+    /// let mut schedule = ReduceLrOnPlateau::new(options)?;
+    /// schedule.set_state(PlateauState { best: 3.0, bad_epochs: 2, cooldown: 0 });
+    /// schedule.step(3.0, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.1]);
+    /// # Ok(()) }
+    /// ```
     pub fn set_state(&mut self, state: PlateauState) {
         self.state = state;
     }
 
     /// Tells it the number of an epoch. NaN is never better.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::*;
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let options = ReduceLrOnPlateauOptions { patience: 0, ..Default::default() };
+    /// let mut schedule = ReduceLrOnPlateau::new(options)?;
+    /// schedule.step(3.0, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [1.0]);
+    /// schedule.step(f64::NAN, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.1]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// What the optimiser says of its rates.

@@ -39,6 +39,18 @@ pub struct StepLr {
 impl StepLr {
     /// A schedule from the rates that the optimiser has now.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = StepLr::new(&optimizer, 3, 0.5)?;
+    /// schedule.seek(6, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A step size of 0, a `gamma` that is negative or not finite.
     pub fn new(optimizer: &dyn Optimizer, step_size: u64, gamma: f64) -> Result<StepLr> {
@@ -87,6 +99,18 @@ impl MultiStepLr {
     /// A schedule from the rates that the optimiser has now. The order of the milestones does not matter; one that is there
     /// twice counts twice.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, MultiStepLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = MultiStepLr::new(&optimizer, &[3, 5], 0.5)?;
+    /// schedule.seek(4, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A `gamma` that is negative or not finite.
     pub fn new(optimizer: &dyn Optimizer, milestones: &[u64], gamma: f64) -> Result<MultiStepLr> {
@@ -130,6 +154,18 @@ pub struct ExponentialLr {
 
 impl ExponentialLr {
     /// A schedule from the rates that the optimiser has now.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, ExponentialLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = ExponentialLr::new(&optimizer, 0.5)?;
+    /// schedule.seek(3, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.125]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A `gamma` that is negative or not finite.

@@ -39,6 +39,21 @@ impl WarmupLr {
     /// A schedule to the rates that the optimiser has now; it sets the first ones. Make `then` before it, so that both know
     /// the same rates.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::ExponentialLr;
+    /// use keyway::optim::lr_scheduler::{LrScheduler, WarmupLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let then = ExponentialLr::new(&optimizer, 0.5)?;
+    /// let mut schedule = WarmupLr::new(&mut optimizer, 0.5, 2, then)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5]);
+    /// schedule.seek(2, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A factor that is negative or not finite.
     pub fn new(
