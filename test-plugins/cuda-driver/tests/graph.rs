@@ -5,7 +5,7 @@ mod support;
 
 use keyway::nn::{Linear, Module};
 use keyway::optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
-use keyway::rng::Philox;
+use keyway::rng::{self, Generator};
 use keyway::{Device, Tensor, graph};
 use keyway_dispatcher::device::{Stream, memory_stats, set_memory_limit, synchronize};
 use std::path::Path;
@@ -53,12 +53,12 @@ struct Training {
 
 impl Training {
     fn new(name: &str, device: Device) -> Training {
-        let mut random = Philox::new(3);
-        let layers = [(6, 16), (16, 2)].map(|(from, to)| {
-            let layer = Linear::new(from, to, &mut random).unwrap();
+        let layer = |(from, to)| {
+            let layer = Linear::new(from, to).unwrap();
             layer.to_device(device).unwrap();
             layer
-        });
+        };
+        let layers = rng::using(&Generator::new(3), || [(6, 16), (16, 2)].map(layer));
         let parameters = layers.iter().flat_map(Module::parameters).collect();
         let (x, y) = (batch(0, 6).to_device(device).unwrap(), batch(7, 2).to_device(device).unwrap());
         Training { x, y, optimizer: optimizer(name, parameters), layers }
