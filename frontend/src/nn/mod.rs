@@ -18,8 +18,8 @@
 //! - a module shows its parts in one place, [`Module::members`]; names, state, moves and modes follow from it;
 //! - parts are behind shared references ([`Slot`], [`Mode`]), so a model that several threads or modules share can be
 //!   loaded, moved and switched;
-//! - initial values come from a generator that the caller seeds and are drawn on the host, so they are the same on every
-//!   device.
+//! - initial values come from the default generator and are drawn on the host, so they are the same on every device; a generator
+//!   is no argument, since [`rng::using`](crate::rng::using) puts another in its place for everything that is made in it.
 
 mod activation;
 mod adaptive_pool;

@@ -4,9 +4,11 @@ use super::super::record::{LOCAL, place};
 use super::timeline::Timeline;
 use super::{DeviceUse, Holder, MemorySnapshot, OpMemory, Use};
 use keyway_dispatcher::Device;
+use keyway_dispatcher::device::report;
 use keyway_dispatcher::memory::StorageObserver;
 use keyway_dispatcher::progress::in_backward;
 use rustc_hash::FxHashMap;
+use serde_json::Value;
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -88,16 +90,24 @@ impl Keeper {
     }
 
     pub(super) fn snapshot(&self) -> MemorySnapshot {
-        self.book().snapshot()
+        // Asked without the lock, since a backend may free memory meanwhile.
+        let devices: Vec<Device> = self.book().devices.keys().copied().collect();
+        let told = |device: Device| {
+            let text = report::memory(device).ok().flatten()?;
+            Some((device, serde_json::from_str(&text).ok()?))
+        };
+        let cut = devices.into_iter().filter_map(told).collect();
+        self.book().snapshot(&cut)
     }
 }
 
 impl Book {
-    fn snapshot(&self) -> MemorySnapshot {
+    fn snapshot(&self, cut: &FxHashMap<Device, Value>) -> MemorySnapshot {
         let device = |(device, account): (&Device, &OnDevice)| DeviceUse {
             device: device.to_string(),
             held: account.held,
             timeline: account.timeline.moments().to_vec(),
+            cut: cut.get(device).cloned(),
         };
         let mut devices: Vec<_> = self.devices.iter().map(device).collect();
         devices.sort_by(|a, b| a.device.cmp(&b.device));

@@ -88,6 +88,10 @@ pub struct DeviceUse {
     pub held: Use,
     /// What was held over time. Each change is within one of up to 2048 moments.
     pub timeline: Vec<Moment>,
+    /// What the device's memory is cut into now, as its backend tells it; nothing where it keeps no such account. The form is that of
+    /// [`report::memory`](keyway_dispatcher::device::report::memory).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<serde_json::Value>,
 }
 
 /// What was held at one moment, of the storages that were made since the profile began. Sizes are those that were asked for.
