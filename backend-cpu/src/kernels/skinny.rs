@@ -51,7 +51,7 @@ pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>>
 /// # Safety
 /// As for [`multiply`].
 unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
-    let Tile { rows, columns, inner, a, b, .. } = *whole;
+    let Tile { rows, columns, inner, b, .. } = *whole;
     let padded = rows.next_multiple_of(T::Vector::LANES);
     let filled = 4 * rows >= 3 * padded;
     // SAFETY: as the caller guarantees.
