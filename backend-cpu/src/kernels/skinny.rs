@@ -1,11 +1,15 @@
 //! A few rows times a matrix with dense columns, as a batch of inputs meets the weights of a layer: each column is read once,
 //! where it lies, and multiplied with some rows at once. To turn the matrix for `gemm` would take longer than the product.
+//!
+//! Rows that fill vectors are packed so that a vector has one element of each: a column's elements are multiplied with them one
+//! by one, and nothing is left to add up. Of fewer rows vectors go along the columns.
 
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
-use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, load_some, read_some, sum, widen};
+use keyway_cpu_loops::{parallel_try, transpose, widen_transposed};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
+use std::any::TypeId;
 
 /// The most rows, and the least columns and length of sums.
 const MOST: usize = 32;
@@ -17,6 +21,11 @@ const DEPTH: usize = 4096;
 /// Rows and columns that are multiplied at once: as many sums stay in registers.
 const TALL: usize = 4;
 const WIDE: usize = if ROWS > 4 { 6 } else { 2 };
+/// Sums that stay in registers where rows fill vectors, and bytes of such rows: they stay in the first cache.
+const SUMS: usize = if ROWS > 4 { 24 } else { 8 };
+const NEAR: usize = 1 << 15;
+/// Vectors of rows that are multiplied at once, at most.
+const MOST_VECTORS: usize = 4;
 /// Multiplications that are worth another thread.
 const WORK: usize = 1 << 20;
 
@@ -42,7 +51,58 @@ pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>>
 /// # Safety
 /// As for [`multiply`].
 unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
-    let Tile { rows, columns, inner, a, b, .. } = *whole;
+    let Tile { rows, columns, inner, b, .. } = *whole;
+    let padded = rows.next_multiple_of(T::Vector::LANES);
+    let filled = 4 * rows >= 3 * padded;
+    // SAFETY: as the caller guarantees.
+    let left = unsafe { if filled { packed(whole, padded) } else { lines(whole) } }?;
+    let left = &left;
+    // SAFETY: the address is used within the matrix, for the time of this call.
+    let right = unsafe { Lanes::new(b.data.cast_mut()) };
+    let bytes = size_of::<T::Acc>();
+    let depth = if filled { (NEAR / (padded * bytes)).max(1) } else { DEPTH / bytes };
+    let whole = &Batch::one(*whole);
+    parallel_try(columns.div_ceil(BLOCK), (WORK / (rows * inner * BLOCK)).max(1), |blocks| {
+        let mut sums = Scratch::<T::Acc>::zeroed(rows * BLOCK)?;
+        let mut turned = Scratch::<T::Acc>::zeroed(if filled { padded * BLOCK } else { 0 })?;
+        let mut wide = Scratch::<T::Acc>::zeroed(if filled { SUMS * depth } else { 0 })?;
+        for first in blocks.map(|block| block * BLOCK) {
+            let n = BLOCK.min(columns - first);
+            sums.fill(T::Acc::ZERO);
+            turned.fill(T::Acc::ZERO);
+            for begin in (0..inner).step_by(depth) {
+                let right = Matrix { data: right.as_ptr().cast_const(), row: 1, column: b.column };
+                let right = right.at(begin, first);
+                let depth = depth.min(inner - begin);
+                // SAFETY: the caller guarantees the elements; the sums have a place for each row and column.
+                unsafe {
+                    if filled {
+                        let left = left.as_ptr().add(begin * padded);
+                        add_filled::<T>((left, padded), right, &mut wide, turned.as_mut_ptr(), (n, depth));
+                    } else {
+                        let left = Matrix { data: left.as_ptr(), row: inner, column: 1 }.at(0, begin);
+                        add::<T>(left, right, sums.as_mut_ptr(), (rows, n, depth));
+                    }
+                }
+            }
+            // SAFETY: as above; each block writes its own columns.
+            unsafe {
+                if filled {
+                    transpose(sums.as_mut_ptr(), BLOCK, turned.as_ptr(), padded, n, rows);
+                }
+                finish(&whole.first.part((0, first), (rows, n)), sums.as_ptr(), BLOCK);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The rows, widened.
+///
+/// # Safety
+/// As for [`multiply`].
+unsafe fn lines<T: Elements>(whole: &Tile<T>) -> Result<Scratch<T::Acc>, Error> {
+    let Tile { rows, inner, a, .. } = *whole;
     // SAFETY: each element is written below.
     let mut left = unsafe { Scratch::<T::Acc>::unwritten(rows * inner) }?;
     for (r, line) in left.chunks_exact_mut(inner).enumerate() {
@@ -56,30 +116,141 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
             }
         }
     }
-    let (left, depth) = (&left, DEPTH / size_of::<T::Acc>());
-    // SAFETY: the address is used within the matrix, for the time of this call.
-    let right = unsafe { Lanes::new(b.data.cast_mut()) };
-    let whole = &Batch::one(*whole);
-    parallel_try(columns.div_ceil(BLOCK), (WORK / (rows * inner * BLOCK)).max(1), |blocks| {
-        let mut sums = Scratch::<T::Acc>::zeroed(rows * BLOCK)?;
-        for first in blocks.map(|block| block * BLOCK) {
-            let n = BLOCK.min(columns - first);
-            sums.fill(T::Acc::ZERO);
-            for begin in (0..inner).step_by(depth) {
-                let right = Matrix { data: right.as_ptr().cast_const(), row: 1, column: b.column };
-                let right = right.at(begin, first);
-                // SAFETY: the caller guarantees the elements; the sums have a place for each row and column.
-                unsafe {
-                    let left = Matrix { data: left.as_ptr(), row: inner, column: 1 }.at(0, begin);
-                    let depth = depth.min(inner - begin);
-                    add::<T>(left, right, sums.as_mut_ptr(), (rows, n, depth));
+    Ok(left)
+}
+
+/// The rows, widened and turned: `[inner][padded]`, with zeros behind the last row.
+///
+/// # Safety
+/// As for [`multiply`].
+unsafe fn packed<T: Elements>(whole: &Tile<T>, padded: usize) -> Result<Scratch<T::Acc>, Error> {
+    let Tile { rows, inner, a, .. } = *whole;
+    let mut left = Scratch::<T::Acc>::zeroed(inner * padded)?;
+    // SAFETY: the caller guarantees the elements, and there is room for as many.
+    unsafe {
+        if a.column == 1 {
+            widen_transposed(left.as_mut_ptr(), padded, a.data, a.row, (rows, inner));
+        } else {
+            for (k, line) in left.chunks_exact_mut(padded).enumerate() {
+                (0..rows).for_each(|r| line[r] = (*a.at(r, k).data).to_acc());
+            }
+        }
+    }
+    Ok(left)
+}
+
+/// Adds products of packed rows and columns to the sums, `[column][padded]`; `wide` has room for `depth` elements of [`SUMS`]
+/// columns.
+///
+/// # Safety
+/// As for [`add`].
+unsafe fn add_filled<T: Elements>(
+    (left, padded): (*const T::Acc, usize),
+    right: Matrix<*const T>,
+    wide: &mut [T::Acc],
+    sums: *mut T::Acc,
+    sizes: (usize, usize),
+) {
+    const HALF: usize = MOST_VECTORS / 2;
+    let (lanes, mut r) = (T::Vector::LANES, 0);
+    while r < padded {
+        // SAFETY: the caller guarantees elements and sums.
+        unsafe {
+            let (left, sums) = ((left.add(r), padded), sums.add(r));
+            match (padded - r) / lanes {
+                MOST_VECTORS.. => {
+                    some_filled::<T, MOST_VECTORS, { SUMS / MOST_VECTORS }>(left, right, wide, sums, sizes);
+                    r += MOST_VECTORS * lanes;
+                }
+                HALF.. => {
+                    some_filled::<T, HALF, { SUMS / HALF }>(left, right, wide, sums, sizes);
+                    r += HALF * lanes;
+                }
+                _ => {
+                    some_filled::<T, 1, SUMS>(left, right, wide, sums, sizes);
+                    r += lanes;
                 }
             }
-            // SAFETY: as above; each block writes its own columns.
-            unsafe { finish(&whole.first.part((0, first), (rows, n)), sums.as_ptr(), BLOCK) };
         }
-        Ok(())
-    })
+    }
+}
+
+/// [`add_filled`] of `R` vectors of rows, by `C` columns.
+///
+/// # Safety
+/// As for [`add`].
+unsafe fn some_filled<T: Elements, const R: usize, const C: usize>(
+    left: (*const T::Acc, usize),
+    right: Matrix<*const T>,
+    wide: &mut [T::Acc],
+    sums: *mut T::Acc,
+    (columns, depth): (usize, usize),
+) {
+    for c in (0..columns).step_by(C) {
+        let n = C.min(columns - c);
+        // SAFETY: the caller guarantees elements and sums.
+        unsafe {
+            let right = if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+                Matrix { data: right.at(0, c).data.cast(), row: 1, column: right.column }
+            } else {
+                for (i, to) in wide.chunks_exact_mut(depth).enumerate().take(n) {
+                    widen(to.as_mut_ptr(), right.at(0, c + i).data, depth);
+                }
+                Matrix { data: wide.as_ptr(), row: 1, column: depth }
+            };
+            let sums = sums.add(c * left.1);
+            if n == C {
+                outer::<T::Vector, R, C>(left, right, sums, depth);
+                continue;
+            }
+            for i in 0..n {
+                outer::<T::Vector, R, 1>(left, right.at(0, i), sums.add(i * left.1), depth);
+            }
+        }
+    }
+}
+
+/// Some vectors of rows times some columns; the loops are over constants, as in [`dots`].
+///
+/// # Safety
+/// As for [`add`].
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
+unsafe fn outer<V: Vector, const R: usize, const C: usize>(
+    (left, padded): (*const V::Number, usize),
+    right: Matrix<*const V::Number>,
+    sums: *mut V::Number,
+    depth: usize,
+) {
+    let mut made = [[V::splat(V::Number::ZERO); R]; C];
+    // SAFETY: the caller guarantees the elements and the sums.
+    unsafe {
+        for c in 0..C {
+            for r in 0..R {
+                made[c][r] = V::load(sums.add(c * padded + r * V::LANES));
+            }
+        }
+        for k in 0..depth {
+            let mut x = [made[0][0]; R];
+            for r in 0..R {
+                x[r] = V::load(left.add(k * padded + r * V::LANES));
+            }
+            for c in 0..C {
+                let y = V::splat(*right.at(k, c).data);
+                for r in 0..R {
+                    made[c][r] = x[r].mul_add(y, made[c][r]);
+                }
+            }
+        }
+        for c in 0..C {
+            for r in 0..R {
+                made[c][r].store(sums.add(c * padded + r * V::LANES));
+            }
+        }
+    }
 }
 
 /// Adds products of rows and columns to the sums.
@@ -203,7 +374,9 @@ mod tests {
 
     #[test]
     fn products_are_exact_in_whole_blocks_and_beside_them() {
-        for (rows, columns, inner) in [(1, 1, 1), (4, 64, 64), (5, 67, 39), (32, 130, 1100)] {
+        for (rows, columns, inner) in
+            [(1, 1, 1), (4, 64, 64), (5, 67, 39), (8, 100, 129), (15, 31, 40), (24, 98, 300), (32, 130, 1100)]
+        {
             for turned in [false, true] {
                 check::<f32>(rows, columns, inner, turned);
                 check::<f64>(rows, columns, inner, turned);
