@@ -17,7 +17,10 @@
 //!   An image is taken apart by entries, and each entry is loaded when it is first launched: the driver compiles PTX
 //!   slowly, and a program needs few of some two thousand;
 //! - memory comes from a cache for each stream. A block that is freed serves the same stream at once, since its work is
-//!   in order, and never another one before the device was waited for;
+//!   in order, and never another one before the device was waited for. On request its segments are ranges of addresses
+//!   that grow in place (`memory/ranges.rs`);
+//! - where a person asks, the library says which of NVIDIA's libraries it found and what goes without the others, and what
+//!   its memory is cut into (`report.rs`); a call never depends on it;
 //! - captured work is a graph of the driver's (`capture.rs`). Memory that kernels take and give back meanwhile is a pool of that
 //!   graph's own; what waits for the captured stream is refused before the driver is asked, so that the capture ends in order.
 //!   A kernel that looks at its inputs first, or makes a table on the host, cannot be captured yet;
