@@ -129,6 +129,18 @@ impl Reordering {
 }
 
 /// An op at one place of the program of whose images some came in another memory format than the one that they left in.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{MemoryFormat, Tensor, profiler};
+/// let x = Tensor::zeros((1, 2, 3, 4))?;
+/// let profile = profiler::profile();
+/// x.to(MemoryFormat::ChannelsLast)?;
+/// let report = profile.report();
+/// // What was asked for is a reordering; a change is what an op does unasked.
+/// assert!(report.format_changes.is_empty());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormatChange {
     /// The op.
