@@ -368,7 +368,7 @@ impl<'a> Backward<'a> {
     ///         let mut start = 0;
     ///         for (k, sizes) in b.list_sizes(0).into_iter().enumerate() {
     ///             g.set_item(0, k, || b.grad(0)?.narrow(0, start, sizes[0]))?;
-    ///             start += sizes[0];
+    ///             start += sizes[0] as i64;
     ///         }
     ///         Ok(())
     ///     });

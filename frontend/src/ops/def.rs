@@ -193,7 +193,7 @@ pub struct OpDef {
 /// ```
 /// use keyway::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 /// use keyway::ops::{pointwise::exp, sample};
-/// static TWICE: OpDef = OpDef {
+/// let twice = OpDef {
 ///     schema: "twice(Tensor self) -> Tensor",
 ///     rule: exp::DEF.rule,
 ///     decomposition: None,
@@ -204,7 +204,7 @@ pub struct OpDef {
 ///     errors: Vec::new,
 ///     entry: Entry::new(),
 /// };
-/// assert_eq!(TWICE.name(), "twice");
+/// assert_eq!(twice.name(), "twice");
 /// ```
 pub struct Entry {
     registered: OnceLock<&'static OpEntry>,
@@ -256,13 +256,17 @@ impl OpDef {
     /// This definition, with a decomposition.
     ///
     /// ```
-    /// use keyway::dispatcher::op::{Decomposition, Part};
+    /// use keyway::dispatcher::op::{Decomposition, Out, Part};
     /// use keyway::ops::def::{Derivative, OpDef};
     /// use keyway::ops::rules;
+    /// const PARTS: &[Part] = &[Part::new("add")];
     /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
     /// let twice = twice.decomposed(Decomposition {
-    ///     run: |args| keyway::ops::pointwise::add::DEF.call(&[args.get(0), args.get(0), 1.into()], keyway::dispatcher::op::Out::New).map_err(Into::into),
-    ///     parts: &[Part::new("add")],
+    ///     run: |args| {
+    ///         let add = &keyway::ops::pointwise::add::DEF;
+    ///         Ok(add.call(&[args.get(0), args.get(0), 1.into()], Out::New)?)
+    ///     },
+    ///     parts: PARTS,
     /// });
     /// assert_eq!(twice.decomposition.unwrap().parts.len(), 1);
     /// ```

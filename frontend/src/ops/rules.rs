@@ -56,10 +56,10 @@ pub fn check_images(op: &'static str, argument: &'static str, sizes: &[usize]) -
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{MemoryFormat, Tensor, dispatcher::op::Strides, ops::rules};
-/// let x = Tensor::zeros((1, 2, 3, 4))?;
-/// assert_eq!(rules::kept(x.as_ref(), &[1, 2, 1, 1]), Strides::Contiguous);
-/// let last = x.to(MemoryFormat::ChannelsLast)?;
-/// assert!(matches!(rules::kept(last.as_ref(), &[1, 2, 1, 1]), Strides::Exact(_)));
+/// let rows = Tensor::zeros((1, 2, 3, 4))?;
+/// let last = rows.to(MemoryFormat::ChannelsLast)?;
+/// assert_eq!(rules::kept(&rows.into_ref(), &[1, 2, 1, 1]), Strides::Contiguous);
+/// assert!(matches!(rules::kept(&last.into_ref(), &[1, 2, 1, 1]), Strides::Exact(_)));
 /// # Ok(()) }
 /// ```
 pub fn kept(t: &TensorImpl, sizes: &[usize]) -> Strides {
@@ -72,8 +72,8 @@ pub fn kept(t: &TensorImpl, sizes: &[usize]) -> Strides {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{DType, Tensor, ops::rules};
-/// let x = Tensor::zeros((2, 3))?;
-/// let plan = rules::keeping(x.as_ref(), DType::F32, rules::reduced_sizes(x.shape(), 0b10, false), DType::I64);
+/// let x = Tensor::zeros((2, 3))?.into_ref();
+/// let plan = rules::keeping(&x, DType::F32, rules::reduced_sizes(x.sizes(), 0b10, false), DType::I64);
 /// assert_eq!((&plan.outputs[0].sizes[..], plan.outputs[0].dtype), (&[2][..], DType::I64));
 /// # Ok(()) }
 /// ```
