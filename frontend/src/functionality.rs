@@ -52,6 +52,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// A functionality of the program's own; a copy is the same one.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, functionality::Functionality};
+/// // Counts the calls that have a marked tensor among their arguments.
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// static SEEN: AtomicUsize = AtomicUsize::new(0);
+/// let marked = Functionality::register("marked", |call| {
+///     SEEN.fetch_add(1, Ordering::Relaxed);
+///     call.run()
+/// })?;
+/// let x = Tensor::new([1.0f32])?;
+/// x.relu()?;
+/// marked.attach(&x, ());
+/// x.relu()?;
+/// assert_eq!(SEEN.load(Ordering::Relaxed), 1);
+/// # Ok(()) }
+/// ```
 #[doc(alias = "__torch_dispatch__")]
 #[doc(alias = "TorchDispatchMode")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +81,19 @@ impl Functionality {
     /// Registers a functionality under a name, for as long as the program runs. The handler gives the results of a call: nearly always
     /// those of [`Call::run`], or others in their place. Of in-place and `out=` calls the results are the tensors that were written to,
     /// whatever it gives.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let doubled = Functionality::register("doubled", |call| {
+    ///     call.run()?.iter().map(|made| made.mul(2.0)).collect()
+    /// })?;
+    /// let x = Tensor::new([1.0f32])?;
+    /// doubled.attach(&x, ());
+    /// assert_eq!(x.add(1.0)?.item::<f32>()?, 4.0);
+    /// assert!(Functionality::register("doubled", |call| call.run()).is_err(), "the name is taken");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A name that is empty or taken; a ninth functionality.
@@ -88,6 +119,16 @@ impl Functionality {
     }
 
     /// The functionality that the program has registered under this name.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// let x = Tensor::new([1.0f32])?;
+    /// assert_eq!(Functionality::find("tags"), Some(tags));
+    /// assert_eq!(Functionality::find("nobody"), None);
+    /// # Ok(()) }
+    /// ```
     pub fn find(name: &str) -> Option<Functionality> {
         let key = find_functional(name).filter(|key| KeySet::PROGRAM.has(*key))?;
         Some(Functionality { key })
@@ -95,27 +136,83 @@ impl Functionality {
 
     /// Makes a tensor one of this functionality, with this payload in the place of any it had: from now on the handler sees the
     /// calls that it is an argument of. Views of the tensor come to the handler too, without a payload unless they get one.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// let x = Tensor::new([1.0f32])?;
+    /// tags.attach(&x, "input".to_string());
+    /// assert_eq!(*tags.payload::<String>(&x).unwrap(), "input");
+    /// # Ok(()) }
+    /// ```
     pub fn attach<T: Any + Send + Sync>(&self, tensor: &Tensor, payload: T) {
         meta::set_payload(tensor.as_ref(), self.key, Some(Arc::new(payload)));
     }
 
     /// The payload of a tensor; `None` if it has none, or one of another type.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// let x = Tensor::new([1.0f32])?;
+    /// assert!(tags.payload::<u32>(&x).is_none());
+    /// tags.attach(&x, 7u32);
+    /// assert_eq!(*tags.payload::<u32>(&x).unwrap(), 7);
+    /// assert!(tags.payload::<String>(&x).is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn payload<T: Any + Send + Sync>(&self, tensor: &Tensor) -> Option<Arc<T>> {
         payload(tensor.as_ref(), self.key)
     }
 
     /// Makes a tensor a plain one again.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// let x = Tensor::new([1.0f32])?;
+    /// tags.attach(&x, 7u32);
+    /// tags.remove(&x);
+    /// assert!(tags.payload::<u32>(&x).is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn remove(&self, tensor: &Tensor) {
         meta::set_payload(tensor.as_ref(), self.key, None);
     }
 
     /// Sends every call of this thread to the handler while the guard lives.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Error, Tensor, functionality::Functionality};
+    /// let nothing = Functionality::register("nothing", |_| Err(Error::other("this program computes nothing")))?;
+    /// let x = Tensor::new([1.0f32])?;
+    /// assert!(x.relu().is_ok());
+    /// let _on = nothing.enter();
+    /// assert!(x.relu().is_err());
+    /// # Ok(()) }
+    /// ```
     #[must_use = "the functionality is on only while the guard lives"]
     pub fn enter(&self) -> KeyGuard {
         KeyGuard::include(KeySet::of(self.key))
     }
 
     /// Sends no call of this thread to the handler while the guard lives.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Error, Tensor, functionality::Functionality};
+    /// let nothing = Functionality::register("nothing", |_| Err(Error::other("this program computes nothing")))?;
+    /// let x = Tensor::new([1.0f32])?;
+    /// nothing.attach(&x, ());
+    /// assert!(x.relu().is_err());
+    /// let _off = nothing.exclude();
+    /// assert!(x.relu().is_ok());
+    /// # Ok(()) }
+    /// ```
     #[must_use = "the functionality is off only while the guard lives"]
     pub fn exclude(&self) -> KeyGuard {
         KeyGuard::exclude(KeySet::of(self.key))
@@ -123,6 +220,20 @@ impl Functionality {
 }
 
 /// A call of an op that a handler is asked about.
+///
+/// ```standalone_crate
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, functionality::Functionality};
+/// let x = Tensor::new([0.0f32])?;
+/// // A handler that computes one op otherwise and leaves the others as they are.
+/// let spy = Functionality::register("spy", |call| match call.op() {
+///     "neg" => Ok(vec![call.tensors()[0].mul(-1.0)?]),
+///     _ => call.run(),
+/// })?;
+/// spy.attach(&x, ());
+/// assert_eq!((x.neg()?.item::<f32>()?, x.exp()?.item::<f32>()?), (-0.0, 1.0));
+/// # Ok(()) }
+/// ```
 pub struct Call<'a> {
     call: &'a op::Call<'a>,
     below: KeySet,
@@ -135,26 +246,96 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// The op's name.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// let spy = Functionality::register("spy", |call| {
+    ///     assert_eq!(call.op(), "neg");
+    ///     call.run()
+    /// })?;
+    /// spy.attach(&x, ());
+    /// x.neg()?;
+    /// # Ok(()) }
+    /// ```
     pub fn op(&self) -> &'static str {
         self.call.args.op.name
     }
 
     /// The functionality whose handler is asked.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// // Results are marked as their arguments were.
+    /// let spy = Functionality::register("spy", |call| {
+    ///     let made = call.run()?;
+    ///     made.iter().for_each(|t| call.functionality().attach(t, "made"));
+    ///     Ok(made)
+    /// })?;
+    /// spy.attach(&x, "given");
+    /// assert_eq!(*spy.payload::<&str>(&x.neg()?).unwrap(), "made");
+    /// # Ok(()) }
+    /// ```
     pub fn functionality(&self) -> Functionality {
         self.functionality
     }
 
     /// All tensors among the arguments, those of lists one by one.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// let spy = Functionality::register("spy", |call| {
+    ///     assert_eq!(call.tensors().len(), 2);
+    ///     call.run()
+    /// })?;
+    /// spy.attach(&x, ());
+    /// x.mul(&Tensor::new([2.0f32])?)?;
+    /// # Ok(()) }
+    /// ```
     pub fn tensors(&self) -> Vec<Tensor> {
         self.refs().cloned().map(Tensor::from_ref).collect()
     }
 
     /// The payload of each of [`Call::tensors`], `None` for those that have none of this type.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// let spy = Functionality::register("spy", |call| {
+    ///     let payloads = call.payloads::<u32>();
+    ///     assert_eq!((payloads[0].as_deref(), payloads[1].as_deref()), (Some(&7), None));
+    ///     call.run()
+    /// })?;
+    /// spy.attach(&x, 7u32);
+    /// x.mul(&Tensor::new([2.0f32])?)?;
+    /// # Ok(()) }
+    /// ```
     pub fn payloads<T: Any + Send + Sync>(&self) -> Vec<Option<Arc<T>>> {
         self.refs().map(|t| payload(t, self.functionality.key)).collect()
     }
 
     /// An argument by its name in the op's schema, `dim` of `softmax`; `None` if the op has none of that name.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// use keyway::Arg;
+    /// let spy = Functionality::register("spy", |call| {
+    ///     assert!(matches!(call.argument("dim"), Some(Arg::Int(-1))));
+    ///     assert!(call.argument("colour").is_none());
+    ///     call.run()
+    /// })?;
+    /// spy.attach(&x, ());
+    /// x.softmax(-1)?;
+    /// # Ok(()) }
+    /// ```
     pub fn argument(&self, name: &str) -> Option<Arg<'a>> {
         let schema = &self.call.args.op.schema;
         let at = (0..self.call.args.values.len()).find(|&at| schema.param_name(at) == name)?;
@@ -162,16 +343,54 @@ impl<'a> Call<'a> {
     }
 
     /// Whether the call writes to its first argument.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// let spy = Functionality::register("spy", |call| {
+    ///     assert_eq!(call.is_in_place(), call.op() == "relu");
+    ///     call.run()
+    /// })?;
+    /// spy.attach(&x, ());
+    /// x.relu_()?;
+    /// x.neg()?;
+    /// # Ok(()) }
+    /// ```
     pub fn is_in_place(&self) -> bool {
         matches!(self.call.out, Out::InPlace)
     }
 
     /// Whether the op is composed of others where no kernel serves it, see [`Call::run_parts`].
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// let spy = Functionality::register("spy", |call| {
+    ///     assert_eq!(call.has_parts(), call.op() == "mse_loss");
+    ///     call.run()
+    /// })?;
+    /// spy.attach(&x, ());
+    /// x.mse_loss(&Tensor::new([1.0f32])?)?;
+    /// x.exp()?;
+    /// # Ok(()) }
+    /// ```
     pub fn has_parts(&self) -> bool {
         self.call.args.op.spec.decomposition.is_some()
     }
 
     /// Goes on with the call as it is; its results.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// let spy = Functionality::register("spy", |call| call.run())?;
+    /// spy.attach(&x, ());
+    /// assert_eq!(x.exp()?.item::<f32>()?, 1.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Those of the call.
@@ -180,6 +399,20 @@ impl<'a> Call<'a> {
     }
 
     /// Goes on with other tensors in the place of [`Call::tensors`], in that order.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// // Every op sees the tensors with 1 added.
+    /// let spy = Functionality::register("spy", |call| {
+    ///     let other: Vec<Tensor> = call.tensors().iter().map(|t| t.add(1.0)).collect::<keyway::Result<_>>()?;
+    ///     call.run_with(&other)
+    /// })?;
+    /// spy.attach(&x, ());
+    /// assert_eq!(x.mul(5.0)?.item::<f32>()?, 5.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// More or fewer tensors than there are; those of the call.
@@ -213,6 +446,22 @@ impl<'a> Call<'a> {
     }
 
     /// Goes on with the ops that this one is composed of, each of which comes to the handler.
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, functionality::Functionality};
+    /// let x = Tensor::new([0.0f32])?;
+    /// use std::sync::Mutex;
+    /// static SEEN: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+    /// let spy = Functionality::register("spy", |call| {
+    ///     SEEN.lock().unwrap().push(call.op());
+    ///     if call.op() == "mse_loss" { call.run_parts() } else { call.run() }
+    /// })?;
+    /// spy.attach(&x, ());
+    /// x.mse_loss(&Tensor::new([1.0f32])?)?;
+    /// assert!(SEEN.lock().unwrap().len() > 1, "the parts came too");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// An op that is not composed of others; those of the parts.

@@ -9,6 +9,15 @@ use keyway_dispatcher::op::Arg;
 use smallvec::SmallVec;
 
 /// A recorded call and the gradients of its outputs.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::ops::def::Derivative;
+/// // The derivative of `x.log()`, whose argument 0 is saved: the gradient of the result by `x`.
+/// let log = Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?)));
+/// assert!(matches!(log, Derivative::Formula { saves: 0b1, saves_outputs: 0, .. }));
+/// # Ok(()) }
+/// ```
 pub struct Backward<'a> {
     pub(crate) node: &'a Shared<Node>,
     pub(crate) call: &'a OpCall,
@@ -47,6 +56,11 @@ pub(crate) fn widened(t: Tensor, wide: Option<DType>) -> Result<Tensor> {
 }
 
 /// A saved argument that may be a tensor or a number.
+///
+/// ```
+/// use keyway::{Arg, autograd::SavedArg};
+/// assert!(matches!(SavedArg::Number(Arg::Float(2.0)).arg(), Arg::Float(2.0)));
+/// ```
 pub enum SavedArg<'a> {
     /// A tensor.
     Tensor(Tensor),
@@ -56,6 +70,14 @@ pub enum SavedArg<'a> {
 
 impl SavedArg<'_> {
     /// The argument for another call.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Arg, Tensor, autograd::SavedArg};
+    /// let saved = SavedArg::Tensor(Tensor::new([1.0f32])?);
+    /// assert!(matches!(saved.arg(), Arg::Tensor(_)));
+    /// # Ok(()) }
+    /// ```
     pub fn arg(&self) -> Arg<'_> {
         match self {
             SavedArg::Tensor(t) => t.into(),
@@ -66,11 +88,28 @@ impl SavedArg<'_> {
 
 impl<'a> Backward<'a> {
     /// The gradient of output `i`; zeros where none came.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.neg()`.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.neg()));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn grad(&self, i: usize) -> Result<&'a Tensor> {
         self.grads.get(i).ok_or_else(|| self.not_saved(&format!("gradient {i}")))
     }
 
     /// Whether a gradient of output `i` came.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of an op of two results, of which often only the first is used.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || {
+    ///         let first = b.grad(0)?.clone();
+    ///         if b.came(1) { first.add(b.grad(1)?) } else { Ok(first) }
+    ///     }));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn came(&self, i: usize) -> bool {
         self.came.get(i).copied().unwrap_or(false)
     }
@@ -96,6 +135,13 @@ impl<'a> Backward<'a> {
 
     /// Argument `i`, a tensor that the definition saves.
     ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.sin()`.
+    /// let derivative = Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.cos()?)));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 1, .. }));
+    /// ```
+    ///
     /// # Errors
     /// It was changed in place since, or was not saved.
     pub fn input(&self, i: usize) -> Result<Tensor> {
@@ -107,6 +153,16 @@ impl<'a> Backward<'a> {
 
     /// Argument `i`, a tensor or nothing.
     ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of an op with a weight that may be left out.
+    /// let derivative = Derivative::of_inputs(0b10, |b, g| g.set(0, || match b.optional_input(1)? {
+    ///         Some(weight) => b.grad(0)?.mul(&weight),
+    ///         None => Ok(b.grad(0)?.clone()),
+    ///     }));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 2, .. }));
+    /// ```
+    ///
     /// # Errors
     /// As [`Backward::input`].
     pub fn optional_input(&self, i: usize) -> Result<Option<Tensor>> {
@@ -117,6 +173,17 @@ impl<'a> Backward<'a> {
     }
 
     /// Argument `i`, a list of tensors.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of the product of all tensors of a list, of which there are two.
+    /// let derivative = Derivative::of_inputs(0b1, |b, g| {
+    ///         let list = b.inputs(0)?;
+    ///         g.set_item(0, 0, || b.grad(0)?.mul(&list[1]))?;
+    ///         g.set_item(0, 1, || b.grad(0)?.mul(&list[0]))
+    ///     });
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 1, .. }));
+    /// ```
     ///
     /// # Errors
     /// As [`Backward::input`].
@@ -131,6 +198,13 @@ impl<'a> Backward<'a> {
 
     /// Argument `i`, a tensor that the definition saves, or the number that came in its place.
     ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `a.mul(&b)` by `a`, where `b` may be a number.
+    /// let derivative = Derivative::of_inputs(0b10, |b, g| g.set(0, || b.grad(0)?.mul(b.saved(1)?.arg())));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 2, .. }));
+    /// ```
+    ///
     /// # Errors
     /// As [`Backward::input`].
     pub fn saved(&self, i: usize) -> Result<SavedArg<'a>> {
@@ -142,6 +216,13 @@ impl<'a> Backward<'a> {
 
     /// Output `i`, if the definition saves it.
     ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.exp()`.
+    /// let derivative = Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?)));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, saves_outputs: 1, .. }));
+    /// ```
+    ///
     /// # Errors
     /// As [`Backward::input`].
     pub fn output(&self, i: usize) -> Result<Tensor> {
@@ -152,22 +233,50 @@ impl<'a> Backward<'a> {
     }
 
     /// Argument `i` as a value; nothing for a tensor.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.sum(dims)` with the dimensions kept.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.unreduce(b.grad(0)?, 0, b.arg(1), true)?.expand(b.sizes(0))));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn arg(&self, i: usize) -> Arg<'a> {
         self.owned(i).arg()
     }
 
     /// Whether argument `i` was given.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of an op that takes the negative unless argument 1 is given.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || if b.is_given(1) { Ok(b.grad(0)?.clone()) } else { b.grad(0)?.neg() }));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn is_given(&self, i: usize) -> bool {
         !matches!(self.owned(i), OwnedArg::None)
     }
 
     /// Integer argument `i`.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.cumsum(dim)`.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.cumsum_reversed(b.int(1)?)));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn int(&self, i: usize) -> Result<i64> {
         if let Arg::Int(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
     }
 
     /// Number argument `i` as f64.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.mul(factor)` with a number.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.mul(b.float(1)?)));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn float(&self, i: usize) -> Result<f64> {
         match self.arg(i) {
@@ -178,24 +287,56 @@ impl<'a> Backward<'a> {
     }
 
     /// Truth argument `i`.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of an op that is the negative if argument 1 says so.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || if b.bool(1)? { b.grad(0)?.neg() } else { Ok(b.grad(0)?.clone()) }));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn bool(&self, i: usize) -> Result<bool> {
         if let Arg::Bool(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
     }
 
     /// Integer-list argument `i`.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.flip(dims)`.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.flip(b.ints(1)?)));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn ints(&self, i: usize) -> Result<&'a [i64]> {
         if let Arg::Ints(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
     }
 
     /// Text argument `i`.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of a sum or a mean, which argument 1 names.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || {
+    ///         let count = b.sizes(0).iter().product::<usize>() as f64;
+    ///         let each = if b.str(1)? == "mean" { b.grad(0)?.div(count)? } else { b.grad(0)?.clone() };
+    ///         each.expand(b.sizes(0))
+    ///     }));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn str(&self, i: usize) -> Result<&'a str> {
         if let Arg::Str(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
     }
 
     /// The sizes that tensor argument `i` had; empty for a number.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.reshape(shape)`.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.reshape(b.sizes(0))));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn sizes(&self, i: usize) -> &'a [usize] {
         match self.owned(i) {
             OwnedArg::Tensor { slot } => &self.call.inputs[*slot].sizes,
@@ -204,6 +345,13 @@ impl<'a> Backward<'a> {
     }
 
     /// The device that tensor argument `i` was on.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of a copy to another device.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.to_device(b.device(0))));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn device(&self, i: usize) -> keyway_dispatcher::Device {
         match self.owned(i) {
             OwnedArg::Tensor { slot } => self.call.inputs[*slot].device,
@@ -212,6 +360,20 @@ impl<'a> Backward<'a> {
     }
 
     /// The sizes that each tensor of list argument `i` had.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of the concatenation of a list along dimension 0.
+    /// let derivative = Derivative::of_grad(|b, g| {
+    ///         let mut start = 0;
+    ///         for (k, sizes) in b.list_sizes(0).into_iter().enumerate() {
+    ///             g.set_item(0, k, || b.grad(0)?.narrow(0, start, sizes[0]))?;
+    ///             start += sizes[0] as i64;
+    ///         }
+    ///         Ok(())
+    ///     });
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn list_sizes(&self, i: usize) -> Vec<&'a [usize]> {
         match self.owned(i) {
             OwnedArg::Tensors { first, count } => {
@@ -223,6 +385,13 @@ impl<'a> Backward<'a> {
 
     /// A gradient of a reduction of argument `i` over `dims` (all if none were given), with the reduced
     /// dimensions put back as size 1.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `x.sum(dims)`.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.unreduce(b.grad(0)?, 0, b.arg(1), false)?.expand(b.sizes(0))));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     ///
     /// # Errors
     /// A dimension out of range.
@@ -248,6 +417,18 @@ impl<'a> Backward<'a> {
 }
 
 /// The gradients of a call's tensor arguments, as a formula sets them.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::ops::def::Derivative;
+/// // The derivative of `a.sub(&b)`: each argument's is computed only if it is wanted.
+/// let sub = Derivative::of_grad(|b, g| {
+///     g.set(0, || Ok(b.grad(0)?.clone()))?;
+///     g.set(1, || b.grad(0)?.neg())
+/// });
+/// assert!(matches!(sub, Derivative::Formula { saves: 0, .. }));
+/// # Ok(()) }
+/// ```
 pub struct Grads<'a> {
     pub(crate) call: &'a OpCall,
     /// Which slots want a gradient.
@@ -258,6 +439,13 @@ pub struct Grads<'a> {
 
 impl Grads<'_> {
     /// Whether argument `i` wants a gradient.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // Nothing is computed where no gradient is wanted.
+    /// let derivative = Derivative::of_grad(|b, g| if g.needs(0) { g.set(0, || b.grad(0)?.neg()) } else { Ok(()) });
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     pub fn needs(&self, i: usize) -> bool {
         match self.call.args.get(i) {
             Some(OwnedArg::Tensor { slot }) => self.wanted[*slot],
@@ -269,6 +457,16 @@ impl Grads<'_> {
     /// Sets the gradient of tensor argument `i`, computing it only if it is wanted. It may still have the
     /// shape of the broadcast result and another float dtype.
     ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of `a.sub(&b)`.
+    /// let derivative = Derivative::of_grad(|b, g| {
+    ///         g.set(0, || Ok(b.grad(0)?.clone()))?;
+    ///         g.set(1, || b.grad(0)?.neg())
+    ///     });
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
+    ///
     /// # Errors
     /// What `compute` reports.
     pub fn set(&mut self, i: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
@@ -279,6 +477,13 @@ impl Grads<'_> {
     }
 
     /// As [`Grads::set`], for a gradient that stays sparse though the argument is strided.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // A gradient that stays sparse: that at the places of the first row.
+    /// let derivative = Derivative::of_grad(|b, g| g.set_sparse(0, || b.grad(0)?.narrow(0, 0, 1)?.to_sparse(2)));
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     ///
     /// # Errors
     /// What `compute` reports.
@@ -292,6 +497,15 @@ impl Grads<'_> {
     }
 
     /// Sets the gradient of tensor `k` of list argument `i`.
+    ///
+    /// ```
+    /// use keyway::ops::def::Derivative;
+    /// // As of the sum of all tensors of a list.
+    /// let derivative = Derivative::of_grad(|b, g| {
+    ///         (0..b.list_sizes(0).len()).try_for_each(|k| g.set_item(0, k, || Ok(b.grad(0)?.clone())))
+    ///     });
+    /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
+    /// ```
     ///
     /// # Errors
     /// What `compute` reports.

@@ -6,13 +6,22 @@ use crate::ops::pool::{MaxUnpoolOptions, OutputSize};
 use crate::{Result, Tensor};
 
 macro_rules! adaptive {
-    ($($(#[$doc:meta])* $name:ident $rank:literal $call:ident;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $rank:literal $call:ident ($shape:literal, $size:literal, $made:literal);)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name(pub OutputSize<$rank>);
 
         impl $name {
             /// To these spatial sizes.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+                "let x = Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let pool = ", stringify!($name), "::new(", $size, ");\n",
+                "assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, ", $made, ");\n",
+                "# Ok(()) }\n```",
+            )]
             pub fn new(output_size: impl Into<OutputSize<$rank>>) -> $name {
                 $name(output_size.into())
             }
@@ -28,7 +37,15 @@ macro_rules! adaptive {
 
 adaptive! {
     /// [`Tensor::adaptive_avg_pool1d`] of inputs `[batch, channels, length]`; see [`AdaptiveAvgPool2d`].
-    AdaptiveAvgPool1d 1 adaptive_avg_pool1d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AdaptiveAvgPool1d, Module}};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 4.0]]])?;
+    /// assert_eq!(AdaptiveAvgPool1d::new(1).forward(&x)?.to_vec::<f32>()?, [3.0]);
+    /// # Ok(()) }
+    /// ```
+    AdaptiveAvgPool1d 1 adaptive_avg_pool1d ("(1, 1, 4)", "2", "[2.5, 2.5]");
 
     /// [`Tensor::adaptive_avg_pool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -41,13 +58,29 @@ adaptive! {
     /// assert_eq!(columns.forward(&x)?.to_vec::<f32>()?, [2.0, 3.5, 6.5]);
     /// # Ok(()) }
     /// ```
-    AdaptiveAvgPool2d 2 adaptive_avg_pool2d;
+    AdaptiveAvgPool2d 2 adaptive_avg_pool2d ("(1, 1, 1, 4)", "[1, 2]", "[2.5, 2.5]");
 
     /// [`Tensor::adaptive_avg_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`AdaptiveAvgPool2d`].
-    AdaptiveAvgPool3d 3 adaptive_avg_pool3d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AdaptiveAvgPool3d, Module}};
+    /// let x = Tensor::ones((1, 2, 4, 5, 6))?;
+    /// assert_eq!(AdaptiveAvgPool3d::new([2, 1, 3]).forward(&x)?.shape(), [1, 2, 2, 1, 3]);
+    /// # Ok(()) }
+    /// ```
+    AdaptiveAvgPool3d 3 adaptive_avg_pool3d ("(1, 1, 1, 1, 4)", "[1, 1, 2]", "[2.5, 2.5]");
 
     /// [`Tensor::adaptive_max_pool1d`] of inputs `[batch, channels, length]`; see [`AdaptiveMaxPool2d`].
-    AdaptiveMaxPool1d 1 adaptive_max_pool1d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AdaptiveMaxPool1d, Module}};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0]]])?;
+    /// assert_eq!(AdaptiveMaxPool1d::new(1).forward(&x)?.to_vec::<f32>()?, [4.0]);
+    /// # Ok(()) }
+    /// ```
+    AdaptiveMaxPool1d 1 adaptive_max_pool1d ("(1, 1, 4)", "2", "[4.0, 3.0]");
 
     /// [`Tensor::adaptive_max_pool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -58,26 +91,51 @@ adaptive! {
     /// assert_eq!(AdaptiveMaxPool2d::new([1, 2]).forward(&x)?.to_vec::<f32>()?, [5.0, 9.0]);
     /// # Ok(()) }
     /// ```
-    AdaptiveMaxPool2d 2 adaptive_max_pool2d;
+    AdaptiveMaxPool2d 2 adaptive_max_pool2d ("(1, 1, 1, 4)", "[1, 2]", "[4.0, 3.0]");
 
     /// [`Tensor::adaptive_max_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`AdaptiveMaxPool2d`].
-    AdaptiveMaxPool3d 3 adaptive_max_pool3d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AdaptiveMaxPool3d, Module}};
+    /// let x = Tensor::ones((1, 2, 4, 5, 6))?;
+    /// assert_eq!(AdaptiveMaxPool3d::new([2, 1, 3]).forward(&x)?.shape(), [1, 2, 2, 1, 3]);
+    /// # Ok(()) }
+    /// ```
+    AdaptiveMaxPool3d 3 adaptive_max_pool3d ("(1, 1, 1, 1, 4)", "[1, 1, 2]", "[4.0, 3.0]");
 }
 
 macro_rules! unpools {
-    ($($(#[$doc:meta])* $name:ident $rank:literal $call:ident;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $rank:literal $call:ident ($pooled:literal, $window:literal);)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name(pub MaxUnpoolOptions<$rank>);
 
         impl $name {
             /// The inverse of a window of these sizes, which moves by them.
+            ///
+            #[doc = concat!(
+                "```\n",
+                "use keyway::{nn::", stringify!($name), ", ops::pool::MaxUnpoolOptions};\n",
+                "assert_eq!(", stringify!($name), "::new(2).0, MaxUnpoolOptions::new(2));\n",
+                "```",
+            )]
             pub fn new(kernel: impl Into<PerDim<$rank>>) -> $name {
                 $name(MaxUnpoolOptions::new(kernel))
             }
 
             /// The elements at the places that pooling took them from, in a result of these spatial sizes or of the usual ones.
             /// It takes two tensors, and so is no [`Module`].
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::", stringify!($name), "};\n",
+                "let x = Tensor::new([4.0f32, 3.0])?.reshape(", $pooled, ")?;\n",
+                "let places = Tensor::new([1i64, 2])?.reshape(", $pooled, ")?;\n",
+                "let back = ", stringify!($name), "::new(", $window, ").forward(&x, &places, None)?;\n",
+                "assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($call), "`].")]
@@ -96,7 +154,17 @@ macro_rules! unpools {
 
 unpools! {
     /// [`Tensor::max_unpool1d`] of inputs `[batch, channels, length]`; see [`MaxUnpool2d`].
-    MaxUnpool1d 1 max_unpool1d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{MaxPoolOptions, MaxUnpool1d}};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0]]])?;
+    /// let (largest, places) = x.max_pool1d_with_indices(MaxPoolOptions::new(2))?;
+    /// let back = MaxUnpool1d::new(2).forward(&largest, &places, None)?;
+    /// assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    MaxUnpool1d 1 max_unpool1d ("(1, 1, 2)", "2");
 
     /// [`Tensor::max_unpool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -109,8 +177,17 @@ unpools! {
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 0.0, 4.0, 0.0]);
     /// # Ok(()) }
     /// ```
-    MaxUnpool2d 2 max_unpool2d;
+    MaxUnpool2d 2 max_unpool2d ("(1, 1, 1, 2)", "[1, 2]");
 
     /// [`Tensor::max_unpool3d`] of inputs `[batch, channels, depth, height, width]`; see [`MaxUnpool2d`].
-    MaxUnpool3d 3 max_unpool3d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{MaxPoolOptions, MaxUnpool3d}};
+    /// let x = Tensor::ones((1, 2, 4, 4, 4))?;
+    /// let (largest, places) = x.max_pool3d_with_indices(MaxPoolOptions::new(2))?;
+    /// assert_eq!(MaxUnpool3d::new(2).forward(&largest, &places, None)?.shape(), x.shape());
+    /// # Ok(()) }
+    /// ```
+    MaxUnpool3d 3 max_unpool3d ("(1, 1, 1, 1, 2)", "[1, 1, 2]");
 }

@@ -31,6 +31,14 @@ pub struct MultiheadAttention {
 impl MultiheadAttention {
     /// A module of this width, which the number of heads divides.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, MultiheadAttention};
+    /// assert_eq!(MultiheadAttention::new(8, 2)?.state_dict()["in_proj_weight"].shape(), [24, 8]);
+    /// assert!(MultiheadAttention::new(8, 3).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A number of heads that does not divide the width.
     pub fn new(width: usize, heads: usize) -> Result<MultiheadAttention> {
@@ -53,12 +61,31 @@ impl MultiheadAttention {
     }
 
     /// With a share of the weights that is left out while training.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, MultiheadAttention}};
+    /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5);
+    /// attention.eval();
+    /// let x = Tensor::ones((1, 3, 8))?;
+    /// // In use nothing is left out.
+    /// assert_eq!(attention.forward(&x)?.to_vec::<f32>()?, attention.forward(&x)?.to_vec::<f32>()?);
+    /// # Ok(()) }
+    /// ```
     pub fn dropout(mut self, p: f64) -> MultiheadAttention {
         self.dropout = p;
         self
     }
 
     /// With a generator of its own, from which it is drawn what is left out, instead of the default one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, MultiheadAttention}, rng::Generator};
+    /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5).generator(Generator::new(7));
+    /// assert_eq!(attention.named_generators()[0].1.state().seed, 7);
+    /// # Ok(()) }
+    /// ```
     pub fn generator(mut self, generator: Generator) -> MultiheadAttention {
         self.generator = Some(generator);
         self
@@ -67,6 +94,16 @@ impl MultiheadAttention {
     /// What the query's places gather from the key's and value's: `[batch, queries, width]` from
     /// `[batch, keys, width]`. The options' mask broadcasts to `[batch, heads, queries, keys]`; the dropout
     /// probability is the module's.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AttentionOptions, MultiheadAttention}};
+    /// let attention = MultiheadAttention::new(8, 2)?;
+    /// let (query, memory) = (Tensor::ones((1, 3, 8))?, Tensor::ones((1, 5, 8))?);
+    /// let y = attention.attend(&query, &memory, &memory, AttentionOptions::default())?;
+    /// assert_eq!(y.shape(), [1, 3, 8]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Shapes that do not fit.
@@ -84,6 +121,21 @@ impl MultiheadAttention {
     /// What new places gather from those before them and from each other up to themselves (causal attention): `[batch, new, width]`.
     /// Their keys and values are appended to the cache. The results are those of [`MultiheadAttention::attend`] with `is_causal` over
     /// all places at once.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{AttentionOptions, KvCache, MultiheadAttention};
+    /// use keyway::{Tensor, no_grad};
+    /// let attention = MultiheadAttention::new(8, 2)?;
+    /// let (_off, mut cache) = (no_grad(), KvCache::new());
+    /// let x = Tensor::randn((1, 3, 8))?;
+    /// let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
+    /// let at_once = attention.attend(&x, &x, &x, causal)?;
+    /// attention.attend_cached(&x.narrow(1, 0, 2)?, &mut cache)?;
+    /// let last = attention.attend_cached(&x.narrow(1, 2, 1)?, &mut cache)?;
+    /// assert!(last.allclose_with(&at_once.narrow(1, 2, 1)?, 1e-4, 1e-5, false)?);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Shapes, a dtype or a device that are not those of the cache; a call that autograd records.

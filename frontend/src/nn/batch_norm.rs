@@ -5,7 +5,7 @@ use super::{Members, Module};
 use crate::{Result, Tensor};
 
 macro_rules! batch_norm {
-    ($($(#[$doc:meta])* $name:ident [$($dims:literal),+];)*) => {$(
+    ($($(#[$doc:meta])* $name:ident [$($dims:literal),+] $pair:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name(pub(super) ChannelNorm);
@@ -13,6 +13,14 @@ macro_rules! batch_norm {
         impl $name {
             /// A module for this number of channels, with a weight of ones, a bias of zeros, running statistics, an `eps` of
             /// 1e-5 and a momentum of 0.1.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", Module};\n",
+                "let norm = ", stringify!($name), "::new(3)?;\n",
+                "assert_eq!((norm.num_parameters(), norm.named_buffers().len()), (6, 3));\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Memory that does not suffice.
@@ -23,6 +31,13 @@ macro_rules! batch_norm {
 
             /// Without weight and bias.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", Module};\n",
+                "assert_eq!(", stringify!($name), "::new(3)?.without_affine()?.num_parameters(), 0);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             /// None today; a result as the other options have.
             pub fn without_affine(self) -> Result<$name> {
@@ -31,6 +46,16 @@ macro_rules! batch_norm {
 
             /// Without running statistics: also in use each batch is normalised by itself.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+                "let norm = ", stringify!($name), "::new(1)?.eps(0.0).without_running_stats()?;\n",
+                "norm.eval();\n",
+                "let x = Tensor::new([1.0f32, 3.0])?.reshape(", $pair, ")?;\n",
+                "assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             /// None today; a result as the other options have.
             pub fn without_running_stats(self) -> Result<$name> {
@@ -38,7 +63,7 @@ macro_rules! batch_norm {
             }
         }
 
-        super::channel_norm::options!($name);
+        super::channel_norm::options!($name, "::new(1)?", "::new(1)?", $pair);
 
         impl Module for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
@@ -70,7 +95,7 @@ batch_norm! {
     /// assert_eq!(norm.forward(&Tensor::from_vec(vec![2.0f32], (1, 1))?)?.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
-    BatchNorm1d [2, 3];
+    BatchNorm1d [2, 3] "(2, 1)";
 
     /// [`Tensor::batch_norm`] of inputs `[batch, channels, height, width]`; see [`BatchNorm1d`].
     ///
@@ -82,7 +107,7 @@ batch_norm! {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "batch_norm")]
-    BatchNorm2d [4];
+    BatchNorm2d [4] "(2, 1, 1, 1)";
 
     /// [`Tensor::batch_norm`] of inputs `[batch, channels, depth, height, width]`; see [`BatchNorm1d`].
     ///
@@ -93,5 +118,5 @@ batch_norm! {
     /// assert_eq!(BatchNorm3d::new(1)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
-    BatchNorm3d [5];
+    BatchNorm3d [5] "(2, 1, 1, 1, 1)";
 }

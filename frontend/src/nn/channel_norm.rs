@@ -23,15 +23,34 @@ pub(super) struct ChannelNorm {
 
 /// The options that every such module has; it holds a [`ChannelNorm`] alone.
 macro_rules! options {
-    ($name:ident) => {
+    ($name:ident, $new:literal, $running:literal, $pair:literal) => {
         impl $name {
             /// With another number under the root.
+            ///
+            #[doc = concat!(
+                                "```\n# fn main() -> keyway::Result<()> {\n",
+                                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+                                "let norm = ", stringify!($name), $new, ".eps(3.0);\n",
+                                "// The variance is 1, so the elements are divided by 2.\n",
+                                "let x = Tensor::new([1.0f32, 3.0])?.reshape(", $pair, ")?;\n",
+                                "assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-0.5, 0.5]);\n",
+                                "# Ok(()) }\n```",
+                            )]
             pub fn eps(mut self, eps: f64) -> $name {
                 self.0.eps = eps;
                 self
             }
 
             /// With another share by which the running statistics move; nothing makes them the mean of all batches.
+            ///
+            #[doc = concat!(
+                                "```\n# fn main() -> keyway::Result<()> {\n",
+                                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+                                "let norm = ", stringify!($name), $running, ".momentum(Some(0.5));\n",
+                                "norm.forward(&Tensor::new([1.0f32, 3.0])?.reshape(", $pair, ")?)?;\n",
+                                "assert_eq!(norm.state_dict()[\"running_mean\"].to_vec::<f32>()?, [1.0]);\n",
+                                "# Ok(()) }\n```",
+                            )]
             pub fn momentum(mut self, momentum: Option<f64>) -> $name {
                 self.0.momentum = momentum;
                 self

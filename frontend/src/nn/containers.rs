@@ -38,31 +38,71 @@ pub struct ModuleList<M = Box<dyn Module>> {
 
 impl<M> ModuleList<M> {
     /// No modules.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleList, Relu};
+    /// assert!(ModuleList::<Relu>::new().is_empty());
+    /// ```
     pub fn new() -> ModuleList<M> {
         ModuleList { modules: Vec::new() }
     }
 
     /// Puts one more module at the end.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module, ModuleList};
+    /// let mut layers = ModuleList::new();
+    /// layers.push(Linear::new(3, 4)?);
+    /// assert!(layers.state_dict().contains_key("0.weight"));
+    /// # Ok(()) }
+    /// ```
     pub fn push(&mut self, module: M) {
         self.modules.push(module);
     }
 
     /// The modules in order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{ModuleList, Prelu};
+    /// let layers: ModuleList<Prelu> = (1..4).map(|n| Prelu::new(n, 0.25)).collect::<keyway::Result<_>>()?;
+    /// assert_eq!(layers.iter().count(), 3);
+    /// # Ok(()) }
+    /// ```
     pub fn iter(&self) -> std::slice::Iter<'_, M> {
         self.modules.iter()
     }
 
     /// How many modules there are.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleList, Relu};
+    /// let layers: ModuleList<Relu> = [Relu, Relu].into_iter().collect();
+    /// assert_eq!(layers.len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.modules.len()
     }
 
     /// Whether there are none.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleList, Relu};
+    /// let layers: ModuleList<Relu> = [Relu].into_iter().collect();
+    /// assert!(!layers.is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }
 
     /// The module at a place.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleList, Relu};
+    /// let layers: ModuleList<Relu> = [Relu].into_iter().collect();
+    /// assert!(layers.get(0).is_some() && layers.get(1).is_none());
+    /// ```
     pub fn get(&self, index: usize) -> Option<&M> {
         self.modules.get(index)
     }
@@ -135,11 +175,26 @@ pub struct ModuleDict<M = Box<dyn Module>> {
 
 impl<M> ModuleDict<M> {
     /// No modules.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleDict, Relu};
+    /// assert!(ModuleDict::<Relu>::new().is_empty());
+    /// ```
     pub fn new() -> ModuleDict<M> {
         ModuleDict { modules: Vec::new() }
     }
 
     /// Puts a module in; what had the name before is returned, and its place taken.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module, ModuleDict};
+    /// let mut heads = ModuleDict::new();
+    /// assert!(heads.insert("digit", Linear::new(3, 10)?).is_none());
+    /// assert!(heads.insert("digit", Linear::new(3, 5)?).is_some());
+    /// assert_eq!(heads.state_dict()["digit.weight"].shape(), [5, 3]);
+    /// # Ok(()) }
+    /// ```
     pub fn insert(&mut self, name: &str, module: M) -> Option<M> {
         match self.modules.iter_mut().find(|(other, _)| other == name) {
             Some((_, there)) => Some(std::mem::replace(there, module)),
@@ -151,27 +206,66 @@ impl<M> ModuleDict<M> {
     }
 
     /// Takes a module out.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleDict, Relu};
+    /// let mut heads = ModuleDict::new();
+    /// heads.insert("positive", Relu);
+    /// assert!(heads.remove("positive").is_some());
+    /// assert!(heads.is_empty());
+    /// ```
     pub fn remove(&mut self, name: &str) -> Option<M> {
         let at = self.modules.iter().position(|(other, _)| other == name)?;
         Some(self.modules.remove(at).1)
     }
 
     /// The module of a name.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleDict, Relu};
+    /// let mut heads = ModuleDict::new();
+    /// heads.insert("positive", Relu);
+    /// assert!(heads.get("positive").is_some() && heads.get("digit").is_none());
+    /// ```
     pub fn get(&self, name: &str) -> Option<&M> {
         self.modules.iter().find(|(other, _)| other == name).map(|(_, module)| module)
     }
 
     /// The names and modules in order.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleDict, Relu};
+    /// let mut heads = ModuleDict::new();
+    /// heads.insert("b", Relu);
+    /// heads.insert("a", Relu);
+    /// let names: Vec<&str> = heads.iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["b", "a"]);
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = (&str, &M)> {
         self.modules.iter().map(|(name, module)| (name.as_str(), module))
     }
 
     /// How many modules there are.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleDict, Relu};
+    /// let mut heads = ModuleDict::new();
+    /// heads.insert("positive", Relu);
+    /// assert_eq!(heads.len(), 1);
+    /// ```
     pub fn len(&self) -> usize {
         self.modules.len()
     }
 
     /// Whether there are none.
+    ///
+    /// ```
+    /// use keyway::nn::{ModuleDict, Relu};
+    /// let mut heads = ModuleDict::new();
+    /// assert!(heads.is_empty());
+    /// heads.insert("positive", Relu);
+    /// assert!(!heads.is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }

@@ -28,7 +28,7 @@ fn bias(weight: &Slot, outputs: usize) -> Result<Slot> {
 /// Modules of one shape; the numbers in brackets say which of input and output channels are the weight's first and second
 /// dimension.
 macro_rules! convolutions {
-    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $call:ident [$first:literal, $second:literal] $shape:literal;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $call:ident [$first:literal, $second:literal] $shape:literal $dims:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name {
@@ -40,6 +40,14 @@ macro_rules! convolutions {
         impl $name {
             /// A module of so many channels in and out and a kernel of these sizes, with a bias, in f32. The initial values are
             /// PyTorch's: weight and bias uniform within `1 / sqrt(fan_in)`.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", ", stringify!($options), ", Module};\n",
+                "let conv = ", stringify!($name), "::new(2, 4, 1, ", stringify!($options), "::default())?;\n",
+                "assert_eq!(conv.num_parameters(), 2 * 4 + 4);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Groups that do not divide the channels; sizes whose product overflows.
@@ -55,6 +63,14 @@ macro_rules! convolutions {
             }
 
             /// The same without a bias.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", ", stringify!($options), ", Module};\n",
+                "let conv = ", stringify!($name), "::without_bias(2, 4, 1, ", stringify!($options), "::default())?;\n",
+                "assert_eq!((conv.bias().is_none(), conv.num_parameters()), (true, 2 * 4));\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             #[doc(alias = "conv1d_no_bias")]
@@ -73,6 +89,16 @@ macro_rules! convolutions {
 
             #[doc = concat!("A module of these tensors: the weight `", $shape, "`, the bias `[out]`.")]
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", ", stringify!($options), ", Module};\n",
+                "use keyway::Tensor;\n",
+                "let (weight, bias) = (Tensor::new([3.0f32])?.reshape(", $dims, ")?, Tensor::new([1.0f32])?);\n",
+                "let conv = ", stringify!($name), "::from_tensors(weight, Some(bias), ", stringify!($options), "::default())?;\n",
+                "assert_eq!(conv.forward(&Tensor::ones(", $dims, ")?)?.item::<f32>()?, 4.0);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             /// A dtype that has no gradient.
             pub fn from_tensors(
@@ -85,11 +111,27 @@ macro_rules! convolutions {
             }
 
             #[doc = concat!("The weight, `", $shape, "`.")]
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", ", stringify!($options), "};\n",
+                "let conv = ", stringify!($name), "::new(1, 1, 1, ", stringify!($options), "::default())?;\n",
+                "assert_eq!(conv.weight().shape(), keyway::Tensor::zeros(", $dims, ")?.shape());\n",
+                "# Ok(()) }\n```",
+            )]
             pub fn weight(&self) -> Tensor {
                 self.weight.get()
             }
 
             /// The bias, `[out]`.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", ", stringify!($options), "};\n",
+                "let conv = ", stringify!($name), "::new(2, 4, 1, ", stringify!($options), "::default())?;\n",
+                "assert_eq!(conv.bias().unwrap().shape(), [4]);\n",
+                "# Ok(()) }\n```",
+            )]
             pub fn bias(&self) -> Option<Tensor> {
                 self.bias.as_ref().map(Slot::get)
             }
@@ -121,7 +163,7 @@ convolutions! {
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 8]);
     /// # Ok(()) }
     /// ```
-    Conv1d 1 ConvOptions conv1d [1, 0] "[out, in / groups, length]";
+    Conv1d 1 ConvOptions conv1d [1, 0] "[out, in / groups, length]" "(1, 1, 1)";
 
     /// [`Tensor::conv2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
     ///
@@ -134,7 +176,7 @@ convolutions! {
     /// assert_eq!(conv.num_parameters(), 4 * 2 * 3 + 4);
     /// # Ok(()) }
     /// ```
-    Conv2d 2 ConvOptions conv2d [1, 0] "[out, in / groups, height, width]";
+    Conv2d 2 ConvOptions conv2d [1, 0] "[out, in / groups, height, width]" "(1, 1, 1, 1)";
 
     /// [`Tensor::conv3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
     ///
@@ -146,7 +188,7 @@ convolutions! {
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 2, 2, 2, 2]);
     /// # Ok(()) }
     /// ```
-    Conv3d 3 ConvOptions conv3d [1, 0] "[out, in / groups, depth, height, width]";
+    Conv3d 3 ConvOptions conv3d [1, 0] "[out, in / groups, depth, height, width]" "(1, 1, 1, 1, 1)";
 
     /// [`Tensor::conv_transpose1d`] with a learned kernel: `[batch, in, length]` to `[batch, out, ..]`.
     ///
@@ -158,7 +200,7 @@ convolutions! {
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6]);
     /// # Ok(()) }
     /// ```
-    ConvTranspose1d 1 ConvTransposeOptions conv_transpose1d [0, 1] "[in, out / groups, length]";
+    ConvTranspose1d 1 ConvTransposeOptions conv_transpose1d [0, 1] "[in, out / groups, length]" "(1, 1, 1)";
 
     /// [`Tensor::conv_transpose2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
     ///
@@ -171,7 +213,7 @@ convolutions! {
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6, 10]);
     /// # Ok(()) }
     /// ```
-    ConvTranspose2d 2 ConvTransposeOptions conv_transpose2d [0, 1] "[in, out / groups, height, width]";
+    ConvTranspose2d 2 ConvTransposeOptions conv_transpose2d [0, 1] "[in, out / groups, height, width]" "(1, 1, 1, 1)";
 
     /// [`Tensor::conv_transpose3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
     ///
@@ -184,5 +226,5 @@ convolutions! {
     /// # Ok(()) }
     /// ```
     ConvTranspose3d 3 ConvTransposeOptions conv_transpose3d [0, 1]
-        "[in, out / groups, depth, height, width]";
+        "[in, out / groups, depth, height, width]" "(1, 1, 1, 1, 1)";
 }

@@ -21,7 +21,7 @@ fn folded(weight: &Tensor, bias: Option<&Tensor>, [scale, shift]: [Tensor; 2]) -
 }
 
 macro_rules! convolutions {
-    ($($(#[$doc:meta])* $name:ident $rank:literal $conv:ident $norm:ident $call:ident;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $rank:literal $conv:ident $norm:ident $call:ident $dims:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name {
@@ -33,6 +33,17 @@ macro_rules! convolutions {
 
         impl $name {
             /// A module of these tensors, as buffers: they are kept and saved but not learned.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{Activation, ", stringify!($name), ", ConvOptions, Module};\n",
+                "use keyway::Tensor;\n",
+                "let weight = Tensor::new([-3.0f32])?.reshape(", $dims, ")?;\n",
+                "let conv = ", stringify!($name), "::from_tensors(&weight, None, Activation::Relu, ConvOptions::default());\n",
+                "assert_eq!(conv.forward(&Tensor::ones(", $dims, ")?)?.item::<f32>()?, 0.0);\n",
+                "assert!(conv.parameters().is_empty());\n",
+                "# Ok(()) }\n```",
+            )]
             pub fn from_tensors(
                 weight: &Tensor,
                 bias: Option<&Tensor>,
@@ -47,6 +58,18 @@ macro_rules! convolutions {
                 compute in use: the norm's factors become the weight's, what it adds the bias. Later changes of the two \
                 modules change nothing here.")]
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{Activation, ", stringify!($norm), ", ", stringify!($conv), ", ", stringify!($name), ", ConvOptions, Module};\n",
+                "use keyway::Tensor;\n",
+                "let weight = Tensor::new([3.0f32])?.reshape(", $dims, ")?;\n",
+                "let conv = ", stringify!($conv), "::from_tensors(weight, None, ConvOptions::default())?;\n",
+                "// The running mean is 0 and the variance 1, so the norm changes nothing yet.\n",
+                "let fused = ", stringify!($name), "::fused(&conv, &", stringify!($norm), "::new(1)?.eps(0.0), Activation::None)?;\n",
+                "assert_eq!(fused.forward(&Tensor::ones(", $dims, ")?)?.item::<f32>()?, 3.0);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             /// A norm without running statistics, or of another number of channels.
             #[doc(alias = "fuse_conv_bn_eval")]
@@ -59,6 +82,16 @@ macro_rules! convolutions {
             }
 
             #[doc = concat!("[`Tensor::", stringify!($call), "`], to whose sums `add` is added.")]
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{Activation, ", stringify!($name), ", ConvOptions};\n",
+                "use keyway::Tensor;\n",
+                "let (weight, x) = (Tensor::new([-3.0f32])?.reshape(", $dims, ")?, Tensor::ones(", $dims, ")?);\n",
+                "let conv = ", stringify!($name), "::from_tensors(&weight, None, Activation::Relu, ConvOptions::default());\n",
+                "assert_eq!(conv.forward_add(&x, Some(&x.mul(5.0)?))?.item::<f32>()?, 2.0);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// What the op refuses; what the backend reports.
@@ -85,7 +118,17 @@ macro_rules! convolutions {
 
 convolutions! {
     /// [`Tensor::conv1d_act`] with fixed tensors; see [`ConvAct2d`].
-    ConvAct1d 1 Conv1d BatchNorm1d conv1d_act;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Activation, BatchNorm1d, Conv1d, ConvAct1d, ConvOptions, Module};
+    /// let conv = Conv1d::new(2, 4, 3, ConvOptions::default())?;
+    /// let fused = ConvAct1d::fused(&conv, &BatchNorm1d::new(4)?, Activation::Relu)?;
+    /// let y = fused.forward(&keyway::Tensor::ones((1, 2, 8))?)?;
+    /// assert!(y.shape() == [1, 4, 6] && y.min_all()?.item::<f32>()? >= 0.0);
+    /// # Ok(()) }
+    /// ```
+    ConvAct1d 1 Conv1d BatchNorm1d conv1d_act "(1, 1, 1)";
 
     /// [`Tensor::conv2d_act`] with fixed tensors: a convolution of a network that is used, not trained, with the norm and the
     /// activation behind it.
@@ -103,8 +146,18 @@ convolutions! {
     /// assert!(steps.sub(&once)?.abs()?.max_all()?.item::<f32>()? < 1e-5);
     /// # Ok(()) }
     /// ```
-    ConvAct2d 2 Conv2d BatchNorm2d conv2d_act;
+    ConvAct2d 2 Conv2d BatchNorm2d conv2d_act "(1, 1, 1, 1)";
 
     /// [`Tensor::conv3d_act`] with fixed tensors; see [`ConvAct2d`].
-    ConvAct3d 3 Conv3d BatchNorm3d conv3d_act;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Activation, BatchNorm3d, Conv3d, ConvAct3d, ConvOptions, Module};
+    /// let conv = Conv3d::new(2, 4, 3, ConvOptions::default())?;
+    /// let fused = ConvAct3d::fused(&conv, &BatchNorm3d::new(4)?, Activation::Relu)?;
+    /// let y = fused.forward(&keyway::Tensor::ones((1, 2, 3, 4, 5))?)?;
+    /// assert!(y.shape() == [1, 4, 1, 2, 3] && y.min_all()?.item::<f32>()? >= 0.0);
+    /// # Ok(()) }
+    /// ```
+    ConvAct3d 3 Conv3d BatchNorm3d conv3d_act "(1, 1, 1, 1, 1)";
 }

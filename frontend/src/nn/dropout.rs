@@ -6,7 +6,7 @@ use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
 
 macro_rules! dropouts {
-    ($($(#[$doc:meta])* $name:ident $call:ident;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $call:ident $dims:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name {
@@ -17,6 +17,16 @@ macro_rules! dropouts {
 
         impl $name {
             /// A module that leaves out this share.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+                "let dropout = ", stringify!($name), "::new(0.5)?;\n",
+                "dropout.eval();\n",
+                "assert_eq!(dropout.forward(&Tensor::ones(", $dims, ")?)?.to_vec::<f32>()?, [1.0; 6]);\n",
+                "assert!(", stringify!($name), "::new(1.5).is_err());\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// A share that is not in 0..=1.
@@ -30,6 +40,14 @@ macro_rules! dropouts {
 
             /// With a generator of its own instead of the default one. Its state is in
             /// [`Module::generator_state_dict`].
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}, rng::Generator};\n",
+                "let draw = || ", stringify!($name), "::new(0.5)?.generator(Generator::new(7)).forward(&Tensor::ones(", $dims, ")?)?.to_vec::<f32>();\n",
+                "assert_eq!(draw()?, draw()?);\n",
+                "# Ok(()) }\n```",
+            )]
             pub fn generator(mut self, generator: Generator) -> $name {
                 self.generator = Some(generator);
                 self
@@ -68,10 +86,18 @@ dropouts! {
     /// assert!((400..600).contains(&kept));
     /// # Ok(()) }
     /// ```
-    Dropout dropout;
+    Dropout dropout "6";
 
     /// [`Tensor::dropout1d`] while training: channels of `[batch, channels, length]`; see [`Dropout`].
-    Dropout1d dropout1d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Dropout1d, Module}};
+    /// let channels = Dropout1d::new(0.5)?.forward(&Tensor::ones((1, 16, 3))?)?.mean(2)?.to_vec::<f32>()?;
+    /// assert!(channels.iter().all(|&mean| mean == 0.0 || mean == 2.0));
+    /// # Ok(()) }
+    /// ```
+    Dropout1d dropout1d "(1, 2, 3)";
 
     /// [`Tensor::dropout2d`] while training: channels of `[batch, channels, height, width]`; see [`Dropout`].
     ///
@@ -86,14 +112,41 @@ dropouts! {
     /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, x.to_vec::<f32>()?);
     /// # Ok(()) }
     /// ```
-    Dropout2d dropout2d;
+    Dropout2d dropout2d "(1, 2, 1, 3)";
 
     /// [`Tensor::dropout3d`] while training: channels of `[batch, channels, depth, height, width]`; see [`Dropout`].
-    Dropout3d dropout3d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Dropout3d, Module}};
+    /// let channels = Dropout3d::new(0.5)?.forward(&Tensor::ones((1, 16, 2, 2, 2))?)?;
+    /// let means = channels.mean((2, 3, 4))?.to_vec::<f32>()?;
+    /// assert!(means.iter().all(|&mean| mean == 0.0 || mean == 2.0));
+    /// # Ok(()) }
+    /// ```
+    Dropout3d dropout3d "(1, 2, 1, 1, 3)";
 
     /// [`Tensor::alpha_dropout`] while training; see [`Dropout`].
-    AlphaDropout alpha_dropout;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AlphaDropout, Module}};
+    /// // Mean and variance of what the module is given stay.
+    /// let y = AlphaDropout::new(0.25)?.forward(&Tensor::randn(20_000)?)?;
+    /// assert!(y.mean_all()?.item::<f32>()?.abs() < 0.1);
+    /// assert!((y.var_all()?.item::<f32>()? - 1.0).abs() < 0.1);
+    /// # Ok(()) }
+    /// ```
+    AlphaDropout alpha_dropout "6";
 
     /// [`Tensor::feature_alpha_dropout`] while training: channels of `[batch, channels, ..]`; see [`Dropout`].
-    FeatureAlphaDropout feature_alpha_dropout;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{FeatureAlphaDropout, Module}};
+    /// let y = FeatureAlphaDropout::new(0.5)?.forward(&Tensor::ones((1, 16, 3))?)?.to_vec3::<f32>()?.remove(0);
+    /// assert!(y.iter().all(|channel| channel[0] == channel[1] && channel[1] == channel[2]));
+    /// # Ok(()) }
+    /// ```
+    FeatureAlphaDropout feature_alpha_dropout "(1, 2, 3)";
 }

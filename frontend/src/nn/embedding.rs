@@ -42,6 +42,13 @@ pub struct Embedding {
 impl Embedding {
     /// A module of so many rows, normal numbers at first.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Embedding, Module};
+    /// assert_eq!(Embedding::new(10, 3)?.state_dict()["weight"].shape(), [10, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(count: usize, columns: usize) -> Result<Embedding> {
@@ -49,6 +56,14 @@ impl Embedding {
     }
 
     /// A module of this weight, `[rows, columns]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Embedding, Module}};
+    /// let words = Embedding::from_tensor(Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?)?;
+    /// assert_eq!(words.forward(&Tensor::new([1i64, 0])?)?.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A dtype that has no gradient.
@@ -59,6 +74,16 @@ impl Embedding {
 
     /// With a row that is set to 0 and gets no gradient.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Embedding, Module}};
+    /// let words = Embedding::from_tensor(Tensor::new([[1.0f32], [2.0]])?)?.padding_idx(-1)?;
+    /// words.forward(&Tensor::new([0i64, 1])?)?.sum_all()?.backward()?;
+    /// assert_eq!(words.state_dict()["weight"].to_vec::<f32>()?, [1.0, 0.0]);
+    /// assert_eq!(words.parameters()[0].grad().unwrap().to_vec::<f32>()?, [1.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A number that is no row's.
     pub fn padding_idx(mut self, row: i64) -> Result<Embedding> {
@@ -67,6 +92,15 @@ impl Embedding {
     }
 
     /// With a sparse gradient, see [`Tensor::embedding_sparse`].
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Embedding, Module}};
+    /// let words = Embedding::new(1_000, 8)?.sparse(true);
+    /// words.forward(&Tensor::new([5i64, 7])?)?.sum_all()?.backward()?;
+    /// assert_eq!(words.parameters()[0].grad().unwrap().nnz()?, 2);
+    /// # Ok(()) }
+    /// ```
     pub fn sparse(mut self, sparse: bool) -> Embedding {
         self.sparse = sparse;
         self
@@ -108,6 +142,13 @@ pub struct EmbeddingBag {
 impl EmbeddingBag {
     /// A module of so many rows, normal numbers at first, that gives means.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{EmbeddingBag, Module};
+    /// assert_eq!(EmbeddingBag::new(10, 3)?.state_dict()["weight"].shape(), [10, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(count: usize, columns: usize) -> Result<EmbeddingBag> {
@@ -121,6 +162,14 @@ impl EmbeddingBag {
 
     /// A module of this weight, `[rows, columns]`, that gives means.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{EmbeddingBag, Module}};
+    /// let bags = EmbeddingBag::from_tensor(Tensor::new([[1.0f32], [4.0]])?)?;
+    /// assert_eq!(bags.forward(&Tensor::new([[0i64, 1, 1]])?)?.to_vec::<f32>()?, [3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A dtype that has no gradient.
     #[doc(alias = "from_pretrained")]
@@ -130,12 +179,28 @@ impl EmbeddingBag {
     }
 
     /// With another way to make one row of many.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{BagMode, EmbeddingBag, Module}};
+    /// let bags = EmbeddingBag::from_tensor(Tensor::new([[1.0f32], [4.0]])?)?.mode(BagMode::Sum);
+    /// assert_eq!(bags.forward(&Tensor::new([[0i64, 1, 1]])?)?.to_vec::<f32>()?, [9.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn mode(mut self, mode: BagMode) -> EmbeddingBag {
         self.mode = mode;
         self
     }
 
     /// With a row that is set to 0, counts nothing and gets no gradient.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{EmbeddingBag, Module}};
+    /// let bags = EmbeddingBag::from_tensor(Tensor::new([[1.0f32], [4.0]])?)?.padding_idx(0)?;
+    /// assert_eq!(bags.forward(&Tensor::new([[0i64, 1, 1]])?)?.to_vec::<f32>()?, [4.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A number that is no row's.
@@ -145,12 +210,31 @@ impl EmbeddingBag {
     }
 
     /// With a sparse gradient, see [`Tensor::embedding_sparse`].
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{EmbeddingBag, Module}};
+    /// let bags = EmbeddingBag::new(1_000, 8)?.sparse(true);
+    /// bags.forward(&Tensor::new([[5i64, 7]])?)?.sum_all()?.backward()?;
+    /// assert_eq!(bags.parameters()[0].grad().unwrap().nnz()?, 2);
+    /// # Ok(()) }
+    /// ```
     pub fn sparse(mut self, sparse: bool) -> EmbeddingBag {
         self.sparse = sparse;
         self
     }
 
     /// The bags of indices of one dimension that begin at the offsets, with a factor for each index if the mode is the sum.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{BagMode, EmbeddingBag}};
+    /// let bags = EmbeddingBag::from_tensor(Tensor::new([[1.0f32], [4.0]])?)?.mode(BagMode::Sum);
+    /// let (at, offsets) = (Tensor::new([0i64, 1, 1])?, Tensor::new([0i64, 1])?);
+    /// let factors = Tensor::new([1.0f32, 10.0, 100.0])?;
+    /// assert_eq!(bags.forward_bags(&at, &offsets, Some(&factors))?.to_vec::<f32>()?, [1.0, 440.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::embedding_bag`].

@@ -1,6 +1,12 @@
 //! What a module or an optimiser may be given that does not fit.
 
 /// What was expected, what came, and what to do.
+///
+/// ```
+/// use keyway::{Error, nn::{Dropout, ModuleError}};
+/// let error = Dropout::new(2.0).unwrap_err();
+/// assert!(matches!(error, Error::Module(ModuleError::Option { option: "p", .. })));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModuleError {
@@ -95,6 +101,15 @@ pub enum ModuleError {
 }
 
 /// A tensor of another shape than expected.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Error, nn::{Linear, Module, ModuleError}};
+/// let error = Linear::new(3, 2)?.load_state_dict(&Linear::new(4, 2)?.state_dict()).unwrap_err();
+/// let Error::Module(ModuleError::State { mismatched, .. }) = error else { panic!("{error}") };
+/// assert_eq!((mismatched[0].name.as_str(), &mismatched[0].got[..]), ("weight", &[2, 4][..]));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Its name.

@@ -24,6 +24,14 @@ pub struct GroupNorm {
 impl GroupNorm {
     /// A module of so many groups of neighbouring channels, with a weight of ones, a bias of zeros and an `eps` of 1e-5.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{GroupNorm, Module};
+    /// assert_eq!(GroupNorm::new(2, 4)?.num_parameters(), 8);
+    /// assert!(GroupNorm::new(3, 4).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A number of groups that does not divide the channels.
     pub fn new(groups: usize, channels: usize) -> Result<GroupNorm> {
@@ -37,11 +45,27 @@ impl GroupNorm {
     }
 
     /// Without weight and bias.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{GroupNorm, Module};
+    /// assert_eq!(GroupNorm::new(2, 4)?.without_affine().num_parameters(), 0);
+    /// # Ok(()) }
+    /// ```
     pub fn without_affine(self) -> GroupNorm {
         GroupNorm { weight: None, bias: None, ..self }
     }
 
     /// With another number under the root.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{GroupNorm, Module}};
+    /// // The variance is 1, so the elements are divided by 2.
+    /// let y = GroupNorm::new(1, 2)?.eps(3.0).forward(&Tensor::new([[1.0f32, 3.0]])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-0.5, 0.5]);
+    /// # Ok(()) }
+    /// ```
     pub fn eps(mut self, eps: f64) -> GroupNorm {
         self.eps = eps;
         self

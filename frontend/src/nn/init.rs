@@ -69,6 +69,16 @@ pub fn kaiming_uniform(shape: impl IntoShape, a: f64) -> Result<Tensor> {
 }
 
 /// What a variance is divided by.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init::{Fan, kaiming_normal};
+/// // 100 inputs of each output, 10 outputs of each input: variances of 2 / 100 and 2 / 10.
+/// let variance = |fan| kaiming_normal((10, 100), 0.0, fan)?.square()?.mean_all()?.item::<f32>();
+/// assert!((variance(Fan::In)? - 0.02).abs() < 0.01);
+/// assert!((variance(Fan::Out)? - 0.2).abs() < 0.1);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fan {
     /// The inputs of one output, which keeps the variance of the activations.

@@ -5,18 +5,32 @@ use super::{Members, Module};
 use crate::{Result, Tensor};
 
 macro_rules! instance_norm {
-    ($($(#[$doc:meta])* $name:ident $dims:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $dims:literal $pair:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name(ChannelNorm);
 
         impl $name {
             /// A module for this number of channels, with an `eps` of 1e-5, without weight, bias and running statistics.
+            ///
+            #[doc = concat!(
+                "```\n",
+                "use keyway::nn::{", stringify!($name), ", Module};\n",
+                "assert!(", stringify!($name), "::new(3).state_dict().is_empty());\n",
+                "```",
+            )]
             pub fn new(features: usize) -> $name {
                 $name(ChannelNorm::plain(stringify!($name), features))
             }
 
             /// With a weight of ones and a bias of zeros.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", Module};\n",
+                "assert_eq!(", stringify!($name), "::new(3).with_affine()?.num_parameters(), 6);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Memory that does not suffice.
@@ -26,6 +40,17 @@ macro_rules! instance_norm {
 
             /// With running statistics, which are used outside training.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+                "let norm = ", stringify!($name), "::new(1).eps(0.0).with_running_stats()?;\n",
+                "norm.eval();\n",
+                "let x = Tensor::new([1.0f32, 3.0])?.reshape(", $pair, ")?;\n",
+                "// The mean is 0 and the variance 1 at first.\n",
+                "assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [1.0, 3.0]);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             /// Memory that does not suffice.
             pub fn with_running_stats(self) -> Result<$name> {
@@ -33,7 +58,7 @@ macro_rules! instance_norm {
             }
         }
 
-        super::channel_norm::options!($name);
+        super::channel_norm::options!($name, "::new(1)", "::new(1).with_running_stats()?", $pair);
 
         impl Module for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
@@ -63,7 +88,7 @@ instance_norm! {
     /// assert_eq!(InstanceNorm1d::new(1).eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
-    InstanceNorm1d 3;
+    InstanceNorm1d 3 "(1, 1, 2)";
 
     /// [`Tensor::instance_norm`] of inputs `[batch, channels, height, width]`, or of one sample without the batch.
     ///
@@ -75,7 +100,7 @@ instance_norm! {
     /// assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
-    InstanceNorm2d 4;
+    InstanceNorm2d 4 "(1, 1, 1, 2)";
 
     /// [`Tensor::instance_norm`] of inputs `[batch, channels, depth, height, width]`, or of one sample without the batch.
     ///
@@ -86,5 +111,5 @@ instance_norm! {
     /// assert_eq!(InstanceNorm3d::new(1).eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
     /// # Ok(()) }
     /// ```
-    InstanceNorm3d 5;
+    InstanceNorm3d 5 "(1, 1, 1, 1, 2)";
 }

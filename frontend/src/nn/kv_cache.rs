@@ -32,21 +32,57 @@ pub struct KvCache {
 
 impl KvCache {
     /// With no place in it.
+    ///
+    /// ```
+    /// use keyway::nn::KvCache;
+    /// assert!(KvCache::new().is_empty());
+    /// ```
     pub fn new() -> KvCache {
         KvCache::default()
     }
 
     /// How many places it holds.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{KvCache, MultiheadAttention};
+    /// use keyway::{Tensor, no_grad};
+    /// let (_off, mut cache) = (no_grad(), KvCache::new());
+    /// MultiheadAttention::new(8, 2)?.attend_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
+    /// assert_eq!(cache.len(), 3);
+    /// # Ok(()) }
+    /// ```
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether it holds no place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{KvCache, MultiheadAttention};
+    /// use keyway::{Tensor, no_grad};
+    /// let (_off, mut cache) = (no_grad(), KvCache::new());
+    /// MultiheadAttention::new(8, 2)?.attend_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
+    /// assert!(!cache.is_empty());
+    /// # Ok(()) }
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Keeps the first places alone; the memory stays. `truncate(0)` begins another text of the same batch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{KvCache, MultiheadAttention};
+    /// use keyway::{Tensor, no_grad};
+    /// let (_off, mut cache) = (no_grad(), KvCache::new());
+    /// MultiheadAttention::new(8, 2)?.attend_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
+    /// cache.truncate(1);
+    /// assert_eq!(cache.len(), 1);
+    /// # Ok(()) }
+    /// ```
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }

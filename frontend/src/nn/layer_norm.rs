@@ -28,6 +28,13 @@ impl LayerNorm {
     /// A module for inputs whose last dimensions have these sizes, with a weight of ones, a bias of zeros and an `eps` of
     /// 1e-5.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{LayerNorm, Module};
+    /// assert_eq!(LayerNorm::new((3, 4))?.num_parameters(), 24);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<LayerNorm> {
@@ -51,6 +58,15 @@ impl LayerNorm {
     }
 
     /// With another number under the root.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{LayerNorm, Module}};
+    /// // The variance is 1, so the elements are divided by 2.
+    /// let y = LayerNorm::new(2)?.eps(3.0).forward(&Tensor::new([1.0f32, 3.0])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-0.5, 0.5]);
+    /// # Ok(()) }
+    /// ```
     pub fn eps(mut self, eps: f64) -> LayerNorm {
         self.eps = eps;
         self

@@ -25,6 +25,15 @@ pub struct Linear {
 impl Linear {
     /// A layer with a bias, in f32.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// let layer = Linear::new(4, 3)?;
+    /// assert_eq!(layer.num_parameters(), 3 * 4 + 3);
+    /// assert!(layer.weight().abs()?.max_all()?.item::<f32>()? <= 0.5);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(inputs: usize, outputs: usize) -> Result<Linear> {
@@ -69,11 +78,26 @@ impl Linear {
     }
 
     /// The weight, `[out, in]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::Linear;
+    /// assert_eq!(Linear::new(4, 3)?.weight().shape(), [3, 4]);
+    /// # Ok(()) }
+    /// ```
     pub fn weight(&self) -> Tensor {
         self.weight.get()
     }
 
     /// The bias, `[out]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::Linear;
+    /// assert_eq!(Linear::new(4, 3)?.bias().unwrap().shape(), [3]);
+    /// assert!(Linear::without_bias(4, 3)?.bias().is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn bias(&self) -> Option<Tensor> {
         self.bias.as_ref().map(Slot::get)
     }

@@ -27,6 +27,12 @@ pub struct LocalResponseNorm {
 
 impl LocalResponseNorm {
     /// With so many channels and PyTorch's defaults: 1e-4, 0.75 and 1.
+    ///
+    /// ```
+    /// use keyway::nn::LocalResponseNorm;
+    /// let norm = LocalResponseNorm::new(5);
+    /// assert_eq!((norm.size, norm.alpha, norm.beta, norm.k), (5, 1e-4, 0.75, 1.0));
+    /// ```
     pub fn new(size: usize) -> LocalResponseNorm {
         LocalResponseNorm { size, alpha: 1e-4, beta: 0.75, k: 1.0 }
     }

@@ -14,7 +14,7 @@ pub(super) fn same_shape(owner: &'static str, input: &Tensor, target: &Tensor) -
 }
 
 macro_rules! loss_module {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),* $(,)? } => |$self:ident, $input:ident, $target:ident| $call:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),* $(,)? } => |$self:ident, $input:ident, $target:ident| $call:expr, [$answers:literal, $targets:literal, $loss:literal];)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $name {
@@ -31,6 +31,14 @@ macro_rules! loss_module {
 
         impl $name {
             /// The loss of a model's answers.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::", stringify!($name), "};\n",
+                "let loss = ", stringify!($name), "::default().forward(&", $answers, ", &", $targets, ")?;\n",
+                "assert!((loss.item::<f32>()? - ", $loss, ").abs() < 1e-6);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Shapes that do not fit; a class out of range.
@@ -55,7 +63,7 @@ loss_module! {
     MseLoss {} => |self, input, target| {
         same_shape("mse_loss", input, target)?;
         input.mse_loss_with(target, self.reduction)
-    };
+    }, ["Tensor::new([1.0f32, 2.0])?", "Tensor::new([3.0f32, 2.0])?", "2.0"];
 
     /// [`Tensor::l1_loss`] as a module.
     ///
@@ -69,7 +77,7 @@ loss_module! {
     L1Loss {} => |self, input, target| {
         same_shape("l1_loss", input, target)?;
         input.l1_loss_with(target, self.reduction)
-    };
+    }, ["Tensor::new([1.0f32, 2.0])?", "Tensor::new([3.0f32, 2.0])?", "1.0"];
 
     /// [`Tensor::smooth_l1_loss`] as a module.
     ///
@@ -86,7 +94,7 @@ loss_module! {
     } => |self, input, target| {
         same_shape("smooth_l1_loss", input, target)?;
         input.smooth_l1_loss_with(target, self.beta, self.reduction)
-    };
+    }, ["Tensor::new([1.0f32, 2.0])?", "Tensor::new([3.0f32, 2.0])?", "0.75"];
 
     /// [`Tensor::huber_loss`] as a module.
     ///
@@ -121,7 +129,7 @@ loss_module! {
     } => |self, input, target| {
         same_shape("binary_cross_entropy", input, target)?;
         input.binary_cross_entropy_with(target, self.weight.as_ref(), self.reduction)
-    };
+    }, ["Tensor::new([0.5f32, 0.5])?", "Tensor::new([1.0f32, 0.0])?", "2f32.ln()"];
 
     /// [`Tensor::binary_cross_entropy_with_logits`] as a module.
     ///
@@ -142,7 +150,7 @@ loss_module! {
         same_shape("binary_cross_entropy_with_logits", input, target)?;
         let (weight, pos_weight) = (self.weight.as_ref(), self.pos_weight.as_ref());
         input.binary_cross_entropy_with_logits_with(target, weight, pos_weight, self.reduction)
-    };
+    }, ["Tensor::new([0.0f32, 0.0])?", "Tensor::new([1.0f32, 0.0])?", "2f32.ln()"];
 
     /// [`Tensor::nll_loss`] as a module.
     ///
@@ -161,7 +169,7 @@ loss_module! {
         ignore_index: i64 = NO_CLASS,
     } => |self, input, target| {
         input.nll_loss_with(target, self.weight.as_ref(), self.ignore_index, self.reduction)
-    };
+    }, ["Tensor::new([[-1.0f32, -2.0]])?", "Tensor::new([1i64])?", "2.0"];
 
     /// [`Tensor::cross_entropy`] as a module; the targets may also be probabilities of the input's shape.
     ///
@@ -184,7 +192,7 @@ loss_module! {
     } => |self, input, target| {
         let (weight, reduction) = (self.weight.as_ref(), self.reduction);
         input.cross_entropy_with(target, weight, self.ignore_index, self.label_smoothing, reduction)
-    };
+    }, ["Tensor::new([[0.0f32, 0.0]])?", "Tensor::new([1i64])?", "2f32.ln()"];
 
     /// [`Tensor::kl_div`] of the logarithms of probabilities as a module.
     ///
@@ -202,5 +210,5 @@ loss_module! {
     } => |self, input, target| {
         same_shape("kl_div", input, target)?;
         input.kl_div_with(target, self.log_target, self.reduction)
-    };
+    }, ["Tensor::new([0.5f32, 0.5])?.log()?", "Tensor::new([1.0f32, 0.0])?", "2f32.ln() / 2.0"];
 }

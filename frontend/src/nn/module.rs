@@ -7,6 +7,27 @@ use crate::rng::{Generator, GeneratorState};
 use crate::{DType, Device, MemoryFormat, Result, Tensor};
 
 /// The parts of a module, with their names from the root of the model: `0.weight`, `encoder.bias`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Linear, Members, Module};
+/// use keyway::{Result, Tensor};
+/// /// A layer whose input is added to its result.
+/// struct Residual {
+///     inner: Linear,
+/// }
+/// impl Module for Residual {
+///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+///         self.inner.forward(input)?.add(input)
+///     }
+///     fn members<'a>(&'a self, members: &mut Members<'a>) {
+///         members.child("inner", &self.inner);
+///     }
+/// }
+/// let model = Residual { inner: Linear::new(3, 3)? };
+/// assert!(model.state_dict().keys().eq(["inner.bias", "inner.weight"]));
+/// # Ok(()) }
+/// ```
 #[derive(Default)]
 pub struct Members<'a> {
     prefix: String,
@@ -18,16 +39,69 @@ pub struct Members<'a> {
 
 impl<'a> Members<'a> {
     /// A tensor that is learned.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Members, Slot}};
+    /// let weight = Slot::parameter(Tensor::zeros(3)?)?;
+    /// # struct Own(Slot);
+    /// # impl keyway::nn::Module for Own {
+    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
+    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
+    /// // In the `members` of a module:
+    /// members.parameter("weight", &self.0);
+    /// #     }
+    /// # }
+    /// # use keyway::nn::Module;
+    /// assert_eq!(Own(weight).named_parameters()[0].0, "weight");
+    /// # Ok(()) }
+    /// ```
     pub fn parameter(&mut self, name: &str, slot: &'a Slot) {
         self.parameters.push((format!("{}{name}", self.prefix), slot));
     }
 
     /// A tensor that is kept and saved but not learned.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Members, Slot}};
+    /// let mean = Slot::buffer(Tensor::zeros(3)?);
+    /// # struct Own(Slot);
+    /// # impl keyway::nn::Module for Own {
+    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
+    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
+    /// // In the `members` of a module:
+    /// members.buffer("running_mean", &self.0);
+    /// #     }
+    /// # }
+    /// # use keyway::nn::Module;
+    /// let module = Own(mean);
+    /// assert_eq!(module.named_buffers()[0].0, "running_mean");
+    /// assert!(module.parameters().is_empty());
+    /// # Ok(()) }
+    /// ```
     pub fn buffer(&mut self, name: &str, slot: &'a Slot) {
         self.buffers.push((format!("{}{name}", self.prefix), slot));
     }
 
     /// A module inside this one; its names get this name and a dot in front.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Linear, Members}};
+    /// # struct Own(Linear);
+    /// # impl keyway::nn::Module for Own {
+    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
+    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
+    /// // In the `members` of a module:
+    /// members.child("head", &self.0);
+    /// #     }
+    /// # }
+    /// # use keyway::nn::Module;
+    /// let module = Own(Linear::without_bias(3, 2)?);
+    /// assert_eq!(module.named_parameters()[0].0, "head.weight");
+    /// # Ok(()) }
+    /// ```
     pub fn child<M: Module + ?Sized>(&mut self, name: &str, module: &'a M) {
         let outer = self.prefix.len();
         self.prefix.push_str(name);
@@ -37,11 +111,41 @@ impl<'a> Members<'a> {
     }
 
     /// The mode that [`Module::train`] and [`Module::eval`] switch.
+    ///
+    /// ```
+    /// use keyway::{Tensor, nn::{Members, Mode}};
+    /// # struct Own(Mode);
+    /// # impl keyway::nn::Module for Own {
+    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
+    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
+    /// // In the `members` of a module:
+    /// members.mode(&self.0);
+    /// #     }
+    /// # }
+    /// # use keyway::nn::Module;
+    /// let module = Own(Mode::default());
+    /// module.eval();
+    /// assert!(!module.0.is_training());
+    /// ```
     pub fn mode(&mut self, mode: &'a Mode) {
         self.modes.push(mode);
     }
 
     /// A generator that the forward function draws from. It is no part of the state dict.
+    ///
+    /// ```
+    /// use keyway::{Tensor, nn::Members, rng::Generator};
+    /// # struct Own(Generator);
+    /// # impl keyway::nn::Module for Own {
+    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
+    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
+    /// // In the `members` of a module:
+    /// members.generator("noise", &self.0);
+    /// #     }
+    /// # }
+    /// # use keyway::nn::Module;
+    /// assert_eq!(Own(Generator::new(7)).named_generators()[0].0, "noise");
+    /// ```
     pub fn generator(&mut self, name: &str, generator: &'a Generator) {
         self.generators.push((format!("{}{name}", self.prefix), generator));
     }
@@ -83,17 +187,40 @@ impl<'a> Members<'a> {
 pub trait Module: Send + Sync {
     /// The result for an input.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Relu}};
+    /// assert_eq!(Relu.forward(&Tensor::new([-1.0f32, 2.0])?)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// An input that does not fit; what the backend reports.
     #[doc(alias = "apply")]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
     /// Shows the parts: parameters, buffers, modules inside, the mode and generators. A module without parts need not.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Members, Module};
+    /// let layer = Linear::new(3, 2)?;
+    /// layer.members(&mut Members::default());
+    /// assert_eq!(layer.named_parameters().len(), 2);
+    /// # Ok(()) }
+    /// ```
     fn members<'a>(&'a self, members: &mut Members<'a>) {
         let _ = members;
     }
 
     /// The name of its type, `Conv2d`, for people.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// assert_eq!(Linear::new(3, 2)?.type_name(), "Linear");
+    /// # Ok(()) }
+    /// ```
     fn type_name(&self) -> &'static str {
         let name = std::any::type_name::<Self>();
         let name = name.split_once('<').map_or(name, |(name, _)| name);
@@ -122,22 +249,55 @@ pub trait Module: Send + Sync {
     }
 
     /// The buffers with their names.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{BatchNorm1d, Module};
+    /// let names: Vec<String> = BatchNorm1d::new(3)?.named_buffers().into_iter().map(|(name, _)| name).collect();
+    /// assert!(names.contains(&"running_mean".to_string()) && names.len() == 3);
+    /// # Ok(()) }
+    /// ```
     fn named_buffers(&self) -> Vec<(String, Tensor)> {
         members_of(self).buffers.into_iter().map(|(name, slot)| (name, slot.get())).collect()
     }
 
     /// The parameters, as an optimiser takes them.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// let shapes: Vec<_> = Linear::new(3, 2)?.parameters().iter().map(|p| p.shape().to_vec()).collect();
+    /// assert_eq!(shapes, [vec![2, 3], vec![2]]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "all_vars")]
     fn parameters(&self) -> Vec<Tensor> {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
 
     /// How many numbers the parameters have together.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// assert_eq!(Linear::new(3, 2)?.num_parameters(), 8);
+    /// # Ok(()) }
+    /// ```
     fn num_parameters(&self) -> usize {
         self.parameters().iter().map(Tensor::elem_count).sum()
     }
 
     /// Switches every part to training, as it is at first.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Dropout, Module}};
+    /// let dropout = Dropout::new(1.0)?;
+    /// dropout.eval();
+    /// dropout.train();
+    /// assert_eq!(dropout.forward(&Tensor::ones(2)?)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
     fn train(&self) {
         members_of(self).modes.into_iter().for_each(|mode| mode.set_training(true));
     }
@@ -209,6 +369,15 @@ pub trait Module: Send + Sync {
     }
 
     /// The generators with their names, such as that of a dropout. They are the module's own, not copies.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{nn::{Dropout, Module}, rng::Generator};
+    /// let dropout = Dropout::new(0.5)?.generator(Generator::new(7));
+    /// let (name, generator) = dropout.named_generators().remove(0);
+    /// assert_eq!((name.as_str(), generator.state().seed), ("generator", 7));
+    /// # Ok(()) }
+    /// ```
     fn named_generators(&self) -> Vec<(String, Generator)> {
         members_of(self).generators.into_iter().map(|(name, own)| (name, own.clone())).collect()
     }
@@ -237,6 +406,16 @@ pub trait Module: Send + Sync {
     }
 
     /// Puts every generator at its place in the states of [`Module::generator_state_dict`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{nn::{Dropout, Module}, rng::Generator};
+    /// let dropout = Dropout::new(0.5)?.generator(Generator::new(7));
+    /// let other = Dropout::new(0.5)?.generator(Generator::new(8));
+    /// other.load_generator_state_dict(&dropout.generator_state_dict()?)?;
+    /// assert_eq!(other.named_generators()[0].1.state().seed, 7);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Names that are missing or not expected, and tensors that are no state; then nothing is changed.
@@ -272,6 +451,15 @@ pub trait Module: Send + Sync {
 
     /// Moves the parameters and buffers. The parameters are new tensors afterwards: make the optimiser after this.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, nn::{Linear, Module}};
+    /// let layer = Linear::new(3, 2)?;
+    /// layer.to_device(Device::CPU)?;
+    /// assert_eq!(layer.parameters()[0].device(), Device::CPU);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A device that is not there, memory that does not suffice; then nothing is changed.
     fn to_device(&self, device: Device) -> Result<()> {
@@ -301,6 +489,16 @@ pub trait Module: Send + Sync {
     }
 
     /// Takes the gradients of all parameters away.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Linear, Module}};
+    /// let layer = Linear::new(3, 1)?;
+    /// layer.forward(&Tensor::ones(3)?)?.sum_all()?.backward()?;
+    /// layer.zero_grad();
+    /// assert!(layer.parameters().iter().all(|parameter| parameter.grad().is_none()));
+    /// # Ok(()) }
+    /// ```
     fn zero_grad(&self) {
         self.parameters().iter().for_each(|parameter| parameter.zero_grad());
     }

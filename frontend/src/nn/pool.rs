@@ -6,13 +6,22 @@ use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
 use crate::{Result, Tensor};
 
 macro_rules! pools {
-    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident($($arg:ident: $type:ty),*) $call:ident;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident($($arg:ident: $type:ty),*) $call:ident ($shape:literal, $given:literal, $made:literal);)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name(pub $options<$rank>);
 
         impl $name {
             /// A window of these sizes, which moves by them.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+                "let x = Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let pool = ", stringify!($name), "::new(", $given, ");\n",
+                "assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, ", $made, ");\n",
+                "# Ok(()) }\n```",
+            )]
             pub fn new($($arg: $type,)* kernel: impl Into<PerDim<$rank>>) -> $name {
                 $name($options::new($($arg,)* kernel))
             }
@@ -28,7 +37,16 @@ macro_rules! pools {
 
 pools! {
     /// [`Tensor::max_pool1d`] of inputs `[batch, channels, length]`; see [`MaxPool2d`].
-    MaxPool1d 1 MaxPoolOptions() max_pool1d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{MaxPool1d, MaxPoolOptions, Module}};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0]]])?;
+    /// assert_eq!(MaxPool1d(MaxPoolOptions::new(2).stride(1)).forward(&x)?.to_vec::<f32>()?, [4.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    MaxPool1d 1 MaxPoolOptions() max_pool1d
+        ("(1, 1, 4)", "2", "[4.0, 3.0]");
 
     /// [`Tensor::max_pool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -41,13 +59,32 @@ pools! {
     /// assert_eq!(wide.forward(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
     /// # Ok(()) }
     /// ```
-    MaxPool2d 2 MaxPoolOptions() max_pool2d;
+    MaxPool2d 2 MaxPoolOptions() max_pool2d
+        ("(1, 1, 1, 4)", "[1, 2]", "[4.0, 3.0]");
 
     /// [`Tensor::max_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`MaxPool2d`].
-    MaxPool3d 3 MaxPoolOptions() max_pool3d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{MaxPool3d, Module}};
+    /// let x = Tensor::ones((1, 2, 4, 4, 4))?;
+    /// assert_eq!(MaxPool3d::new([1, 2, 2]).forward(&x)?.shape(), [1, 2, 4, 2, 2]);
+    /// # Ok(()) }
+    /// ```
+    MaxPool3d 3 MaxPoolOptions() max_pool3d
+        ("(1, 1, 1, 1, 4)", "[1, 1, 2]", "[4.0, 3.0]");
 
     /// [`Tensor::avg_pool1d`] of inputs `[batch, channels, length]`; see [`AvgPool2d`].
-    AvgPool1d 1 AvgPoolOptions() avg_pool1d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AvgPool1d, AvgPoolOptions, Module}};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0]]])?;
+    /// assert_eq!(AvgPool1d(AvgPoolOptions::new(2).stride(1)).forward(&x)?.to_vec::<f32>()?, [2.5, 3.5]);
+    /// # Ok(()) }
+    /// ```
+    AvgPool1d 1 AvgPoolOptions() avg_pool1d
+        ("(1, 1, 4)", "2", "[2.5, 2.5]");
 
     /// [`Tensor::avg_pool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -60,14 +97,33 @@ pools! {
     /// assert_eq!(bordered.forward(&x)?.to_vec::<f32>()?, [0.25, 0.5, 1.0, 0.75]);
     /// # Ok(()) }
     /// ```
-    AvgPool2d 2 AvgPoolOptions() avg_pool2d;
+    AvgPool2d 2 AvgPoolOptions() avg_pool2d
+        ("(1, 1, 1, 4)", "[1, 2]", "[2.5, 2.5]");
 
     /// [`Tensor::avg_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`AvgPool2d`].
-    AvgPool3d 3 AvgPoolOptions() avg_pool3d;
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AvgPool3d, Module}};
+    /// let x = Tensor::ones((1, 2, 4, 4, 4))?;
+    /// assert_eq!(AvgPool3d::new([1, 2, 2]).forward(&x)?.shape(), [1, 2, 4, 2, 2]);
+    /// # Ok(()) }
+    /// ```
+    AvgPool3d 3 AvgPoolOptions() avg_pool3d
+        ("(1, 1, 1, 1, 4)", "[1, 1, 2]", "[2.5, 2.5]");
 
     /// [`Tensor::lp_pool1d`] of inputs `[batch, channels, length]`; see [`LpPool2d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{LpPool1d, Module}};
+    /// let x = Tensor::new([[[3.0f32, 4.0]]])?;
+    /// assert_eq!(LpPool1d::new(2.0, 2).forward(&x)?.to_vec::<f32>()?, [5.0]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "LPPool1d")]
-    LpPool1d 1 LpPoolOptions(norm_type: f64) lp_pool1d;
+    LpPool1d 1 LpPoolOptions(norm_type: f64) lp_pool1d
+        ("(1, 1, 4)", "1.0, 2", "[5.0, 5.0]");
 
     /// [`Tensor::lp_pool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -79,9 +135,19 @@ pools! {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "LPPool2d")]
-    LpPool2d 2 LpPoolOptions(norm_type: f64) lp_pool2d;
+    LpPool2d 2 LpPoolOptions(norm_type: f64) lp_pool2d
+        ("(1, 1, 1, 4)", "1.0, [1, 2]", "[5.0, 5.0]");
 
     /// [`Tensor::lp_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`LpPool2d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{LpPool3d, Module}};
+    /// let x = Tensor::ones((1, 2, 4, 4, 4))?;
+    /// assert_eq!(LpPool3d::new(2.0, [1, 2, 2]).forward(&x)?.shape(), [1, 2, 4, 2, 2]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "LPPool3d")]
-    LpPool3d 3 LpPoolOptions(norm_type: f64) lp_pool3d;
+    LpPool3d 3 LpPoolOptions(norm_type: f64) lp_pool3d
+        ("(1, 1, 1, 1, 4)", "1.0, [1, 1, 2]", "[5.0, 5.0]");
 }

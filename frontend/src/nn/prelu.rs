@@ -22,6 +22,14 @@ pub struct Prelu {
 impl Prelu {
     /// A module with so many slopes, 1 or the number of channels, each of which is `init` at first (0.25 in PyTorch).
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, Prelu};
+    /// assert_eq!(Prelu::new(3, 0.25)?.parameters()[0].to_vec::<f32>()?, [0.25; 3]);
+    /// assert!(Prelu::new(0, 0.25).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// No slopes.
     pub fn new(num_parameters: usize, init: f64) -> Result<Prelu> {

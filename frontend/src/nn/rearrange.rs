@@ -32,6 +32,14 @@ rearrangements! {
     PixelShuffle pixel_shuffle;
 
     /// [`Tensor::pixel_unshuffle`] by this factor; see [`PixelShuffle`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, PixelUnshuffle}};
+    /// let x = Tensor::new([[[[1, 2], [3, 4]]]])?;
+    /// assert_eq!(PixelUnshuffle(2).forward(&x)?.shape(), [1, 4, 1, 1]);
+    /// # Ok(()) }
+    /// ```
     PixelUnshuffle pixel_unshuffle;
 
     /// [`Tensor::channel_shuffle`] with so many groups.

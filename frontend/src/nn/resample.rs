@@ -46,6 +46,16 @@ impl Module for Unfold {
 }
 
 /// [`Tensor::col2im`]: images whose windows are the columns, added where they lie over each other; see [`Unfold`].
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Fold, Module, UnfoldOptions}};
+/// // Windows of two columns, side by side: the middle one lies under both.
+/// let fold = Fold { output_size: [1, 3].into(), options: UnfoldOptions::new([1, 2]) };
+/// let columns = Tensor::new([[[1.0f32, 2.0], [10.0, 20.0]]])?;
+/// assert_eq!(fold.forward(&columns)?.to_vec::<f32>()?, [1.0, 12.0, 20.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Fold {
     /// Height and width of the images.

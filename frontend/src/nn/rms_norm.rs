@@ -26,6 +26,13 @@ impl RmsNorm {
     /// A module for inputs whose last dimensions have these sizes, with a weight of ones, and the distance from 1 to the
     /// next number of the dtype as `eps`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, RmsNorm};
+    /// assert_eq!(RmsNorm::new((3, 4))?.num_parameters(), 12);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<RmsNorm> {
@@ -46,6 +53,15 @@ impl RmsNorm {
     }
 
     /// With this number under the root.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, RmsNorm}};
+    /// // The root of 1 + 3.
+    /// let y = RmsNorm::new(2)?.eps(3.0).forward(&Tensor::new([1.0f32, -1.0])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.5, -0.5]);
+    /// # Ok(()) }
+    /// ```
     pub fn eps(mut self, eps: f64) -> RmsNorm {
         self.eps = Some(eps);
         self

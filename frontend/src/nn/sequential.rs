@@ -20,33 +20,75 @@ pub struct Sequential {
 
 impl Sequential {
     /// No modules: the input is the result.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Sequential}};
+    /// let x = Tensor::new([1.0f32, 2.0])?;
+    /// assert_eq!(Sequential::new().forward(&x)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn new() -> Sequential {
         Sequential::default()
     }
 
     /// With one more module at the end, named by its place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module, Relu, Sequential};
+    /// let model = Sequential::new().push(Relu).push(Linear::without_bias(3, 2)?);
+    /// assert_eq!(model.named_parameters()[0].0, "1.weight");
+    /// # Ok(()) }
+    /// ```
     pub fn push(self, module: impl Module + 'static) -> Sequential {
         let name = self.modules.len().to_string();
         self.push_named(&name, module)
     }
 
     /// With one more module at the end, with a name of its own.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module, Sequential};
+    /// let model = Sequential::new().push_named("head", Linear::without_bias(3, 2)?);
+    /// assert_eq!(model.named_parameters()[0].0, "head.weight");
+    /// # Ok(()) }
+    /// ```
     pub fn push_named(mut self, name: &str, module: impl Module + 'static) -> Sequential {
         self.modules.push((name.to_string(), Box::new(module)));
         self
     }
 
     /// How many modules there are.
+    ///
+    /// ```
+    /// use keyway::nn::{Relu, Sequential};
+    /// assert_eq!(Sequential::new().push(Relu).push(Relu).len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.modules.len()
     }
 
     /// Whether there are none.
+    ///
+    /// ```
+    /// use keyway::nn::{Relu, Sequential};
+    /// assert!(Sequential::new().is_empty());
+    /// assert!(!Sequential::new().push(Relu).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }
 
     /// The module at a place.
+    ///
+    /// ```
+    /// use keyway::nn::{Relu, Sequential};
+    /// let model = Sequential::new().push(Relu);
+    /// assert_eq!(model.get(0).unwrap().type_name(), "Relu");
+    /// assert!(model.get(1).is_none());
+    /// ```
     pub fn get(&self, index: usize) -> Option<&dyn Module> {
         self.modules.get(index).map(|(_, module)| module.as_ref())
     }

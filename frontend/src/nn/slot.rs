@@ -20,6 +20,14 @@ pub struct Slot(RwLock<Tensor>);
 impl Slot {
     /// A slot of a tensor that is learned: it is made to require grad.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Slot};
+    /// assert!(Slot::parameter(Tensor::new([1.0f32])?)?.get().requires_grad());
+    /// assert!(Slot::parameter(Tensor::new([1i64])?).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A dtype that has no gradient.
     #[doc(alias = "Parameter")]
@@ -43,6 +51,15 @@ impl Slot {
     }
 
     /// The tensor; it shares its memory and its gradient.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Slot};
+    /// let slot = Slot::buffer(Tensor::new([1.0f32])?);
+    /// slot.get().add_(1.0)?;
+    /// assert_eq!(slot.get().to_vec::<f32>()?, [2.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn get(&self) -> Tensor {
         self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
@@ -89,11 +106,23 @@ impl Default for Mode {
 
 impl Mode {
     /// Whether the module is being trained, as it is at first.
+    ///
+    /// ```
+    /// use keyway::nn::Mode;
+    /// assert!(Mode::default().is_training());
+    /// ```
     pub fn is_training(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Switches it.
+    ///
+    /// ```
+    /// use keyway::nn::Mode;
+    /// let mode = Mode::default();
+    /// mode.set_training(false);
+    /// assert!(!mode.is_training());
+    /// ```
     pub fn set_training(&self, on: bool) {
         self.0.store(on, Ordering::Relaxed);
     }

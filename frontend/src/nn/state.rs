@@ -11,6 +11,16 @@ use std::collections::BTreeMap;
 pub type StateDict = BTreeMap<String, Tensor>;
 
 /// What a load that need not fit exactly has left out.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Linear, Module};
+/// let state = Linear::new(3, 2)?.state_dict();
+/// let report = Linear::without_bias(3, 2)?.load_matching(&state)?;
+/// assert_eq!(report.unexpected, ["bias"]);
+/// assert!(report.missing.is_empty());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
     /// Names that were expected and did not come.

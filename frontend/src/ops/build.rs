@@ -7,6 +7,15 @@ use crate::{DType, Device, Tensor};
 use keyway_dispatcher::op::{Arg, Out};
 
 /// A call made from a sample. Its tensors lie flat, in the order of the arguments.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::ops::{build::build, sample::{index, plain}};
+/// use keyway::DType;
+/// let built = build(&[plain(&[2]), index(&[2], 3)], DType::F64, 0)?;
+/// assert_eq!((built.tensors.len(), &built.tested[..]), (2, &[true, false][..]));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Built {
     args: Vec<SampleArg>,
@@ -35,6 +44,13 @@ impl Generator {
 }
 
 /// The values of a filling, in row-major order.
+///
+/// ```
+/// use keyway::ops::{build::values, sample::Fill};
+/// let first = values(&Fill::Uniform(0.0, 1.0), 3, 7);
+/// assert_eq!(first, values(&Fill::Uniform(0.0, 1.0), 3, 7));
+/// assert_ne!(first, values(&Fill::Uniform(0.0, 1.0), 3, 8));
+/// ```
 pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
     let mut generator = Generator(seed);
     match fill {
@@ -78,6 +94,15 @@ fn tensor(sample: &TensorSample, tested: DType, seed: u64) -> Result<Tensor> {
 
 /// Builds the arguments of a sample on the host, with the tested tensors of dtype `tested`.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::ops::{build::build, sample::{index, plain}};
+/// use keyway::DType;
+/// let built = build(&[plain(&[2]), index(&[2], 3)], DType::F64, 0)?;
+/// assert_eq!((built.tensors[0].dtype(), built.tensors[1].dtype()), (DType::F64, DType::I64));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// A dtype that values cannot be cast to.
 pub fn build(args: &[SampleArg], tested: DType, seed: u64) -> Result<Built> {
@@ -101,6 +126,15 @@ pub fn build(args: &[SampleArg], tested: DType, seed: u64) -> Result<Built> {
 impl Built {
     /// Moves every tensor.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::ops::{build::build, sample::{index, plain}};
+    /// use keyway::DType;
+    /// let built = build(&[plain(&[2]), index(&[2], 3)], DType::F64, 0)?;
+    /// assert_eq!(built.to_device(keyway::Device::CPU)?.tensors.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the device reports.
     pub fn to_device(mut self, device: Device) -> Result<Built> {
@@ -112,6 +146,15 @@ impl Built {
 
     /// Calls the op with these tensors in the place of the built ones.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, ops::{build::build, pointwise::exp, sample::plain}};
+    /// let built = build(&[plain(&[2])], DType::F32, 0)?;
+    /// let made = built.call(&exp::DEF, &built.tensors)?;
+    /// assert_eq!(made[0].to_vec::<f32>()?, built.tensors[0].exp()?.to_vec::<f32>()?);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the op reports.
     pub fn call(&self, def: &'static OpDef, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -121,6 +164,17 @@ impl Built {
     }
 
     /// Gives `run` the arguments, with these tensors in the place of the built ones.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Arg;
+    /// use keyway::ops::{build::build, sample::{index, plain}};
+    /// use keyway::DType;
+    /// let built = build(&[plain(&[2]), index(&[2], 3)], DType::F64, 0)?;
+    /// let count = built.with_values(&built.tensors, |values| values.iter().filter(|v| matches!(v, Arg::Tensor(_))).count());
+    /// assert_eq!(count, 2);
+    /// # Ok(()) }
+    /// ```
     pub fn with_values<R>(&self, tensors: &[Tensor], run: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         let mut lists: Vec<Vec<&keyway_dispatcher::tensor::TensorRef>> = Vec::new();
         let mut at = 0;

@@ -99,6 +99,12 @@ pub fn call_out(name: &str, args: &[Arg<'_>], out: &[&Tensor]) -> Result<()> {
 
 /// The names of the ops that plugins brought.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// assert!(!keyway::ops::by_name::foreign()?.contains(&"add"));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// As [`runtime::start`](crate::runtime::start).
 pub fn foreign() -> Result<Vec<&'static str>> {
@@ -111,6 +117,14 @@ pub fn foreign() -> Result<Vec<&'static str>> {
 }
 
 /// The valid calls that come with an op: those of its definition, or those that its plugin brought.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// let samples = keyway::ops::by_name::samples("add")?;
+/// assert!(samples.iter().all(|sample| sample.args.len() >= 2));
+/// assert!(keyway::ops::by_name::samples("no_such_op").is_err());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// A name that no backend has brought; a sample with a filling or a dtype that is none.
@@ -130,6 +144,14 @@ pub fn samples(name: &str) -> Result<Vec<Sample>> {
 
 /// What an op gives by the function that its plugin brought for those who judge it, on tensors in host memory with
 /// floats as f64; `None` where it brought none.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// let a = keyway::Tensor::new([1.0f64])?;
+/// // An op of this crate: the judge's own.
+/// assert!(keyway::ops::by_name::reference("relu", &[(&a).into()])?.is_none());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// A name that no backend has brought; as the op's rule and the function say.

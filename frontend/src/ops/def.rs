@@ -9,6 +9,12 @@ use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outp
 use std::sync::OnceLock;
 
 /// How gradients go through an op. Total: there is no op without an answer.
+///
+/// ```
+/// use keyway::ops::{def::Derivative, pointwise, reduce};
+/// assert!(matches!(pointwise::exp::DEF.derivative, Derivative::Formula { saves: 0, saves_outputs: 1, .. }));
+/// assert!(matches!(reduce::argmax::DEF.derivative, Derivative::NotDifferentiable));
+/// ```
 #[derive(Clone, Copy)]
 pub enum Derivative {
     /// Written with tensor ops, so it works on every backend and can be differentiated again.
@@ -30,6 +36,11 @@ pub enum Derivative {
 }
 
 /// The dtypes that an op makes sense for, as a set.
+///
+/// ```
+/// use keyway::{DType, ops::def::Dtypes};
+/// assert!(Dtypes::NUMERIC.has(DType::I32) && !Dtypes::NUMERIC.has(DType::BOOL));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dtypes(u8);
 
@@ -48,6 +59,11 @@ impl Dtypes {
     pub const INTEGRAL: Dtypes = Dtypes(6);
 
     /// Whether the set has this dtype.
+    ///
+    /// ```
+    /// use keyway::{DType, ops::def::Dtypes};
+    /// assert!(Dtypes::FLOAT.has(DType::BF16) && !Dtypes::FLOAT.has(DType::I64));
+    /// ```
     pub fn has(self, dtype: crate::DType) -> bool {
         let bit = if dtype.is_float() {
             1
@@ -61,6 +77,11 @@ impl Dtypes {
 }
 
 /// Which forms an op has besides the functional one.
+///
+/// ```
+/// use keyway::ops::{def::Forms, pointwise, reduce};
+/// assert_eq!((pointwise::exp::DEF.forms, reduce::sum::DEF.forms), (Forms::InPlace, Forms::Out));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forms {
     /// Only the functional one.
@@ -72,6 +93,11 @@ pub enum Forms {
 }
 
 /// What holds of an op and is in neither its schema nor its rule, as a set: what a judge of its results must know.
+///
+/// ```
+/// use keyway::ops::{def::Facts, linalg, pointwise};
+/// assert!(linalg::mm::DEF.is(Facts::AUTOCAST) && pointwise::exp::DEF.is(Facts::AUTOCAST_F32));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts(u16);
 
@@ -105,18 +131,42 @@ impl Facts {
     pub const AUTOCAST_F32: Facts = Facts(1 << 10);
 
     /// Those of both sets.
+    ///
+    /// ```
+    /// use keyway::ops::def::Facts;
+    /// let both = Facts::EXACT.and(Facts::KEEPS_ZERO);
+    /// assert!(both.has(Facts::EXACT) && both.has(Facts::KEEPS_ZERO));
+    /// ```
     #[must_use]
     pub const fn and(self, more: Facts) -> Facts {
         Facts(self.0 | more.0)
     }
 
     /// Whether all of these are in the set.
+    ///
+    /// ```
+    /// use keyway::ops::def::Facts;
+    /// assert!(Facts::EXACT.has(Facts::EXACT) && !Facts::EXACT.has(Facts::CASTS));
+    /// assert!(Facts::EXACT.has(Facts::NONE));
+    /// ```
     pub const fn has(self, facts: Facts) -> bool {
         self.0 & facts.0 == facts.0
     }
 }
 
 /// An op, defined.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::ops::{def::{Derivative, OpDef}, rules};
+/// static TWICE: OpDef = OpDef::unary(
+///     "twice(Tensor self) -> Tensor",
+///     rules::unary,
+///     Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.mul(2.0))),
+/// );
+/// assert_eq!(TWICE.name(), "twice");
+/// # Ok(()) }
+/// ```
 pub struct OpDef {
     /// `add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
     pub schema: &'static str,
@@ -139,6 +189,23 @@ pub struct OpDef {
 }
 
 /// The registered form of a definition, filled in at registration, and the facts that [`OpDef::with`] states.
+///
+/// ```
+/// use keyway::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+/// use keyway::ops::{pointwise::exp, sample};
+/// let twice = OpDef {
+///     schema: "twice(Tensor self) -> Tensor",
+///     rule: exp::DEF.rule,
+///     decomposition: None,
+///     derivative: Derivative::NotDifferentiable,
+///     forms: Forms::New,
+///     dtypes: Dtypes::FLOAT,
+///     samples: || sample::unary(-1.0, 1.0),
+///     errors: Vec::new,
+///     entry: Entry::new(),
+/// };
+/// assert_eq!(twice.name(), "twice");
+/// ```
 pub struct Entry {
     registered: OnceLock<&'static OpEntry>,
     facts: Facts,
@@ -146,6 +213,16 @@ pub struct Entry {
 
 impl Entry {
     /// Not registered yet, and no facts.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, Entry, Facts, OpDef};
+    /// use keyway::ops::rules;
+    /// let twice = OpDef {
+    ///     entry: Entry::new(),
+    ///     ..OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::NotDifferentiable)
+    /// };
+    /// assert!(!twice.is(Facts::EXACT));
+    /// ```
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Entry {
         Entry { registered: OnceLock::new(), facts: Facts::NONE }
@@ -154,11 +231,22 @@ impl Entry {
 
 impl OpDef {
     /// The op's name.
+    ///
+    /// ```
+    /// assert_eq!(keyway::ops::pointwise::exp::DEF.name(), "exp");
+    /// ```
     pub fn name(&self) -> &'static str {
         self.schema.split('(').next().unwrap_or(self.schema)
     }
 
     /// This definition, of which these facts hold too.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, Facts, OpDef};
+    /// use keyway::ops::rules;
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// assert!(twice.with(Facts::EXACT).is(Facts::EXACT));
+    /// ```
     #[must_use]
     pub const fn with(mut self, facts: Facts) -> OpDef {
         self.entry.facts = self.entry.facts.and(facts);
@@ -166,6 +254,22 @@ impl OpDef {
     }
 
     /// This definition, with a decomposition.
+    ///
+    /// ```
+    /// use keyway::dispatcher::op::{Decomposition, Out, Part};
+    /// use keyway::ops::def::{Derivative, OpDef};
+    /// use keyway::ops::rules;
+    /// const PARTS: &[Part] = &[Part::new("add")];
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// let twice = twice.decomposed(Decomposition {
+    ///     run: |args| {
+    ///         let add = &keyway::ops::pointwise::add::DEF;
+    ///         Ok(add.call(&[args.get(0), args.get(0), 1.into()], Out::New)?)
+    ///     },
+    ///     parts: PARTS,
+    /// });
+    /// assert_eq!(twice.decomposition.unwrap().parts.len(), 1);
+    /// ```
     #[must_use]
     pub const fn decomposed(mut self, decomposition: Decomposition) -> OpDef {
         self.decomposition = Some(decomposition);
@@ -173,6 +277,11 @@ impl OpDef {
     }
 
     /// Whether these facts hold of the op.
+    ///
+    /// ```
+    /// use keyway::ops::{def::Facts, reduce};
+    /// assert!(reduce::sum::DEF.is(Facts::AUTOCAST_F32) && !reduce::sum::DEF.is(Facts::AUTOCAST));
+    /// ```
     pub const fn is(&self, facts: Facts) -> bool {
         self.entry.facts.has(facts)
     }
@@ -194,6 +303,13 @@ impl OpDef {
     }
 
     /// The registered op; starts the runtime if need be.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// let entry = keyway::ops::pointwise::exp::DEF.entry()?;
+    /// assert_eq!((entry.name, entry.schema.param_name(0)), ("exp", "self"));
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn entry(&'static self) -> Result<&'static OpEntry> {
         match self.entry.registered.get() {
@@ -207,6 +323,15 @@ impl OpDef {
 
     /// Calls the op through the whole dispatcher.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, dispatcher::op::Out, ops::pointwise::add};
+    /// let a = Tensor::new([1.0f32])?;
+    /// let made = add::DEF.call(&[(&a).into(), (&a).into(), 1.into()], Out::New)?;
+    /// assert_eq!(Tensor::from_ref(made[0].clone()).item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As the op's rule, its derivative and its backend say.
     #[inline]
@@ -216,6 +341,14 @@ impl OpDef {
     }
 
     /// Calls the op and gives its first result.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pointwise::add};
+    /// let a = Tensor::new([1.0f32])?;
+    /// assert_eq!(add::DEF.run(&[(&a).into(), (&a).into(), 1.into()])?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
     #[inline]
     #[allow(clippy::missing_errors_doc)]
     pub fn run(&'static self, values: &[Arg<'_>]) -> Result<Tensor> {
@@ -231,12 +364,29 @@ impl OpDef {
     }
 
     /// Calls the op and gives all its results.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pointwise::exp};
+    /// let a = Tensor::new([0.0f32])?;
+    /// assert_eq!(exp::DEF.run_all(&[(&a).into()])?.len(), 1);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn run_all(&'static self, values: &[Arg<'_>]) -> Result<Vec<Tensor>> {
         Ok(self.call(values, Out::New)?.into_iter().map(Tensor::from_ref).collect())
     }
 
     /// Calls the op and gives its two results.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::index::sort};
+    /// let a = Tensor::new([3, 1, 2])?;
+    /// let (values, places) = sort::DEF.run_two(&[(&a).into(), 0.into(), false.into(), true.into()])?;
+    /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![1, 2, 3], vec![1, 2, 0]));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn run_two(&'static self, values: &[Arg<'_>]) -> Result<(Tensor, Tensor)> {
         let mut made = self.call(values, Out::New)?.into_iter().map(Tensor::from_ref);
@@ -247,6 +397,15 @@ impl OpDef {
     }
 
     /// Calls the in-place form on argument 0, and gives that tensor again.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pointwise::exp};
+    /// let a = Tensor::new([0.0f32])?;
+    /// exp::DEF.run_in_place(&[(&a).into()])?;
+    /// assert_eq!(a.item::<f32>()?, 1.0);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn run_in_place(&'static self, values: &[Arg<'_>]) -> Result<Tensor> {
         let made = self.call(values, Out::InPlace)?;
@@ -255,6 +414,15 @@ impl OpDef {
 
     /// Calls the `out=` form. An empty `out` (no elements) is replaced by a tensor of the right size; any
     /// other must have the result's shape and a dtype that can hold it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pointwise::exp};
+    /// let (a, mut out) = (Tensor::new([0.0f32])?, Tensor::zeros(1)?);
+    /// exp::DEF.run_out(&[(&a).into()], &mut out)?;
+    /// assert_eq!(out.item::<f32>()?, 1.0);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn run_out(&'static self, values: &[Arg<'_>], out: &mut Tensor) -> Result<()> {
         if out.elem_count() == 0 {
@@ -278,6 +446,13 @@ fn unreachable_entry(def: &'static OpDef) -> ! {
 }
 
 /// The definition behind a registered op; `None` for an op that a plugin brought.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::ops::{def::definition, pointwise::exp};
+/// assert_eq!(definition(exp::DEF.entry()?).unwrap().schema, "exp(Tensor self) -> Tensor");
+/// # Ok(()) }
+/// ```
 pub fn definition(op: &OpEntry) -> Option<&'static OpDef> {
     op.spec.extra?.downcast_ref()
 }

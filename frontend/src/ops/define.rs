@@ -18,16 +18,40 @@ impl Derivative {
     pub const ZERO: Derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.zeros_like()));
 
     /// A formula that reads no tensor but the gradient of the output.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::ops::def::Derivative;
+    /// let neg = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.neg()));
+    /// assert!(matches!(neg, Derivative::Formula { saves: 0, saves_outputs: 0, .. }));
+    /// # Ok(()) }
+    /// ```
     pub const fn of_grad(formula: Formula) -> Derivative {
         Derivative::Formula { saves: 0, saves_outputs: 0, formula }
     }
 
     /// A formula that reads the arguments of this mask, which has bit `i` for argument `i`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::ops::def::Derivative;
+    /// let log = Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?)));
+    /// assert!(matches!(log, Derivative::Formula { saves: 0b1, saves_outputs: 0, .. }));
+    /// # Ok(()) }
+    /// ```
     pub const fn of_inputs(saves: u32, formula: Formula) -> Derivative {
         Derivative::Formula { saves, saves_outputs: 0, formula }
     }
 
     /// A formula that reads the op's one output.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::ops::def::Derivative;
+    /// let exp = Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?)));
+    /// assert!(matches!(exp, Derivative::Formula { saves: 0, saves_outputs: 0b1, .. }));
+    /// # Ok(()) }
+    /// ```
     pub const fn of_output(formula: Formula) -> Derivative {
         Derivative::Formula { saves: 0, saves_outputs: 0b1, formula }
     }
@@ -35,6 +59,15 @@ impl Derivative {
 
 impl OpDef {
     /// An op of every dtype that has the functional form alone, no decomposition and no error samples.
+    ///
+    /// ```
+    /// use keyway::dispatcher::op::Rule;
+    /// use keyway::ops::def::{Derivative, Forms, OpDef};
+    /// use keyway::ops::{rules, sample};
+    /// let rule = Rule::Elementwise(rules::FIRST, rules::unary);
+    /// let twice = OpDef::new("twice(Tensor self) -> Tensor", rule, Derivative::ZERO, || sample::unary(-1.0, 1.0));
+    /// assert_eq!((twice.name(), twice.forms), ("twice", Forms::New));
+    /// ```
     pub const fn new(
         schema: &'static str,
         rule: Rule,
@@ -56,6 +89,13 @@ impl OpDef {
 
     /// An element-wise op of one tensor, of every dtype and in all forms. The samples are of every rank and lie
     /// in -2..2; there are no error samples.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, Forms, OpDef};
+    /// use keyway::ops::rules;
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// assert_eq!((twice.forms, (twice.samples)()[0].args.len()), (Forms::InPlace, 1));
+    /// ```
     pub const fn unary(schema: &'static str, dtypes: DtypeRule, derivative: Derivative) -> OpDef {
         let rule = Rule::Elementwise(rules::FIRST, dtypes);
         OpDef::new(schema, rule, derivative, || sample::unary(-2.0, 2.0)).forms(Forms::InPlace)
@@ -63,6 +103,12 @@ impl OpDef {
 
     /// An element-wise op of two tensors that broadcast, of every dtype and in all forms. The samples are pairs of
     /// shapes and lie in -2..2; the error samples do not broadcast.
+    ///
+    /// ```
+    /// use keyway::ops::{def::{Derivative, Forms, OpDef}, rules};
+    /// let most = OpDef::binary("most(Tensor self, Tensor other) -> Tensor", rules::binary, Derivative::ZERO);
+    /// assert_eq!((most.forms, (most.samples)()[0].args.len()), (Forms::InPlace, 2));
+    /// ```
     pub const fn binary(schema: &'static str, dtypes: DtypeRule, derivative: Derivative) -> OpDef {
         let rule = Rule::Elementwise(rules::FIRST_TWO, dtypes);
         OpDef::new(schema, rule, derivative, sample::binary)
@@ -71,6 +117,13 @@ impl OpDef {
     }
 
     /// The same with these forms.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, Forms, OpDef};
+    /// use keyway::ops::rules;
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// assert_eq!(twice.forms(Forms::New).forms, Forms::New);
+    /// ```
     #[must_use]
     pub const fn forms(mut self, forms: Forms) -> OpDef {
         self.forms = forms;
@@ -78,6 +131,13 @@ impl OpDef {
     }
 
     /// The same for these dtypes.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, Dtypes, OpDef};
+    /// use keyway::ops::rules;
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// assert_eq!(twice.dtypes(Dtypes::FLOAT).dtypes, Dtypes::FLOAT);
+    /// ```
     #[must_use]
     pub const fn dtypes(mut self, dtypes: Dtypes) -> OpDef {
         self.dtypes = dtypes;
@@ -85,6 +145,14 @@ impl OpDef {
     }
 
     /// The same with these valid calls.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, OpDef};
+    /// use keyway::ops::{rules, sample};
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// let samples = twice.samples(|| sample::unary(0.0, 1.0)).samples;
+    /// assert_eq!(samples().len(), sample::unary(0.0, 1.0).len());
+    /// ```
     #[must_use]
     pub const fn samples(mut self, samples: fn() -> Vec<Sample>) -> OpDef {
         self.samples = samples;
@@ -92,6 +160,14 @@ impl OpDef {
     }
 
     /// The same with these calls that must fail.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, OpDef};
+    /// use keyway::ops::{rules, sample};
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// let errors = twice.errors(|| sample::refuses_integers(&[])).errors;
+    /// assert_eq!(errors()[0].message, "a floating-point dtype");
+    /// ```
     #[must_use]
     pub const fn errors(mut self, errors: fn() -> Vec<ErrorSample>) -> OpDef {
         self.errors = errors;

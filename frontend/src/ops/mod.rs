@@ -42,6 +42,12 @@ pub mod shape;
 pub mod sparse;
 
 /// Every definition, in the order of families.
+///
+/// ```
+/// use keyway::Tensor;
+/// let softmax = keyway::ops::all().find(|op| op.name() == "softmax").unwrap();
+/// assert!(softmax.schema.starts_with("softmax(Tensor self, int dim"));
+/// ```
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
     let families = [
         memory::ALL,

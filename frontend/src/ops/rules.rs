@@ -16,6 +16,16 @@ pub const FIRST_THREE: u32 = 0b111;
 
 /// The plan of an op that is not element-wise, but whose result is like argument 0 and may lie where that does.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1.0f32, 2.0])?;
+/// let args = Args { op: pointwise::exp::DEF.entry()?, values: &[(&x).into()] };
+/// let plan = rules::like_first(&args)?;
+/// assert_eq!((&plan.outputs[0].sizes[..], plan.outputs[0].dtype), (&[2][..], DType::F32));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// No tensor.
 pub fn like_first(args: &Args<'_>) -> Result<Plan> {
@@ -23,6 +33,12 @@ pub fn like_first(args: &Args<'_>) -> Result<Plan> {
 }
 
 /// Refuses sizes that channels_last says nothing about.
+///
+/// ```
+/// use keyway::ops::rules;
+/// assert!(rules::check_images("pool", "self", &[1, 2, 3, 4]).is_ok());
+/// assert!(rules::check_images("pool", "self", &[3, 4]).is_err());
+/// ```
 ///
 /// # Errors
 /// `Shape`.
@@ -36,30 +52,76 @@ pub fn check_images(op: &'static str, argument: &'static str, sizes: &[usize]) -
 
 /// The strides of a result of these sizes: channels_last where `t` lies in that order and has as many dimensions, else
 /// row-major.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{MemoryFormat, Tensor, dispatcher::op::Strides, ops::rules};
+/// let rows = Tensor::zeros((1, 2, 3, 4))?;
+/// let last = rows.to(MemoryFormat::ChannelsLast)?;
+/// assert_eq!(rules::kept(&rows.into_ref(), &[1, 2, 1, 1]), Strides::Contiguous);
+/// assert!(matches!(rules::kept(&last.into_ref(), &[1, 2, 1, 1]), Strides::Exact(_)));
+/// # Ok(()) }
+/// ```
 pub fn kept(t: &TensorImpl, sizes: &[usize]) -> Strides {
     let last = sizes.len() == t.ndim() && t.is_in_channels_last_order();
     if last { Strides::exact(channels_last_strides(sizes)) } else { Strides::Contiguous }
 }
 
 /// The plan of one output as [`kept`] says.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, ops::rules};
+/// let x = Tensor::zeros((2, 3))?.into_ref();
+/// let plan = rules::keeping(&x, DType::F32, rules::reduced_sizes(x.sizes(), 0b10, false), DType::I64);
+/// assert_eq!((&plan.outputs[0].sizes[..], plan.outputs[0].dtype), (&[2][..], DType::I64));
+/// # Ok(()) }
+/// ```
 pub fn keeping(t: &TensorImpl, compute: DType, sizes: Dims, dtype: DType) -> Plan {
     let strides = kept(t, &sizes);
     Plan::one(compute, sizes, dtype, strides)
 }
 
 /// One argument, the result of its dtype.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = Args { op: pointwise::neg::DEF.entry()?, values: &[(&x).into()] };
+/// assert_eq!(rules::unary(&args)?.result, DType::I64);
+/// # Ok(()) }
+/// ```
 pub fn unary(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     Ok(Typing::of(dtype))
 }
 
 /// One argument; integers and bool become f32.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = Args { op: pointwise::exp::DEF.entry()?, values: &[(&x).into()] };
+/// assert_eq!(rules::unary_float(&args)?.result, DType::F32);
+/// # Ok(()) }
+/// ```
 pub fn unary_float(args: &Args<'_>) -> Result<Typing> {
     let dtype = float_of(args.tensor(0)?.dtype());
     Ok(Typing::of(dtype))
 }
 
 /// One argument, of any dtype but bool; the result of its dtype.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([true])?;
+/// let args = Args { op: pointwise::neg::DEF.entry()?, values: &[(&x).into()] };
+/// assert!(rules::unary_number(&args).unwrap_err().to_string().contains("a number dtype"));
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// `DType`.
@@ -70,6 +132,15 @@ pub fn unary_number(args: &Args<'_>) -> Result<Typing> {
 }
 
 /// One argument, of a float dtype; the result of its dtype.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = Args { op: pointwise::exp::DEF.entry()?, values: &[(&x).into()] };
+/// assert!(rules::unary_real(&args).unwrap_err().to_string().contains("a floating-point dtype"));
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// `DType`.
@@ -82,6 +153,15 @@ pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
 
 /// One argument, of an integer dtype or bool; the result of its dtype.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = Args { op: pointwise::bitwise_not::DEF.entry()?, values: &[(&x).into()] };
+/// assert_eq!(rules::unary_integral(&args)?.result, DType::I64);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// `DType`.
 pub fn unary_integral(args: &Args<'_>) -> Result<Typing> {
@@ -92,23 +172,60 @@ pub fn unary_integral(args: &Args<'_>) -> Result<Typing> {
 }
 
 /// One argument, taken in its own dtype; the result is bool.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1.0f32])?;
+/// let args = Args { op: pointwise::isnan::DEF.entry()?, values: &[(&x).into()] };
+/// let typing = rules::predicate(&args)?;
+/// assert_eq!((typing.compute, typing.result), (DType::F32, DType::BOOL));
+/// # Ok(()) }
+/// ```
 pub fn predicate(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing { compute: args.tensor(0)?.dtype(), result: DType::BOOL })
 }
 
 /// Two arguments, promoted.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let (x, y) = (Tensor::new([1i64])?, Tensor::new([1.0f32])?);
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), (&y).into()] };
+/// assert_eq!(rules::binary(&args)?.result, DType::F32);
+/// # Ok(()) }
+/// ```
 pub fn binary(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
     Ok(Typing::of(dtype))
 }
 
 /// Two arguments, promoted; integers and bool become f32.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let (x, y) = (Tensor::new([1i64])?, Tensor::new([1i64])?);
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), (&y).into()] };
+/// assert_eq!(rules::binary_float(&args)?.result, DType::F32);
+/// # Ok(()) }
+/// ```
 pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
     let dtype = float_of(args.promote(FIRST_TWO)?);
     Ok(Typing::of(dtype))
 }
 
 /// Two arguments, promoted to a float dtype.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let (x, y) = (Tensor::new([1i64])?, Tensor::new([1i64])?);
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), (&y).into()] };
+/// assert!(rules::binary_real(&args).is_err());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// `DType`.
@@ -121,6 +238,15 @@ pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
 
 /// Two arguments, promoted; a number must be one that the integer dtype holds: the result is computed from it, or is it.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1u8])?;
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), 300.into()] };
+/// assert!(rules::binary_held(&args).unwrap_err().to_string().contains("from 0 to 255"));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// `Value`.
 pub fn binary_held(args: &Args<'_>) -> Result<Typing> {
@@ -132,6 +258,16 @@ pub fn binary_held(args: &Args<'_>) -> Result<Typing> {
 
 /// Two arguments, promoted for the comparison; the result is bool. A number that the integer dtype does not hold is compared
 /// in a wider one.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let (x, y) = (Tensor::new([1i64])?, Tensor::new([1.0f32])?);
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), (&y).into()] };
+/// let typing = rules::comparison(&args)?;
+/// assert_eq!((typing.compute, typing.result), (DType::F32, DType::BOOL));
+/// # Ok(()) }
+/// ```
 pub fn comparison(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
     let compute = match (is_held(args.get(0), dtype) && is_held(args.get(1), dtype), dtype) {
@@ -157,6 +293,16 @@ fn is_held(arg: Arg<'_>, dtype: DType) -> bool {
 /// Refuses a number in argument `i` that the integer dtype does not hold: stored there, it would be another one. A fraction
 /// is left away.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1u8])?;
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), 300.into()] };
+/// assert!(rules::holds(&args, 1, DType::U8).is_err());
+/// assert!(rules::holds(&args, 1, DType::I16).is_ok());
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// `Value`.
 pub fn holds(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
@@ -169,17 +315,37 @@ pub fn holds(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
 }
 
 /// The dtype in which an op that gives real numbers computes.
+///
+/// ```
+/// use keyway::{DType, ops::rules};
+/// assert_eq!((rules::float_of(DType::I64), rules::float_of(DType::F16)), (DType::F32, DType::F16));
+/// ```
 pub fn float_of(dtype: DType) -> DType {
     if matches!(dtype.category(), Category::Bool | Category::Integer) { DType::F32 } else { dtype }
 }
 
 /// The dtype that the kernel of a cast is chosen by: the one that it makes, as it reads every built-in dtype; but a
 /// plugin's dtype is known to its own kernels alone, so one that is read comes before a built-in one that is made.
+///
+/// ```
+/// use keyway::{DType, ops::rules};
+/// assert_eq!(rules::conversion_key(DType::F32, DType::I64), DType::I64);
+/// ```
 pub fn conversion_key(from: DType, to: DType) -> DType {
     if to.is_built_in() && !from.is_built_in() { from } else { to }
 }
 
 /// Refuses a dtype that the op does not make sense for.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = Args { op: pointwise::exp::DEF.entry()?, values: &[(&x).into()] };
+/// let error = rules::require(&args, 0, DType::I64, false, "a float").unwrap_err();
+/// assert!(error.to_string().contains("a float"));
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// `DType`.
@@ -197,6 +363,16 @@ pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected:
 
 /// A factor of integers is an integer: a fraction would be rounded, or the result be no longer of their dtype.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), 0.5.into()] };
+/// assert!(rules::whole_factor(&args, 1, DType::I64).is_err());
+/// assert!(rules::whole_factor(&args, 1, DType::F32).is_ok());
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// `Value`.
 pub fn whole_factor(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
@@ -209,12 +385,32 @@ pub fn whole_factor(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
 }
 
 /// An error about the shape of argument `i`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1.0f32])?;
+/// let args = Args { op: pointwise::exp::DEF.entry()?, values: &[(&x).into()] };
+/// let error = rules::wrong_shape(&args, 0, "a matrix".to_string(), &[1]);
+/// assert!(error.to_string().contains("a matrix"));
+/// # Ok(()) }
+/// ```
 pub fn wrong_shape(args: &Args<'_>, i: usize, expected: String, got: &[usize]) -> Error {
     let argument = args.op.schema.param_name(i);
     Error::Shape { op: args.name(), argument, expected, got: got.into() }
 }
 
 /// An error about the value of argument `i`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = Args { op: pointwise::mul::DEF.entry()?, values: &[(&x).into(), 7.into()] };
+/// let error = rules::wrong_value(&args, 1, "an even number".to_string());
+/// assert!(error.to_string().contains("an even number"));
+/// # Ok(()) }
+/// ```
 pub fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
     let argument = args.op.schema.param_name(i);
     Error::Value { op: args.name(), argument, expected, got: args.get(i).describe() }
@@ -222,6 +418,15 @@ pub fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
 
 /// The dimensions that a reduction runs over, as a mask of `ndim` bits: those in argument `i`, or all where
 /// it was not given or is empty.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Arg, Tensor, dispatcher::op::Args, ops::{reduce, rules}};
+/// let x = Tensor::zeros((2, 3))?;
+/// let args = Args { op: reduce::sum::DEF.entry()?, values: &[(&x).into(), Arg::Ints(&[1, -1])] };
+/// assert_eq!(rules::reduced_dims(&args, 1, 3)?, 0b110);
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// `Dim`; `Value` for a dimension that comes twice.
@@ -248,6 +453,15 @@ pub fn reduced_dims(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
 
 /// [`reduced_dims`] of one dimension in argument `i`, or all where it was not given.
 ///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Arg, Tensor, dispatcher::op::Args, ops::{reduce, rules}};
+/// let x = Tensor::zeros((2, 3))?;
+/// let args = Args { op: reduce::sum::DEF.entry()?, values: &[(&x).into(), Arg::Int(-1)] };
+/// assert_eq!(rules::reduced_dim(&args, 1, 3)?, 0b100);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// `Dim`.
 pub fn reduced_dim(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
@@ -258,6 +472,16 @@ pub fn reduced_dim(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
 }
 
 /// Refuses a reduction of no elements, for ops that have no answer to it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Arg, Tensor, dispatcher::op::Args, ops::{reduce, rules}};
+/// let x = Tensor::zeros((2, 3))?;
+/// let args = Args { op: reduce::sum::DEF.entry()?, values: &[(&x).into(), Arg::Ints(&[0])] };
+/// assert!(rules::not_empty(&args, &[2, 0], 0b01).is_ok());
+/// assert!(rules::not_empty(&args, &[2, 0], 0b10).is_err());
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// `Shape`.
@@ -276,6 +500,12 @@ pub fn not_empty(args: &Args<'_>, sizes: &[usize], mask: u64) -> Result<()> {
 }
 
 /// The shape after a reduction over the dimensions in `mask`.
+///
+/// ```
+/// use keyway::ops::rules;
+/// assert_eq!(rules::reduced_sizes(&[2, 3, 4], 0b010, false)[..], [2, 4]);
+/// assert_eq!(rules::reduced_sizes(&[2, 3, 4], 0b010, true)[..], [2, 1, 4]);
+/// ```
 pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
     let mut out = Dims::new();
     for (i, &size) in sizes.iter().enumerate() {
@@ -289,6 +519,11 @@ pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
 }
 
 /// How many elements a reduction over the dimensions in `mask` makes one of.
+///
+/// ```
+/// use keyway::ops::rules;
+/// assert_eq!(rules::reduced_count(&[2, 3, 4], 0b110), 12);
+/// ```
 pub fn reduced_count(sizes: &[usize], mask: u64) -> usize {
     sizes.iter().enumerate().filter(|(i, _)| mask & (1 << i) != 0).map(|(_, size)| size).product()
 }
@@ -299,6 +534,17 @@ pub fn reduced_count(sizes: &[usize], mask: u64) -> usize {
 /// # Errors
 /// `Value` when they do not fit.
 // Written to where they stay: a list that was just written is slow to move.
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::dispatcher::dims::Dims;
+/// use keyway::{Arg, Tensor, dispatcher::op::Args, ops::{reduce, rules}};
+/// let x = Tensor::zeros((2, 3))?;
+/// let args = Args { op: reduce::sum::DEF.entry()?, values: &[(&x).into(), Arg::Ints(&[2, -1])] };
+/// let mut sizes = Dims::new();
+/// rules::resolve_sizes(&args, 1, 6, &mut sizes)?;
+/// assert_eq!(sizes[..], [2, 3]);
+/// # Ok(()) }
+/// ```
 pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize, sizes: &mut Dims) -> Result<()> {
     let given = args.ints(i)?;
     let wrong = |expected: String| wrong_value(args, i, expected);

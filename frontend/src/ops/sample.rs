@@ -3,6 +3,12 @@
 use crate::DType;
 
 /// What the elements of a sample's tensor are.
+///
+/// ```
+/// use keyway::ops::{build::values, sample::Fill};
+/// assert_eq!(values(&Fill::Values(vec![1.0, 2.0]), 3, 0), [1.0, 2.0, 1.0]);
+/// assert!(values(&Fill::Uniform(2.0, 3.0), 9, 0).iter().all(|v| (2.0..3.0).contains(v)));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
     /// Uniform in the range, by a fixed generator; integers are rounded towards zero.
@@ -19,6 +25,14 @@ pub enum Fill {
 }
 
 /// Which dtype a sample's tensor has.
+///
+/// ```
+/// use keyway::DType;
+/// use keyway::ops::sample::{Fill, Role, SampleArg, fixed, plain};
+/// let role = |arg| if let SampleArg::Tensor(t) = arg { t.role } else { panic!("a tensor") };
+/// assert_eq!(role(plain(&[2])), Role::Tested);
+/// assert_eq!(role(fixed(&[2], DType::I64, Fill::Index(3))), Role::Fixed(DType::I64));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The dtype under test; differentiated by gradcheck.
@@ -28,6 +42,12 @@ pub enum Role {
 }
 
 /// A tensor of a sample.
+///
+/// ```
+/// use keyway::ops::sample::{Fill, Role, SampleArg, TensorSample, plain};
+/// let same = TensorSample { sizes: vec![2, 3], fill: Fill::Uniform(-2.0, 2.0), role: Role::Tested };
+/// assert_eq!(plain(&[2, 3]), SampleArg::Tensor(same));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSample {
     /// Sizes.
@@ -39,6 +59,13 @@ pub struct TensorSample {
 }
 
 /// An argument of a sample.
+///
+/// ```
+/// use keyway::ops::sample::{SampleArg, plain, sample};
+/// // A call of `softmax` along the last dimension.
+/// let call = sample([plain(&[2, 3]), SampleArg::Int(-1)]);
+/// assert_eq!(call.args[1], SampleArg::Int(-1));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum SampleArg {
@@ -55,6 +82,12 @@ pub enum SampleArg {
 }
 
 /// A valid call.
+///
+/// ```
+/// use keyway::ops::sample::{plain, sample};
+/// let call = sample([plain(&[2, 3])]);
+/// assert!(call.smooth && call.loosened.is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// Arguments in schema order.
@@ -67,6 +100,12 @@ pub struct Sample {
 
 impl Sample {
     /// Allows `factor` times the dtype's tolerance, for the stated reason: a long sum, say.
+    ///
+    /// ```
+    /// use keyway::ops::sample::{plain, sample};
+    /// let call = sample([plain(&[1_000])]).loosened(4.0, "a long sum");
+    /// assert_eq!(call.loosened, Some((4.0, "a long sum")));
+    /// ```
     #[must_use]
     pub fn loosened(mut self, factor: f64, reason: &'static str) -> Sample {
         self.loosened = Some((factor, reason));
@@ -75,6 +114,12 @@ impl Sample {
 }
 
 /// A call that must fail.
+///
+/// ```
+/// use keyway::ops::sample::{error, plain};
+/// let call = error([plain(&[3]), plain(&[4])], "do not broadcast");
+/// assert_eq!((call.args.len(), call.message), (2, "do not broadcast"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorSample {
     /// Arguments in schema order.
@@ -84,46 +129,96 @@ pub struct ErrorSample {
 }
 
 /// A valid call with these arguments.
+///
+/// ```
+/// use keyway::ops::sample::{plain, sample};
+/// assert_eq!(sample([plain(&[3]), plain(&[4])]).args.len(), 2);
+/// ```
 pub fn sample(args: impl IntoIterator<Item = SampleArg>) -> Sample {
     Sample { args: args.into_iter().collect(), smooth: true, loosened: None }
 }
 
 /// A call with these arguments that fails with a message which holds `message`.
+///
+/// ```
+/// use keyway::ops::sample::{error, plain};
+/// assert_eq!(error([plain(&[3])], "at least 2 dimensions").message, "at least 2 dimensions");
+/// ```
 pub fn error(args: impl IntoIterator<Item = SampleArg>, message: &'static str) -> ErrorSample {
     ErrorSample { args: args.into_iter().collect(), message }
 }
 
 /// A tensor of the dtype under test, uniform in `low..high`.
+///
+/// ```
+/// use keyway::ops::sample::{Fill, tensor, uniform};
+/// assert_eq!(uniform(&[3], 0.0, 1.0), tensor(&[3], Fill::Uniform(0.0, 1.0)));
+/// ```
 pub fn uniform(sizes: &[usize], low: f64, high: f64) -> SampleArg {
     tensor(sizes, Fill::Uniform(low, high))
 }
 
 /// A tensor of the dtype under test, uniform in -2..2.
+///
+/// ```
+/// use keyway::ops::sample::{plain, uniform};
+/// assert_eq!(plain(&[3]), uniform(&[3], -2.0, 2.0));
+/// ```
 pub fn plain(sizes: &[usize]) -> SampleArg {
     uniform(sizes, -2.0, 2.0)
 }
 
 /// A tensor of the dtype under test.
+///
+/// ```
+/// use keyway::ops::sample::{Fill, SampleArg, tensor};
+/// let SampleArg::Tensor(made) = tensor(&[2, 3], Fill::Distinct(0.0, 1.0)) else { panic!("a tensor") };
+/// assert_eq!(made.sizes, [2, 3]);
+/// ```
 pub fn tensor(sizes: &[usize], fill: Fill) -> SampleArg {
     SampleArg::Tensor(TensorSample { sizes: sizes.to_vec(), fill, role: Role::Tested })
 }
 
 /// A tensor of a fixed dtype.
+///
+/// ```
+/// use keyway::DType;
+/// use keyway::ops::sample::{Fill, Role, SampleArg, fixed};
+/// let SampleArg::Tensor(made) = fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0])) else { panic!("a tensor") };
+/// assert_eq!(made.role, Role::Fixed(DType::BOOL));
+/// ```
 pub fn fixed(sizes: &[usize], dtype: DType, fill: Fill) -> SampleArg {
     SampleArg::Tensor(TensorSample { sizes: sizes.to_vec(), fill, role: Role::Fixed(dtype) })
 }
 
 /// An i64 tensor of indices below `size`.
+///
+/// ```
+/// use keyway::DType;
+/// use keyway::ops::sample::{Fill, fixed, index};
+/// assert_eq!(index(&[4], 3), fixed(&[4], DType::I64, Fill::Index(3)));
+/// ```
 pub fn index(sizes: &[usize], size: i64) -> SampleArg {
     fixed(sizes, DType::I64, Fill::Index(size))
 }
 
 /// The samples of an element-wise op of one argument: every rank from 0 to 5, an empty one, one element.
+///
+/// ```
+/// use keyway::ops::sample::{sample, unary, uniform};
+/// assert!(unary(0.0, 1.0).contains(&sample([uniform(&[3, 4], 0.0, 1.0)])));
+/// ```
 pub fn unary(low: f64, high: f64) -> Vec<Sample> {
     unary_of(&Fill::Uniform(low, high), &[])
 }
 
 /// As [`unary`], of any filling, followed by `rest`.
+///
+/// ```
+/// use keyway::ops::sample::{Fill, SampleArg, unary_of};
+/// let calls = unary_of(&Fill::Distinct(0.0, 1.0), &[SampleArg::Int(0)]);
+/// assert!(calls.iter().all(|call| call.args.len() == 2));
+/// ```
 pub fn unary_of(fill: &Fill, rest: &[SampleArg]) -> Vec<Sample> {
     let shapes: [&[usize]; 8] =
         [&[], &[1], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
@@ -147,11 +242,22 @@ pub const PAIRS: [(&[usize], &[usize]); 10] = [
 ];
 
 /// The samples of an element-wise op of two arguments: all of [`PAIRS`], uniform in -2..2.
+///
+/// ```
+/// use keyway::ops::sample::{PAIRS, binary};
+/// assert_eq!(binary().len(), PAIRS.len());
+/// ```
 pub fn binary() -> Vec<Sample> {
     PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b)])).collect()
 }
 
 /// The error samples of an element-wise op of two arguments and `rest`.
+///
+/// ```
+/// use keyway::ops::sample::{SampleArg, broadcast_errors};
+/// let calls = broadcast_errors(&[SampleArg::Int(1)]);
+/// assert!(calls.iter().all(|call| call.args.len() == 3 && call.message == "do not broadcast"));
+/// ```
 pub fn broadcast_errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
     let args = |a: &[usize], b: &[usize]| {
         [plain(a), plain(b)].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>()
@@ -160,18 +266,30 @@ pub fn broadcast_errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
 }
 
 /// The error sample of an op that takes every dtype but bool: see [`unary_number`](super::rules::unary_number).
+///
+/// ```
+/// assert_eq!(keyway::ops::sample::refuses_bool()[0].message, "a number dtype");
+/// ```
 pub fn refuses_bool() -> Vec<ErrorSample> {
     vec![error([fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]))], "a number dtype")]
 }
 
 /// The error sample of an op that takes floats alone, with the arguments `rest`: see
 /// [`unary_real`](super::rules::unary_real).
+///
+/// ```
+/// assert_eq!(keyway::ops::sample::refuses_integers(&[])[0].message, "a floating-point dtype");
+/// ```
 pub fn refuses_integers(rest: &[SampleArg]) -> Vec<ErrorSample> {
     let integers = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
     vec![error([integers].into_iter().chain(rest.iter().cloned()), "a floating-point dtype")]
 }
 
 /// The error sample of an op of two tensors that takes floats alone: see [`binary_real`](super::rules::binary_real).
+///
+/// ```
+/// assert_eq!(keyway::ops::sample::refuses_integer_pairs()[0].args.len(), 2);
+/// ```
 pub fn refuses_integer_pairs() -> Vec<ErrorSample> {
     let integers = || fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
     vec![error([integers(), integers()], "a floating-point dtype")]

@@ -9,6 +9,12 @@ use keyway_dispatcher::registry::{find_op, serving};
 use std::collections::BTreeSet;
 
 /// Ops that belong together because a use needs all of them.
+///
+/// ```
+/// use keyway::ops::tiers;
+/// assert_eq!(tiers::ALL[0].name, "load");
+/// assert!(tiers::ALL[0].ops.contains(&"cat"));
+/// ```
 #[derive(Debug)]
 pub struct Tier {
     /// Its name on command lines.
@@ -110,11 +116,26 @@ pub static ALL: [Tier; 3] = [
 ];
 
 /// The tier of this name with those before it.
+///
+/// ```
+/// use keyway::ops::tiers;
+/// let names: Vec<_> = tiers::up_to("infer").unwrap().iter().map(|tier| tier.name).collect();
+/// assert_eq!(names, ["load", "infer"]);
+/// assert!(tiers::up_to("fly").is_none());
+/// ```
 pub fn up_to(name: &str) -> Option<&'static [Tier]> {
     ALL.iter().position(|tier| tier.name == name).map(|at| &ALL[..=at])
 }
 
 /// What a device lacks for a tier.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Device, ops::tiers};
+/// let lacking = tiers::missing(tiers::up_to("load").unwrap(), Device::CPU, DType::F32)?;
+/// assert!(lacking.ops.is_empty() && lacking.kernels.is_empty());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// The ops of the tier that nobody serves there.
@@ -124,6 +145,14 @@ pub struct Missing {
 }
 
 /// What a device lacks for these tiers on strided tensors of a dtype.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Device, ops::tiers};
+/// let lacking = tiers::missing(&tiers::ALL, Device::CPU, DType::F32)?;
+/// assert!(lacking.ops.is_empty(), "{lacking:?}");
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// Two definitions of one op, which is a defect of the program.

@@ -262,6 +262,19 @@ macro_rules! optimizer {
         impl $name {
             /// One group.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::optim::{", $text, ", AdamOptions, Optimizer};\n",
+                "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
+                "let options = AdamOptions { lr: 0.25, ..AdamOptions::default() };\n",
+                "let mut optimizer = ", $text, "::new(vec![w.clone()], options)?;\n",
+                "w.mul(3.0)?.backward()?;\n",
+                "optimizer.step()?;\n",
+                "// The first step is of the learning rate, whatever the gradient.\n",
+                "assert!((w.item::<f32>()? - 0.75).abs() < 1e-6);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             /// Options out of range; no parameters, the same twice, or such that cannot be changed.
             #[doc(alias = "new_lr")]
@@ -270,6 +283,16 @@ macro_rules! optimizer {
             }
 
             /// Several groups.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::optim::{", $text, ", AdamOptions, Group, Optimizer};\n",
+                "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
+                "let options = AdamOptions { lr: 0.25, ..AdamOptions::default() };\n",
+                "let optimizer = ", $text, "::with_groups(vec![Group { parameters: vec![w], options }])?;\n",
+                "assert_eq!(optimizer.learning_rates(), [0.25]);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// As for one group.
@@ -282,6 +305,18 @@ macro_rules! optimizer {
             /// share the count: a step in which other ones have gradients than in the steps before is refused, and changes
             /// nothing.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::optim::{", $text, ", AdamOptions, Optimizer};\n",
+                "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
+                "let options = AdamOptions { lr: 0.25, ..AdamOptions::default() };\n",
+                "let mut optimizer = ", $text, "::new(vec![w.clone()], options)?.capturable()?;\n",
+                "w.mul(3.0)?.backward()?;\n",
+                "optimizer.step()?;\n",
+                "assert!((w.item::<f32>()? - 0.75).abs() < 1e-6);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             /// Parameters on several devices, or of which some have had more steps than others; what the backend reports.
             pub fn capturable(mut self) -> Result<$name> {
@@ -290,6 +325,16 @@ macro_rules! optimizer {
             }
 
             /// The groups, with the options as they are now.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::optim::{", $text, ", AdamOptions, Optimizer};\n",
+                "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
+                "let mut optimizer = ", $text, "::new(vec![w], AdamOptions::default())?;\n",
+                "optimizer.set_learning_rates(&[0.25])?;\n",
+                "assert_eq!(optimizer.groups()[0].options.lr, 0.25);\n",
+                "# Ok(()) }\n```",
+            )]
             #[doc(alias = "param_groups")]
             pub fn groups(&self) -> &[Group<AdamOptions>] {
                 &self.0.groups

@@ -129,6 +129,19 @@ impl Reordering {
 }
 
 /// An op at one place of the program of whose images some came in another memory format than the one that they left in.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{MemoryFormat, Tensor, profiler};
+/// let x = Tensor::zeros((2, 3, 4, 4))?.to(MemoryFormat::ChannelsLast)?;
+/// let weight = Tensor::zeros((5, 4))?;
+/// let profile = profiler::profile();
+/// x.linear(&weight, None)?;
+/// let report = profile.report();
+/// let change = &report.format_changes[0];
+/// assert_eq!((change.op.as_str(), change.from.as_str(), change.to.as_str()), ("matmul", "channels_last", "contiguous"));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormatChange {
     /// The op.
@@ -154,6 +167,19 @@ pub struct FormatChange {
 
 impl FormatChange {
     /// Where it happened, in words.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{MemoryFormat, Tensor, profiler};
+    /// let x = Tensor::zeros((2, 3, 4, 4))?.to(MemoryFormat::ChannelsLast)?;
+    /// let weight = Tensor::zeros((5, 4))?;
+    /// let profile = profiler::profile();
+    /// x.linear(&weight, None)?;
+    /// let report = profile.report();
+    /// let change = &report.format_changes[0];
+    /// assert_eq!(change.place(), "linear");
+    /// # Ok(()) }
+    /// ```
     pub fn place(&self) -> String {
         in_words(&self.callers, &self.path)
     }
@@ -167,7 +193,7 @@ impl FormatChange {
 /// let profile = profiler::profile();
 /// let held = Tensor::zeros(1000)?;
 /// let report = profile.report();
-/// assert!(report.memory.iter().all(|m| m.peak_in_use <= m.peak_held));
+/// assert!(report.memory.iter().any(|m| m.device == "cpu" && m.peak_in_use >= 4_000));
 /// # drop(held);
 /// # Ok(()) }
 /// ```
@@ -356,7 +382,7 @@ impl Report {
 /// use keyway::{Tensor, profiler};
 /// let held = Tensor::zeros(1000)?;
 /// let memory = profiler::device_memory();
-/// assert!(memory.iter().all(|m| m.peak_in_use <= m.peak_held));
+/// assert!(memory.iter().any(|m| m.device == "cpu" && m.in_use >= 4_000));
 /// # drop(held);
 /// # Ok(()) }
 /// ```

@@ -15,6 +15,18 @@ use std::path::Path;
 const CHUNK: usize = 1 << 20;
 
 /// What a file holds.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::safetensors, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.safetensors");
+/// safetensors::save(&path, &StateDict::from([("bias".to_string(), Tensor::new([1.0f32])?)]))?;
+/// let file = safetensors::load_file(&path)?;
+/// assert_eq!(file.tensors["bias"].to_vec::<f32>()?, [1.0]);
+/// assert!(!file.metadata.contains_key("author"));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct File {
     /// The tensors by name.

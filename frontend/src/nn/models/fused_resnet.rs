@@ -6,6 +6,15 @@ use crate::profiler::module_scope;
 use crate::{Result, Tensor};
 
 /// A [`BasicBlock`] in use: `relu(conv2(relu(conv1(x))) + downsample(x))`, each convolution one call.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Module, models::ResNet};
+/// let fused = ResNet::new([1, 1, 1, 1], 10)?.fuse()?;
+/// let state = fused.state_dict();
+/// assert!(state.contains_key("layer1.0.conv1.bias") && !state.contains_key("layer1.0.bn1.bias"));
+/// # Ok(()) }
+/// ```
 pub struct FusedBlock {
     conv1: ConvAct2d,
     conv2: ConvAct2d,
@@ -44,6 +53,15 @@ impl Module for FusedBlock {
 
 /// A [`ResNet`] in use, made by [`ResNet::fuse`]: each norm is folded into the convolution before it, and bias, shortcut and
 /// activation belong to the convolution's call. It is not trained: its tensors are buffers, but for those of `fc`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Module, models::ResNet};
+/// use keyway::Tensor;
+/// let fused = ResNet::new([1, 1, 1, 1], 10)?.fuse()?;
+/// assert_eq!(fused.forward(&Tensor::ones((1, 3, 32, 32))?)?.shape(), [1, 10]);
+/// # Ok(()) }
+/// ```
 pub struct FusedResNet {
     conv1: ConvAct2d,
     maxpool: MaxPool2d,

@@ -55,6 +55,15 @@ pub struct BasicBlock {
 impl BasicBlock {
     /// A block of so many channels in and out, whose first convolution has this stride, in f32.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, models::BasicBlock};
+    /// let names = |block: BasicBlock| block.state_dict().into_keys().any(|name| name.starts_with("downsample"));
+    /// assert!(!names(BasicBlock::new(8, 8, 1)?));
+    /// assert!(names(BasicBlock::new(8, 16, 1)?));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(inputs: usize, outputs: usize, stride: usize) -> Result<BasicBlock> {
@@ -112,11 +121,29 @@ impl Module for Downsample {
 }
 
 /// Blocks that keep the image's size, but for the first one.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Module, models::ResNet};
+/// use keyway::Tensor;
+/// let model = ResNet::new([1, 1, 1, 1], 10)?;
+/// let y = model.stages()[1].forward(&Tensor::ones((1, 64, 8, 8))?)?;
+/// assert_eq!(y.shape(), [1, 128, 4, 4]);
+/// # Ok(()) }
+/// ```
 #[derive(Default)]
 pub struct Stage(Vec<BasicBlock>);
 
 impl Stage {
     /// The blocks, each of which takes the result of the one before it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::models::ResNet;
+    /// let model = ResNet::new([1, 2, 1, 1], 10)?;
+    /// assert_eq!(model.stages()[1].blocks().len(), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn blocks(&self) -> &[BasicBlock] {
         &self.0
     }
@@ -163,6 +190,13 @@ pub struct ResNet {
 impl ResNet {
     /// ResNet-18: two blocks in each stage.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, models::ResNet};
+    /// assert_eq!(ResNet::resnet18(1_000)?.num_parameters(), 11_689_512);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes whose product overflows.
     pub fn resnet18(classes: usize) -> Result<ResNet> {
@@ -170,6 +204,14 @@ impl ResNet {
     }
 
     /// A network with so many blocks in each stage, `[3, 4, 6, 3]` for ResNet-34, in f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::models::ResNet;
+    /// let model = ResNet::new([1, 2, 1, 1], 10)?;
+    /// assert_eq!(model.stages().each_ref().map(|stage| stage.blocks().len()), [1, 2, 1, 1]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Sizes whose product overflows.
@@ -197,6 +239,14 @@ impl ResNet {
 
     /// What goes into the first stage: `[batch, 64, height / 4, width / 4]`, rounded up.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::models::ResNet};
+    /// let model = ResNet::new([1, 1, 1, 1], 10)?;
+    /// assert_eq!(model.stem(&Tensor::ones((1, 3, 32, 32))?)?.shape(), [1, 64, 8, 8]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// An input that is not `[batch, 3, height, width]`; what the backend reports.
     pub fn stem(&self, images: &Tensor) -> Result<Tensor> {
@@ -205,6 +255,19 @@ impl ResNet {
     }
 
     /// The stages, `layer1` to `layer4` in the names of parameters, each of which takes the result of the one before it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, models::ResNet};
+    /// use keyway::Tensor;
+    /// let model = ResNet::new([1, 1, 1, 1], 10)?;
+    /// let mut x = model.stem(&Tensor::ones((1, 3, 64, 64))?)?;
+    /// for stage in model.stages() {
+    ///     x = stage.forward(&x)?;
+    /// }
+    /// assert_eq!(x.shape(), [1, 512, 2, 2]);
+    /// # Ok(()) }
+    /// ```
     pub fn stages(&self) -> &[Stage; 4] {
         &self.stages
     }

@@ -14,6 +14,18 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// The options of [`Tensor::scaled_dot_product_attention`].
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::AttentionOptions};
+/// // The first query looks at the first key alone, the second one at both alike.
+/// let (query, key) = (Tensor::zeros((1, 2, 1))?, Tensor::zeros((1, 2, 1))?);
+/// let value = Tensor::new([[[1.0f32], [3.0]]])?;
+/// let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
+/// let y = query.scaled_dot_product_attention(&key, &value, causal)?;
+/// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionOptions<'a> {
     /// Broadcasts to `[.., queries, keys]`. Bool: which keys a query looks at. A float: added to the scores.

@@ -14,6 +14,15 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 /// The function that [`Tensor::conv2d_act`] applies to its sums.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Activation, ConvOptions}};
+/// let (x, weight) = (Tensor::new([[[[-1.0f32, 9.0]]]])?, Tensor::ones((1, 1, 1, 1))?);
+/// let y = x.conv2d_act(&weight, None, None, Activation::Relu6, ConvOptions::default())?;
+/// assert_eq!(y.to_vec::<f32>()?, [0.0, 6.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Activation {
     /// The sums as they are.
@@ -40,6 +49,17 @@ impl From<Activation> for Arg<'_> {
 
 impl Tensor {
     /// `activation(conv1d(self) + add)`, as [`Tensor::conv2d_act`] for signals.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Activation, ConvOptions}};
+    /// let (x, weight) = (Tensor::new([[[1.0f32, -5.0, 3.0]]])?, Tensor::ones((1, 1, 2))?);
+    /// let y = x.conv1d_act(&weight, None, Some(&Tensor::ones((1, 1, 2))?), Activation::Relu, ConvOptions::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0]);
+    /// let y = x.conv1d_act(&weight, Some(&Tensor::new([4.0f32])?), None, Activation::Relu, ConvOptions::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::conv2d_act`].
@@ -85,6 +105,16 @@ impl Tensor {
     }
 
     /// `activation(conv3d(self) + add)`, as [`Tensor::conv2d_act`] for volumes.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Activation, ConvOptions}};
+    /// let (x, weight) = (Tensor::ones((1, 1, 2, 2, 2))?, Tensor::ones((1, 1, 2, 2, 2))?);
+    /// let bias = Tensor::new([-6.0f32])?;
+    /// let y = x.conv3d_act(&weight, Some(&bias), None, Activation::Relu, ConvOptions::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::conv2d_act`].

@@ -30,6 +30,15 @@ impl<const N: usize> PerDim<N> {
 }
 
 /// The border of zeros around an input.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::conv::{ConvOptions, Padding}};
+/// let (x, weight) = (Tensor::ones((1, 1, 8))?, Tensor::ones((1, 1, 3))?);
+/// let size = |padding: Padding<1>| x.conv1d(&weight, None, ConvOptions::default().padding(padding))?.dim(2);
+/// assert_eq!((size(Padding::Valid)?, size(Padding::Same)?, size(Padding::from(2))?), (6, 8, 10));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Padding<const N: usize> {
     /// So many elements on either side of each spatial dimension.
@@ -82,24 +91,56 @@ impl<const N: usize> Default for ConvOptions<N> {
 
 impl<const N: usize> ConvOptions<N> {
     /// With this stride.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
+    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().stride(2))?.shape(), [1, 1, 4]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
         ConvOptions { stride: stride.into(), ..self }
     }
 
     /// With this padding.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
+    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().padding(2))?.shape(), [1, 1, 11]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn padding(self, padding: impl Into<Padding<N>>) -> Self {
         ConvOptions { padding: padding.into(), ..self }
     }
 
     /// With this dilation.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
+    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().dilation(2))?.shape(), [1, 1, 5]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn dilation(self, dilation: impl Into<PerDim<N>>) -> Self {
         ConvOptions { dilation: dilation.into(), ..self }
     }
 
     /// With so many groups.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// let (x, weight) = (Tensor::ones((1, 4, 9))?, Tensor::ones((4, 1, 3))?);
+    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().groups(4))?.shape(), [1, 4, 7]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn groups(self, groups: usize) -> Self {
         ConvOptions { groups, ..self }
@@ -137,30 +178,71 @@ impl<const N: usize> Default for ConvTransposeOptions<N> {
 
 impl<const N: usize> ConvTransposeOptions<N> {
     /// With this stride.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
+    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().stride(2))?.shape(), [1, 1, 9]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
         ConvTransposeOptions { stride: stride.into(), ..self }
     }
 
     /// With this padding.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
+    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().padding(1))?.shape(), [1, 1, 4]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn padding(self, padding: impl Into<PerDim<N>>) -> Self {
         ConvTransposeOptions { padding: padding.into(), ..self }
     }
 
     /// With so many elements more at the end.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
+    /// let options = ConvTransposeOptions::default().stride(2).output_padding(1);
+    /// assert_eq!(x.conv_transpose1d(&weight, None, options)?.shape(), [1, 1, 10]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn output_padding(self, output_padding: impl Into<PerDim<N>>) -> Self {
         ConvTransposeOptions { output_padding: output_padding.into(), ..self }
     }
 
     /// With this dilation.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
+    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().dilation(2))?.shape(), [1, 1, 8]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn dilation(self, dilation: impl Into<PerDim<N>>) -> Self {
         ConvTransposeOptions { dilation: dilation.into(), ..self }
     }
 
     /// With so many groups.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let (x, weight) = (Tensor::ones((1, 2, 4))?, Tensor::ones((2, 1, 3))?);
+    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().groups(2))?.shape(), [1, 2, 6]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn groups(self, groups: usize) -> Self {
         ConvTransposeOptions { groups, ..self }

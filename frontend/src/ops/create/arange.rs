@@ -57,6 +57,15 @@ impl Tensor {
 
     /// Sets element `i`, in row-major order, to `start + i * step`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros((2, 2))?;
+    /// x.arange_(1, 0.5)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 1.5, 2.0, 2.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A bool tensor.
     pub fn arange_<'a>(&'a self, start: impl Into<Arg<'a>>, step: impl Into<Arg<'a>>) -> Result<Tensor> {

@@ -12,6 +12,13 @@ use keyway_dispatcher::op::{Args, Plan, Rule};
 impl Tensor {
     /// A square matrix with 1 on the diagonal and 0 elsewhere.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::eye(2)?.to_vec2::<f32>()?, [[1.0, 0.0], [0.0, 1.0]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Memory that does not suffice.
     #[doc(alias = "identity")]

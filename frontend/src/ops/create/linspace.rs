@@ -27,6 +27,13 @@ impl Tensor {
 
     /// [`Tensor::linspace`] with a dtype and a device, as far as they are given.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// assert_eq!(Tensor::linspace_with(0.0, 1.0, 3, DType::F64)?.to_vec::<f64>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::linspace`]; a device that is not there.
     pub fn linspace_with(start: f64, end: f64, steps: usize, options: impl IntoOptions) -> Result<Tensor> {
@@ -34,6 +41,13 @@ impl Tensor {
     }
 
     /// 10 to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::logspace(0.0, 2.0, 3)?.to_vec::<f32>()?, [1.0, 10.0, 100.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::linspace`].
@@ -67,6 +81,15 @@ impl Tensor {
 
     /// Sets the elements, in row-major order, to numbers at equal distances from `start` to `end`, as
     /// [`Tensor::linspace`] does.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros(3)?;
+    /// x.linspace_(0.0, 1.0)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A bool tensor.

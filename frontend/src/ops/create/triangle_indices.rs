@@ -26,6 +26,14 @@ impl Tensor {
 
     /// [`Tensor::tril_indices`] with a dtype and a device, as far as they are given.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let at = Tensor::tril_indices_with(2, 2, 0, DType::I32)?;
+    /// assert_eq!(at.to_vec2::<i32>()?, [[0, 1, 1], [0, 0, 1]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Memory that does not suffice; a device that is not there.
     pub fn tril_indices_with(
@@ -57,6 +65,14 @@ impl Tensor {
     }
 
     /// [`Tensor::triu_indices`] with a dtype and a device, as far as they are given.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let at = Tensor::triu_indices_with(2, 2, 0, DType::I32)?;
+    /// assert_eq!(at.to_vec2::<i32>()?, [[0, 0, 1], [0, 1, 1]]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Memory that does not suffice; a device that is not there.

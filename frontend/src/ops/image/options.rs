@@ -3,6 +3,16 @@
 use crate::ops::conv::PerDim;
 
 /// How elements between those of an image are made.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{InterpolateMode, InterpolateOptions}};
+/// let x = Tensor::new([[[1.0f32, 3.0]]])?;
+/// let by = |mode| x.interpolate(&InterpolateOptions::size(4).mode(mode))?.to_vec::<f32>();
+/// assert_eq!(by(InterpolateMode::Nearest)?, [1.0, 1.0, 3.0, 3.0]);
+/// assert_eq!(by(InterpolateMode::Linear)?, [1.0, 1.5, 2.5, 3.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InterpolateMode {
     /// The element whose interval the place lies in, counted from the first element's edge: `⌊i * input / output⌋`.
@@ -24,6 +34,12 @@ pub enum InterpolateMode {
 }
 
 /// To which spatial sizes an image is resampled. One number stands for every spatial dimension.
+///
+/// ```
+/// use keyway::ops::image::{InterpolateOptions, Resize};
+/// assert_eq!(InterpolateOptions::scale(2.0).to, Resize::Scale(vec![2.0]));
+/// assert_eq!(InterpolateOptions::sizes(&[3, 4]).to, Resize::Size(vec![3, 4]));
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub enum Resize {
     /// To these.
@@ -59,38 +75,94 @@ impl InterpolateOptions {
     }
 
     /// To the same size in each spatial dimension.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::InterpolateOptions};
+    /// let x = Tensor::ones((1, 1, 2, 3))?;
+    /// assert_eq!(x.interpolate(&InterpolateOptions::size(4))?.shape(), [1, 1, 4, 4]);
+    /// # Ok(()) }
+    /// ```
     pub fn size(all: usize) -> InterpolateOptions {
         InterpolateOptions::to(Resize::Size(vec![all]))
     }
 
     /// To these spatial sizes.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::InterpolateOptions};
+    /// let x = Tensor::ones((1, 1, 2, 3))?;
+    /// assert_eq!(x.interpolate(&InterpolateOptions::sizes(&[4, 5]))?.shape(), [1, 1, 4, 5]);
+    /// # Ok(()) }
+    /// ```
     pub fn sizes(each: &[usize]) -> InterpolateOptions {
         InterpolateOptions::to(Resize::Size(each.to_vec()))
     }
 
     /// To so many times the size of each spatial dimension.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::InterpolateOptions};
+    /// let x = Tensor::ones((1, 1, 2, 3))?;
+    /// assert_eq!(x.interpolate(&InterpolateOptions::scale(2.0))?.shape(), [1, 1, 4, 6]);
+    /// # Ok(()) }
+    /// ```
     pub fn scale(all: f64) -> InterpolateOptions {
         InterpolateOptions::to(Resize::Scale(vec![all]))
     }
 
     /// To so many times the sizes of the spatial dimensions.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::InterpolateOptions};
+    /// let x = Tensor::ones((1, 1, 2, 3))?;
+    /// assert_eq!(x.interpolate(&InterpolateOptions::scales(&[2.0, 3.0]))?.shape(), [1, 1, 4, 9]);
+    /// # Ok(()) }
+    /// ```
     pub fn scales(each: &[f64]) -> InterpolateOptions {
         InterpolateOptions::to(Resize::Scale(each.to_vec()))
     }
 
     /// With this mode.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{InterpolateMode, InterpolateOptions}};
+    /// let x = Tensor::new([[[1.0f32, 3.0, 5.0, 7.0]]])?;
+    /// let mean = InterpolateOptions::size(2).mode(InterpolateMode::Area);
+    /// assert_eq!(x.interpolate(&mean)?.to_vec::<f32>()?, [2.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn mode(self, mode: InterpolateMode) -> Self {
         InterpolateOptions { mode, ..self }
     }
 
     /// With the centres of the outermost elements where they are, or without.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{InterpolateMode, InterpolateOptions}};
+    /// let x = Tensor::new([[[1.0f32, 3.0]]])?;
+    /// let aligned = InterpolateOptions::size(3).mode(InterpolateMode::Linear).align_corners(true);
+    /// assert_eq!(x.interpolate(&aligned)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn align_corners(self, on: bool) -> Self {
         InterpolateOptions { align_corners: on, ..self }
     }
 
     /// With places that follow from the sizes, or from the factors.
+    ///
+    /// ```
+    /// use keyway::ops::image::InterpolateOptions;
+    /// assert!(!InterpolateOptions::scale(1.5).recompute_scale_factor);
+    /// assert!(InterpolateOptions::scale(1.5).recompute_scale_factor(true).recompute_scale_factor);
+    /// ```
     #[must_use]
     pub fn recompute_scale_factor(self, on: bool) -> Self {
         InterpolateOptions { recompute_scale_factor: on, ..self }
@@ -118,23 +190,55 @@ pub struct UnfoldOptions {
 
 impl UnfoldOptions {
     /// A window of these sizes.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// let x = Tensor::ones((1, 1, 4, 4))?;
+    /// assert_eq!(x.im2col(UnfoldOptions::new([2, 3]))?.shape(), [1, 6, 6]);
+    /// # Ok(()) }
+    /// ```
     pub fn new(kernel: impl Into<PerDim<2>>) -> Self {
         UnfoldOptions { kernel: kernel.into(), dilation: 1.into(), padding: 0.into(), stride: 1.into() }
     }
 
     /// With this dilation.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// let x = Tensor::ones((1, 1, 4, 4))?;
+    /// assert_eq!(x.im2col(UnfoldOptions::new(2).dilation(3))?.shape(), [1, 4, 1]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn dilation(self, dilation: impl Into<PerDim<2>>) -> Self {
         UnfoldOptions { dilation: dilation.into(), ..self }
     }
 
     /// With this padding.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// let x = Tensor::ones((1, 1, 4, 4))?;
+    /// assert_eq!(x.im2col(UnfoldOptions::new(2).padding(1))?.shape(), [1, 4, 25]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn padding(self, padding: impl Into<PerDim<2>>) -> Self {
         UnfoldOptions { padding: padding.into(), ..self }
     }
 
     /// With this stride.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// let x = Tensor::ones((1, 1, 4, 4))?;
+    /// assert_eq!(x.im2col(UnfoldOptions::new(2).stride(2))?.shape(), [1, 4, 4]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stride(self, stride: impl Into<PerDim<2>>) -> Self {
         UnfoldOptions { stride: stride.into(), ..self }
@@ -142,6 +246,15 @@ impl UnfoldOptions {
 }
 
 /// How [`Tensor::grid_sample`](crate::Tensor::grid_sample) makes what lies between the pixels of an image.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::image::{GridMode, GridOptions}};
+/// let (x, at) = (Tensor::new([[[[1.0f32, 3.0]]]])?, Tensor::new([[[[0.25f32, 0.0]]]])?);
+/// let by = |mode| x.grid_sample(&at, GridOptions { mode, ..GridOptions::default() })?.item::<f32>();
+/// assert_eq!((by(GridMode::Bilinear)?, by(GridMode::Nearest)?), (2.5, 3.0));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum GridMode {
     /// From the pixels around it, linearly.
@@ -154,6 +267,15 @@ pub enum GridMode {
 }
 
 /// What lies outside an image.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::image::{GridOptions, GridPadding}};
+/// let (x, at) = (Tensor::new([[[[1.0f32, 3.0]]]])?, Tensor::new([[[[5.0f32, 0.0]]]])?);
+/// let by = |padding| x.grid_sample(&at, GridOptions { padding, ..GridOptions::default() })?.item::<f32>();
+/// assert_eq!((by(GridPadding::Zeros)?, by(GridPadding::Border)?), (0.0, 3.0));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum GridPadding {
     /// Zeros.
@@ -166,6 +288,16 @@ pub enum GridPadding {
 }
 
 /// The options of [`Tensor::grid_sample`](crate::Tensor::grid_sample).
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::image::GridOptions};
+/// let (x, at) = (Tensor::new([[[[1.0f32, 3.0]]]])?, Tensor::new([[[[1.0f32, 0.0]]]])?);
+/// // The centre of the last pixel.
+/// let options = GridOptions { align_corners: true, ..GridOptions::default() };
+/// assert_eq!(x.grid_sample(&at, options)?.item::<f32>()?, 3.0);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GridOptions {
     /// How pixels are made.

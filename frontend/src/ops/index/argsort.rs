@@ -29,6 +29,14 @@ impl Tensor {
 
     /// [`Tensor::argsort`] in either direction. Equal elements keep their order, with `stable` or without.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1, 3, 2])?;
+    /// assert_eq!(x.argsort_with(0, true, true)?.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn argsort_with(&self, dim: i64, descending: bool, stable: bool) -> Result<Tensor> {

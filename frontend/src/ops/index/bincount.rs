@@ -22,6 +22,15 @@ impl Tensor {
 
     /// [`Tensor::bincount`], or the sum of the `weights` of those places in the weights' dtype, with `min_length` results or more.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([0i64, 2, 2])?;
+    /// let weights = Tensor::new([0.5f32, 1.0, 2.0])?;
+    /// assert_eq!(x.bincount_with(Some(&weights), 4)?.to_vec::<f32>()?, [0.5, 0.0, 3.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same; weights of another shape.
     pub fn bincount_with(&self, weights: Option<&Tensor>, min_length: usize) -> Result<Tensor> {

@@ -31,6 +31,17 @@ impl Tensor {
 
     /// [`Tensor::embedding`] where the row `padding_idx` gets no gradient.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let rows = Tensor::new([[1.0f32], [2.0]])?.requires_grad_(true)?;
+    /// let y = rows.embedding_with(&Tensor::new([1i64, 0, 1])?, Some(0))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 1.0, 2.0]);
+    /// y.sum_all()?.backward()?;
+    /// assert_eq!(rows.grad().unwrap().to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same; a padding index that is no row.
     pub fn embedding_with(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {

@@ -13,6 +13,17 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 /// What becomes of the rows of a bag.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::index::embedding_bag::{BagMode, BagOptions}};
+/// let (rows, bag) = (Tensor::new([[1.0f32], [4.0]])?, Tensor::new([[0i64, 1, 1]])?);
+/// for (mode, result) in [(BagMode::Sum, 9.0), (BagMode::Mean, 3.0), (BagMode::Max, 4.0)] {
+///     let y = rows.embedding_bag(&bag, BagOptions { mode, ..BagOptions::default() })?;
+///     assert_eq!(y.to_vec::<f32>()?, [result]);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BagMode {
     /// Their sum.
@@ -34,6 +45,16 @@ impl BagMode {
 }
 
 /// The options of [`Tensor::embedding_bag`].
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::index::embedding_bag::{BagMode, BagOptions}};
+/// let (rows, indices) = (Tensor::new([[1.0f32], [4.0]])?, Tensor::new([0i64, 1, 1])?);
+/// let offsets = Tensor::new([0i64, 1])?;
+/// let options = BagOptions { offsets: Some(&offsets), mode: BagMode::Sum, ..BagOptions::default() };
+/// assert_eq!(rows.embedding_bag(&indices, options)?.to_vec::<f32>()?, [1.0, 8.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BagOptions<'a> {
     /// Where each bag begins, ascending from 0, where the indices are of one dimension.

@@ -13,6 +13,17 @@ impl Tensor {
     /// a step of training takes time and memory for the rows that it touches, whatever their number. The gradient is not
     /// coalesced, since sums and the optimizers that take it need not have it so.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let rows = Tensor::new([[1.0f32], [2.0], [3.0]])?.requires_grad_(true)?;
+    /// rows.embedding_sparse(&Tensor::new([2i64, 2])?, None)?.sum_all()?.backward()?;
+    /// let grad = rows.grad().unwrap();
+    /// assert_eq!(grad.nnz()?, 2);
+    /// assert_eq!(grad.to_dense()?.to_vec::<f32>()?, [0.0, 0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::embedding`]; no backend that serves `sparse_coo`.
     pub fn embedding_sparse(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {

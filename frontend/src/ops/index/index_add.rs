@@ -31,6 +31,14 @@ impl Tensor {
 
     /// [`Tensor::index_add`] of `alpha` times the source.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, at) = (Tensor::new([1, 2, 3])?, Tensor::new([2i64, 2])?);
+    /// assert_eq!(a.index_add_with(0, &at, &Tensor::new([10, 20])?, 2)?.to_vec::<i32>()?, [1, 2, 63]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A fraction as the factor of integers; as without one.
     pub fn index_add_with<'a>(
@@ -44,6 +52,15 @@ impl Tensor {
     }
 
     /// [`Tensor::index_add_with`] in place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, at) = (Tensor::new([1, 2, 3])?, Tensor::new([2i64, 2])?);
+    /// a.index_add_with_(0, &at, &Tensor::new([10, 20])?, 2)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 63]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn index_add_with_<'a>(
         &'a self,
@@ -56,6 +73,15 @@ impl Tensor {
     }
 
     /// [`Tensor::index_add`] in place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, at) = (Tensor::new([1, 2, 3])?, Tensor::new([2i64, 2])?);
+    /// a.index_add_(0, &at, &Tensor::new([10, 20])?)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 33]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn index_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into(), Arg::Int(1)])

@@ -40,6 +40,15 @@ impl Tensor {
     }
 
     /// [`Tensor::index_put`] in place: `self[indices] = values`, or `+=`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, at) = (Tensor::new([1, 2, 3])?, Tensor::new([2i64, 2])?);
+    /// a.index_put_(&[Some(&at)], 10, true)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 23]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn index_put_<'a>(
         &'a self,

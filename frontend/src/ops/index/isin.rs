@@ -29,6 +29,14 @@ impl Tensor {
 
     /// [`Tensor::isin`], or with `invert` whether each element is not among `test_elements`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1, 2, 3])?;
+    /// assert_eq!(x.isin_with(&Tensor::new([2, 5])?, true)?.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::isin`].
     pub fn isin_with(&self, test_elements: &Tensor, invert: bool) -> Result<Tensor> {

@@ -12,6 +12,18 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 /// What a border is made of.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::index::pad::PadMode};
+/// let x = Tensor::new([1, 2, 3])?;
+/// let with = |mode| x.pad_with((1, 1), mode, 0)?.to_vec::<i32>();
+/// assert_eq!(with(PadMode::Constant)?, [0, 1, 2, 3, 0]);
+/// assert_eq!(with(PadMode::Reflect)?, [2, 1, 2, 3, 2]);
+/// assert_eq!(with(PadMode::Replicate)?, [1, 1, 2, 3, 3]);
+/// assert_eq!(with(PadMode::Circular)?, [3, 1, 2, 3, 1]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PadMode {
     /// One value.
@@ -59,6 +71,14 @@ impl Tensor {
     }
 
     /// [`Tensor::pad`] in a mode, with `value` where it is constant.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::index::pad::PadMode};
+    /// let x = Tensor::new([1, 2])?;
+    /// assert_eq!(x.pad_with((2, 0), PadMode::Constant, 7)?.to_vec::<i32>()?, [7, 7, 1, 2]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The same; a width that the mode cannot fill.

@@ -32,6 +32,14 @@ impl Tensor {
 
     /// [`Tensor::sort`] in either direction. Equal elements keep their order, with `stable` or without.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, places) = Tensor::new([1, 3, 2])?.sort_with(0, true, true)?;
+    /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![3, 2, 1], vec![1, 2, 0]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn sort_with(&self, dim: i64, descending: bool, stable: bool) -> Result<(Tensor, Tensor)> {

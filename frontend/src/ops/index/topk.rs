@@ -30,6 +30,14 @@ impl Tensor {
 
     /// [`Tensor::topk`] of the `largest` or the smallest elements. They come in order, with `sorted` or without.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, places) = Tensor::new([1, 3, 2])?.topk_with(2, 0, false, true)?;
+    /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![1, 2], vec![0, 2]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn topk_with(&self, k: usize, dim: i64, largest: bool, sorted: bool) -> Result<(Tensor, Tensor)> {

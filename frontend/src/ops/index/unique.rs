@@ -9,6 +9,15 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 /// What [`Tensor::unique_all`] gives.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let found = Tensor::new([5, 3, 5])?.unique_all()?;
+/// assert_eq!(found.values.to_vec::<i32>()?, [3, 5]);
+/// assert_eq!(found.values.index_select(0, &found.inverse)?.to_vec::<i32>()?, [5, 3, 5]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Unique {
     /// The different values, ascending.
@@ -37,6 +46,15 @@ impl Tensor {
     }
 
     /// [`Tensor::unique`] with the place of each element among the values, and counts.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let found = Tensor::new([5, 3, 5])?.unique_all()?;
+    /// assert_eq!(found.inverse.to_vec::<i64>()?, [1, 0, 1]);
+    /// assert_eq!(found.counts.to_vec::<i64>()?, [1, 2]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn unique_all(&self) -> Result<Unique> {
         let mut made =

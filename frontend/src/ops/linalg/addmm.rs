@@ -29,6 +29,14 @@ impl Tensor {
 
     /// `beta * self + alpha * mat1 @ mat2`; with a `beta` of 0 the values of `self` do not count, not even NaN.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?, Tensor::ones((2, 2))?);
+    /// assert_eq!(b.addmm_with(&a, &b, 10, 2)?.to_vec::<f32>()?, [16.0, 16.0, 24.0, 24.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A fraction as the factor of integers; as without factors.
     pub fn addmm_with<'a>(
@@ -42,6 +50,15 @@ impl Tensor {
     }
 
     /// [`Tensor::addmm`] in place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, sum) = (Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?, Tensor::ones((2, 2))?);
+    /// sum.addmm_(&a, &a)?;
+    /// assert_eq!(sum.to_vec::<f32>()?, [8.0, 11.0, 16.0, 23.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn addmm_(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         DEF.run_in_place(&[self.into(), mat1.into(), mat2.into(), Arg::Int(1), Arg::Int(1)])

@@ -28,6 +28,15 @@ impl Tensor {
 
     /// `beta * self + alpha * batch1 @ batch2`; with a `beta` of 0 the values of `self` do not count, not even NaN.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([[[1.0f32, 2.0]], [[3.0, 4.0]]])?, Tensor::ones((2, 2, 1))?);
+    /// let sum = Tensor::ones((2, 1, 1))?;
+    /// assert_eq!(sum.baddbmm_with(&a, &b, 10, 2)?.to_vec::<f32>()?, [16.0, 24.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A fraction as the factor of integers; as without factors.
     pub fn baddbmm_with<'a>(
@@ -41,6 +50,16 @@ impl Tensor {
     }
 
     /// [`Tensor::baddbmm`] in place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([[[1.0f32, 2.0]], [[3.0, 4.0]]])?, Tensor::ones((2, 2, 1))?);
+    /// let sum = Tensor::ones((2, 1, 1))?;
+    /// sum.baddbmm_(&a, &b)?;
+    /// assert_eq!(sum.to_vec::<f32>()?, [4.0, 8.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn baddbmm_(&self, batch1: &Tensor, batch2: &Tensor) -> Result<Tensor> {
         DEF.run_in_place(&[self.into(), batch1.into(), batch2.into(), Arg::Int(1), Arg::Int(1)])

@@ -26,6 +26,14 @@ impl Tensor {
 
     /// [`Tensor::cdist`] by the `p`-norm.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([[0.0f32, 0.0]])?, Tensor::new([[3.0f32, 4.0]])?);
+    /// assert_eq!(a.cdist_with(&b, 1.0)?.to_vec::<f32>()?, [7.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same; `p` below 0.
     pub fn cdist_with(&self, other: &Tensor, p: f64) -> Result<Tensor> {

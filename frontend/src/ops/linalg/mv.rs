@@ -28,6 +28,16 @@ impl Tensor {
     }
 
     /// [`Tensor::mv`] into `out`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// let mut out = Tensor::empty(2)?;
+    /// a.mv_out(&Tensor::new([10.0f32, 1.0])?, &mut out)?;
+    /// assert_eq!(out.to_vec::<f32>()?, [12.0, 34.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn mv_out(&self, vec: &Tensor, out: &mut Tensor) -> Result<()> {
         DEF.run_out(&[self.into(), vec.into()], out)

@@ -38,6 +38,15 @@ impl Tensor {
     }
 
     /// [`Tensor::tensordot`] of the last `count` dimensions of this tensor with the first `count` of `other`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::ones((5, 2, 3))?, Tensor::ones((2, 3, 4))?);
+    /// let product = a.tensordot_inner(&b, 2)?;
+    /// assert_eq!((product.shape(), product.mean_all()?.item::<f32>()?), (&[5, 4][..], 6.0));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn tensordot_inner(&self, other: &Tensor, count: usize) -> Result<Tensor> {
         let count = count as i64;

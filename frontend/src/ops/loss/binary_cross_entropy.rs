@@ -34,6 +34,16 @@ impl Tensor {
 
     /// [`Tensor::binary_cross_entropy`] times `weight`, which broadcasts, reduced otherwise.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let (p, target) = (Tensor::new([0.5f32, 0.5])?, Tensor::new([1.0f32, 0.0])?);
+    /// let weight = Tensor::new([0.0f32, 3.0])?;
+    /// let loss = p.binary_cross_entropy_with(&target, Some(&weight), Reduction::Sum)?;
+    /// assert!((loss.item::<f32>()? - 3.0 * 2f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn binary_cross_entropy_with(

@@ -31,6 +31,16 @@ impl Tensor {
 
     /// [`Tensor::binary_cross_entropy_with_logits`] times `weight` and, the part of the targets, `pos_weight`; both broadcast.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let (logits, target) = (Tensor::new([0.0f32])?, Tensor::new([1.0f32])?);
+    /// let twice = Tensor::new([2.0f32])?;
+    /// let loss = logits.binary_cross_entropy_with_logits_with(&target, None, Some(&twice), Reduction::None)?;
+    /// assert!((loss.item::<f32>()? - 2.0 * 2f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn binary_cross_entropy_with_logits_with(

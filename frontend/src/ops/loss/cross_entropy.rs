@@ -36,6 +36,16 @@ impl Tensor {
     /// [`Tensor::cross_entropy`] with the options of [`Tensor::nll_loss_with`]; `label_smoothing` is the share of the target that is spread
     /// evenly over all classes.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let scores = Tensor::new([[0.0f32, 0.0], [5.0, 1.0]])?;
+    /// // The second row has the class that counts nothing.
+    /// let loss = scores.cross_entropy_with(&Tensor::new([0i64, 1])?, None, 1, 0.0, Reduction::Mean)?;
+    /// assert!((loss.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same; a `label_smoothing` outside 0 to 1.
     pub fn cross_entropy_with(

@@ -33,6 +33,15 @@ impl Tensor {
 
     /// [`Tensor::kl_div`] of logarithms of probabilities if `log_target`, reduced otherwise.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let (a, b) = (Tensor::new([[0.5f32, 0.5]])?.log()?, Tensor::new([[1.0f32, 1.0]])?.log()?);
+    /// let loss = a.kl_div_with(&b, true, Reduction::Sum)?;
+    /// assert!((loss.item::<f32>()? - 2.0 * 2f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn kl_div_with(&self, target: &Tensor, log_target: bool, reduction: Reduction) -> Result<Tensor> {

@@ -28,6 +28,15 @@ impl Tensor {
 
     /// [`Tensor::l1_loss`] reduced otherwise.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let (x, target) = (Tensor::new([1.0f32, 2.0])?, Tensor::new([3.0f32, 1.0])?);
+    /// assert_eq!(x.l1_loss_with(&target, Reduction::None)?.to_vec::<f32>()?, [2.0, 1.0]);
+    /// assert_eq!(x.l1_loss_with(&target, Reduction::Sum)?.item::<f32>()?, 3.0);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn l1_loss_with(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {

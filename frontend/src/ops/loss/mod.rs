@@ -27,6 +27,16 @@ crate::ops::family! {
 pub(crate) const NO_CLASS: i64 = -100;
 
 /// What becomes of the losses of the elements.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::Reduction};
+/// let (x, target) = (Tensor::new([[1.0f32, 2.0]])?, Tensor::new([[3.0f32, 2.0]])?);
+/// assert_eq!(x.mse_loss_with(&target, Reduction::None)?.to_vec::<f32>()?, [4.0, 0.0]);
+/// assert_eq!(x.mse_loss_with(&target, Reduction::Mean)?.item::<f32>()?, 2.0);
+/// assert_eq!(x.mse_loss_with(&target, Reduction::Sum)?.item::<f32>()?, 4.0);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reduction {
@@ -43,6 +53,11 @@ pub enum Reduction {
 
 impl Reduction {
     /// As the ops' argument has it.
+    ///
+    /// ```
+    /// use keyway::nn::Reduction;
+    /// assert_eq!(Reduction::Sum.name(), "sum");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Reduction::None => "none",

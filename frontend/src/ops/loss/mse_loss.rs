@@ -28,6 +28,14 @@ impl Tensor {
 
     /// [`Tensor::mse_loss`] reduced otherwise.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let (x, target) = (Tensor::new([1.0f32, 2.0])?, Tensor::new([3.0f32, 1.0])?);
+    /// assert_eq!(x.mse_loss_with(&target, Reduction::Sum)?.item::<f32>()?, 5.0);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn mse_loss_with(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {

@@ -33,6 +33,17 @@ impl Tensor {
     /// [`Tensor::nll_loss`] with a `weight` of each class, where targets equal to `ignore_index` count nothing; the mean is over the
     /// weights of what counts.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let (logs, target) = (Tensor::new([[-1.0f32, -2.0], [-3.0, -4.0]])?, Tensor::new([0i64, 1])?);
+    /// let weight = Tensor::new([1.0f32, 3.0])?;
+    /// // (1 * 1 + 3 * 4) / (1 + 3)
+    /// let loss = logs.nll_loss_with(&target, Some(&weight), -100, Reduction::Mean)?;
+    /// assert_eq!(loss.item::<f32>()?, 3.25);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn nll_loss_with(

@@ -30,6 +30,15 @@ impl Tensor {
 
     /// [`Tensor::smooth_l1_loss`] with another `beta`, reduced otherwise.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Reduction};
+    /// let (x, target) = (Tensor::new([1.0f32, 2.0])?, Tensor::new([5.0f32, 1.0])?);
+    /// let losses = x.smooth_l1_loss_with(&target, 2.0, Reduction::None)?;
+    /// assert_eq!(losses.to_vec::<f32>()?, [3.0, 0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn smooth_l1_loss_with(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Result<Tensor> {

@@ -17,6 +17,14 @@ impl Tensor {
     /// Changing the component in place changes the whole, whose history does not know of it: using the whole in the graph
     /// again is an error then.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// assert_eq!(a.component("values")?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A strided tensor; a name that the layout does not have.
     pub fn component(&self, name: &str) -> Result<Tensor> {
@@ -25,6 +33,13 @@ impl Tensor {
 
     /// All components of a composite tensor in its layout's order, as [`Tensor::component`] gives them; none of a strided
     /// tensor.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert!(Tensor::zeros(3)?.components()?.is_empty());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A layout whose backend has been taken out.

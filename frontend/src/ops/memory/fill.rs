@@ -27,6 +27,15 @@ impl Tensor {
 
     /// Sets every element to 0.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, 2.0])?;
+    /// x.zero_()?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::fill_`].
     pub fn zero_(&self) -> Result<Tensor> {
@@ -35,6 +44,13 @@ impl Tensor {
 
     /// Zeros of this tensor's sizes, dtype, device and memory format. Of a composite tensor such as a sparse one, zeros in its
     /// layout and with its pattern: its values are 0, and its indices are shared.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2])?.zeros_like()?.to_vec::<i64>()?, [0, 0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.

@@ -15,6 +15,17 @@ impl Tensor {
     /// layout checks that they fit each other. Gradients flow to the components, if the layout can project a gradient on
     /// its pattern.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let parts = [Tensor::new([[0i64, 2]])?, Tensor::new([3.0f32, 4.0])?];
+    /// let layout = Layout::from_name("sparse_coo").unwrap();
+    /// // The attribute of `sparse_coo` says that the entries are coalesced.
+    /// let a = Tensor::from_components(layout, &[3], DType::F32, &parts, &[1])?;
+    /// assert_eq!(a.to_dense()?.to_vec::<f32>()?, [3.0, 0.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A layout that no backend brings, or not for this device; a shape that it cannot hold; components or attributes that
     /// do not fit it, or each other.

@@ -30,6 +30,14 @@ impl Tensor {
 
     /// As [`pin_memory`](Self::pin_memory), for copies from and to this device.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::new([1.0f32, 2.0])?.pin_memory_for(Device::new("cuda", 0)?)?;
+    /// assert!(x.is_pinned());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`pin_memory`](Self::pin_memory); a device that is not there.
     pub fn pin_memory_for(&self, device: Device) -> Result<Tensor> {
@@ -37,6 +45,13 @@ impl Tensor {
     }
 
     /// Whether the values lie in pinned host memory; of a composite tensor, those of all components.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert!(!Tensor::zeros(3)?.is_pinned());
+    /// # Ok(()) }
+    /// ```
     pub fn is_pinned(&self) -> bool {
         is_pinned(self.as_ref())
     }

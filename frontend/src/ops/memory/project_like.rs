@@ -13,6 +13,15 @@ impl Tensor {
     /// those of `like`, what `like` has no element for is dropped, and the other components are those of `like`. For a
     /// strided `like` the same values, strided.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let like = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// let grad = Tensor::new([[1.0f32, 2.0], [5.0, 6.0]])?.project_like(&like)?;
+    /// assert_eq!(grad.values()?.to_vec::<f32>()?, [2.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes, dtype or device that differ; a layout that cannot project gradients.
     pub fn project_like(&self, like: &Tensor) -> Result<Tensor> {

@@ -12,6 +12,14 @@ use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
 impl Tensor {
     /// The values in another layout; this tensor itself if it has it already.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros(3)?;
+    /// assert!(x.to_layout(Layout::STRIDED)?.is_same(&x));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A layout that no backend brings.
     pub fn to_layout(&self, layout: Layout) -> Result<Tensor> {
@@ -28,6 +36,14 @@ impl Tensor {
     }
 
     /// The values as a strided tensor; this tensor itself if it is one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros(3)?;
+    /// assert!(x.to_strided()?.is_same(&x));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A layout that cannot become strided.

@@ -29,6 +29,14 @@ impl Tensor {
 
     /// [`Tensor::cosine_similarity`] with `eps` in the place of lengths below it.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([0.0f32, 1.0])?, Tensor::new([0.0f32, 1.0])?);
+    /// assert_eq!(a.cosine_similarity_with(&b, 0, 2.0)?.item::<f32>()?, 0.25);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::cosine_similarity`].
     pub fn cosine_similarity_with(&self, other: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {

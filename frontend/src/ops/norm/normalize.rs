@@ -29,6 +29,15 @@ impl Tensor {
     /// The elements over `dims` divided by their [`Tensor::norm`] of order `p`, or by `eps` where that is less. No dims means
     /// all.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// assert_eq!(x.normalize_with(1.0, 0, 1e-12)?.to_vec::<f32>()?, [0.25, 0.75]);
+    /// assert_eq!(x.normalize_with(1.0, 0, 8.0)?.to_vec::<f32>()?, [0.125, 0.375]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
     pub fn normalize_with(&self, p: f64, dims: impl IntoDims, eps: f64) -> Result<Tensor> {

@@ -28,6 +28,14 @@ forms! {
 
     /// `self + alpha * other`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// assert_eq!(a.add_with(&a, 10)?.to_vec::<f32>()?, [11.0, 22.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::add`](Self::add); an `alpha` with a fraction where the operands are integers.
     pub fn add_with<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
@@ -37,6 +45,15 @@ impl Tensor {
     /// `self = add(self, other)`: [`Tensor::add`] in place. Returns `self`. A sparse `other` is added at the places that it
     /// stores; nothing else is read or written.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// a.add_(10.0)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [11.0, 12.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As the functional form; a result of a shape or dtype that `self` cannot hold.
     pub fn add_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
@@ -44,6 +61,15 @@ impl Tensor {
     }
 
     /// `self = add_with(self, other, alpha)`: [`Tensor::add_with`] in place. Returns `self`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// a.add_with_(&Tensor::new([1.0f32, 1.0])?, 10)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [11.0, 12.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::add_`].

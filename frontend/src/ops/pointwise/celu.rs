@@ -26,6 +26,14 @@ forms! {
 
     /// [`Tensor::celu`] with another `alpha`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([-40.0f32, 3.0])?;
+    /// assert_eq!(x.celu_with(2)?.to_vec::<f32>()?, [-2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn celu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: celu_with_, on: -1.5;

@@ -40,24 +40,58 @@ impl Tensor {
     }
 
     /// [`Tensor::clamp`] by numbers in place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([-1.0f32, 0.5, 2.0])?;
+    /// a.clamp_(0.0, 1.0)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run_in_place(&[self.into(), min.into(), max.into()])
     }
 
     /// Each element, or `min` where it is below.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([-1.0f32, 0.5, 2.0])?;
+    /// assert_eq!(a.clamp_min(0.0)?.to_vec::<f32>()?, [0.0, 0.5, 2.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_min<'a>(&'a self, min: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.clamp(min, Arg::None)
     }
 
     /// Each element, or `max` where it is above.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([-1.0f32, 0.5, 2.0])?;
+    /// assert_eq!(a.clamp_max(1.0)?.to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_max<'a>(&'a self, max: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.clamp(Arg::None, max)
     }
 
     /// [`Tensor::clamp`] by numbers into `out`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, mut out) = (Tensor::new([-1.0f32, 0.5, 2.0])?, Tensor::zeros(3)?);
+    /// a.clamp_out(0.0, 1.0, &mut out)?;
+    /// assert_eq!(out.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_out<'a>(
         &'a self,

@@ -21,6 +21,14 @@ forms! {
 
     /// [`Tensor::elu`](crate::Tensor::elu) with another `alpha`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([-20.0f32, 3.0])?;
+    /// assert_eq!(x.elu_with(2)?.to_vec::<f32>()?, [-2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn elu_with<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: elu_with_, on: -1.5;

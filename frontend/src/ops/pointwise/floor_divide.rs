@@ -26,6 +26,15 @@ impl Tensor {
     }
 
     /// [`Tensor::floor_divide`] in place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([-7i64, 7])?;
+    /// a.floor_divide_(2)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [-4, 3]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn floor_divide_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run_in_place(&[self.into(), other.into()])

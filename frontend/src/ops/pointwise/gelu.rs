@@ -9,6 +9,16 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
 /// By which formula [`Tensor::gelu`](crate::Tensor::gelu) computes the normal distribution.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, ops::pointwise::gelu::Approximate};
+/// let x = Tensor::new([1.0f32])?;
+/// let by = |formula| x.gelu_with(formula)?.item::<f32>();
+/// assert!((by(Approximate::None)? - 0.841_345).abs() < 1e-5);
+/// assert!((by(Approximate::Tanh)? - 0.841_192).abs() < 1e-5);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Approximate {
     /// By the error function.
@@ -44,6 +54,14 @@ forms! {
     pub fn gelu(&self), defaults: [Approximate::None.into()];
 
     /// [`Tensor::gelu`](crate::Tensor::gelu), exact or approximate.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pointwise::gelu::Approximate};
+    /// let y = Tensor::new([0.0f32, 1.0])?.gelu_with(Approximate::Tanh)?.to_vec::<f32>()?;
+    /// assert!(y[0] == 0.0 && (y[1] - 0.841_192).abs() < 1e-5);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The same.

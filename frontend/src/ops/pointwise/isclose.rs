@@ -35,6 +35,15 @@ impl Tensor {
 
     /// [`Tensor::isclose`] with `atol + rtol * |other|` as the bound; NaN is near NaN if `equal_nan`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1.0f32, f32::NAN])?, Tensor::new([1.25f32, f32::NAN])?);
+    /// assert_eq!(a.isclose_with(&b, 0.0, 0.5, true)?.to_vec::<bool>()?, [true, true]);
+    /// assert_eq!(a.isclose_with(&b, 0.0, 0.125, false)?.to_vec::<bool>()?, [false, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::isclose`]; a tolerance that is negative or NaN.
     pub fn isclose_with<'a>(
@@ -64,6 +73,15 @@ impl Tensor {
     }
 
     /// Whether [`Tensor::isclose_with`] holds of all elements; so of none. Waits for the device.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1.0f32, 8.0])?, Tensor::new([1.0f32, 9.0])?);
+    /// assert!(a.allclose_with(&b, 0.0, 1.0, false)?);
+    /// assert!(!a.allclose_with(&b, 0.0, 0.5, false)?);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::isclose_with`].

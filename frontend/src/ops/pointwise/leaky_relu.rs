@@ -22,6 +22,14 @@ forms! {
 
     /// [`Tensor::leaky_relu`](crate::Tensor::leaky_relu) with another slope below 0.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([-4.0f32, 3.0])?;
+    /// assert_eq!(x.leaky_relu_with(0.25)?.to_vec::<f32>()?, [-1.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn leaky_relu_with<'a>(&'a self, negative_slope: impl Into<Arg<'a>>), in_place: leaky_relu_with_, on: -1.5;

@@ -29,6 +29,15 @@ impl Tensor {
     /// [`Tensor::nan_to_num`] with these numbers; `None` stands for the usual one. A number beyond the dtype's range is
     /// infinite there.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([f32::NAN, f32::INFINITY, f32::NEG_INFINITY])?;
+    /// let y = x.nan_to_num_with(Some(1.0), Some(2.0), Some(3.0))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the backend reports.
     pub fn nan_to_num_with(

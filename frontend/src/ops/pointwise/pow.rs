@@ -30,6 +30,14 @@ forms! {
 
 impl Tensor {
     /// `base` to the power of `self`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// assert_eq!(x.rpow(2.0)?.to_vec::<f32>()?, [2.0, 8.0]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "exp2")]
     #[allow(clippy::missing_errors_doc)]
     pub fn rpow<'a>(&'a self, base: impl Into<Arg<'a>>) -> Result<Tensor> {

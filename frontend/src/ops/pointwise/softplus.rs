@@ -23,6 +23,16 @@ forms! {
 
     /// [`Tensor::softplus`](crate::Tensor::softplus) with `beta` and `threshold`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([0.0f32, 5.0])?;
+    /// // ln(1 + exp(2 x)) / 2, and x itself where 2 x is above 4.
+    /// let y = x.softplus_with(2, 4)?.to_vec::<f32>()?;
+    /// assert!((y[0] - 2f32.ln() / 2.0).abs() < 1e-6 && y[1] == 5.0);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn softplus_with<'a>(&'a self, beta: impl Into<Arg<'a>>, threshold: impl Into<Arg<'a>>);

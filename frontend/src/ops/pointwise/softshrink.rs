@@ -28,6 +28,14 @@ forms! {
 
     /// [`Tensor::softshrink`] with another `lambd`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([-4.0f32, 0.75, 3.0])?;
+    /// assert_eq!(x.softshrink_with(1.0)?.to_vec::<f32>()?, [-3.0, 0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn softshrink_with<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_with_, on: -2.5;

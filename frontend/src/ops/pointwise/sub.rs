@@ -32,6 +32,14 @@ forms! {
 
     /// `self - alpha * other`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// assert_eq!(a.sub_with(&a, 10)?.to_vec::<f32>()?, [-9.0, -18.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::sub`](Self::sub); an `alpha` with a fraction where the operands are integers.
     pub fn sub_with<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
@@ -41,6 +49,15 @@ impl Tensor {
     /// `self = sub(self, other)`: [`Tensor::sub`] in place. Returns `self`. A sparse `other` is taken off at the places that it
     /// stores; nothing else is read or written.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// a.sub_(10.0)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [-9.0, -8.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As the functional form; a result of a shape or dtype that `self` cannot hold.
     pub fn sub_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
@@ -49,6 +66,15 @@ impl Tensor {
 
     /// `self = sub_with(self, other, alpha)`: [`Tensor::sub_with`] in place. Returns `self`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// a.sub_with_(&Tensor::new([1.0f32, 1.0])?, 10)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [-9.0, -8.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::sub_`].
     pub fn sub_with_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
@@ -56,6 +82,14 @@ impl Tensor {
     }
 
     /// `other - self`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1.0f32, 2.0])?;
+    /// assert_eq!(a.rsub(10.0)?.to_vec::<f32>()?, [9.0, 8.0]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rsub<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[other.into(), self.into(), Arg::Int(1)])

@@ -8,10 +8,17 @@ use crate::ops::conv::{PerDim, batched, unbatched};
 use keyway_dispatcher::op::Arg;
 
 macro_rules! pools {
-    ($($rank:literal $avg:ident $max:ident $with_indices:ident [$images:literal];)+) => {
+    ($($rank:literal $avg:ident $max:ident $with_indices:ident [$images:literal] $shape:literal $size:literal;)+) => {
         impl Tensor {$(
             #[doc = concat!("The mean of each of so many windows of `", $images, "`, or of one without a batch. Window `i` of ")]
             /// a dimension is `⌊i * input / output⌋ .. ⌈(i + 1) * input / output⌉`.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "assert_eq!(x.", stringify!($avg), "(", $size, ")?.to_vec::<f32>()?, [2.5, 2.5]);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Another rank, no float; a size of 0, of the input or of the result.
@@ -22,6 +29,13 @@ macro_rules! pools {
             #[doc = concat!("The largest element of each of the windows of [`Tensor::", stringify!($avg), "`]; NaN is the ")]
             /// largest of all.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "assert_eq!(x.", stringify!($max), "(", $size, ")?.to_vec::<f32>()?, [4.0, 3.0]);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($avg), "`].")]
             pub fn $max(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<Tensor> {
@@ -30,6 +44,14 @@ macro_rules! pools {
 
             #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
             /// spatial dimensions; the first of equal elements.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let (_, places) = x.", stringify!($with_indices), "(", $size, ")?;\n",
+                "assert_eq!(places.to_vec::<i64>()?, [1, 2]);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($avg), "`].")]
@@ -41,10 +63,12 @@ macro_rules! pools {
 }
 
 pools! {
-    1 adaptive_avg_pool1d adaptive_max_pool1d adaptive_max_pool1d_with_indices ["[batch, channels, length]"];
-    2 adaptive_avg_pool2d adaptive_max_pool2d adaptive_max_pool2d_with_indices ["[batch, channels, height, width]"];
+    1 adaptive_avg_pool1d adaptive_max_pool1d adaptive_max_pool1d_with_indices ["[batch, channels, length]"]
+        "(1, 1, 4)" "2";
+    2 adaptive_avg_pool2d adaptive_max_pool2d adaptive_max_pool2d_with_indices ["[batch, channels, height, width]"]
+        "(1, 1, 1, 4)" "[1, 2]";
     3 adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices
-        ["[batch, channels, depth, height, width]"];
+        ["[batch, channels, depth, height, width]"] "(1, 1, 1, 1, 4)" "[1, 1, 2]";
 }
 
 /// The spatial sizes of the result, and those of the windows where they are the same everywhere.

@@ -12,12 +12,22 @@ macro_rules! pools {
         $rank:literal
         $(#[$of_max:meta])* $max:ident $with_indices:ident
         $(#[$of_avg:meta])* $avg:ident $lp:ident
-        [$images:literal];
+        [$images:literal]
+        $shape:literal $window:literal;
     )+) => {
         impl Tensor {$(
             #[doc = concat!("The largest element under each place of a window in `", $images, "`, or in one without a batch. ")]
             /// Along each spatial dimension there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` places,
             /// rounded down or with `ceil_mode` up. NaN is the largest of all.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::ops::pool::MaxPoolOptions;\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let y = x.", stringify!($max), "(MaxPoolOptions::new(", $window, "))?;\n",
+                "assert_eq!(y.to_vec::<f32>()?, [4.0, 3.0]);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
@@ -30,6 +40,15 @@ macro_rules! pools {
             #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
             /// spatial dimensions; the first of equal elements.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::ops::pool::MaxPoolOptions;\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let (_, places) = x.", stringify!($with_indices), "(MaxPoolOptions::new(", $window, "))?;\n",
+                "assert_eq!(places.to_vec::<i64>()?, [1, 2]);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($max), "`].")]
             pub fn $with_indices(&self, options: MaxPoolOptions<$rank>) -> Result<(Tensor, Tensor)> {
@@ -38,6 +57,15 @@ macro_rules! pools {
 
             #[doc = concat!("The mean of the elements under each place of a window in `", $images, "`, or in one without a ")]
             #[doc = concat!("batch; the places are those of [`Tensor::", stringify!($max), "`].")]
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::ops::pool::AvgPoolOptions;\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let y = x.", stringify!($avg), "(AvgPoolOptions::new(", $window, "))?;\n",
+                "assert_eq!(y.to_vec::<f32>()?, [2.5, 2.5]);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
@@ -51,6 +79,15 @@ macro_rules! pools {
             #[doc = concat!("or in one without a batch; the places are those of [`Tensor::", stringify!($max), "`]. Where a ")]
             /// window reaches over the end, the sum is that of a full one with the same mean, as PyTorch has it.
             ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::ops::pool::LpPoolOptions;\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let y = x.", stringify!($lp), "(LpPoolOptions::new(1.0, ", $window, "))?;\n",
+                "assert_eq!(y.to_vec::<f32>()?, [5.0, 5.0]);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($max), "`]; an exponent of 0.")]
             pub fn $lp(&self, options: LpPoolOptions<$rank>) -> Result<Tensor> {
@@ -61,14 +98,17 @@ macro_rules! pools {
 }
 
 pools! {
-    1 max_pool1d max_pool1d_with_indices avg_pool1d lp_pool1d ["[batch, channels, length]"];
+    1 max_pool1d max_pool1d_with_indices avg_pool1d lp_pool1d ["[batch, channels, length]"]
+    "(1, 1, 4)" "2";
     2
     #[doc(alias = "max_pool2d_with_stride")]
     max_pool2d max_pool2d_with_indices
     #[doc(alias = "avg_pool2d_with_stride")]
     avg_pool2d lp_pool2d
-    ["[batch, channels, height, width]"];
-    3 max_pool3d max_pool3d_with_indices avg_pool3d lp_pool3d ["[batch, channels, depth, height, width]"];
+    ["[batch, channels, height, width]"]
+    "(1, 1, 1, 4)" "[1, 2]";
+    3 max_pool3d max_pool3d_with_indices avg_pool3d lp_pool3d ["[batch, channels, depth, height, width]"]
+    "(1, 1, 1, 1, 4)" "[1, 1, 2]";
 }
 
 fn largest<const N: usize>(

@@ -26,30 +26,70 @@ pub struct MaxPoolOptions<const N: usize> {
 
 impl<const N: usize> MaxPoolOptions<N> {
     /// A window of these sizes, which moves by them.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2))?.to_vec::<f32>()?, [4.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn new(kernel: impl Into<PerDim<N>>) -> Self {
         let kernel = kernel.into();
         MaxPoolOptions { kernel, stride: kernel, padding: 0.into(), dilation: 1.into(), ceil_mode: false }
     }
 
     /// With this stride.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).stride(1))?.to_vec::<f32>()?, [4.0, 4.0, 3.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
         MaxPoolOptions { stride: stride.into(), ..self }
     }
 
     /// With this padding.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).padding(1))?.to_vec::<f32>()?, [1.0, 4.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn padding(self, padding: impl Into<PerDim<N>>) -> Self {
         MaxPoolOptions { padding: padding.into(), ..self }
     }
 
     /// With this dilation.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).dilation(2))?.to_vec::<f32>()?, [3.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn dilation(self, dilation: impl Into<PerDim<N>>) -> Self {
         MaxPoolOptions { dilation: dilation.into(), ..self }
     }
 
     /// With windows that may reach over the end, or without.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).ceil_mode(true))?.to_vec::<f32>()?, [4.0, 3.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn ceil_mode(self, on: bool) -> Self {
         MaxPoolOptions { ceil_mode: on, ..self }
@@ -81,6 +121,14 @@ pub struct AvgPoolOptions<const N: usize> {
 
 impl<const N: usize> AvgPoolOptions<N> {
     /// A window of these sizes, which moves by them; the border counts.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2))?.to_vec::<f32>()?, [2.5, 2.5]);
+    /// # Ok(()) }
+    /// ```
     pub fn new(kernel: impl Into<PerDim<N>>) -> Self {
         let kernel = kernel.into();
         let (padding, stride) = (0.into(), kernel);
@@ -89,30 +137,70 @@ impl<const N: usize> AvgPoolOptions<N> {
     }
 
     /// With this stride.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).stride(3))?.to_vec::<f32>()?, [2.5, 4.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
         AvgPoolOptions { stride: stride.into(), ..self }
     }
 
     /// With this padding.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).padding(1))?.to_vec::<f32>()?, [0.5, 3.5, 4.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn padding(self, padding: impl Into<PerDim<N>>) -> Self {
         AvgPoolOptions { padding: padding.into(), ..self }
     }
 
     /// With windows that may reach over the end, or without.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).ceil_mode(true))?.to_vec::<f32>()?, [2.5, 2.5, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn ceil_mode(self, on: bool) -> Self {
         AvgPoolOptions { ceil_mode: on, ..self }
     }
 
     /// With a border that counts, or that does not.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).padding(1).count_include_pad(false))?.to_vec::<f32>()?, [1.0, 3.5, 4.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn count_include_pad(self, on: bool) -> Self {
         AvgPoolOptions { count_include_pad: on, ..self }
     }
 
     /// With this divisor, whatever the window holds.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).divisor_override(1))?.to_vec::<f32>()?, [5.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn divisor_override(self, divisor: usize) -> Self {
         AvgPoolOptions { divisor_override: Some(divisor), ..self }
@@ -140,18 +228,42 @@ pub struct LpPoolOptions<const N: usize> {
 
 impl<const N: usize> LpPoolOptions<N> {
     /// This exponent and a window of these sizes, which moves by them.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::LpPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.lp_pool1d(LpPoolOptions::new(1.0, 2))?.to_vec::<f32>()?, [5.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn new(norm_type: f64, kernel: impl Into<PerDim<N>>) -> Self {
         let kernel = kernel.into();
         LpPoolOptions { norm_type, kernel, stride: kernel, ceil_mode: false }
     }
 
     /// With this stride.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::LpPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.lp_pool1d(LpPoolOptions::new(1.0, 2).stride(3))?.to_vec::<f32>()?, [5.0, 8.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
         LpPoolOptions { stride: stride.into(), ..self }
     }
 
     /// With windows that may reach over the end, or without.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::LpPoolOptions};
+    /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
+    /// assert_eq!(x.lp_pool1d(LpPoolOptions::new(1.0, 2).ceil_mode(true))?.to_vec::<f32>()?, [5.0, 5.0, 12.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn ceil_mode(self, on: bool) -> Self {
         LpPoolOptions { ceil_mode: on, ..self }
@@ -208,24 +320,60 @@ pub struct MaxUnpoolOptions<const N: usize> {
 
 impl<const N: usize> MaxUnpoolOptions<N> {
     /// A window of these sizes, which moves by them.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
+    /// let back = x.max_unpool1d(&at, MaxUnpoolOptions::new(2))?;
+    /// assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 6.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
     pub fn new(kernel: impl Into<PerDim<N>>) -> Self {
         let kernel = kernel.into();
         MaxUnpoolOptions { kernel, stride: kernel, padding: 0.into(), output_size: None }
     }
 
     /// With this stride.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
+    /// let back = x.max_unpool1d(&at, MaxUnpoolOptions::new(2).stride(1))?;
+    /// assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
         MaxUnpoolOptions { stride: stride.into(), ..self }
     }
 
     /// With this padding.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
+    /// let options = MaxUnpoolOptions::new(3).stride(2).padding(1);
+    /// assert_eq!(x.max_unpool1d(&at, options)?.to_vec::<f32>()?, [0.0, 4.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn padding(self, padding: impl Into<PerDim<N>>) -> Self {
         MaxUnpoolOptions { padding: padding.into(), ..self }
     }
 
     /// With a result of these spatial sizes.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
+    /// let options = MaxUnpoolOptions::new(2).output_size([5]);
+    /// assert_eq!(x.max_unpool1d(&at, options)?.shape(), [1, 1, 5]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn output_size(self, sizes: [usize; N]) -> Self {
         MaxUnpoolOptions { output_size: Some(sizes), ..self }

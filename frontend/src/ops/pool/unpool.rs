@@ -9,11 +9,21 @@ use keyway_dispatcher::Error;
 use keyway_dispatcher::op::Arg;
 
 macro_rules! unpools {
-    ($($rank:literal $unpool:ident $with_indices:ident [$images:literal];)+) => {
+    ($($rank:literal $unpool:ident $with_indices:ident [$images:literal] $shape:literal $window:literal;)+) => {
         impl Tensor {$(
             #[doc = concat!("The elements that [`Tensor::", stringify!($with_indices), "`] took out of `", $images, "` at their ")]
             /// places again, zeros elsewhere. Of several elements with one place, which windows that overlap give, the last one
             /// stays.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::ops::pool::{MaxPoolOptions, MaxUnpoolOptions};\n",
+                "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+                "let (largest, places) = x.", stringify!($with_indices), "(MaxPoolOptions::new(", $window, "))?;\n",
+                "let back = largest.", stringify!($unpool), "(&places, MaxUnpoolOptions::new(", $window, "))?;\n",
+                "assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);\n",
+                "# Ok(()) }\n```",
+            )]
             ///
             /// # Errors
             /// Another rank, no float; indices of another shape, no integers, or outside the result's channels; a result of no
@@ -26,9 +36,10 @@ macro_rules! unpools {
 }
 
 unpools! {
-    1 max_unpool1d max_pool1d_with_indices ["[batch, channels, length]"];
-    2 max_unpool2d max_pool2d_with_indices ["[batch, channels, height, width]"];
-    3 max_unpool3d max_pool3d_with_indices ["[batch, channels, depth, height, width]"];
+    1 max_unpool1d max_pool1d_with_indices ["[batch, channels, length]"] "(1, 1, 4)" "2";
+    2 max_unpool2d max_pool2d_with_indices ["[batch, channels, height, width]"] "(1, 1, 1, 4)" "[1, 2]";
+    3 max_unpool3d max_pool3d_with_indices ["[batch, channels, depth, height, width]"]
+        "(1, 1, 1, 1, 4)" "[1, 1, 2]";
 }
 
 fn put<const N: usize>(

@@ -57,6 +57,16 @@ impl Tensor {
     /// While training, each channel of `[batch, channels, length]`, or of one without a batch, is 0 with probability `p` and
     /// divided by `1 - p` else (J. Tompson and others, "Efficient object localization using convolutional networks", 2015).
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let y = Tensor::ones((1, 4, 3))?.dropout1d(0.5, true)?;
+    /// // A channel is kept or left out as a whole.
+    /// let channels = y.to_vec3::<f32>()?.remove(0);
+    /// assert!(channels.iter().all(|c| c == &[0.0; 3] || c == &[2.0; 3]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Another rank; a probability outside 0..=1; a dtype that is no float.
     pub fn dropout1d(&self, p: f64, training: bool) -> Result<Tensor> {
@@ -85,6 +95,15 @@ impl Tensor {
 
     /// While training, each channel of `[batch, channels, depth, height, width]`, or of one without a batch, is 0 with
     /// probability `p` and divided by `1 - p` else, as in [`Tensor::dropout1d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let y = Tensor::ones((1, 4, 2, 2, 2))?.dropout3d(0.5, true)?;
+    /// let channels = y.flatten_from(2)?.to_vec3::<f32>()?.remove(0);
+    /// assert!(channels.iter().all(|c| c == &[0.0; 8] || c == &[2.0; 8]));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::dropout1d`].
@@ -137,6 +156,16 @@ impl Tensor {
     }
 
     /// As [`Tensor::alpha_dropout`], but for each channel of `[batch, channels, ..]` as a whole.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::ones((1, 4, 3))?;
+    /// let channels = x.feature_alpha_dropout(0.5, true)?.to_vec3::<f32>()?.remove(0);
+    /// assert!(channels.iter().all(|c| c[0] == c[1] && c[1] == c[2]));
+    /// assert_eq!(x.feature_alpha_dropout(0.5, false)?.to_vec::<f32>()?, [1.0; 12]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::alpha_dropout`]; fewer than 2 dimensions.

@@ -32,6 +32,14 @@ impl Tensor {
     /// [`Tensor::randn`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places are
     /// the same in every format.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::randn_with((2, 3), DType::F64)?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[2, 3][..], DType::F64));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::empty_with`]; a dtype that is no float.
     pub fn randn_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
@@ -39,18 +47,44 @@ impl Tensor {
     }
 
     /// [`Tensor::randn`] with this tensor's shape, dtype, device and memory format.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros_with((2, 3), DType::F64)?.randn_like()?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[2, 3][..], DType::F64));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn randn_like(&self) -> Result<Tensor> {
         self.randn_like_with(())
     }
 
     /// [`Tensor::randn_like`], but for what the options name.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros((2, 3))?.randn_like_with(DType::F64)?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[2, 3][..], DType::F64));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn randn_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
         self.empty_like_with(options)?.normal_(0.0, 1.0)
     }
 
     /// Overwrites this tensor with random numbers of the normal distribution.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros(10_000)?;
+    /// x.normal_(5.0, 0.5)?;
+    /// assert!((x.mean_all()?.item::<f32>()? - 5.0).abs() < 0.1);
+    /// assert!((x.std_all()?.item::<f32>()? - 0.5).abs() < 0.1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A dtype that is no float; a negative standard deviation.

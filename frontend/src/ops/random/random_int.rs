@@ -32,6 +32,14 @@ impl Tensor {
     /// [`Tensor::randint`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places
     /// are the same in every format.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::randint_with(3, 6, (2, 3), DType::I32)?;
+    /// assert!(x.to_vec::<i32>()?.iter().all(|v| (3..6).contains(v)));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::empty_with`] and [`Tensor::randint`].
     pub fn randint_with(
@@ -46,12 +54,28 @@ impl Tensor {
     }
 
     /// [`Tensor::randint`] with this tensor's shape, dtype, device and memory format.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([0i32; 100])?.randint_like(3, 6)?;
+    /// assert!(x.to_vec::<i32>()?.iter().all(|v| (3..6).contains(v)));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
         self.randint_like_with(low, high, ())
     }
 
     /// [`Tensor::randint_like`], but for what the options name.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros(100)?.randint_like_with(3, 6, DType::I32)?;
+    /// assert!(x.to_vec::<i32>()?.iter().all(|v| (3..6).contains(v)));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn randint_like_with(&self, low: i64, high: i64, options: impl IntoOptions) -> Result<Tensor> {
         self.empty_like_with(options)?.random_int_(low, high)
@@ -75,6 +99,15 @@ impl Tensor {
 
     /// [`Tensor::randperm`] with a dtype and a device, as far as they are given.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let mut order = Tensor::randperm_with(4, DType::I32)?.to_vec::<i32>()?;
+    /// order.sort();
+    /// assert_eq!(order, [0, 1, 2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::randperm`]; a device that is not there.
     pub fn randperm_with(n: usize, options: impl IntoOptions) -> Result<Tensor> {
@@ -89,6 +122,15 @@ impl Tensor {
     }
 
     /// Overwrites this tensor with random integers, each equally likely in `low..high`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros(100)?;
+    /// x.random_int_(3, 6)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|&v| v == 3.0 || v == 4.0 || v == 5.0));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::randint`].

@@ -32,6 +32,14 @@ impl Tensor {
     /// [`Tensor::rand`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places are
     /// the same in every format.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::rand_with((2, 3), DType::F64)?;
+    /// assert!(x.to_vec::<f64>()?.iter().all(|v| (0.0..1.0).contains(v)));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::empty_with`]; a dtype that is no float.
     pub fn rand_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
@@ -39,18 +47,43 @@ impl Tensor {
     }
 
     /// [`Tensor::rand`] with this tensor's shape, dtype, device and memory format.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros_with((2, 3), DType::F64)?.rand_like()?;
+    /// assert!(x.to_vec::<f64>()?.iter().all(|v| (0.0..1.0).contains(v)));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rand_like(&self) -> Result<Tensor> {
         self.rand_like_with(())
     }
 
     /// [`Tensor::rand_like`], but for what the options name.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros((2, 3))?.rand_like_with(DType::F64)?;
+    /// assert!(x.to_vec::<f64>()?.iter().all(|v| (0.0..1.0).contains(v)));
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rand_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
         self.empty_like_with(options)?.uniform_(0.0, 1.0)
     }
 
     /// Overwrites this tensor with random numbers, each equally likely in `low..high`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::zeros(100)?;
+    /// x.uniform_(3.0, 6.0)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|v| (3.0..6.0).contains(v)));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A dtype that is no float; `low` above `high`.

@@ -24,6 +24,14 @@ impl Tensor {
 
     /// [`Tensor::aminmax`] whose dimensions stay as size 1.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (low, high) = Tensor::new([[1, 5, 3]])?.aminmax_keepdim(1)?;
+    /// assert_eq!((low.to_vec2::<i32>()?, high.to_vec2::<i32>()?), (vec![vec![1]], vec![vec![5]]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn aminmax_keepdim(&self, dims: impl IntoDims) -> Result<(Tensor, Tensor)> {

@@ -25,6 +25,14 @@ impl Tensor {
 
     /// [`Tensor::argmin`] whose dimension stays as size 1.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[1, 5, 3], [9, 7, 8]])?;
+    /// assert_eq!(x.argmin_keepdim(1)?.to_vec2::<i64>()?, [[0], [1]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn argmin_keepdim(&self, dim: i64) -> Result<Tensor> {
@@ -32,6 +40,14 @@ impl Tensor {
     }
 
     /// The place of the smallest of all elements in row-major order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[4, 5, 3], [9, 7, 8]])?;
+    /// assert_eq!(x.argmin_all()?.item::<i64>()?, 2);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// A tensor without elements.

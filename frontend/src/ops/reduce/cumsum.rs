@@ -27,6 +27,13 @@ impl Tensor {
 
     /// The sums of all elements from each one to the last along `dim`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2, 3])?.cumsum_reversed(0)?.to_vec::<i64>()?, [6, 5, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A dimension out of range.
     pub fn cumsum_reversed(&self, dim: i64) -> Result<Tensor> {

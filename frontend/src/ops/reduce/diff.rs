@@ -29,6 +29,14 @@ impl Tensor {
 
     /// [`Tensor::diff`] of the differences again, `n` times in all.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1, 4, 9, 16])?;
+    /// assert_eq!(x.diff_with(2, 0)?.to_vec::<i32>()?, [2, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::diff`].
     pub fn diff_with(&self, n: usize, dim: i64) -> Result<Tensor> {

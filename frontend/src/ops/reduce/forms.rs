@@ -11,15 +11,18 @@
 /// }
 /// ```
 ///
-/// `dims` and `keepdim` are arguments of the op; parameters before `dims` are the caller's.
+/// `dims` and `keepdim` are arguments of the op; parameters before `dims` are the caller's. The examples of the second and third
+/// method are written here; where there are such parameters or two results, `shown` says what follows the call in them.
 macro_rules! reduction {
     (
         $(#[$doc:meta])*
         pub fn $name:ident($x:ident $(, $arg:ident: $type:ty)*; $dims:ident, $keepdim:ident) -> $result:ty $body:block
-        keepdim: $keeping:ident, all: $all:ident
+        keepdim: $keeping:ident, all: $all:ident $(, shown: ($alone:literal, $given:literal, $($part:literal),+))?
     ) => {
         impl $crate::Tensor {
             #[doc = concat!("[`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ") over all dimensions.")]
+            ///
+            #[doc = $crate::ops::reduce::forms::example!(all $name $all $(($alone, $given, $($part),+))?)]
             ///
             /// # Errors
             /// The same, but those of dimensions.
@@ -35,13 +38,13 @@ macro_rules! reduction {
         $crate::ops::reduce::forms::reduction! {
             $(#[$doc])*
             pub fn $name($x $(, $arg: $type)*; $dims, $keepdim) -> $result $body
-            keepdim: $keeping
+            keepdim: $keeping $(, shown: ($alone, $given, $($part),+))?
         }
     };
     (
         $(#[$doc:meta])*
         pub fn $name:ident($x:ident $(, $arg:ident: $type:ty)*; $dims:ident, $keepdim:ident) -> $result:ty $body:block
-        keepdim: $keeping:ident
+        keepdim: $keeping:ident $(, shown: ($alone:literal, $given:literal, $($part:literal),+))?
     ) => {
         impl $crate::Tensor {
             $(#[$doc])*
@@ -59,6 +62,8 @@ macro_rules! reduction {
             #[doc = concat!("[`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ") whose dimensions ")]
             /// stay as size 1.
             ///
+            #[doc = $crate::ops::reduce::forms::example!(keepdim $name $keeping $(($alone, $given, $($part),+))?)]
+            ///
             /// # Errors
             /// The same.
             pub fn $keeping(
@@ -75,3 +80,31 @@ macro_rules! reduction {
     };
 }
 pub(super) use reduction;
+
+/// The example of a reduction that keeps its dimensions, or that goes over all.
+macro_rules! example {
+    ($form:ident $name:ident $method:ident) => {
+        $crate::ops::reduce::forms::example!($form $name $method ("", "", ""))
+    };
+    (keepdim $name:ident $method:ident ($alone:literal, $given:literal, $($part:literal),+)) => {
+        concat!(
+            "```\n# fn main() -> keyway::Result<()> {\n",
+            "let x = keyway::Tensor::new([[1.0f32, 2.0, 4.0], [3.0, 5.0, 9.0]])?;\n",
+            $("assert_eq!(x.", stringify!($method), "(", $given, "1)?", $part, ".shape(), [2, 1]);\n",)+
+            "# Ok(()) }\n```",
+        )
+    };
+    (all $name:ident $method:ident ($alone:literal, $given:literal, $($part:literal),+)) => {
+        concat!(
+            "```\n# fn main() -> keyway::Result<()> {\n",
+            "let x = keyway::Tensor::new([[1.0f32, 2.0, 4.0], [3.0, 5.0, 9.0]])?;\n",
+            "let flat = x.flatten_all()?;\n",
+            $(
+                "assert_eq!(x.", stringify!($method), "(", $alone, ")?", $part, ".to_f64_vec()?, ",
+                "flat.", stringify!($name), "(", $given, "0)?", $part, ".to_f64_vec()?);\n",
+            )+
+            "# Ok(()) }\n```",
+        )
+    };
+}
+pub(super) use example;

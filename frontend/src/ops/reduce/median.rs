@@ -26,6 +26,14 @@ impl Tensor {
 
     /// [`Tensor::median`] whose dimension stays as size 1.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, places) = Tensor::new([[1, 5, 3]])?.median_keepdim(1)?;
+    /// assert_eq!((values.to_vec2::<i32>()?, places.to_vec2::<i64>()?), (vec![vec![3]], vec![vec![2]]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn median_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {

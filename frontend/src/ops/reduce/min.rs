@@ -26,6 +26,14 @@ impl Tensor {
 
     /// [`Tensor::min`] whose dimension stays as size 1.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, places) = Tensor::new([[1, 5, 3]])?.min_keepdim(1)?;
+    /// assert_eq!((values.to_vec2::<i32>()?, places.to_vec2::<i64>()?), (vec![vec![1]], vec![vec![0]]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn min_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {

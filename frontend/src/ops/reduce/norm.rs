@@ -28,7 +28,7 @@ reduction! {
     /// A dimension out of range or given twice.
     #[doc(alias = "vector_norm")]
     pub fn norm(x, p: f64; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(p), dims, keepdim]) }
-    keepdim: norm_keepdim, all: norm_all
+    keepdim: norm_keepdim, all: norm_all, shown: ("2.0", "2.0, ", "")
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

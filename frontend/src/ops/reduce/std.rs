@@ -29,6 +29,15 @@ reduction! {
 impl Tensor {
     /// [`Tensor::std`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[1.0f32, 3.0]])?;
+    /// let y = x.std_with(1, 0.0, true)?;
+    /// assert_eq!((y.shape(), y.item::<f32>()?), (&[1, 1][..], 1.0));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn std_with(&self, dims: impl IntoDims, correction: f64, keepdim: bool) -> Result<Tensor> {

@@ -23,11 +23,19 @@ reduction! {
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
     pub fn std_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_two(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
-    keepdim: std_mean_keepdim, all: std_mean_all
+    keepdim: std_mean_keepdim, all: std_mean_all, shown: ("", "", ".0", ".1")
 }
 
 impl Tensor {
     /// [`Tensor::std_mean`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (std, mean) = Tensor::new([[1.0f32, 3.0]])?.std_mean_with(1, 0.0, true)?;
+    /// assert_eq!((std.item::<f32>()?, mean.item::<f32>()?, mean.shape()), (1.0, 2.0, &[1, 1][..]));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The same.

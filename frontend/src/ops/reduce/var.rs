@@ -30,6 +30,15 @@ reduction! {
 impl Tensor {
     /// [`Tensor::var`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[1.0f32, 5.0]])?;
+    /// let y = x.var_with(1, 0.0, true)?;
+    /// assert_eq!((y.shape(), y.item::<f32>()?), (&[1, 1][..], 4.0));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn var_with(&self, dims: impl IntoDims, correction: f64, keepdim: bool) -> Result<Tensor> {

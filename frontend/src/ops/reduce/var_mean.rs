@@ -23,11 +23,19 @@ reduction! {
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
     pub fn var_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_two(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
-    keepdim: var_mean_keepdim, all: var_mean_all
+    keepdim: var_mean_keepdim, all: var_mean_all, shown: ("", "", ".0", ".1")
 }
 
 impl Tensor {
     /// [`Tensor::var_mean`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (var, mean) = Tensor::new([[1.0f32, 5.0]])?.var_mean_with(1, 0.0, true)?;
+    /// assert_eq!((var.item::<f32>()?, mean.item::<f32>()?, mean.shape()), (4.0, 3.0, &[1, 1][..]));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The same.

@@ -11,6 +11,14 @@ use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 impl Tensor {
     /// A view of the main diagonal of the first two dimensions, which becomes the last dimension.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[1, 2], [3, 4]])?;
+    /// assert_eq!(x.diagonal()?.to_vec::<i32>()?, [1, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Fewer than two dimensions.
     pub fn diagonal(&self) -> Result<Tensor> {

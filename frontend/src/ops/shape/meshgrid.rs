@@ -26,6 +26,15 @@ impl Tensor {
 
     /// [`Tensor::meshgrid`] with `indexing` `"ij"`, or with `"xy"`, where the first two dimensions are swapped.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1, 2, 3])?, Tensor::new([4, 5])?);
+    /// assert_eq!(Tensor::meshgrid_with(&[&a, &b], "ij")?[0].shape(), [3, 2]);
+    /// assert_eq!(Tensor::meshgrid_with(&[&a, &b], "xy")?[0].to_vec2::<i32>()?, [[1, 2, 3], [1, 2, 3]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same; an `indexing` that is neither `ij` nor `xy`.
     pub fn meshgrid_with(tensors: &[&Tensor], indexing: &str) -> Result<Vec<Tensor>> {

@@ -13,36 +13,82 @@ fn integers(sizes: &[usize]) -> SmallVec<[i64; 8]> {
 
 impl Tensor {
     /// [`Tensor::transpose`], as NumPy calls it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3, 4))?.swapaxes(0, 2)?.shape(), [4, 3, 2]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn swapaxes(&self, axis0: i64, axis1: i64) -> Result<Tensor> {
         self.transpose(axis0, axis1)
     }
 
     /// [`Tensor::movedim`], as NumPy calls it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3, 4))?.moveaxis(0, 2)?.shape(), [3, 4, 2]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn moveaxis(&self, source: i64, destination: i64) -> Result<Tensor> {
         self.movedim(source, destination)
     }
 
     /// [`Tensor::expand`], as NumPy calls it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1, 2])?.broadcast_to((2, 2))?;
+    /// assert_eq!(x.to_vec2::<i32>()?, [[1, 2], [1, 2]]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Tensor> {
         self.expand(shape)
     }
 
     /// [`Tensor::view`] in the sizes of `other`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (x, like) = (Tensor::zeros((2, 3))?, Tensor::zeros(6)?);
+    /// assert_eq!(x.view_as(&like)?.shape(), [6]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
         self.view(other.shape())
     }
 
     /// [`Tensor::reshape`] to the sizes of `other`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (x, like) = (Tensor::zeros((2, 3))?.t()?, Tensor::zeros(6)?);
+    /// assert_eq!(x.reshape_as(&like)?.shape(), [6]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
         self.reshape(other.shape())
     }
 
     /// [`Tensor::expand`] to the sizes of `other`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (x, like) = (Tensor::new([1, 2])?, Tensor::zeros((2, 2))?);
+    /// assert_eq!(x.expand_as(&like)?.to_vec2::<i32>()?, [[1, 2], [1, 2]]);
+    /// # Ok(()) }
+    /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn expand_as(&self, other: &Tensor) -> Result<Tensor> {
         self.expand(other.shape())
@@ -83,6 +129,13 @@ impl Tensor {
 
     /// All dimensions as one.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3, 4))?.flatten_all()?.shape(), [24]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::reshape`].
     #[doc(alias = "ravel")]
@@ -92,6 +145,13 @@ impl Tensor {
 
     /// The dimensions from `start` on as one.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3, 4))?.flatten_from(1)?.shape(), [2, 12]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::flatten`].
     pub fn flatten_from(&self, start: i64) -> Result<Tensor> {
@@ -99,6 +159,13 @@ impl Tensor {
     }
 
     /// The dimensions up to `end`, included, as one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3, 4))?.flatten_to(1)?.shape(), [6, 4]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::flatten`].

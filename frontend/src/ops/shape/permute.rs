@@ -29,6 +29,13 @@ impl Tensor {
 
     /// A view with dimension `source` moved to `destination`, the others in their order.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::zeros((2, 3, 4))?.movedim(0, -1)?.shape(), [3, 4, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A dimension out of range.
     pub fn movedim(&self, source: i64, destination: i64) -> Result<Tensor> {

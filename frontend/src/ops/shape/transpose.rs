@@ -28,6 +28,14 @@ impl Tensor {
 
     /// The transpose of a matrix, as a view; tensors of fewer dimensions stay as they are.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[1, 2], [3, 4]])?;
+    /// assert_eq!(x.t()?.to_vec2::<i32>()?, [[1, 3], [2, 4]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor of more than two dimensions.
     pub fn t(&self) -> Result<Tensor> {

@@ -13,6 +13,16 @@ impl Tensor {
     /// The same sparse tensor with its entries in row-major order and each place once: the values of one place are added up,
     /// and a sum that cancels stays as a stored 0. A tensor that is so already, and a strided one, come back as they are.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let indices = Tensor::new([[2i64, 0, 2]])?;
+    /// let a = Tensor::sparse_coo(&indices, &Tensor::new([1.0f32, 2.0, 3.0])?, 3)?.coalesce()?;
+    /// assert_eq!(a.indices()?.to_vec::<i64>()?, [0, 2]);
+    /// assert_eq!(a.values()?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A layout whose backend has no kernel for it.
     pub fn coalesce(&self) -> Result<Tensor> {

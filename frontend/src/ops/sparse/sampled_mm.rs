@@ -15,6 +15,15 @@ impl Tensor {
     /// a strided matrix the places are those that are not 0. What is not asked for is not computed: it is the gradient of a
     /// sparse matrix in a product.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let places = Tensor::new([[0.0f32, 1.0], [0.0, 0.0]])?.to_sparse(2)?;
+    /// let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(places.sampled_mm(&a, &a)?.values()?.to_vec::<f32>()?, [10.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Tensors that are not matrices or do not fit each other; a layout whose backend has no kernel for it.
     #[doc(alias = "sampled_addmm")]

@@ -13,6 +13,15 @@ impl Tensor {
     /// The elements of this tensor at the places that `mask` stores, coalesced, in the mask's layout. Of a strided mask the
     /// places are those that are not 0, and the others become 0.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let mask = Tensor::new([[0.0f32, 1.0], [1.0, 0.0]])?.to_sparse(2)?;
+    /// let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(a.sparse_mask(&mask)?.values()?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Sizes that differ; a layout whose backend has no kernel for it.
     pub fn sparse_mask(&self, mask: &Tensor) -> Result<Tensor> {

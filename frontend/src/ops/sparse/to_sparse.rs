@@ -16,6 +16,15 @@ impl Tensor {
     ///
     /// Gradients come back whole: also for elements that are 0 and so are not stored.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [0.0, 0.0]])?;
+    /// assert_eq!(a.to_sparse(2)?.indices()?.to_vec2::<i64>()?, [[0], [1]]);
+    /// assert_eq!(a.to_sparse(1)?.values()?.to_vec2::<f32>()?, [[0.0, 3.0]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
     pub fn to_sparse(&self, sparse_dim: usize) -> Result<Tensor> {

@@ -15,6 +15,15 @@ impl Tensor {
     ///
     /// Gradients come back whole: also for elements that are 0 and so are not stored.
     ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 5.0]])?.to_sparse_csr()?;
+    /// assert_eq!(a.crow_indices()?.to_vec::<i64>()?, [0, 1, 3]);
+    /// assert_eq!(a.values()?.to_vec::<f32>()?, [3.0, 4.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A tensor that is no matrix, or has dense dimensions; no backend that serves `sparse_csr`.
     pub fn to_sparse_csr(&self) -> Result<Tensor> {
