@@ -144,16 +144,6 @@ macro_rules! by_sum {
     };
 }
 
-/// As [`by_sum`], for types whose sums are of the same type: nothing of f16 and bf16.
-macro_rules! by_own_sum {
-    ($($call:tt)+) => {
-        $crate::number::by!([
-            F32 => f32, F64 => f64, I8 => u8, I16 => u16, I32 => u32, I64 => u64,
-            U8 => u8, U16 => u16, U32 => u32, U64 => u64
-        ], $($call)+)
-    };
-}
-
 /// As [`by_sum`], for elements that are only moved: an integer stands for all types of its size.
 macro_rules! by_size {
     ($($call:tt)+) => {
@@ -163,7 +153,7 @@ macro_rules! by_size {
         ], $($call)+)
     };
 }
-pub(crate) use {by, by_dtype, by_float, by_own_sum, by_size, by_sum};
+pub(crate) use {by, by_dtype, by_float, by_size, by_sum};
 
 /// The error for a dtype that is no number of the host's.
 #[cold]

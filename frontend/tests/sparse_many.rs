@@ -257,3 +257,97 @@ fn rows_of_products_are_listed_or_looked_through() {
         products::<u16>(places, [1, 300, 7000], 3000, seed);
     }
 }
+
+/// Rows, columns and elements of a strided matrix, as lies in memory or with rows and columns exchanged.
+fn strided<T: Number>(
+    rows: usize,
+    columns: usize,
+    by_columns: bool,
+    random: &mut Random,
+) -> (Tensor, Vec<T>) {
+    let values: Vec<T> = (0..rows * columns).map(|_| T::of(random.next())).collect();
+    if !by_columns {
+        return (Tensor::from_vec(values.clone(), [rows, columns]).unwrap(), values);
+    }
+    let tensor = Tensor::from_vec(values.clone(), [columns, rows]).unwrap().t().unwrap();
+    let turned = (0..rows * columns).map(|at| values[at % columns * rows + at / columns]);
+    (tensor, turned.collect())
+}
+
+fn strided_by_sparse<T: Number>(places: Places, [n, k, m]: [usize; 3], count: usize, seed: u64) {
+    let random = &mut Random(seed | 1);
+    let b = Matrix::<T>::random(places, [k as i64, m as i64], count, random);
+    let any_order = b.tensor();
+    let layouts =
+        [any_order.coalesce().unwrap().to_sparse_csr().unwrap(), any_order.coalesce().unwrap(), any_order];
+    for by_columns in [false, true] {
+        let (x, a) = strided::<T>(n, k, by_columns, random);
+        let mut wanted = vec![None::<T>; n * m];
+        for ([row, column], value) in &b.sums().entries {
+            for i in 0..n {
+                let term = a[i * k + *row as usize].times(*value);
+                let sum = &mut wanted[i * m + *column as usize];
+                *sum = Some(sum.map_or(term, |sum| sum.plus(term)));
+            }
+        }
+        let zero = T::of(0).times(T::of(0));
+        for y in &layouts {
+            for threads in [1, 2, 5] {
+                set_num_threads(threads);
+                let made = x.mm(y).unwrap();
+                set_num_threads(0);
+                let made = made.to_vec::<T>().unwrap();
+                let differs =
+                    made.iter().zip(&wanted).position(|(made, wanted)| *made != wanted.unwrap_or(zero));
+                let what =
+                    || format!("{n} x {k} by {places:?} {k} x {m}, by columns: {by_columns}, seed {seed}");
+                assert!(made.len() == n * m && differs.is_none(), "{}: element {differs:?}", what());
+            }
+        }
+    }
+}
+
+#[test]
+fn strided_matrices_by_sparse_ones() {
+    let _one = load(PLUGINS);
+    for (nth, places) in PLACES.into_iter().enumerate() {
+        let seed = 57 + nth as u64;
+        for n in [1, 3, 4, 16, 37] {
+            strided_by_sparse::<f64>(places, [n, 50, 70], 900, seed);
+        }
+        strided_by_sparse::<f32>(places, [40, 300, 200], MANY, seed);
+        strided_by_sparse::<i64>(places, [9, 1, 3000], 4000, seed);
+        strided_by_sparse::<u16>(places, [9, 3000, 1], 4000, seed);
+    }
+}
+
+#[test]
+fn gradients_of_strided_operands_are_those_of_a_loop() {
+    let _one = load(PLUGINS);
+    let random = &mut Random(67);
+    let a = Matrix::<f64>::random(Places::FewRows, [50, 40], 300, random);
+    let coo = a.tensor().coalesce().unwrap();
+    for x in [coo.to_sparse_csr().unwrap(), coo, a.tensor()] {
+        for (columns, by_columns) in [(3, false), (6, false), (6, true)] {
+            let (other, _) = strided::<f64>(40, columns, by_columns, random);
+            let other = other.requires_grad_(true).unwrap();
+            // A gradient of ones that is one element, repeated, and one of its own.
+            let (given, elements) = strided::<f64>(50, columns, false, random);
+            for (own, elements) in [(None, vec![1.0; 50 * columns]), (Some(given), elements)] {
+                let product = x.mm(&other).unwrap();
+                let weighted = own.map_or(product.clone(), |own| product.mul(&own).unwrap());
+                other.zero_grad();
+                weighted.sum_all().unwrap().backward().unwrap();
+                let mut wanted = vec![0.0; 40 * columns];
+                for ([row, column], value) in &a.sums().entries {
+                    for i in 0..columns {
+                        wanted[*column as usize * columns + i] +=
+                            value * elements[*row as usize * columns + i];
+                    }
+                }
+                let found = other.grad().unwrap().to_vec::<f64>().unwrap();
+                rehearsal_support::assert_close(&found, &wanted, 1e-9);
+            }
+        }
+    }
+}

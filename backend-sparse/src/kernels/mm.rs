@@ -1,16 +1,16 @@
 //! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
 //! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse matrices at most some
-//! bytes for each entry however many rows they have; the strided operand where it does not lie
-//! row by row, a panel of it, one row of the result for each thread, and that of coalescing.
+//! bytes for each entry however many rows they have; the strided operand where it does not lie row by row, a panel of it, or
+//! where it comes first that of [`scattered`](super::scattered), and that of coalescing.
 
 use super::by_dense::sparse_by_dense;
 use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
-use super::scattered::{Entries, are_few, scattered};
+use super::scattered::{Entries, scattered};
 use crate::coalesce::by_flag;
 use crate::coo::{Coo, Part, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
-use crate::number::{Number, by_own_sum, by_size, by_sum};
+use crate::number::{Number, by_size, by_sum};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor};
@@ -26,9 +26,6 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
             by_sum!(left.dtype(), both(&a, &b))?.result(call)
         }
         (true, false) => {
-            if let Some(made) = unsorted(left, right)? {
-                return Ok(made);
-            }
             let a = Operand::read(left)?;
             by_sum!(left.dtype(), from_left(&a, right))
         }
@@ -42,38 +39,10 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
     }
 }
 
-/// The product of a matrix of coordinates that are in no order and a strided one of few columns, entry by entry. Nothing of
-/// others, which are sorted; of f16 and bf16 each place's sum is rounded before it is multiplied.
-fn unsorted(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
-    if is_csr(&left) || left.ndim() != 2 || is_narrow(left.dtype()) {
-        return Ok(None);
-    }
-    let coo = Coo::read(left)?;
-    if coo.coalesced || coo.sparse_dim != 2 {
-        return Ok(None);
-    }
-    by_own_sum!(coo.dtype(), unsorted_of(&coo, right))
-}
-
-fn unsorted_of<T: Number>(coo: &Coo<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
-    let columns = if right.ndim() == 2 { right.sizes()[1] } else { 1 };
-    if !are_few::<T>(columns as usize) {
-        return Ok(None);
-    }
-    let (index, values) = (coo.index()?, coo.values.tensor().view_bits::<T>()?.contiguous()?);
-    let (to, from) = index.split_at(coo.nnz);
-    let lines = right.view_bits::<T>()?.contiguous()?;
-    let mut made = new_tensor(coo.dtype(), &[&coo.sizes[..1], &right.sizes()[1..]].concat())?;
-    if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
-        scattered(&Entries { to, from, values: &values }, &lines, columns as usize, out)?;
-    }
-    Ok(Some(made))
-}
-
 /// Fewer rows than these are gone through one by one.
 const ROWS: i64 = 4;
 
-/// A strided matrix of some rows by a sparse one, in the same way, with rows and columns of all three exchanged. Where the
+/// A strided matrix of some rows by a sparse one, entry by entry, with rows and columns of all three exchanged. Where the
 /// columns of the strided one lie side by side, as where a gradient is computed, so do those of the result. Nothing of others.
 fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     if left.ndim() != 2 || right.ndim() != 2 || left.sizes()[0] < ROWS {
@@ -83,7 +52,7 @@ fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Er
     if coo.sparse_dim != 2 {
         return Ok(None);
     }
-    let coo = if is_narrow(coo.dtype()) { by_flag(coo)? } else { coo };
+    let coo = by_flag(coo)?;
     let exchanged = |tensor: Tensor<'_>| one("transpose", &[Arg::Tensor(tensor), Arg::Int(0), Arg::Int(1)]);
     let made = by_sum!(coo.dtype(), turned_of(exchanged(left)?.tensor(), &coo))?;
     let made = exchanged(made.tensor())?;
@@ -105,11 +74,6 @@ fn turned_of<T: Number>(lines: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor,
         scattered(&Entries { to, from, values: &values }, &lines, columns as usize, out)?;
     }
     Ok(made)
-}
-
-/// Whether sums of this dtype are of a wider one.
-fn is_narrow(dtype: u16) -> bool {
-    matches!(dtype, dtype::F16 | dtype::BF16)
 }
 
 /// A sparse operand, in order.

@@ -1,8 +1,8 @@
-//! Products that take the entries of a sparse matrix as they come, in any order: a line of the strided operand, times the
-//! entry's value, is added to a line of the result. Both are gone through in panels of a few columns, which are copied side by
-//! side, so that the lines of a panel lie in the caches next to the core. Each panel is one piece of work, so that no two
-//! pieces write one line and sums are in the order of the entries. Scratch: the operand and the result once more, of numbers of
-//! the type in which sums are accumulated.
+//! Products that take the entries of a sparse matrix as they come: a line of the strided operand, times the entry's value, is
+//! added to a line of the result. Entries in order of the operand's lines, of which many follow each other, need no more than
+//! that the lines of the result are near: both are gone through in panels of a few columns, which are copied side by side.
+//! Each panel is one piece of work, so that no two pieces write one line and sums are in the order of the entries. Scratch:
+//! the operand and the result once more, of numbers of the type in which sums are accumulated.
 
 use crate::coo::{PIECE, wrong};
 use crate::number::Number;
@@ -11,15 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of a line of a panel: one cache line.
 const LINE: usize = 64;
-/// More panels than these take longer than to sort the entries.
-const PANELS: usize = 8;
-
-/// Whether so many columns take no longer than entries that are sorted first.
-pub fn are_few<T: Number>(columns: usize) -> bool {
-    columns * size_of::<T::Acc>() <= PANELS * LINE
-}
-
-/// The entries of a sparse matrix, in any order.
+/// The entries of a sparse matrix.
 pub struct Entries<'a, T> {
     /// To which line of the result each adds.
     pub to: &'a [i64],
