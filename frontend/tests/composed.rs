@@ -1,9 +1,15 @@
 //! Methods that are short formulas of ops, beside PyTorch's numbers (2.15, in f64).
+
+// The numbers are as they were printed, also where they have a name.
+#![allow(clippy::approx_constant)]
+
 use keyway::nn::Reduction;
 use keyway::prelude::*;
 use keyway::{Error, Result};
 use std::f64::consts::PI;
-use std::f64::{INFINITY as INF, NAN};
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
 
 fn row(values: &[f64]) -> Tensor {
     Tensor::from_slice(values, values.len()).unwrap()
@@ -370,7 +376,8 @@ fn extremes_beside_nan() -> Result<()> {
     let x = row(&[NAN, 1.0, NAN, 2.0, -0.0, 3.0]).requires_grad_(true)?;
     let y = row(&[1.0, NAN, NAN, 2.0, 0.0, -1.0]).requires_grad_(true)?;
     type Pair = fn(&Tensor, &Tensor) -> Result<Tensor>;
-    let table: [(Pair, [f64; 6], [f64; 6], [f64; 6]); 2] = [
+    type Row = (Pair, [f64; 6], [f64; 6], [f64; 6]);
+    let table: [Row; 2] = [
         (
             Tensor::fmax,
             [1.0, 1.0, NAN, 2.0, 0.0, 3.0],
@@ -385,7 +392,8 @@ fn extremes_beside_nan() -> Result<()> {
         ),
     ];
     for (function, values, of_x, of_y) in table {
-        (x.zero_grad(), y.zero_grad());
+        x.zero_grad();
+        y.zero_grad();
         let made = function(&x, &y)?;
         near(&numbers(&made.detach()), &values, "values");
         made.sum(..)?.backward()?;

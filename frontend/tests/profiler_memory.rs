@@ -36,7 +36,8 @@ fn peaks_and_holders_are_told_by_op() -> Result<()> {
     assert_eq!(of(&snapshot, "exp"), (4000, 4000, 4000));
     assert_eq!(of(&snapshot, "mul"), (20000, 0, 8000));
     assert_eq!(snapshot.ops[0].op, "mul", "the highest peak comes first");
-    let DeviceUse { device, held, timeline } = &snapshot.devices[0];
+    let DeviceUse { device, held, timeline, cut } = &snapshot.devices[0];
+    assert!(cut.is_none(), "host memory is the allocator's own: {cut:?}");
     assert_eq!((device.as_str(), held.bytes, held.peak_bytes), ("cpu", 4000, 12000));
     assert_eq!((held.made_bytes, held.storages, held.made), (24000, 1, 6));
     let held: Vec<_> = timeline.iter().map(|moment| moment.bytes / 1000).collect();

@@ -111,7 +111,7 @@ loss_module! {
     } => |self, input, target| {
         same_shape("huber_loss", input, target)?;
         input.huber_loss_with(target, self.delta, self.reduction)
-    };
+    }, ["Tensor::new([1.0f32, 2.0])?", "Tensor::new([3.0f32, 2.0])?", "0.75"];
 
     /// [`Tensor::binary_cross_entropy`] of probabilities as a module.
     ///

@@ -5,8 +5,8 @@ use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::geometry::{with_dim, wrong_value};
 use crate::ops::forms;
+use crate::ops::index::geometry::{with_dim, wrong_value};
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
 use crate::ops::rules::require;
 use crate::ops::sample::{
@@ -34,8 +34,7 @@ pub enum Reduce {
 
 impl Reduce {
     /// All of them, the sum first.
-    pub(super) const ALL: [Reduce; 5] =
-        [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin];
+    pub(super) const ALL: [Reduce; 5] = [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin];
 
     /// As the ops' argument has it.
     pub fn name(self) -> &'static str {
