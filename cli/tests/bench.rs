@@ -120,9 +120,9 @@ fn a_training_step_is_measured_in_each_format_and_dtype() {
         assert_eq!(names.contains(&"keyway-channels-last"), format == "channels_last", "{names:?}");
         losses.push(number(&results, "loss"));
     }
-    // ln 1000 is the loss of one who knows nothing.
-    assert!(losses.iter().all(|loss| (0.0..7.5).contains(loss)), "{losses:?}");
-    assert!((losses[0] - losses[1]).abs() < 0.05 * losses[0], "{losses:?}");
+    // ln 1000 is the loss of one who knows nothing. These know their two images.
+    assert!(losses.iter().all(|loss| (0.0..0.1).contains(loss)), "{losses:?}");
+    assert!((losses[0] - losses[1]).abs() < 0.05 * losses[0] + 1e-3, "{losses:?}");
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn learn_photographs(model: &str, described: &str, format: &str) {
     let folder = tempfile::tempdir().unwrap();
     cifar(folder.path(), 20);
     let json = folder.path().join("r.json");
-    let arguments = ["train", "cifar10", "--model", model, "--epochs", "4", "--batch", "10"];
+    let arguments = ["train", "cifar10", "--model", model, "--epochs", "4", "--batch", "10", "--lr", "0.005"];
     let files = ["--data", text(folder.path()), "--memory-format", format, "--json", text(&json)];
     let ran = keyway(&[arguments.as_slice(), &files].concat()).expect(0);
     assert!(ran.out.contains(&format!("{model} on cifar10: 4 epochs")), "{}", ran.out);

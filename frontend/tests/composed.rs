@@ -420,12 +420,12 @@ fn turned_and_joined() -> Result<()> {
     let turned = [[0, 1, 2, 3, 4, 5], [2, 5, 1, 4, 0, 3], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]];
     for k in -5i64..=5 {
         let expected = turned[k.rem_euclid(4) as usize];
-        let made = a.rot90(k, (0, 1))?;
+        let made = a.rot90_with(k, (0, 1))?;
         assert_eq!(made.to_vec::<i64>()?, expected, "{k}");
         assert_eq!(made.shape(), if k % 2 == 0 { [2, 3] } else { [3, 2] });
-        assert_eq!(a.rot90(-k, (-1, 0))?.to_vec::<i64>()?, expected, "{k}");
+        assert_eq!(a.rot90_with(-k, (-1, 0))?.to_vec::<i64>()?, expected, "{k}");
     }
-    assert!(a.rot90(1, (0, 0)).is_err() && a.rot90(0, (0, 2)).is_err());
+    assert!(a.rot90_with(1, (0, 0)).is_err() && a.rot90_with(0, (0, 2)).is_err());
     let (one, two) = (Tensor::new(1i64)?, Tensor::new([2i64])?);
     assert_eq!(Tensor::hstack(&[&one, &two])?.to_vec::<i64>()?, [1, 2]);
     assert_eq!(Tensor::hstack(&[&a, &a])?.shape(), [2, 6]);
@@ -442,17 +442,17 @@ fn turned_and_joined() -> Result<()> {
 #[test]
 fn diagonals_and_slices_take_gradients() -> Result<()> {
     let x = Tensor::new([[1.0f64, 2.0], [3.0, 4.0]])?.requires_grad_(true)?;
-    let made = x.diag_embed(-1)?;
+    let made = x.diag_embed_with(-1)?;
     assert_eq!(made.shape(), [2, 3, 3]);
     let mut expected = [0.0; 18];
     (expected[3], expected[7], expected[12], expected[16]) = (1.0, 2.0, 3.0, 4.0);
     assert_eq!(numbers(&made.detach()), expected);
     made.mul(&Tensor::arange(0, 18)?.reshape((2, 3, 3))?)?.sum(..)?.backward()?;
     assert_eq!(numbers(&x.grad().unwrap()), [3.0, 7.0, 12.0, 16.0]);
-    assert_eq!(x.diag(0)?.to_f64_vec()?, [1.0, 4.0]);
-    assert_eq!(row(&[]).diag(2)?.shape(), [2, 2]);
+    assert_eq!(x.diag()?.to_f64_vec()?, [1.0, 4.0]);
+    assert_eq!(row(&[]).diag_with(2)?.shape(), [2, 2]);
     for wrong in
-        [Tensor::new(1.0)?.diag(0), Tensor::zeros((1, 1, 1))?.diag(0), row(&[1.0]).diag_embed(i64::MIN)]
+        [Tensor::new(1.0)?.diag(), Tensor::zeros((1, 1, 1))?.diag(), row(&[1.0]).diag_embed_with(i64::MIN)]
     {
         assert!(matches!(wrong, Err(Error::Dispatch(_))), "{wrong:?}");
     }
@@ -497,5 +497,99 @@ fn hubers_loss() -> Result<()> {
     near(&numbers(&losses.detach()), &[0.045, 0.125, 0.875, 1.875], "losses");
     near(&numbers(&x.grad().unwrap()), &[0.3, -0.5, 0.5, -0.5], "gradients");
     near(&numbers(&x.detach().huber_loss(&zeros)?), &[(0.045 + 0.125 + 1.5 + 3.5) / 4.0], "mean");
+    Ok(())
+}
+
+/// Integers and bool are numbers of the default float dtype before the formula, not after its first step.
+#[test]
+fn integers_at_their_limits() -> Result<()> {
+    let bytes = Tensor::new([0u8, 1, 200, 255])?;
+    let soft = [-2f64.ln(), -(1.0 + (-1f64).exp()).ln(), 0.0, 0.0];
+    for (got, expected) in bytes.logsigmoid()?.to_f64_vec()?.into_iter().zip(soft) {
+        assert!((got - expected).abs() < 1e-7, "{got}, expected {expected}");
+    }
+    assert_eq!(Tensor::new([0u8, 1])?.logit()?.to_f64_vec()?, [-INF, INF]);
+    assert_eq!(Tensor::new([true, false])?.logit()?.to_f64_vec()?, [INF, -INF]);
+    let signed = Tensor::new([-128i8, 127])?.softsign()?;
+    assert_eq!(signed.to_vec::<f32>()?, [-128.0 / 129.0, 127.0 / 128.0]);
+    assert_eq!(Tensor::new([i64::MIN, 3])?.softsign()?.to_vec::<f32>()?, [-1.0, 0.75]);
+    Ok(())
+}
+
+#[test]
+fn integers_stay_integers_between_integers() -> Result<()> {
+    let x = Tensor::new([-9i32, -1, 3, 7])?;
+    assert_eq!(x.relu6()?.to_vec::<i32>()?, [0, 0, 3, 6]);
+    assert_eq!(x.hardtanh()?.to_vec::<i32>()?, [-1, -1, 1, 1]);
+    assert_eq!(x.threshold(2, -5)?.to_vec::<i32>()?, [-5, -5, 3, 7]);
+    assert_eq!(Tensor::new([0u8, 9])?.hardtanh()?.to_vec::<u8>()?, [0, 1]);
+    assert_eq!(x.hardtanh_with(-0.5, 0.5)?.dtype(), DType::F32);
+    let said = x.hardtanh_with(2, -2).unwrap_err().to_string();
+    assert!(said.contains("hardtanh") && said.contains("min_val"), "{said}");
+    let said = Tensor::new([0u8])?.threshold(1, -5).unwrap_err().to_string();
+    assert!(said.contains("-5"), "{said}");
+    assert!(x.threshold(&x, 0).unwrap_err().to_string().contains("a number"));
+    Ok(())
+}
+
+#[test]
+fn logit_within_bounds() -> Result<()> {
+    let x = row(&[-1.0, 0.0, 0.25, 0.5, 1.0, 2.0]).requires_grad_(true)?;
+    let y = x.logit_with(0.1)?;
+    let ends = 9f64.ln();
+    near(&numbers(&y.detach()), &[-ends, -ends, -(3f64.ln()), 0.0, ends, ends], "values");
+    y.sum(..)?.backward()?;
+    near(&numbers(&x.grad().unwrap()), &[0.0, 0.0, 16.0 / 3.0, 4.0, 0.0, 0.0], "gradients");
+    for eps in [-0.1, 0.6, NAN] {
+        assert!(x.logit_with(eps).unwrap_err().to_string().contains("0 to 0.5"), "{eps}");
+    }
+    Ok(())
+}
+
+/// PyTorch: the gradient of a difference that is infinite is that of the straight line.
+#[test]
+fn losses_in_pieces_far_away_and_in_halves() -> Result<()> {
+    for huber in [true, false] {
+        let x = row(&[INF, -INF, 0.25, 3.0, NAN]).requires_grad_(true)?;
+        let target = row(&[0.0; 5]);
+        let loss = match huber {
+            true => x.huber_loss_with(&target, 2.0, Reduction::None)?,
+            false => x.smooth_l1_loss_with(&target, 2.0, Reduction::None)?,
+        };
+        let scale = if huber { 1.0 } else { 0.5 };
+        near(&numbers(&loss.detach()), &[INF, INF, 0.03125 * scale, 4.0 * scale, NAN], "values");
+        loss.sum(..)?.backward()?;
+        near(&numbers(&x.grad().unwrap())[..4], &[2.0, -2.0, 0.25, 2.0].map(|v| v * scale), "gradients");
+    }
+    // The square of the first is above the largest f16.
+    let x = Tensor::new([4096f32, 0.0])?.to_dtype(DType::F16)?;
+    let zeros = x.zeros_like()?;
+    let made = x.huber_loss_with(&zeros, 1e-3, Reduction::None)?;
+    assert_eq!((made.dtype(), made.to_f64_vec()?[0]), (DType::F16, 4.09765625));
+    let both = x.huber_loss(&zeros.to_dtype(DType::F32)?)?;
+    assert_eq!((both.dtype(), both.item::<f32>()?), (DType::F32, 2047.75));
+    for delta in [0.0, -1.0, INF, NAN] {
+        let said = x.huber_loss_with(&zeros, delta, Reduction::Mean).unwrap_err().to_string();
+        assert!(said.contains("delta") && said.contains("above 0"), "{said}");
+        let refused = x.smooth_l1_loss_with(&zeros, delta, Reduction::Mean);
+        assert_eq!(refused.is_ok(), delta == 0.0, "{delta}");
+    }
+    assert!(x.huber_loss_with(&zeros, 1.0, Reduction::BatchMean).is_err());
+    Ok(())
+}
+
+/// What was NaN in the source is no part of this tensor's gradient where this tensor does not count.
+#[test]
+fn extremes_of_a_source_with_nan() -> Result<()> {
+    use keyway::tensor::Reduce;
+    for reduce in [Reduce::Amax, Reduce::Amin] {
+        let own = row(&[1.0, 2.0, 3.0]).requires_grad_(true)?;
+        let (at, src) = (Tensor::new([0i64, 0, 2])?, row(&[NAN, 5.0, 7.0]).requires_grad_(true)?);
+        let made = own.scatter_reduce_with(0, &at, &src, reduce, false)?;
+        near(&numbers(&made.detach()), &[NAN, 2.0, 7.0], "values");
+        made.sum(..)?.backward()?;
+        near(&numbers(&own.grad().unwrap()), &[0.0, 1.0, 0.0], "of own");
+        assert_eq!(numbers(&src.grad().unwrap())[2], 1.0);
+    }
     Ok(())
 }

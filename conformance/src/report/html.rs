@@ -29,8 +29,8 @@ pub fn write(report: &Report) -> String {
         "selection": report.selection,
         "cases": report.cases.iter().map(case).collect::<Vec<_>>(),
     });
-    // Inside a script element only `</` could end it.
-    let text = data.to_string().replace("</", "<\\/");
+    // `<` stands inside strings alone; in a script element it could end or comment out what follows.
+    let text = data.to_string().replace('<', "\\u003c");
     PAGE.replacen("\"REPORT\"", &text, 1)
 }
 

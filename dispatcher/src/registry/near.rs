@@ -15,9 +15,10 @@ pub fn near_ops(text: &str) -> Vec<&'static str> {
     names.into_iter().take(5).map(|(_, _, name)| name).collect()
 }
 
-/// The one of these names that comes nearest to another, if one comes near at all.
+/// The one of these names that comes nearest to another, if one comes near at all, in whatever case it is written.
 pub(crate) fn nearest_of<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let ranked = names.into_iter().map(|name| (edit_distance(text, name), name));
+    let text = &text.to_lowercase();
+    let ranked = names.into_iter().map(|name| (edit_distance(text, &name.to_lowercase()), name));
     ranked.min().filter(|(letters, _)| *letters <= text.len() / 4 + 1).map(|(_, name)| name)
 }
 

@@ -276,6 +276,22 @@ activation! {
         lambd: f64 = 0.5,
     } => |self, input| input.hardshrink_with(self.lambd);
 
+    /// `x` where it is above `threshold`, else `value`; see [`Tensor::threshold`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Threshold}};
+    /// let y = Threshold { threshold: 1.0, value: -9.0 }.forward(&Tensor::new([0.5f32, 2.0])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-9.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    Threshold {
+        /// What an element must be above to stay.
+        threshold: f64 = 0.0,
+        /// What stands for others.
+        value: f64 = 0.0,
+    } => |self, input| input.threshold(self.threshold, self.value);
+
     /// The first half of a dimension times the sigmoid of the second.
     ///
     /// ```

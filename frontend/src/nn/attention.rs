@@ -65,16 +65,19 @@ impl MultiheadAttention {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, MultiheadAttention}};
-    /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5);
+    /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5)?;
     /// attention.eval();
     /// let x = Tensor::ones((1, 3, 8))?;
     /// // In use nothing is left out.
     /// assert_eq!(attention.forward(&x)?.to_vec::<f32>()?, attention.forward(&x)?.to_vec::<f32>()?);
     /// # Ok(()) }
     /// ```
-    pub fn dropout(mut self, p: f64) -> MultiheadAttention {
-        self.dropout = p;
-        self
+    ///
+    /// # Errors
+    /// A share that is not in 0..=1.
+    pub fn dropout(mut self, p: f64) -> Result<MultiheadAttention> {
+        self.dropout = super::dropout::share("MultiheadAttention", p)?;
+        Ok(self)
     }
 
     /// With a generator of its own, from which it is drawn what is left out, instead of the default one.
@@ -82,7 +85,7 @@ impl MultiheadAttention {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Module, MultiheadAttention}, rng::Generator};
-    /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5).generator(Generator::new(7));
+    /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5)?.generator(Generator::new(7));
     /// assert_eq!(attention.named_generators()[0].1.state().seed, 7);
     /// # Ok(()) }
     /// ```

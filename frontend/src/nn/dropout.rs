@@ -5,6 +5,14 @@ use super::{Members, Module, ModuleError};
 use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
 
+/// What may be left out: a share in 0..=1.
+pub(super) fn share(owner: &'static str, p: f64) -> Result<f64, ModuleError> {
+    if (0.0..=1.0).contains(&p) {
+        return Ok(p);
+    }
+    Err(ModuleError::Option { owner, option: "p", expected: "within 0..=1", got: p.to_string() })
+}
+
 macro_rules! dropouts {
     ($($(#[$doc:meta])* $name:ident $call:ident $dims:literal;)+) => {$(
         $(#[$doc])*
@@ -31,11 +39,7 @@ macro_rules! dropouts {
             /// # Errors
             /// A share that is not in 0..=1.
             pub fn new(p: f64) -> Result<$name> {
-                if !(0.0..=1.0).contains(&p) {
-                    let (owner, got) = (stringify!($name), p.to_string());
-                    return Err(ModuleError::Option { owner, option: "p", expected: "within 0..=1", got }.into());
-                }
-                Ok($name { p, generator: None, mode: Mode::default() })
+                Ok($name { p: share(stringify!($name), p)?, generator: None, mode: Mode::default() })
             }
 
             /// With a generator of its own instead of the default one. Its state is in

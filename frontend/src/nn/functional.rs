@@ -393,6 +393,14 @@ functions! {
     /// # Ok(()) }
     /// ```
     tanhshrink(input);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::new([0.5f32, 2.0])?;
+    /// assert_eq!(F::threshold(&x, 1.0, -9.0)?.to_vec::<f32>()?, [-9.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    threshold(input, threshold: f64, value: f64);
 }
 
 macro_rules! losses {

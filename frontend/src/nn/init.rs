@@ -9,7 +9,7 @@ use crate::tensor::{IntoShape, shape};
 use crate::{Device, Result, Tensor, default_device, default_dtype};
 use keyway_dispatcher::dims::Dims;
 
-/// Numbers in `[-bound, bound)`.
+/// Numbers in `[-bound, bound)`; rounding to a narrow default dtype may make `bound` of one.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -64,7 +64,7 @@ pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnp
 pub use activation::{
     Celu, Elu, Gelu, Glu, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, Identity, LeakyRelu, LogSigmoid,
     LogSoftmax, Mish, Relu, Relu6, Selu, Sigmoid, Silu, Softmax, Softplus, Softshrink, Softsign, Tanh,
-    Tanhshrink,
+    Tanhshrink, Threshold,
 };
 pub use adaptive_pool::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,

@@ -1,6 +1,6 @@
 //! What ops that are composed of others share.
 
-use super::rules::require;
+use super::rules::{float_of, require};
 use crate::error::Result;
 use crate::{DType, MemoryFormat, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -46,6 +46,11 @@ pub(crate) fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
 /// f16 and bf16 as f32, so that several steps are rounded once; every other dtype as it is.
 pub(crate) fn widened(t: &Tensor) -> Result<Tensor> {
     if matches!(t.dtype(), DType::F16 | DType::BF16) { t.to_dtype(DType::F32) } else { Ok(t.clone()) }
+}
+
+/// The tensor for a formula of real numbers of several steps: [`widened`], integers and bool as f32.
+pub(crate) fn real(t: &Tensor) -> Result<Tensor> {
+    widened(&cast(t.clone(), float_of(t.dtype()))?)
 }
 
 /// `x` less its mean over `dims` (none means all). The mean of large numbers is rounded by more than what is left of them

@@ -73,9 +73,11 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         "close" => unsafe {
             let _ = libc::close(0);
         },
-        // SAFETY: the call takes no pointers; what is set is one of the system's.
+        // SAFETY: the handler is a function of the signal's number that touches nothing, and the library is never unloaded. It is
+        // neither what a signal does by itself nor what a shell chose for a job in the background.
         "interrupt" => unsafe {
-            let _ = libc::signal(libc::SIGINT, libc::SIG_IGN);
+            extern "C" fn nothing(_: libc::c_int) {}
+            let _ = libc::signal(libc::SIGINT, nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
         },
         "mask" => {
             // SAFETY: zeros are a set, and it lives until the calls return.

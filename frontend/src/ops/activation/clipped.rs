@@ -4,8 +4,10 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, widened};
+use crate::ops::composite::{cast, real};
 use crate::ops::rules::float_of;
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::Arg;
 
 impl Tensor {
     /// `x` within -1 and 1, and the nearer of them outside.
@@ -18,25 +20,38 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn hardtanh(&self) -> Result<Tensor> {
-        self.hardtanh_with(-1.0, 1.0)
+        self.hardtanh_with(-1, 1)
     }
 
-    /// [`Tensor::hardtanh`] between other numbers. The gradient is 0 at them, where that of [`Tensor::clamp`] is 1.
+    /// [`Tensor::hardtanh`] between other numbers; integers stay integers where both numbers are. The gradient is 0 at them,
+    /// where that of [`Tensor::clamp`] is 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// assert_eq!(Tensor::new([-2.0f32, 0.5, 3.0])?.hardtanh_with(0.0, 2.0)?.to_vec::<f32>()?, [0.0, 0.5, 2.0]);
+    /// assert_eq!(Tensor::new([-2, 3])?.hardtanh_with(0, 2)?.to_vec::<i32>()?, [0, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Bool.
-    pub fn hardtanh_with(&self, min_val: f64, max_val: f64) -> Result<Tensor> {
-        let outside = self.le(min_val)?.logical_or(&self.ge(max_val)?)?;
-        outside.where_cond(&self.detach().clamp(min_val, max_val)?, self)
+    /// A `min_val` above `max_val`; what is no number.
+    pub fn hardtanh_with<'a>(
+        &self,
+        min_val: impl Into<Arg<'a>>,
+        max_val: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        let (min, max) = (min_val.into(), max_val.into());
+        let [low, high] =
+            [number("hardtanh", "min_val", &min)?, number("hardtanh", "max_val", &max)?];
+        if low > high {
+            let (expected, got) = (format!("at most `max_val`, {high}"), low.to_string());
+            return Err(Error::Value { op: "hardtanh", argument: "min_val", expected, got }.into());
+        }
+        let held = self.detach().clamp(min.clone(), max.clone())?;
+        self.le(min)?.logical_or(&self.ge(max)?)?.where_cond(&held, self)
     }
 
     /// `min(max(0, x), 6)`.
@@ -49,9 +64,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn relu6(&self) -> Result<Tensor> {
-        self.hardtanh_with(0.0, 6.0)
+        self.hardtanh_with(0, 6)
     }
 
     /// `min(max(0, x + 3), 6) / 6`.
@@ -64,10 +79,10 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     #[doc(alias = "hard_sigmoid")]
     pub fn hardsigmoid(&self) -> Result<Tensor> {
-        cast(widened(self)?.add(3.0)?.relu6()?.div(6.0)?, float_of(self.dtype()))
+        cast(real(self)?.add(3.0)?.relu6()?.div(6.0)?, float_of(self.dtype()))
     }
 
     /// `-log(1 + exp(-x))`, the logarithm of [`Tensor::sigmoid`], exact far below 0 too.
@@ -80,10 +95,10 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     #[doc(alias = "log_sigmoid")]
     pub fn logsigmoid(&self) -> Result<Tensor> {
-        let x = widened(self)?;
+        let x = real(self)?;
         cast(x.minimum(0.0)?.sub(&x.abs()?.neg()?.exp()?.log1p()?)?, float_of(self.dtype()))
     }
 
@@ -97,9 +112,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn softsign(&self) -> Result<Tensor> {
-        let x = widened(self)?;
+        let x = real(self)?;
         cast(x.div(&x.abs()?.add(1.0)?)?, float_of(self.dtype()))
     }
 
@@ -113,9 +128,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn tanhshrink(&self) -> Result<Tensor> {
-        let x = widened(self)?;
+        let x = real(self)?;
         cast(x.sub(&x.tanh()?)?, float_of(self.dtype()))
     }
 
@@ -129,7 +144,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn hardshrink(&self) -> Result<Tensor> {
         self.hardshrink_with(0.5)
     }
@@ -144,12 +159,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn hardshrink_with(&self, lambd: f64) -> Result<Tensor> {
         self.ge(-lambd)?.logical_and(&self.le(lambd)?)?.where_cond(0, self)
     }
 
-    /// `x` where it is above `threshold`, else `value`.
+    /// `x` where it is above `threshold`, else `value`. Integers stay integers where `value` is one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -159,8 +174,23 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A value that the dtype cannot hold.
-    pub fn threshold(&self, threshold: f64, value: f64) -> Result<Tensor> {
+    /// An integer `value` that the dtype does not hold; what is no number.
+    pub fn threshold<'a>(&self, threshold: impl Into<Arg<'a>>, value: impl Into<Arg<'a>>) -> Result<Tensor> {
+        let (threshold, value) = (threshold.into(), value.into());
+        number("threshold", "threshold", &threshold)?;
+        number("threshold", "value", &value)?;
         self.le(threshold)?.where_cond(value, self)
+    }
+}
+
+/// A number of either kind.
+fn number(op: &'static str, argument: &'static str, arg: &Arg<'_>) -> Result<f64> {
+    match arg {
+        &Arg::Int(number) => Ok(number as f64),
+        &Arg::Float(number) => Ok(number),
+        other => {
+            let (expected, got) = ("a number".to_string(), other.describe());
+            Err(Error::Value { op, argument, expected, got }.into())
+        }
     }
 }

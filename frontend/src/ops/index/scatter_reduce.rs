@@ -194,7 +194,7 @@ fn of_extremes(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let own = if include { own } else { own.scatter(dim, &index, 0)? };
     let hits = src.eq(&out.gather(dim, &index)?)?.to_dtype(t.dtype())?;
     let share = b.grad(0)?.div(&own.scatter_add(dim, &index, &hits)?)?;
-    g.set(0, || share.mul(&own))?;
+    g.set(0, || kept(share.mul(&own)?, dim, &index, include))?;
     g.set(3, || to_source(share.gather(dim, &index)?.mul(&hits)?, b.sizes(3)))
 }
 

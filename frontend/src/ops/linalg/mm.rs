@@ -105,8 +105,8 @@ pub static DEF: OpDef = OpDef {
             a => product_at(&a, b.grad(0)?, &b.input(1)?.t()?),
         })?;
         g.set(1, || match (b.input(0)?, b.input(1)?) {
-            // The sparse one as it is: with its rows and columns exchanged it would be sorted anew.
-            (a, other) if !a.as_ref().is_strided() && other.as_ref().is_strided() => {
+            // Coordinates as they are: with rows and columns exchanged they would be sorted anew.
+            (a, other) if a.is_coordinates() && other.as_ref().is_strided() => {
                 b.grad(0)?.t()?.mm(&a)?.t()
             }
             (a, other) => product_at(&other, &a.t()?, b.grad(0)?),

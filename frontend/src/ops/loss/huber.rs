@@ -1,8 +1,10 @@
 //! Huber's loss.
 
-use super::Reduction;
+use super::{Reduction, in_pieces};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, widened};
+use keyway_dispatcher::error::Error;
 
 impl Tensor {
     /// The mean of half the square of the difference from `target` where it is below `delta`, else of `delta` times its absolute
@@ -22,7 +24,7 @@ impl Tensor {
         self.huber_loss_with(target, 1.0, Reduction::Mean)
     }
 
-    /// [`Tensor::huber_loss`] with another `delta`, reduced otherwise: `delta` times [`Tensor::smooth_l1_loss_with`].
+    /// [`Tensor::huber_loss`] with another `delta`, reduced otherwise. f16 and bf16 are computed in f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -33,8 +35,25 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same.
+    /// The same; a `delta` that is not above 0 or is infinite; [`Reduction::BatchMean`].
     pub fn huber_loss_with(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Result<Tensor> {
-        self.smooth_l1_loss_with(target, delta, reduction)?.mul(delta)
+        let wrong = |argument, expected: &str, got| {
+            Err(Error::Value { op: "huber_loss", argument, expected: expected.to_string(), got }.into())
+        };
+        if !self.dtype().is_float() {
+            return wrong("self", "a float dtype; cast integers first", self.dtype().to_string());
+        }
+        if !(delta > 0.0 && delta.is_finite()) {
+            return wrong("delta", "a finite number above 0", delta.to_string());
+        }
+        let difference = widened(self)?.sub(&widened(target)?)?;
+        let loss = in_pieces(&difference, delta, delta)?;
+        let loss = match reduction {
+            Reduction::None => loss,
+            Reduction::Mean => loss.mean_all()?,
+            Reduction::Sum => loss.sum_all()?,
+            Reduction::BatchMean => return wrong("reduction", "none, mean or sum", "`batchmean`".to_string()),
+        };
+        cast(loss, self.dtype().promote(target.dtype()).unwrap_or(difference.dtype()))
     }
 }

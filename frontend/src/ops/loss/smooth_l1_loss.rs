@@ -1,10 +1,11 @@
 //! `smooth_l1_loss`
 
 use super::Reduction;
-use super::{decomposed, one, reduce_narrowed, wide_pair};
+use super::{decomposed, in_pieces, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::rules::wrong_value;
 use crate::ops::sample::{Fill, SampleArg, sample, tensor as filled, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -40,14 +41,17 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same.
+    /// The same; a `beta` that is negative or not finite.
     pub fn smooth_l1_loss_with(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Result<Tensor> {
         DEF.run(&[self.into(), target.into(), Arg::Float(beta), reduction.into()])
     }
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    args.float(2)?;
+    let beta = args.float(2)?;
+    if !(beta >= 0.0 && beta.is_finite()) {
+        return Err(wrong_value(args, 2, "0 or more, finite".to_string()));
+    }
     super::rule(args, 3, 0b11)
 }
 
@@ -55,12 +59,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let beta = args.float(2)?;
     let (x, target) = wide_pair(args)?;
     let difference = x.sub(&target)?;
-    let absolute = difference.abs()?;
-    if beta == 0.0 {
-        return reduce_narrowed(args, 3, absolute, 0b11);
-    }
-    let square = difference.square()?.mul(0.5 / beta)?;
-    let loss = absolute.lt(beta)?.where_cond(&square, &absolute.sub(0.5 * beta)?)?;
+    let loss = if beta == 0.0 { difference.abs()? } else { in_pieces(&difference, beta, 1.0)? };
     reduce_narrowed(args, 3, loss, 0b11)
 }
 

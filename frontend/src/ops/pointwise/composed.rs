@@ -2,8 +2,9 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, widened};
+use crate::ops::composite::{cast, real};
 use crate::ops::rules::float_of;
+use keyway_dispatcher::error::Error;
 
 impl Tensor {
     /// 2 to the power of each element.
@@ -36,7 +37,7 @@ impl Tensor {
         self.sub(&self.trunc()?)
     }
 
-    /// `log(x / (1 - x))`, of which [`Tensor::sigmoid`] is the inverse.
+    /// `log(x / (1 - x))`, of which [`Tensor::sigmoid`] is the inverse; NaN outside 0 to 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -46,10 +47,29 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn logit(&self) -> Result<Tensor> {
-        let x = widened(self)?;
+        let x = real(self)?;
         cast(x.log()?.sub(&x.neg()?.log1p()?)?, float_of(self.dtype()))
+    }
+
+    /// [`Tensor::logit`] of each element held within `eps` and `1 - eps`, outside of which the gradient is 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([-1.0f32, 0.5])?.logit_with(0.5)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An `eps` outside 0 to 0.5.
+    pub fn logit_with(&self, eps: f64) -> Result<Tensor> {
+        if !(0.0..=0.5).contains(&eps) {
+            let (expected, got) = ("0 to 0.5".to_string(), eps.to_string());
+            return Err(Error::Value { op: "logit", argument: "eps", expected, got }.into());
+        }
+        cast(real(self)?.clamp(eps, 1.0 - eps)?.logit()?, float_of(self.dtype()))
     }
 
     /// The larger element, or the one that is a number where the other is NaN; see [`Tensor::maximum`], of which NaN comes out.
@@ -94,7 +114,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn signbit(&self) -> Result<Tensor> {
         if self.dtype().is_float() { self.new_ones(())?.copysign(self)?.lt(0) } else { self.lt(0) }
     }
@@ -156,7 +176,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn deg2rad(&self) -> Result<Tensor> {
         self.mul(std::f64::consts::PI / 180.0)
     }
@@ -171,7 +191,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool.
+    /// What the device reports.
     pub fn rad2deg(&self) -> Result<Tensor> {
         self.mul(180.0 / std::f64::consts::PI)
     }

@@ -99,23 +99,38 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor without dimensions.
+    /// What the device reports.
     pub fn flipud(&self) -> Result<Tensor> {
         self.flip(0)
     }
 
-    /// Turned by `k` times 90 degrees in the plane of two dimensions, from the first towards the second.
+    /// Turned by 90 degrees in the plane of the first two dimensions, from the first towards the second.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.rot90(1, (0, 1))?.to_vec::<i32>()?, [2, 4, 1, 3]);
+    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.rot90()?.to_vec::<i32>()?, [2, 4, 1, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor of fewer than 2 dimensions.
+    pub fn rot90(&self) -> Result<Tensor> {
+        self.rot90_with(1, (0, 1))
+    }
+
+    /// [`Tensor::rot90`] `k` times, in the plane of these dimensions, from the first towards the second.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.rot90_with(-1, (0, 1))?.to_vec::<i32>()?, [3, 1, 4, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Dimensions out of range, or twice the same.
-    pub fn rot90(&self, k: i64, (first, second): (i64, i64)) -> Result<Tensor> {
+    pub fn rot90_with(&self, k: i64, (first, second): (i64, i64)) -> Result<Tensor> {
         let [from, to] = [first, second].map(|dim| wrap_dim("rot90", dim, self.rank()));
         if from? == to? {
             let (op, argument) = ("rot90", "dims");
@@ -130,23 +145,39 @@ impl Tensor {
         }
     }
 
-    /// Of one dimension: the matrix that has it on its diagonal, 0 elsewhere. Of a matrix: its diagonal, a view. Diagonal 0 is
-    /// the main one, 1 the one above it.
+    /// Of one dimension: the matrix that has it on its diagonal, 0 elsewhere. Of a matrix: its diagonal, a view.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let made = Tensor::new([1, 2])?.diag(0)?;
+    /// let made = Tensor::new([1, 2])?.diag()?;
     /// assert_eq!(made.to_vec::<i32>()?, [1, 0, 0, 2]);
-    /// assert_eq!(made.diag(1)?.to_vec::<i32>()?, [0]);
+    /// assert_eq!(made.diag()?.to_vec::<i32>()?, [1, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A tensor of another number of dimensions.
-    pub fn diag(&self, diagonal: i64) -> Result<Tensor> {
+    pub fn diag(&self) -> Result<Tensor> {
+        self.diag_with(0)
+    }
+
+    /// [`Tensor::diag`] of another diagonal: 1 is the one above the main one, -1 the one below.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let made = Tensor::new([7])?.diag_with(1)?;
+    /// assert_eq!(made.to_vec::<i32>()?, [0, 7, 0, 0]);
+    /// assert_eq!(made.diag_with(1)?.to_vec::<i32>()?, [7]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor of another number of dimensions than one or two.
+    pub fn diag_with(&self, diagonal: i64) -> Result<Tensor> {
         match self.rank() {
-            1 => self.diag_embed(diagonal),
+            1 => self.diag_embed_with(diagonal),
             2 => self.diagonal_with(diagonal, 0, 1),
             _ => {
                 let expected =
@@ -157,18 +188,33 @@ impl Tensor {
         }
     }
 
-    /// Matrices in the last two dimensions that have the elements of the last one on a diagonal, 0 elsewhere.
+    /// Matrices in the last two dimensions that have the elements of the last one on their diagonals, 0 elsewhere.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.diag_embed(0)?.to_vec::<i32>()?, [1, 0, 0, 2, 3, 0, 0, 4]);
+    /// assert_eq!(Tensor::new([[1, 2], [3, 4]])?.diag_embed()?.to_vec::<i32>()?, [1, 0, 0, 2, 3, 0, 0, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor without dimensions.
+    pub fn diag_embed(&self) -> Result<Tensor> {
+        self.diag_embed_with(0)
+    }
+
+    /// [`Tensor::diag_embed`] on another diagonal: 1 is the one above the main one, -1 the one below.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[7], [8]])?.diag_embed_with(-1)?.to_vec::<i32>()?, [0, 0, 7, 0, 0, 0, 8, 0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A tensor without dimensions; a diagonal so far off that the sizes overflow.
-    pub fn diag_embed(&self, diagonal: i64) -> Result<Tensor> {
+    pub fn diag_embed_with(&self, diagonal: i64) -> Result<Tensor> {
         let side = usize::try_from(diagonal.unsigned_abs()).ok().zip(self.shape().last());
         let Some(side) = side.and_then(|(off, &size)| size.checked_add(off)) else {
             let expected = "of one dimension or more, on a diagonal that fits a matrix".to_string();

@@ -52,7 +52,7 @@ pub struct Holder {
     pub op: String,
     /// The ops around it, the outermost first.
     pub within: Vec<String>,
-    /// The modules around it, as `layers.0`; empty outside any.
+    /// The modules around it by their names in what holds them, as `layers.0`; empty outside any, as within a layer on its own.
     pub module: String,
     /// Where they lie.
     pub device: String,
@@ -94,7 +94,9 @@ pub struct DeviceUse {
     pub cut: Option<serde_json::Value>,
 }
 
-/// What was held at one moment, of the storages that were made since the profile began. Sizes are those that were asked for.
+/// What was held at one moment, of the storages that were made since the profile began. Sizes are those that were asked for. Memory
+/// that the program brought, as [`Tensor::from_vec`](crate::Tensor::from_vec) takes it, counts too, which the account of an
+/// allocator, [`memory_stats`](crate::device::memory_stats), does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySnapshot {
     /// By device, in the order of names.
@@ -122,8 +124,8 @@ impl MemorySnapshot {
     /// Those of `out`.
     #[doc(alias = "memory_viz")]
     pub fn write_html(&self, mut out: impl Write) -> io::Result<()> {
-        // Inside a script element only `</` could end it.
-        let data = serde_json::to_string(self)?.replace("</", "<\\/");
+        // `<` stands inside strings alone; in a script element it could end or comment out what follows.
+        let data = serde_json::to_string(self)?.replace('<', "\\u003c");
         out.write_all(PAGE.replacen("\"SNAPSHOT\"", &data, 1).as_bytes())?;
         out.flush()
     }
