@@ -178,7 +178,8 @@ pub enum Error {
     MissingKernel(Box<MissingKernel>),
     /// No plugin serves a device.
     #[error(
-        "no backend for device `{device}` is installed; install one, then `keyway backend list` shows it{}",
+        "no backend for device `{device}` is installed{}; install one, then `keyway backend list` shows it{}",
+        in_lower_case(*.device),
         crate::base::lacking::after()
     )]
     NoDevice {
@@ -269,6 +270,12 @@ fn held(tensors: usize, storages: usize) -> String {
         (1, _) => "a graph refers to the tensor".to_string(),
         (tensors, _) => format!("{tensors} clones, views or graphs hold the tensor"),
     }
+}
+
+/// What to write where a device was named in capitals, as no backend names one.
+fn in_lower_case(device: Device) -> String {
+    let (name, lower) = (device.name(), device.name().to_lowercase());
+    if lower == name { String::new() } else { format!(" (did you mean `{lower}`?)") }
 }
 
 /// What an allocation that failed had asked for.
