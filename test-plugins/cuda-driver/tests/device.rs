@@ -2,7 +2,7 @@
 
 mod support;
 
-use keyway::{DType, Device, Tensor};
+use keyway::{DType, Device, Tensor, profiler};
 use keyway_dispatcher::device::{
     Event, Stream, empty_cache, memory_stats, peer, properties, report, reset_peak, set_memory_limit,
     synchronize,
@@ -162,6 +162,15 @@ fn growing() {
     for part in ["{\"allocator\":\"expandable\",", "\"total_size\":41943040,", "\"is_expandable\":true"] {
         assert!(text.contains(part), "`{part}` is not in {text}");
     }
+    // A memory profile shows the same account, taken at its own moment.
+    let memory = profiler::memory();
+    let held = Tensor::ones_with([1 << 18], d).unwrap();
+    let snapshot = memory.snapshot();
+    let of_device = snapshot.devices.iter().find(|one| one.device == d.to_string()).unwrap();
+    let cut = of_device.cut.as_ref().unwrap();
+    assert_eq!((of_device.held.bytes, &cut["allocator"]), (1 << 20, &"expandable".into()));
+    assert!(!cut["segments"].as_array().unwrap().is_empty(), "{cut}");
+    drop((held, memory));
     let kept = ramp(&[50]).to_device(d).unwrap();
     for _ in 0..8 {
         let x = Tensor::ones_with([4 << 20], d).unwrap();
