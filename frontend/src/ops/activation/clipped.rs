@@ -44,13 +44,12 @@ impl Tensor {
         max_val: impl Into<Arg<'a>>,
     ) -> Result<Tensor> {
         let (min, max) = (min_val.into(), max_val.into());
-        let [low, high] =
-            [number("hardtanh", "min_val", &min)?, number("hardtanh", "max_val", &max)?];
+        let [low, high] = [number("hardtanh", "min_val", &min)?, number("hardtanh", "max_val", &max)?];
         if low > high {
             let (expected, got) = (format!("at most `max_val`, {high}"), low.to_string());
             return Err(Error::Value { op: "hardtanh", argument: "min_val", expected, got }.into());
         }
-        let held = self.detach().clamp(min.clone(), max.clone())?;
+        let held = self.detach().clamp(min, max)?;
         self.le(min)?.logical_or(&self.ge(max)?)?.where_cond(&held, self)
     }
 

@@ -106,9 +106,7 @@ pub static DEF: OpDef = OpDef {
         })?;
         g.set(1, || match (b.input(0)?, b.input(1)?) {
             // Coordinates as they are: with rows and columns exchanged they would be sorted anew.
-            (a, other) if a.is_coordinates() && other.as_ref().is_strided() => {
-                b.grad(0)?.t()?.mm(&a)?.t()
-            }
+            (a, other) if a.is_coordinates() && other.as_ref().is_strided() => b.grad(0)?.t()?.mm(&a)?.t(),
             (a, other) => product_at(&other, &a.t()?, b.grad(0)?),
         })
     }),

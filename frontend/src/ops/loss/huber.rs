@@ -52,7 +52,9 @@ impl Tensor {
             Reduction::None => loss,
             Reduction::Mean => loss.mean_all()?,
             Reduction::Sum => loss.sum_all()?,
-            Reduction::BatchMean => return wrong("reduction", "none, mean or sum", "`batchmean`".to_string()),
+            Reduction::BatchMean => {
+                return wrong("reduction", "none, mean or sum", "`batchmean`".to_string());
+            }
         };
         cast(loss, self.dtype().promote(target.dtype()).unwrap_or(difference.dtype()))
     }
