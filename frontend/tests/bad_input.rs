@@ -158,7 +158,7 @@ fn values_of_a_wrong_length() {
 fn tensors_that_cannot_be_joined() {
     let error = failure(Tensor::cat(&[&floats(&[2, 3]), &floats(&[2, 4])], 0), &["cat", "[2, 3]", "[2, 4]"]);
     assert!(matches!(error, Error::Dispatch(Call::Shape { .. })), "{error:?}");
-    let error = failure(Tensor::cat(&[], 0), &["cat", "one tensor at least", "0 tensors"]);
+    let error = failure(Tensor::cat::<Tensor>(&[], 0), &["cat", "one tensor at least", "0 tensors"]);
     assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
 }
 

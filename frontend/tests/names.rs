@@ -254,3 +254,33 @@ fn retained_gradients() -> keyway::Result<()> {
     refused(Tensor::ones(2)?.retain_grad(), "retain_grad: the tensor requires no grad");
     Ok(())
 }
+
+#[test]
+fn lists_of_tensors_owned_or_borrowed() -> keyway::Result<()> {
+    let (a, b) = (Tensor::new([1.0f32, 2.0])?, Tensor::new([3.0f32, 4.0])?);
+    let owned = vec![a.clone(), b.clone()];
+    let shared: Vec<std::sync::Arc<Tensor>> = owned.iter().cloned().map(Into::into).collect();
+    for made in [
+        Tensor::cat(&owned, 0)?,
+        Tensor::cat(&owned[..], 0)?,
+        Tensor::cat(&[&a, &b], 0)?,
+        Tensor::cat(&[a.clone(), b.clone()], 0)?,
+        Tensor::cat(&shared, 0)?,
+        Tensor::hstack(&owned)?,
+        Tensor::stack(&owned, 0)?.flatten_all()?,
+        Tensor::vstack(&owned)?.flatten_all()?,
+        Tensor::dstack(&owned)?.squeeze(0)?.t()?.flatten_all()?,
+        Tensor::block_diag(&owned)?.masked_select(&Tensor::block_diag(&[&a, &b])?.ne(0)?)?,
+    ] {
+        assert_eq!(made.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    }
+    assert_eq!(Tensor::einsum("i,i->", &owned)?.item::<f32>()?, 11.0);
+    assert_eq!(Tensor::meshgrid(&owned)?[1].to_vec2::<f32>()?, [[3.0, 4.0], [3.0, 4.0]]);
+    refused(Tensor::cat::<Tensor>(&[], 0), "one tensor at least");
+    let w = a.requires_grad_(true)?;
+    let y = w.square()?.sum_all()?;
+    assert!(draw::dot(&[y.clone()])?.contains("square"));
+    let grads = keyway::autograd::grad(&[&y], &[&w], Default::default())?;
+    assert_eq!(grads[0].as_ref().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+    Ok(())
+}

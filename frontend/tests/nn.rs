@@ -311,7 +311,7 @@ fn a_cache_gives_what_causal_attention_gives() {
             at += block;
             assert_eq!(cache.len(), at);
         }
-        let made = Tensor::cat(&made.iter().collect::<Vec<_>>(), 1).unwrap().to_vec::<f32>().unwrap();
+        let made = Tensor::cat(&made, 1).unwrap().to_vec::<f32>().unwrap();
         let near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5;
         assert!(made.iter().zip(&expected).all(near));
     }

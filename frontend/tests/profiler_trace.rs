@@ -270,7 +270,7 @@ fn an_op_of_both_formats_is_told() -> Result<()> {
 fn of_many_tensors_the_first_are_told() {
     let many: Vec<_> = (1..21).map(|size| ramp(&[size])).collect();
     let profile = profiler::profile();
-    Tensor::cat(&many.iter().collect::<Vec<_>>(), 0).unwrap();
+    Tensor::cat(&many, 0).unwrap();
     let report = profile.report();
     let [shapes] = &row(&report, "cat").shapes[..] else { panic!("{report}") };
     assert_eq!(shapes.inputs.len(), 17);

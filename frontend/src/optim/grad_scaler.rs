@@ -198,7 +198,7 @@ impl GradScaler {
         // One wait for each device.
         while let Some(device) = largest.last().map(Tensor::device) {
             let here: Vec<Tensor> = largest.extract_if(.., |t| t.device() == device).collect();
-            let sizes = Tensor::stack(&here.iter().collect::<Vec<_>>(), 0)?.to_vec::<f64>()?;
+            let sizes = Tensor::stack(&here, 0)?.to_vec::<f64>()?;
             finite &= sizes.iter().all(|size| size.is_finite());
         }
         self.unscaled.push(Unscaled { parameters, finite, stepped: false });

@@ -132,7 +132,7 @@ fn train(model: &Transformer, steps: usize, low: Option<DType>) -> Result<f32> {
         let pieces: Vec<Tensor> = (0..4)
             .map(|i| text.narrow(0, ((step * 37 + i * 29) % length) as i64, CONTEXT + 1))
             .collect::<Result<_>>()?;
-        let pieces = Tensor::stack(&pieces.iter().collect::<Vec<_>>(), 0)?;
+        let pieces = Tensor::stack(&pieces, 0)?;
         let loss = {
             let _guard = low.map(autocast).transpose()?;
             let scores = model.forward(&pieces.narrow(1, 0, CONTEXT)?)?;
