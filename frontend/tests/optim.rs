@@ -337,7 +337,7 @@ fn groups_and_schedules_are_pytorchs() {
 
     let problem = Problem::new();
     let mut optimizer = Sgd::new(problem.parameters(), slow).unwrap();
-    let mut schedule = CosineAnnealingLr::new(&optimizer, 40, 0.01).unwrap();
+    let mut schedule = CosineAnnealingLr::new_with(&optimizer, 40, 0.01).unwrap();
     problem.train(&mut optimizer, 50, |optimizer| schedule.step(optimizer).unwrap());
     let expected = [
         -0.01186736601383014,

@@ -130,11 +130,11 @@ fn steps_have_the_bits_of_single_ops() {
                         false => grad.add_with(p, weight_decay)?,
                     };
                     m.mul_(o.beta1)?.add_with_(&grad, 1.0 - o.beta1)?;
-                    v.mul_(o.beta2)?.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
+                    v.mul_(o.beta2)?.addcmul_with_(&grad, &grad, 1.0 - o.beta2)?;
                     let root = (1.0 - o.beta2.powf(f64::from(steps))).sqrt();
                     let rate = o.lr * root / (1.0 - o.beta1.powf(f64::from(steps)));
                     p.mul_(if decoupled { 1.0 - o.lr * weight_decay } else { 1.0 })?;
-                    p.addcdiv_(&m, &v.sqrt()?.add(o.eps * root)?, -rate)?;
+                    p.addcdiv_with_(&m, &v.sqrt()?.add(o.eps * root)?, -rate)?;
                     *means = Some((steps, m, v));
                     Ok(())
                 },

@@ -26,7 +26,7 @@ fn table() -> Tensor {
 fn backward(table: &Tensor, rows: &[i64], sparse: bool) {
     let at = Tensor::new(rows).unwrap();
     let read = match sparse {
-        true => table.embedding_sparse(&at, None),
+        true => table.embedding_sparse(&at),
         false => table.embedding(&at),
     }
     .unwrap();
@@ -302,8 +302,8 @@ fn gradients_of_any_number_of_sparse_dimensions() {
         for sparse_dim in 0..=2 {
             let (sparse, dense) = (table(), table());
             let grad = dense.detach().square().unwrap();
-            sparse.set_grad(grad.to_sparse(sparse_dim).unwrap()).unwrap();
-            dense.set_grad(grad.to_sparse(1).unwrap()).unwrap();
+            sparse.set_grad(grad.to_sparse_with(sparse_dim).unwrap()).unwrap();
+            dense.set_grad(grad.to_sparse_with(1).unwrap()).unwrap();
             for w in [&sparse, &dense] {
                 make(vec![w.clone()]).unwrap().step().unwrap();
             }
@@ -401,7 +401,8 @@ fn halves_step_as_in_f32() {
                 let grad = Tensor::from_vec(grads.clone(), w.shape()).unwrap().to_dtype(dtype).unwrap();
                 let exact = f64s(&grad);
                 // Three stands for a strided gradient.
-                w.set_grad(if sparse_dim == 3 { grad } else { grad.to_sparse(sparse_dim).unwrap() }).unwrap();
+                w.set_grad(if sparse_dim == 3 { grad } else { grad.to_sparse_with(sparse_dim).unwrap() })
+                    .unwrap();
                 let mut optimizer = make(vec![w.clone()]).unwrap();
                 optimizer.step().unwrap();
                 let state = optimizer.state_dict().unwrap();

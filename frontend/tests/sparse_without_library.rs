@@ -23,8 +23,8 @@ fn what_is_missing_is_named() {
     }
     for text in [
         message(Tensor::sparse_coo(&at, &values, [3])),
-        message(values.to_sparse(1)),
-        message(w.embedding_sparse(&at, None)),
+        message(values.to_sparse_with(1)),
+        message(w.embedding_sparse(&at)),
         message(w.embedding_bag(&at, bag)),
         message(SparseAdam::new(vec![w.clone()], SparseAdamOptions::default())),
     ] {

@@ -104,7 +104,7 @@ fn embedding(c: &mut Criterion, size: &str, rows: usize) {
     let mut step = |table: &Tensor, optimizer: &mut dyn Optimizer| {
         nth += 1;
         optimizer.zero_grad();
-        let made = table.embedding_sparse(&read[nth % STEPS], None).expect("forward");
+        let made = table.embedding_sparse(&read[nth % STEPS]).expect("forward");
         let options = BackwardOptions { gradients: Some(vec![grad.clone()]), ..BackwardOptions::default() };
         made.backward_with(options).expect("backward");
         optimizer.step().expect("step");

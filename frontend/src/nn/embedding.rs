@@ -110,7 +110,7 @@ impl Embedding {
 impl Module for Embedding {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         match self.sparse {
-            true => self.weight.get().embedding_sparse(input, self.padding_idx),
+            true => self.weight.get().embedding_sparse_with(input, self.padding_idx),
             false => self.weight.get().embedding_with(input, self.padding_idx),
         }
     }

@@ -242,14 +242,14 @@ fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled:
         grad => {
             let grad = grad.plus(p, decay)?;
             m.first.add_with_(&grad, 1.0 - o.beta1)?;
-            m.second.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
+            m.second.addcmul_with_(&grad, &grad, 1.0 - o.beta2)?;
         }
     }
     if shrink != 1.0 {
         p.mul_(shrink)?;
     }
     let denominator = m.second.sqrt()?.add_(eps)?;
-    p.addcdiv_(&m.first, &denominator, -rate)?;
+    p.addcdiv_with_(&m.first, &denominator, -rate)?;
     Ok(())
 }
 

@@ -190,7 +190,7 @@ impl GradScaler {
                 part.mul_(self.state.scale.recip())?;
                 if part.elem_count() > 0 {
                     // The largest size is NaN where one element is.
-                    largest.push(part.norm_all(f64::INFINITY)?.to_dtype(DType::F64)?);
+                    largest.push(part.norm_with(f64::INFINITY, .., false)?.to_dtype(DType::F64)?);
                 }
             }
         }

@@ -262,7 +262,7 @@ fn refusals() {
     let looks = "checks its indices on the host";
     refused("indices", looks, &|| a.index_select(0, &index).map(drop));
     refused("indices of rows", looks, &|| a.embedding(&index).map(drop));
-    refused("classes", looks, &|| index.one_hot(Some(4)).map(drop));
+    refused("classes", looks, &|| index.one_hot(4).map(drop));
     refused("another capture", "being captured already", &|| graph::capture(d, || Ok(())).map(drop));
     refused("random numbers", "the same numbers", &|| Tensor::rand_with([3], d).map(drop));
     refused("dropout", "the same numbers", &|| a.dropout(0.5, true).map(drop));

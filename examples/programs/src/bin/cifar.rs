@@ -14,10 +14,10 @@ fn net() -> keyway::Result<Sequential> {
     let same = ConvOptions { padding: keyway::nn::Padding::Same, ..ConvOptions::default() };
     let half = || MaxPool2d::new(2);
     Ok(Sequential::new()
-        .push(Conv2d::new(3, 16, 3, same)?)
+        .push(Conv2d::new_with(3, 16, 3, same)?)
         .push(Relu)
         .push(half())
-        .push(Conv2d::new(16, 32, 3, same)?)
+        .push(Conv2d::new_with(16, 32, 3, same)?)
         .push(Relu)
         .push(half())
         .push(Flatten::default())

@@ -125,7 +125,7 @@ fn train(model: &Transformer, steps: usize, low: Option<DType>) -> Result<f32> {
     let length = TEXT.len();
     let mut adam = AdamW::new(model.parameters(), AdamOptions { lr: 1e-2, ..AdamOptions::default() })?;
     // Less and less towards the end, which settles what was learned.
-    let mut schedule = CosineAnnealingLr::new(&adam, steps as u64, 0.0)?;
+    let mut schedule = CosineAnnealingLr::new(&adam, steps as u64)?;
     let mut last = f32::INFINITY;
     for step in 0..steps {
         // Four pieces that begin at different places.

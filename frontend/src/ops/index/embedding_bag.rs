@@ -115,7 +115,7 @@ impl Tensor {
 /// Bags of the rows at the indices: of these alone comes a gradient, a sparse one.
 fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
     let (n, device) = (indices.elem_count(), indices.device());
-    let mut rows = weight.embedding_sparse(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
+    let mut rows = weight.embedding_sparse_with(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
     let places = Tensor::from_vec((0..n as i64).collect(), indices.shape())?.to_device(device)?;
     let (mut places, mut padding_idx) = (places, None);
     if let Some(padding) = options.padding_idx {

@@ -1,8 +1,29 @@
 //! Windows and how they move.
 
-use crate::ops::conv::PerDim;
+use crate::ops::conv::{PerDim, from_tuples};
 
-/// The window of a maximum over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
+/// A window alone where its options stand: `x.max_pool2d(2)`.
+macro_rules! from_windows {
+    ($($to:ident)+) => {$(
+        impl<const N: usize> From<usize> for $to<N> {
+            fn from(kernel: usize) -> $to<N> {
+                $to::new(kernel)
+            }
+        }
+
+        impl<const N: usize> From<[usize; N]> for $to<N> {
+            fn from(kernel: [usize; N]) -> $to<N> {
+                $to::new(kernel)
+            }
+        }
+    )+};
+}
+
+from_windows! { MaxPoolOptions AvgPoolOptions MaxUnpoolOptions }
+from_tuples! { MaxPoolOptions AvgPoolOptions MaxUnpoolOptions OutputSize }
+
+/// The window of a maximum over `N` spatial dimensions. It moves by its own sizes unless a stride is stated. Its sizes alone, a number,
+/// an array or a tuple, can stand for it.
 ///
 /// ```
 /// use keyway::ops::{conv::PerDim, pool::MaxPoolOptions};
@@ -96,7 +117,8 @@ impl<const N: usize> MaxPoolOptions<N> {
     }
 }
 
-/// The window of a mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
+/// The window of a mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated. Its sizes alone, a number,
+/// an array or a tuple, can stand for it.
 ///
 /// ```
 /// use keyway::ops::pool::AvgPoolOptions;
@@ -270,11 +292,12 @@ impl<const N: usize> LpPoolOptions<N> {
     }
 }
 
-/// The spatial sizes of a result: one for all of them, or one for each, where `None` keeps the input's.
+/// The spatial sizes of a result: one for all of them, or one for each as an array or a tuple, where `None` keeps the input's.
 ///
 /// ```
 /// use keyway::ops::pool::OutputSize;
 /// assert_eq!(OutputSize::<2>::from(7), OutputSize([Some(7), Some(7)]));
+/// assert_eq!(OutputSize::from((1, 2)), OutputSize([Some(1), Some(2)]));
 /// assert_eq!(OutputSize::from([None, Some(1)]), OutputSize([None, Some(1)]));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
