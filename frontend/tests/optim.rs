@@ -1,8 +1,8 @@
 //! Optimisers against 50 steps of PyTorch 2.15 in f64.
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler, StepLr};
 use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, RmsProp, RmsPropOptions, Sgd,
-    SgdOptions, clip_grad_norm_, clip_grad_value_,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Group, Optimizer, RmsProp,
+    RmsPropOptions, Sgd, SgdOptions, clip_grad_norm_, clip_grad_value_,
 };
 use keyway::{DType, Result, Tensor};
 
@@ -157,7 +157,7 @@ const CASES: [(&str, Make, [f64; 6]); 15] = [
     ),
     (
         "adamw",
-        |p| Ok(Box::new(AdamW::new(p, AdamOptions { lr: 0.05, ..AdamOptions::adamw() })?)),
+        |p| Ok(Box::new(AdamW::new(p, AdamWOptions { lr: 0.05, ..AdamWOptions::default() })?)),
         [
             0.025838141605250588,
             0.24426581393685898,
@@ -171,7 +171,7 @@ const CASES: [(&str, Make, [f64; 6]); 15] = [
         "adamw, weight decay",
         |p| {
             let options =
-                AdamOptions { lr: 0.05, beta1: 0.8, beta2: 0.95, weight_decay: 0.5, ..Default::default() };
+                AdamWOptions { lr: 0.05, beta1: 0.8, beta2: 0.95, weight_decay: 0.5, ..Default::default() };
             Ok(Box::new(AdamW::new(p, options)?))
         },
         [

@@ -1,6 +1,6 @@
 //! Steps of all parameters in one call have the bits of the same formula in single ops, wherever parameters and gradients lie.
 
-use keyway::optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
+use keyway::optim::{Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
 use keyway::{Arg, DType, Result, Tensor};
 use keyway_dispatcher::op::Out;
 
@@ -116,7 +116,10 @@ fn steps_have_the_bits_of_single_ops() {
                 &format!("{o:?} {decoupled}"),
                 dtype,
                 |parameters| match decoupled {
-                    true => Box::new(AdamW::new(parameters, o).unwrap()),
+                    true => Box::new(
+                        AdamW::new(parameters, AdamWOptions { lr: o.lr, weight_decay, ..Default::default() })
+                            .unwrap(),
+                    ),
                     false => Box::new(Adam::new(parameters, o).unwrap()),
                 },
                 |p, grad, means: &mut Option<(i32, Tensor, Tensor)>| {
@@ -147,7 +150,7 @@ fn steps_have_the_bits_of_single_ops() {
 fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
     let make = |device_counts: bool| {
         let w = numbers(1, &[4, 3], DType::F64).requires_grad_(true).unwrap();
-        let adam = AdamW::new(vec![w.clone()], AdamOptions::adamw()).unwrap();
+        let adam = AdamW::new(vec![w.clone()], AdamWOptions::default()).unwrap();
         (w, if device_counts { adam.capturable().unwrap() } else { adam })
     };
     let step = |(w, adam): &mut (Tensor, AdamW)| {

@@ -4,7 +4,7 @@
 mod rehearsal_support;
 
 use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, SparseAdam,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions, SparseAdam,
     SparseAdamOptions,
 };
 use keyway::{DType, Device, Result, Tensor};
@@ -164,14 +164,17 @@ const PYTORCHS: [(&str, Make, [f64; ROWS * COLUMNS]); 4] = [
 const LAZY: AdamOptions =
     AdamOptions { lr: 0.1, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.05, lazy: true };
 
+const LAZY_W: AdamWOptions =
+    AdamWOptions { lr: 0.1, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.05, lazy: true };
+
 const ALL: [(&str, Make); 7] = [
     (PYTORCHS[0].0, PYTORCHS[0].1),
     (PYTORCHS[1].0, PYTORCHS[1].1),
     (PYTORCHS[2].0, PYTORCHS[2].1),
     (PYTORCHS[3].0, PYTORCHS[3].1),
-    ("lazy AdamW", |p| Ok(Box::new(AdamW::new(p, LAZY)?))),
+    ("lazy AdamW", |p| Ok(Box::new(AdamW::new(p, LAZY_W)?))),
     ("lazy Adam", |p| Ok(Box::new(Adam::new(p, LAZY)?))),
-    ("AdamW", |p| Ok(Box::new(AdamW::new(p, AdamOptions { lazy: false, ..LAZY })?))),
+    ("AdamW", |p| Ok(Box::new(AdamW::new(p, AdamWOptions { lazy: false, ..LAZY_W })?))),
 ];
 
 #[test]
