@@ -5,7 +5,7 @@ use keyway::autograd::checkpoint;
 use keyway::nn::functional as F;
 use keyway::nn::{BatchNorm2d, Conv2d, LayerNorm, Linear, Module, MultiheadAttention};
 use keyway::optim::{
-    AdamOptions, AdamW, GradScaler, GradScalerOptions, GradScalerState, Optimizer, Sgd, SgdOptions,
+    AdamW, AdamWOptions, GradScaler, GradScalerOptions, GradScalerState, Optimizer, Sgd, SgdOptions,
     clip_grad_norm_,
 };
 use keyway::prelude::*;
@@ -312,7 +312,7 @@ fn f16_with_a_scaler_learns_what_f32_learns() -> keyway::Result<()> {
         let layers = || Ok::<_, keyway::Error>((Linear::new(6, 16)?, Linear::new(16, 1)?));
         let (first, second) = rng::using(&Generator::new(7), layers)?;
         let parameters = [first.parameters(), second.parameters()].concat();
-        let mut adam = AdamW::new(parameters, AdamOptions { lr: 0.02, ..AdamOptions::default() })?;
+        let mut adam = AdamW::new(parameters, AdamWOptions { lr: 0.02, ..AdamWOptions::default() })?;
         let mut scaler = GradScaler::new(GradScalerOptions::default())?;
         let mut last = 0.0;
         for _ in 0..60 {

@@ -1,7 +1,7 @@
 //! The caller's mistakes: each is an error that names what was expected and what came, and nothing else
 //! happens.
 
-use keyway::ops::index::pad::PadMode;
+use keyway::nn::PadMode;
 use keyway::{DType, Device, Error, Tensor};
 use keyway_dispatcher::Error as Call;
 

@@ -5,7 +5,7 @@ use keyway::nn::{
     InterpolateOptions, LocalResponseNorm, LpPool2d, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, Module,
     PixelShuffle, PixelUnshuffle, Sequential, Unfold, UnfoldOptions, Upsample,
 };
-use keyway::ops::image::{GridMode, GridOptions, GridPadding};
+use keyway::nn::{GridMode, GridOptions, GridPadding};
 use keyway::rng::{self, Generator};
 use keyway::{DType, MemoryFormat, Result, Tensor};
 
@@ -198,20 +198,20 @@ fn a_grid_reads_what_pytorch_reads() -> Result<()> {
         (Bicubic, Reflection, [0.25, 4.708906, 3.366]),
     ] {
         let options = GridOptions { mode, padding, align_corners: false };
-        assert_near(&x.grid_sample(&grid, options)?, &expected);
+        assert_near(&x.grid_sample_with(&grid, options)?, &expected);
         // With a graph it is composed of other ops.
         let tracked = x.detach().requires_grad_(true)?;
-        assert_near(&tracked.grid_sample(&grid, options)?, &expected);
+        assert_near(&tracked.grid_sample_with(&grid, options)?, &expected);
     }
     // A place at the border has no gradient along it.
     let grid = grid.requires_grad_(true)?;
-    x.grid_sample(&grid, GridOptions { padding: Border, align_corners: true, ..Default::default() })?
+    x.grid_sample_with(&grid, GridOptions { padding: Border, align_corners: true, ..Default::default() })?
         .sum_all()?
         .backward()?;
     assert_near(&grid.grad().unwrap(), &[0., 0., 1., 1.5, 0., 1.5]);
     // The nearest pixel does not depend on the place, which has a gradient of zeros.
     let grid = of(&[-0.5, 0.1], &[1, 1, 1, 2]).requires_grad_(true)?;
-    x.grid_sample(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum_all()?.backward()?;
+    x.grid_sample_with(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum_all()?.backward()?;
     assert_eq!(values(&grid.grad().unwrap()), [0., 0.]);
     Ok(())
 }
@@ -223,7 +223,7 @@ fn a_grid_of_no_numbers_reads_zeros_and_the_format_is_kept() -> Result<()> {
     for padding in [GridPadding::Zeros, GridPadding::Border, GridPadding::Reflection] {
         for tracked in [false, true] {
             let x = x.detach().requires_grad_(tracked)?;
-            let y = values(&x.grid_sample(&grid, GridOptions { padding, ..Default::default() })?);
+            let y = values(&x.grid_sample_with(&grid, GridOptions { padding, ..Default::default() })?);
             assert_eq!((y[0], y[2]), (0.0, 0.0), "{padding:?}");
             assert_eq!(y[1], if padding == GridPadding::Border { 6.0 } else { 0.0 }, "{padding:?}");
         }
@@ -231,7 +231,7 @@ fn a_grid_of_no_numbers_reads_zeros_and_the_format_is_kept() -> Result<()> {
     let last = x.to(MemoryFormat::ChannelsLast)?;
     let same = of(&[1., 0., 0., 0., 1., 0.], &[1, 2, 3]).affine_grid(&[1, 2, 3, 3])?;
     for x in [last.clone(), last.requires_grad_(true)?] {
-        let y = x.grid_sample(&same, GridOptions::default())?;
+        let y = x.grid_sample(&same)?;
         assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast));
         assert_near(&y, &values(&counted(&[1, 2, 3, 3])));
     }

@@ -4,7 +4,7 @@
 mod rehearsal_support;
 mod sparse_support;
 
-use keyway::ops::pointwise::gelu::Approximate;
+use keyway::nn::Approximate;
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
 use sparse_support::*;

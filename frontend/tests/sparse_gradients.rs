@@ -4,7 +4,7 @@ mod rehearsal_support;
 mod sparse_support;
 
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
+use keyway::nn::{BagMode, BagOptions};
 use keyway::optim::{Optimizer, Sgd, SgdOptions, clip_grad_norm_, clip_grad_value_};
 use keyway::{DType, Tensor};
 use rehearsal_support::*;
@@ -87,8 +87,8 @@ fn bags_have_sparse_gradients() {
             }
             for (at, options) in cases {
                 let (sparse, dense) = (table(5, 3), table(5, 3));
-                let made = sparse.embedding_bag(at, BagOptions { sparse: true, ..options }).unwrap();
-                let wanted = dense.embedding_bag(at, options).unwrap();
+                let made = sparse.embedding_bag_with(at, BagOptions { sparse: true, ..options }).unwrap();
+                let wanted = dense.embedding_bag_with(at, options).unwrap();
                 assert_close(&f64s(&made), &f64s(&wanted), 1e-12);
                 weighted(&made).backward().unwrap();
                 weighted(&wanted).backward().unwrap();

@@ -2,7 +2,7 @@
 
 use criterion::Criterion;
 use keyway::Tensor;
-use keyway::ops::pointwise::gelu::Approximate;
+use keyway::nn::Approximate;
 use keyway_benches::{case, wanted};
 
 fn rand(n: usize) -> Tensor {

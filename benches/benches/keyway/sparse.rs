@@ -4,7 +4,7 @@
 
 use criterion::Criterion;
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::optim::{AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
+use keyway::optim::{AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
 use keyway::{DType, Device, Result, Tensor};
 use keyway_benches::{case, wanted};
 
@@ -118,7 +118,7 @@ fn embedding(c: &mut Criterion, size: &str, rows: usize) {
     let name = format!("sparse.embedding_adam_{size}");
     if asked(&name) {
         let w = table();
-        let options = AdamOptions { lazy: true, ..AdamOptions::adamw() };
+        let options = AdamWOptions { lazy: true, ..AdamWOptions::default() };
         let mut adam = AdamW::new(vec![w.clone()], options).expect("adam");
         case(c, &name, "step", 1.0, || step(&w, &mut adam));
     }

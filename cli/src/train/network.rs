@@ -3,11 +3,11 @@
 use super::bag::Words;
 use super::data::Source;
 use keyway::data::digits;
+use keyway::nn::BagMode;
 use keyway::nn::init::{Fan, kaiming_normal};
 use keyway::nn::{
     BatchNorm2d, Conv2d, ConvOptions, Dropout, EmbeddingBag, Flatten, Linear, MaxPool2d, Relu, Sequential,
 };
-use keyway::ops::index::embedding_bag::BagMode;
 use keyway::optim::SgdOptions;
 use keyway::rng::{self, Generator};
 use keyway::{Result, Tensor};

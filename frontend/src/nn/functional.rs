@@ -13,9 +13,25 @@
 //! ```
 
 use super::loss::same_shape;
-use super::{AttentionOptions, AvgPoolOptions, ConvOptions, InterpolateOptions, MaxPoolOptions};
+use super::{AttentionOptions, AvgPoolOptions, ConvOptions, GridOptions, InterpolateOptions, MaxPoolOptions};
 use crate::tensor::IntoShape;
 use crate::{Result, Tensor};
+
+/// [`Tensor::embedding`], with the indices first as in PyTorch.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::functional as F};
+/// let (at, weight) = (Tensor::new([1i64, 0])?, Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?);
+/// assert_eq!(F::embedding(&at, &weight)?.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of the method.
+pub fn embedding(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    weight.embedding(input)
+}
 
 macro_rules! functions {
     ($($(#[$example:meta])+ $name:ident($input:ident $(, $arg:ident: $type:ty)*);)*) => {$(
@@ -183,6 +199,51 @@ functions! {
     /// # Ok(()) }
     /// ```
     hardsigmoid(input);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// let y = F::layer_norm(&x, 2, None, None)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[1] - 1.0).abs() < 1e-5);
+    /// # Ok(()) }
+    /// ```
+    layer_norm(input, normalized_shape: impl IntoShape, weight: Option<&Tensor>, bias: Option<&Tensor>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (1, 4))?;
+    /// let y = F::group_norm(&x, 2, None, None)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[3] - 1.0).abs() < 1e-5);
+    /// # Ok(()) }
+    /// ```
+    group_norm(input, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::new([1.0f32, -7.0])?;
+    /// assert_eq!(F::rms_norm(&x, 2, None)?.to_vec::<f32>()?, [0.2, -1.4]);
+    /// # Ok(()) }
+    /// ```
+    rms_norm(input, normalized_shape: impl IntoShape, weight: Option<&Tensor>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
+    /// let grid = Tensor::from_vec(vec![0.0f32, 0.0, 0.5, 0.0], (1, 1, 2, 2))?;
+    /// assert_eq!(F::grid_sample(&x, &grid)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    grid_sample(input, grid: &Tensor);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{GridOptions, functional as F}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
+    /// let grid = Tensor::from_vec(vec![1.0f32, 0.0], (1, 1, 1, 2))?;
+    /// let corners = GridOptions { align_corners: true, ..GridOptions::default() };
+    /// assert_eq!(F::grid_sample_with(&x, &grid, corners)?.to_vec::<f32>()?, [3.0]);
+    /// # Ok(()) }
+    /// ```
+    grid_sample_with(input, grid: &Tensor, options: GridOptions);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};

@@ -15,8 +15,8 @@ pub(crate) mod shape;
 mod sparse;
 mod sparse_csr;
 
-pub use crate::ops::image::{GridMode, GridPadding};
 pub use crate::ops::index::scatter_reduce::Reduce;
+pub use crate::ops::index::unique::Unique;
 pub use crate::ops::pointwise::div::Rounding;
 pub use crate::ops::reduce::quantile::Interpolation;
 pub use array::NdArray;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
+use keyway::nn::AttentionOptions;
 use keyway::{DType, Device, Tensor};
 use std::path::Path;
 use support::{cuda, load, run, stand_in};

@@ -4,8 +4,8 @@
 
 mod support;
 
+use keyway::nn::AttentionOptions;
 use keyway::nn::ConvOptions;
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::{DType, Device, MatmulPrecision, MemoryFormat, Tensor, set_float32_matmul_precision};
 use keyway_test_cuda_driver::blas;
 use std::path::Path;

@@ -33,7 +33,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let x = Tensor::ones((1, 1, 9))?;
     /// let weight = Tensor::ones((1, 1, 3))?;
     /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().stride(2))?.shape(), [1, 1, 4]);
@@ -77,7 +77,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::{ConvOptions, Padding}};
+    /// use keyway::{Tensor, nn::{ConvOptions, Padding}};
     /// let x = Tensor::ones((1, 1, 3, 3))?;
     /// let sums = x.conv2d_with(&x, None, ConvOptions::default().padding(Padding::Same))?;
     /// assert_eq!(sums.to_vec::<f32>()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
@@ -117,7 +117,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let x = Tensor::ones((1, 2, 3, 3, 3))?;
     /// let y = x.conv3d_with(&x, None, ConvOptions::default().stride(2).padding(1))?;
     /// assert_eq!(y.shape(), [1, 1, 2, 2, 2]);
@@ -159,7 +159,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let x = Tensor::from_vec(vec![1.0f32, 2.0], (1, 1, 2))?;
     /// let twice = Tensor::from_vec(vec![1.0f32, 1.0], (1, 1, 2))?;
     /// let y = x.conv_transpose1d_with(&twice, None, ConvTransposeOptions::default().stride(2))?;
@@ -200,7 +200,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let x = Tensor::ones((1, 1, 3, 3))?;
     /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
     /// assert_eq!(x.conv_transpose2d_with(&x, None, doubled)?.shape(), [1, 1, 6, 6]);
@@ -239,7 +239,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let x = Tensor::ones((1, 1, 2, 2, 2))?;
     /// let doubled = ConvTransposeOptions::default().stride(2);
     /// assert_eq!(x.conv_transpose3d_with(&x, None, doubled)?.shape(), [1, 1, 4, 4, 4]);

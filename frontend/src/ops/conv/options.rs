@@ -4,7 +4,7 @@
 /// at most 2^40; an op refuses larger ones.
 ///
 /// ```
-/// use keyway::ops::conv::PerDim;
+/// use keyway::nn::PerDim;
 /// assert_eq!(PerDim::<2>::from(3), PerDim::from([3, 3]));
 /// assert_eq!(PerDim::from((3, 1)), PerDim([3, 1]));
 /// ```
@@ -54,7 +54,7 @@ impl<const N: usize> PerDim<N> {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::conv::{ConvOptions, Padding}};
+/// use keyway::{Tensor, nn::{ConvOptions, Padding}};
 /// let (x, weight) = (Tensor::ones((1, 1, 8))?, Tensor::ones((1, 1, 3))?);
 /// let size = |padding: Padding<1>| x.conv1d_with(&weight, None, ConvOptions::default().padding(padding))?.dim(2);
 /// assert_eq!((size(Padding::Valid)?, size(Padding::Same)?, size(Padding::from(2))?), (6, 8, 10));
@@ -87,7 +87,7 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
 /// and groups.
 ///
 /// ```
-/// use keyway::ops::conv::{ConvOptions, Padding};
+/// use keyway::nn::{ConvOptions, Padding};
 /// let halved = ConvOptions::<2>::default().stride(2).padding([1, 0]);
 /// let kept = ConvOptions::<2>::default().padding(Padding::Same).dilation(2).groups(4);
 /// assert_ne!(halved, kept);
@@ -115,7 +115,7 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
     /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().stride(2))?.shape(), [1, 1, 4]);
     /// # Ok(()) }
@@ -129,7 +129,7 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
     /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().padding(2))?.shape(), [1, 1, 11]);
     /// # Ok(()) }
@@ -143,7 +143,7 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
     /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().dilation(2))?.shape(), [1, 1, 5]);
     /// # Ok(()) }
@@ -157,7 +157,7 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 4, 9))?, Tensor::ones((4, 1, 3))?);
     /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().groups(4))?.shape(), [1, 4, 7]);
     /// # Ok(()) }
@@ -172,7 +172,7 @@ impl<const N: usize> ConvOptions<N> {
 /// it is, and what is added to the output's end.
 ///
 /// ```
-/// use keyway::ops::conv::ConvTransposeOptions;
+/// use keyway::nn::ConvTransposeOptions;
 /// let doubled = ConvTransposeOptions::<2>::default().stride(2).padding(1).output_padding(1);
 /// assert_eq!(doubled.groups, 1);
 /// ```
@@ -202,7 +202,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
     /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().stride(2))?.shape(), [1, 1, 9]);
     /// # Ok(()) }
@@ -216,7 +216,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
     /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().padding(1))?.shape(), [1, 1, 4]);
     /// # Ok(()) }
@@ -230,7 +230,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
     /// let options = ConvTransposeOptions::default().stride(2).output_padding(1);
     /// assert_eq!(x.conv_transpose1d_with(&weight, None, options)?.shape(), [1, 1, 10]);
@@ -245,7 +245,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
     /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().dilation(2))?.shape(), [1, 1, 8]);
     /// # Ok(()) }
@@ -259,7 +259,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 2, 4))?, Tensor::ones((2, 1, 3))?);
     /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().groups(2))?.shape(), [1, 2, 6]);
     /// # Ok(()) }

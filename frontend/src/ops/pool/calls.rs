@@ -78,7 +78,7 @@ macro_rules! pools {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::ops::pool::LpPoolOptions;\n",
+                "use keyway::nn::LpPoolOptions;\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
                 "let y = x.", stringify!($lp), "(LpPoolOptions::new(1.0, ", $window, "))?;\n",
                 "assert_eq!(y.to_vec::<f32>()?, [5.0, 5.0]);\n",

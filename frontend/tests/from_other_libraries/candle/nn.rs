@@ -107,8 +107,8 @@ section! {
     "candle_nn::loss::huber(&x, &y, 0.5)?" => { x.huber_loss_with(&y, 0.5, nn::Reduction::Mean)? };
     "candle_nn::loss::binary_cross_entropy_with_logit(&x, &y)?" => { F::binary_cross_entropy_with_logits(&x, &y)? };
     "candle_nn::SGD::new(vec![w.clone()], 0.1)?" => { optim::Sgd::new(vec![w], SgdOptions { lr: 0.1, ..Default::default() })? } "`model.parameters()` is such a vector";
-    "candle_nn::AdamW::new(vec![w.clone()], Default::default())?" => { optim::AdamW::new(vec![w], AdamOptions::adamw())? };
-    "candle_nn::AdamW::new_lr(vec![w.clone()], 1e-3)?" => { optim::AdamW::new(vec![w], AdamOptions { lr: 1e-3, ..AdamOptions::adamw() })? };
+    "candle_nn::AdamW::new(vec![w.clone()], Default::default())?" => { optim::AdamW::new(vec![w], AdamWOptions::default())? };
+    "candle_nn::AdamW::new_lr(vec![w.clone()], 1e-3)?" => { optim::AdamW::new(vec![w], AdamWOptions { lr: 1e-3, ..AdamWOptions::default() })? };
     "opt.backward_step(&w.sqr()?.sum_all()?)?" => { opt.zero_grad(); w.square()?.sum_all()?.backward()?; opt.step()? };
     "opt.step(&w.sqr()?.sum_all()?.backward()?)?" => { opt.step()? } "reads the gradients of its parameters";
     "opt.learning_rate()" => { opt.learning_rates() } "one for each group";

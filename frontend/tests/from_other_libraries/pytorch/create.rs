@@ -35,7 +35,7 @@ section! {
     "x.new_ones(4)" => { x.new_ones(4)? };
     "x.new_full((4,), 2.)" => { x.new_full(4, 2.0)? };
     "x.new_empty(4)" => { x.new_empty(4)? };
-    "torch.tril(x)" => { x.tril()? } "the diagonal is always written";
+    "torch.tril(x)" => { x.tril()? };
     "torch.triu(x)" => { x.triu()? };
     "torch.block_diag(x, x)" => { Tensor::block_diag(&[&x, &x])? };
     "torch.meshgrid(x[0], x[1], indexing='ij')" => { Tensor::meshgrid(&[&x.i(0)?, &x.i(1)?])? };

@@ -3,9 +3,6 @@
 use crate::table::section;
 use keyway::nn::functional as F;
 use keyway::nn::{self, *};
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
-use keyway::ops::image::GridOptions;
-use keyway::ops::index::embedding_bag::BagOptions;
 use keyway::prelude::*;
 
 section! {
@@ -140,7 +137,7 @@ section! {
     "F.linear(x, x)" => { x.linear(&x, None)? };
     "F.dropout(x, 0.5, training=False)" => { x.dropout(0.5, false)? };
     "F.embedding(at, x)" => { x.embedding(&at)? } "the table comes first";
-    "F.embedding_bag(at, x, torch.tensor([0]))" => { x.embedding_bag(&at, BagOptions { offsets: Some(&Tensor::new([0i64])?), ..Default::default() })? };
+    "F.embedding_bag(at, x, torch.tensor([0]))" => { x.embedding_bag_with(&at, BagOptions { offsets: Some(&Tensor::new([0i64])?), ..Default::default() })? };
     "F.one_hot(at)" => { at.one_hot(-1)? };
     "F.normalize(x)" => { x.normalize(1)? };
     "F.cosine_similarity(x, x)" => { x.cosine_similarity(&x, 1)? };
@@ -158,7 +155,7 @@ section! {
     "F.interpolate(img, scale_factor=2, mode='bilinear')" => { img.interpolate(&InterpolateOptions::scale(2.0).mode(InterpolateMode::Bilinear))? };
     "F.unfold(img, 3)" => { img.im2col(UnfoldOptions::new(3))? } "`unfold` is `torch.Tensor.unfold`";
     "F.fold(F.unfold(img, 3), (4, 4), 3)" => { img.im2col(UnfoldOptions::new(3))?.col2im(4, UnfoldOptions::new(3))? };
-    "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?, GridOptions::default())? };
+    "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?)? };
     "F.pixel_shuffle(torch.ones(1, 4, 2, 2), 2)" => { Tensor::ones((1, 4, 2, 2))?.pixel_shuffle(2)? };
     "F.scaled_dot_product_attention(q, q, q, is_causal=True)" => { q.scaled_dot_product_attention_with(&q, &q, AttentionOptions { is_causal: true, ..Default::default() })? };
 }

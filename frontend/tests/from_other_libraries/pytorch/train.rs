@@ -17,7 +17,7 @@ section! {
     }
     "torch.optim.SGD([w], lr=0.1, momentum=0.9)" => { optim::Sgd::new(vec![w], SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() })? } "`model.parameters()` is such a vector";
     "torch.optim.Adam([w])" => { optim::Adam::new(vec![w], AdamOptions::default())? };
-    "torch.optim.AdamW([w])" => { optim::AdamW::new(vec![w], AdamOptions::adamw())? };
+    "torch.optim.AdamW([w])" => { optim::AdamW::new(vec![w], AdamWOptions::default())? };
     "torch.optim.Adagrad([w])" => { optim::Adagrad::new(vec![w], AdagradOptions::default())? };
     "torch.optim.RMSprop([w])" => { optim::RmsProp::new(vec![w], RmsPropOptions::default())? };
     "torch.optim.SparseAdam([w])" => { optim::SparseAdam::new(vec![w], SparseAdamOptions::default())? };
@@ -67,8 +67,8 @@ section! {
     "with torch.no_grad():" => { let _off = keyway::no_grad(); } "until the guard is dropped; `let _ = no_grad()` drops it at once";
     "with torch.enable_grad():" => { let _on = keyway::enable_grad(); };
     "with torch.inference_mode():" => { let _off = keyway::inference_mode(); };
-    "with torch.set_grad_enabled(False):" => { let _off = autograd::set_grad_enabled(false); };
-    "torch.is_grad_enabled()" => { autograd::is_grad_enabled() };
+    "with torch.set_grad_enabled(False):" => { let _off = keyway::set_grad_enabled(false); };
+    "torch.is_grad_enabled()" => { keyway::is_grad_enabled() };
     "w.detach()" => { w.detach() } "no `Result`";
     "w.data" => { w.detach() } "a change counts for the graph";
     "y.retain_grad()" => { y.retain_grad()? };
@@ -111,7 +111,7 @@ section! {
     }
     "torch.sparse_coo_tensor(at, v, (2, 3))" => { Tensor::sparse_coo(&at, &v, (2, 3))? };
     "torch.sparse_csr_tensor(c.crow_indices(), c.col_indices(), c.values(), (3, 3))" => { Tensor::sparse_csr(&c.crow_indices()?, &c.col_indices()?, &c.values()?, (3, 3))? };
-    "d.to_sparse()" => { d.to_sparse_with(2)? } "the number of sparse dimensions is always written";
+    "d.to_sparse()" => { d.to_sparse()? };
     "d.to_sparse_csr()" => { d.to_sparse_csr()? };
     "s.to_dense()" => { s.to_dense()? };
     "s.coalesce()" => { s.coalesce()? };
@@ -127,7 +127,7 @@ section! {
     "torch.sparse.sum(s, 0)" => { s.sum(0)? };
     "torch.sparse.softmax(s, 1)" => { s.softmax(1)? };
     "torch.sparse.sampled_addmm(c, d, d, beta=0)" => { c.sampled_mm(&d, &d)? };
-    "d.sparse_mask(d.to_sparse())" => { d.sparse_mask(&d.to_sparse_with(2)?)? };
+    "d.sparse_mask(d.to_sparse())" => { d.sparse_mask(&d.to_sparse()?)? };
     "F.embedding(at, d, sparse=True)" => { d.embedding_sparse(&at)? } "gradients are sparse";
 }
 
