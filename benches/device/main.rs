@@ -6,7 +6,6 @@
 //! alone, while the device has little to do; the others wait for the device after their last call.
 
 use keyway::autograd::no_grad;
-use keyway::nn::AttentionOptions;
 use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::{DType, Device, Tensor};

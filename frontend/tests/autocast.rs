@@ -32,7 +32,7 @@ fn each_op_in_its_dtype() -> keyway::Result<()> {
             m.mv(&Tensor::ones(4)?)?,
             m.addmm(&m, &half)?,
             x.scaled_dot_product_attention(&x, &x)?,
-            F::conv1d(&x, &Tensor::ones((2, 3, 1))?, None, Default::default())?,
+            F::conv1d(&x, &Tensor::ones((2, 3, 1))?, None)?,
             x.conv_transpose1d(&Tensor::ones((3, 2, 1))?, None)?,
             Tensor::einsum("bij,jk->bik", &[&x, &m])?,
             x.prelu(&Tensor::ones(3)?)?,

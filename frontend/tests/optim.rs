@@ -475,3 +475,20 @@ fn wrong_use_is_named() {
         assert!(error.contains(part), "{error}");
     }
 }
+
+/// The numbers of `torch.optim.AdamW([w])` and `candle_nn::AdamW` with their defaults.
+#[test]
+fn adamw_decays_weights_by_default() {
+    let w = Tensor::new([1.0f64, -2.0]).unwrap().requires_grad_(true).unwrap();
+    let mut optimizer = AdamW::new(vec![w.clone()], Default::default()).unwrap();
+    for _ in 0..3 {
+        optimizer.zero_grad();
+        w.square().unwrap().sum_all().unwrap().backward().unwrap();
+        optimizer.step().unwrap();
+    }
+    let expected = [0.9969701273303954, -1.9969400794574153];
+    for (got, expected) in w.detach().to_vec::<f64>().unwrap().into_iter().zip(expected) {
+        assert!((got - expected).abs() < 1e-12, "{got} {expected}");
+    }
+    assert_eq!(optimizer.groups()[0].options, AdamWOptions::default());
+}

@@ -3,10 +3,10 @@
 use super::bag::Words;
 use super::data::Source;
 use keyway::data::digits;
-use keyway::nn::BagMode;
-use keyway::nn::init::{Fan, kaiming_normal};
+use keyway::nn::init::kaiming_normal;
 use keyway::nn::{
-    BatchNorm2d, Conv2d, ConvOptions, Dropout, EmbeddingBag, Flatten, Linear, MaxPool2d, Relu, Sequential,
+    BagMode, BatchNorm2d, Conv2d, ConvOptions, Dropout, EmbeddingBag, Flatten, Linear, MaxPool2d, Relu,
+    Sequential,
 };
 use keyway::optim::SgdOptions;
 use keyway::rng::{self, Generator};

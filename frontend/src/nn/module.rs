@@ -472,7 +472,7 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{MemoryFormat, nn::{Conv2d, ConvOptions, Module}};
+    /// use keyway::{MemoryFormat, nn::{Conv2d, Module}};
     /// let layer = Conv2d::new(3, 8, 3)?;
     /// layer.to_memory_format(MemoryFormat::ChannelsLast)?;
     /// assert!(layer.parameters()[0].is_contiguous_in(MemoryFormat::ChannelsLast));

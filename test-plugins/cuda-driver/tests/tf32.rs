@@ -4,7 +4,6 @@
 
 mod support;
 
-use keyway::nn::AttentionOptions;
 use keyway::nn::ConvOptions;
 use keyway::{DType, Device, MatmulPrecision, MemoryFormat, Tensor, set_float32_matmul_precision};
 use keyway_test_cuda_driver::blas;

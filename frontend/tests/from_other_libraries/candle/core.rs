@@ -1,9 +1,7 @@
 //! candle-core: making tensors, shapes, arithmetic.
 
 use crate::table::section;
-use keyway::nn::{
-    AvgPoolOptions, ConvOptions, ConvTransposeOptions, InterpolateMode, InterpolateOptions, MaxPoolOptions,
-};
+use keyway::nn::{AvgPoolOptions, ConvOptions, InterpolateMode, InterpolateOptions, MaxPoolOptions};
 use keyway::prelude::*;
 
 section! {
@@ -196,9 +194,9 @@ section! {
     }
     "x.conv2d(&w, 1, 1, 1, 1)?" => { x.conv2d_with(&w, None, ConvOptions::default().padding(1))? } "padding, stride, dilation, groups by name; the bias too";
     "x.conv_transpose2d(&w, 0, 0, 1, 1)?" => { x.conv_transpose2d(&w, None)? };
-    "x.avg_pool2d(2)?" => { x.avg_pool2d(AvgPoolOptions::new(2))? };
+    "x.avg_pool2d(2)?" => { x.avg_pool2d(2)? };
     "x.avg_pool2d_with_stride(2, 1)?" => { x.avg_pool2d(AvgPoolOptions::new(2).stride(1))? };
-    "x.max_pool2d(2)?" => { x.max_pool2d(MaxPoolOptions::new(2))? };
+    "x.max_pool2d(2)?" => { x.max_pool2d(2)? };
     "x.max_pool2d_with_stride(2, 1)?" => { x.max_pool2d(MaxPoolOptions::new(2).stride(1))? };
     "x.upsample_nearest2d(8, 8)?" => { x.interpolate(&InterpolateOptions::size(8))? };
     "x.upsample_bilinear2d(8, 8, false)?" => { x.interpolate(&InterpolateOptions::size(8).mode(InterpolateMode::Bilinear))? };

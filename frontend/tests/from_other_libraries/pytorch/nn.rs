@@ -130,13 +130,14 @@ section! {
     "F.hardswish(x)" => { x.hardswish()? };
     "F.mish(x)" => { x.mish()? };
     "F.glu(x)" => { x.glu()? };
+    "F.local_response_norm(img, 2)" => { img.local_response_norm(2)? };
     "F.softshrink(x)" => { x.softshrink()? };
     "torch.sigmoid(x)" => { x.sigmoid()? };
     "F.softmax(x, dim=-1)" => { x.softmax(-1)? };
     "F.log_softmax(x, dim=-1)" => { x.log_softmax(-1)? };
     "F.linear(x, x)" => { x.linear(&x, None)? };
     "F.dropout(x, 0.5, training=False)" => { x.dropout(0.5, false)? };
-    "F.embedding(at, x)" => { x.embedding(&at)? } "the table comes first";
+    "F.embedding(at, x)" => { x.embedding(&at)? } "the table comes first, but in `F::embedding(&at, &x)`";
     "F.embedding_bag(at, x, torch.tensor([0]))" => { x.embedding_bag_with(&at, BagOptions { offsets: Some(&Tensor::new([0i64])?), ..Default::default() })? };
     "F.one_hot(at)" => { at.one_hot(-1)? };
     "F.normalize(x)" => { x.normalize(1)? };
@@ -148,8 +149,8 @@ section! {
     "F.conv2d(img, w, padding=1)" => { img.conv2d_with(&w, None, ConvOptions::default().padding(1))? };
     "F.conv2d(img, w, padding='same')" => { img.conv2d_with(&w, None, ConvOptions::default().padding(Padding::Same))? };
     "F.conv_transpose2d(img, w)" => { img.conv_transpose2d(&w, None)? };
-    "F.max_pool2d(img, 2)" => { img.max_pool2d(MaxPoolOptions::new(2))? };
-    "F.max_pool2d(img, 2, return_indices=True)" => { img.max_pool2d_with_indices(MaxPoolOptions::new(2))? };
+    "F.max_pool2d(img, 2)" => { img.max_pool2d(2)? };
+    "F.max_pool2d(img, 2, return_indices=True)" => { img.max_pool2d_with_indices(2)? };
     "F.avg_pool2d(img, 3, stride=1)" => { img.avg_pool2d(AvgPoolOptions::new(3).stride(1))? };
     "F.adaptive_avg_pool2d(img, 2)" => { img.adaptive_avg_pool2d(2)? };
     "F.interpolate(img, scale_factor=2, mode='bilinear')" => { img.interpolate(&InterpolateOptions::scale(2.0).mode(InterpolateMode::Bilinear))? };
