@@ -48,7 +48,7 @@ pub mod storage;
 pub mod tensor;
 
 pub use autocast::autocast;
-pub use autograd::{enable_grad, inference_mode, no_grad};
+pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled};
 pub use backend::{set_fallback, with_backend};
 pub use defaults::{default_device, default_dtype, set_default_device, set_default_dtype};
 pub use error::{Error, Result};

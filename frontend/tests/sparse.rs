@@ -4,7 +4,7 @@
 mod rehearsal_support;
 mod sparse_support;
 
-use keyway::ops::pointwise::gelu::Approximate;
+use keyway::nn::Approximate;
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
 use sparse_support::*;
@@ -56,19 +56,19 @@ fn made_and_asked() {
 fn from_strided_and_back() {
     let _one = load(PLUGINS);
     let d = floats(&DENSE, &[3, 4]);
-    let s = d.to_sparse(2).unwrap();
+    let s = d.to_sparse_with(2).unwrap();
     assert!(s.is_coalesced().unwrap());
     assert_eq!(s.nnz().unwrap(), 4);
     assert_eq!(f64s(&s), DENSE);
-    let rows = floats(&[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], &[3, 2]).to_sparse(1).unwrap();
+    let rows = floats(&[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], &[3, 2]).to_sparse_with(1).unwrap();
     assert_eq!((rows.nnz().unwrap(), rows.dense_dim().unwrap()), (1, 1));
     assert_eq!(rows.values().unwrap().to_vec::<f64>().unwrap(), [1.0, 0.0]);
-    let scalar = Tensor::new(2.0f64).unwrap().to_sparse(0).unwrap();
+    let scalar = Tensor::new(2.0f64).unwrap().to_sparse_with(0).unwrap();
     assert_eq!((scalar.nnz().unwrap(), f64s(&scalar)), (1, vec![2.0]));
     let layout = Layout::from_name("sparse_coo").unwrap();
     assert_eq!(f64s(&d.t().unwrap().to_layout(layout).unwrap()), f64s(&d.t().unwrap()));
-    assert!(message(d.to_sparse(3)).contains("from 0 to 2"));
-    assert_eq!(f64s(&s.to_sparse(1).unwrap()), f64s(&s));
+    assert!(message(d.to_sparse_with(3)).contains("from 0 to 2"));
+    assert_eq!(f64s(&s.to_sparse_with(1).unwrap()), f64s(&s));
     assert!(message(d.nnz()).contains("to_sparse"));
 }
 
@@ -251,7 +251,7 @@ fn sums_and_products_of_two() {
     same("hybrid mul dense", h.mul(&hd), hd.mul(&hd));
     assert!(message(a.add(1.0)).contains("to_dense()"));
     assert!(message(b.div(&a)).contains("to_dense()"));
-    assert!(message(a.add(&d.to_sparse(1).unwrap())).contains("to_dense()"));
+    assert!(message(a.add(&d.to_sparse_with(1).unwrap())).contains("to_dense()"));
 }
 
 #[test]
@@ -464,11 +464,15 @@ fn derivatives_with_respect_to_strided_tensors() {
     // Also with respect to elements that are 0, and so are not stored.
     let d = leaf(&[0.0, 1.5, 0.0, -2.0, 0.5, 0.0], &[2, 3]);
     let b = leaf(&[0.3, -1.0, 2.0, 1.0, 0.5, -0.75], &[2, 3]);
-    check("to_sparse", &|t| Ok(vec![t[0].to_sparse(2)?.to_dense()?.mul(&t[1])?]), &[d.clone(), b.clone()]);
-    check("to_sparse 1", &|t| Ok(vec![t[0].to_sparse(1)?.mul(2)?.add(&t[1])?]), &[d.clone(), b.clone()]);
+    check(
+        "to_sparse",
+        &|t| Ok(vec![t[0].to_sparse_with(2)?.to_dense()?.mul(&t[1])?]),
+        &[d.clone(), b.clone()],
+    );
+    check("to_sparse 1", &|t| Ok(vec![t[0].to_sparse_with(1)?.mul(2)?.add(&t[1])?]), &[d.clone(), b.clone()]);
     check(
         "sparse_mask",
-        &|t| Ok(vec![t[1].sparse_mask(&t[0].detach().to_sparse(2)?)?.square()?.to_dense()?]),
+        &|t| Ok(vec![t[1].sparse_mask(&t[0].detach().to_sparse_with(2)?)?.square()?.to_dense()?]),
         &[d, b],
     );
 }

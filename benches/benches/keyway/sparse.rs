@@ -4,7 +4,7 @@
 
 use criterion::Criterion;
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::optim::{AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
+use keyway::optim::{AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
 use keyway::{DType, Device, Result, Tensor};
 use keyway_benches::{case, named, wanted};
 
@@ -99,7 +99,7 @@ fn embedding(c: &mut Criterion, size: &str, rows: usize) {
     let mut step = |table: &Tensor, optimizer: &mut dyn Optimizer| {
         nth += 1;
         optimizer.zero_grad();
-        let made = table.embedding_sparse(&read[nth % STEPS], None).expect("forward");
+        let made = table.embedding_sparse(&read[nth % STEPS]).expect("forward");
         let options = BackwardOptions { gradients: Some(vec![grad.clone()]), ..BackwardOptions::default() };
         made.backward_with(options).expect("backward");
         optimizer.step().expect("step");
@@ -113,7 +113,7 @@ fn embedding(c: &mut Criterion, size: &str, rows: usize) {
     let name = format!("sparse.embedding_adam_{size}");
     if named(&name) {
         let w = table();
-        let options = AdamOptions { lazy: true, ..AdamOptions::adamw() };
+        let options = AdamWOptions { lazy: true, ..AdamWOptions::default() };
         let mut adam = AdamW::new(vec![w.clone()], options).expect("adam");
         case(c, &name, "step", 1.0, || step(&w, &mut adam));
     }

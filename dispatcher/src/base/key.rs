@@ -35,21 +35,31 @@ impl Device {
         Ok(Device { kind, index })
     }
 
-    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`.
+    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`. Names are open, so that any can be read: whether a backend brings the device
+    /// is known where it is used. A name that ends in digits needs its index, `npu2:0`, since `cuda0` is meant as `cuda:0`.
     ///
     /// # Errors
-    /// [`Error::Value`] for an empty name or an index that is no number.
+    /// [`Error::Value`] for an empty name, an index that is no number, a name that ends in digits without an index.
     #[doc(alias = "cuda_if_available")]
     pub fn parse(text: &str) -> Result<Device, Error> {
-        let wrong = || Error::Value {
+        let wrong_for = |expected: String| Error::Value {
             op: "device",
             argument: "device",
-            expected: "a name such as `cpu` or `cuda:1`".to_string(),
+            expected,
             got: format!("`{text}`"),
         };
+        let wrong = || wrong_for("a name such as `cpu` or `cuda:1`".to_string());
         let (name, index) = match text.rsplit_once(':') {
             Some((name, index)) => (name, index.parse().map_err(|_| wrong())?),
-            None => (text, 0),
+            None => {
+                let kind = text.trim_end_matches(|c: char| c.is_ascii_digit());
+                // The plugin's name, behind `@`, may end as it likes.
+                if !kind.is_empty() && kind.len() < text.len() && !text.contains('@') {
+                    let index = &text[kind.len()..];
+                    return Err(wrong_for(format!("`kind` or `kind:index`, such as `{kind}:{index}`")));
+                }
+                (text, 0)
+            }
         };
         if name.is_empty() {
             return Err(wrong());
@@ -249,5 +259,19 @@ mod tests {
         assert!(Device::parse("").is_err() && Device::parse("cpu:x").is_err());
         assert_eq!("test.example/k:3".parse::<Device>().unwrap(), d);
         assert!("cpu:x".parse::<Device>().unwrap_err().to_string().contains("`cpu:x`"));
+    }
+
+    #[test]
+    fn an_index_without_a_colon_is_refused() {
+        for (text, meant) in
+            [("gpu0", "`gpu:0`"), ("cuda12", "`cuda:12`"), ("test.example/k3", "`test.example/k:3`")]
+        {
+            let said = text.parse::<Device>().unwrap_err().to_string();
+            assert!(said.contains("`kind` or `kind:index`") && said.contains(meant), "{said}");
+            assert!(said.contains(&format!("`{text}`")), "{said}");
+        }
+        let named = "test.example/k3:0".parse::<Device>().unwrap();
+        assert_eq!((named.name(), named.index), ("test.example/k3", 0));
+        assert_eq!("test@plugin2".parse::<Device>().unwrap().name(), "test@plugin2");
     }
 }

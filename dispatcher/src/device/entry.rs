@@ -1,6 +1,8 @@
 //! Device types and who serves them.
 
+use crate::base::intern::DEVICES;
 use crate::base::key::Device;
+use crate::base::lacking;
 use crate::base::plugin::PluginEntry;
 use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::DeviceApi;
@@ -51,6 +53,7 @@ pub fn is_there(kind: u16) -> bool {
 /// Says who serves a kind of device from now on.
 pub(crate) fn set_server(kind: u16, entry: Option<&'static DeviceEntry>) {
     if let Some(slot) = SERVERS.get(kind as usize) {
+        lacking::set_device(DEVICES.name(kind), entry.is_some());
         slot.store(
             entry.map_or(std::ptr::null_mut(), |e| std::ptr::from_ref(e).cast_mut()),
             Ordering::Release,

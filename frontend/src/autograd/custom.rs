@@ -8,8 +8,10 @@ use super::saved::Saved;
 use super::watch;
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::handles;
 use keyway_dispatcher::memory::Shared;
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
 
 /// What a function keeps between forward and backward.
@@ -39,8 +41,8 @@ impl Context {
     /// assert_eq!(context.saved().len(), 2);
     /// # Ok(()) }
     /// ```
-    pub fn save(&mut self, tensors: &[&Tensor]) {
-        self.saved.extend(tensors.iter().map(|t| (*t).clone()));
+    pub fn save<T: Borrow<Tensor>>(&mut self, tensors: &[T]) {
+        self.saved.extend(handles(tensors));
     }
 
     /// The tensors that were kept.

@@ -14,6 +14,7 @@ use crate::functionality;
 use crate::ops::def::Derivative;
 use crate::ops::memory::from_components::unchecked;
 use crate::profiler::{backward_scope, scope};
+use crate::tensor::{handles, refs};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::layouts::can_project;
 use keyway_dispatcher::memory::Shared;
@@ -23,6 +24,7 @@ use keyway_dispatcher::schema::Kind;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 
 /// How a backward pass is run.
 ///
@@ -93,16 +95,16 @@ impl Known {
 /// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
 /// let options = BackwardOptions { retain_graph: true, ..BackwardOptions::default() };
 /// let y = x.square()?;
-/// autograd::backward(&[y.clone()], options)?;
-/// autograd::backward(&[y], BackwardOptions::default())?;
+/// autograd::backward(&[&y], options)?;
+/// autograd::backward(&[&y], BackwardOptions::default())?;
 /// assert_eq!(x.grad().unwrap().item::<f32>()?, 12.0);
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// See [`AutogradError`].
-pub fn backward(outputs: &[Tensor], options: BackwardOptions) -> Result<()> {
-    run(outputs, &options, None).map(|_| ())
+pub fn backward<T: Borrow<Tensor>>(outputs: &[T], options: BackwardOptions) -> Result<()> {
+    run(&handles(outputs), &options, None).map(|_| ())
 }
 
 /// The gradients of the outputs with respect to the inputs; leaves collect nothing.
@@ -112,18 +114,30 @@ pub fn backward(outputs: &[Tensor], options: BackwardOptions) -> Result<()> {
 /// use keyway::{Tensor, autograd::{self, BackwardOptions}};
 /// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
 /// let options = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
-/// let first = autograd::grad(&[x.square()?.mul(&x)?], &[x.clone()], options)?.remove(0).unwrap();
-/// let second = autograd::grad(&[first.clone()], &[x], BackwardOptions::default())?.remove(0).unwrap();
+/// let first = autograd::grad(&[x.square()?.mul(&x)?], &[&x], options)?.remove(0).unwrap();
+/// let second = autograd::grad(&[&first], &[&x], BackwardOptions::default())?.remove(0).unwrap();
 /// assert_eq!((first.item::<f32>()?, second.item::<f32>()?), (27.0, 18.0));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// See [`AutogradError`].
-pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> Result<Vec<Option<Tensor>>> {
+pub fn grad<O: Borrow<Tensor>, I: Borrow<Tensor>>(
+    outputs: &[O],
+    inputs: &[I],
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    grads_of(&handles(outputs), &refs(inputs), options)
+}
+
+fn grads_of(
+    outputs: &[Tensor],
+    inputs: &[&TensorRef],
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
     let edges = inputs
         .iter()
-        .map(|t| meta::edge(t.as_ref()).ok_or_else(|| AutogradError::NoGraph.into()))
+        .map(|t| meta::edge(t).ok_or_else(|| AutogradError::NoGraph.into()))
         .collect::<Result<Vec<Edge>>>()?;
     let grads = run(outputs, &options, Some(&edges))?;
     if !options.allow_unused

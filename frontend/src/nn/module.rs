@@ -472,8 +472,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{MemoryFormat, nn::{Conv2d, ConvOptions, Module}};
-    /// let layer = Conv2d::new(3, 8, 3, ConvOptions::default())?;
+    /// use keyway::{MemoryFormat, nn::{Conv2d, Module}};
+    /// let layer = Conv2d::new(3, 8, 3)?;
     /// layer.to_memory_format(MemoryFormat::ChannelsLast)?;
     /// assert!(layer.parameters()[0].is_contiguous_in(MemoryFormat::ChannelsLast));
     /// # Ok(()) }

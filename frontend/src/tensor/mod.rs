@@ -15,8 +15,8 @@ pub(crate) mod shape;
 mod sparse;
 mod sparse_csr;
 
-pub use crate::ops::image::{GridMode, GridPadding};
 pub use crate::ops::index::scatter_reduce::Reduce;
+pub use crate::ops::index::unique::Unique;
 pub use crate::ops::pointwise::div::Rounding;
 pub use crate::ops::reduce::quantile::Interpolation;
 pub use array::NdArray;
@@ -33,6 +33,8 @@ use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{Format, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout};
+use smallvec::SmallVec;
+use std::borrow::Borrow;
 
 /// An n-dimensional array on some device, in some layout, with its place in the graph. Cloning shares it.
 ///
@@ -314,6 +316,16 @@ impl Tensor {
     pub fn attrs(&self) -> &[i64] {
         self.inner.attrs()
     }
+}
+
+/// The tensors of a list, as a call takes them: all that is compiled for each kind of list.
+pub(crate) fn refs<T: Borrow<Tensor>>(tensors: &[T]) -> SmallVec<[&TensorRef; 8]> {
+    tensors.iter().map(|t| &t.borrow().inner).collect()
+}
+
+/// Handles to the tensors of a list.
+pub(crate) fn handles<T: Borrow<Tensor>>(tensors: &[T]) -> Vec<Tensor> {
+    tensors.iter().map(|t| t.borrow().clone()).collect()
 }
 
 impl AsRef<TensorRef> for Tensor {

@@ -16,7 +16,7 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let like = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// let like = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse()?;
     /// let grad = Tensor::new([[1.0f32, 2.0], [5.0, 6.0]])?.project_like(&like)?;
     /// assert_eq!(grad.values()?.to_vec::<f32>()?, [2.0, 5.0]);
     /// # Ok(()) }

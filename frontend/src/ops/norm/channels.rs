@@ -107,9 +107,9 @@ pub(super) fn normalised(
     let scale = if let Some(weight) = weight { rstd.mul(weight)? } else { rstd };
     let rest = own.map(|dims| rounding(&centred, &scale, dims)).transpose()?;
     match (bias, rest) {
-        (Some(bias), Some(rest)) => bias.add(&rest)?.addcmul(&centred, &scale, 1),
-        (Some(offset), None) => offset.addcmul(&centred, &scale, 1),
-        (None, Some(rest)) => rest.addcmul(&centred, &scale, 1),
+        (Some(bias), Some(rest)) => bias.add(&rest)?.addcmul(&centred, &scale),
+        (Some(offset), None) => offset.addcmul(&centred, &scale),
+        (None, Some(rest)) => rest.addcmul(&centred, &scale),
         (None, None) => centred.mul(&scale),
     }
 }

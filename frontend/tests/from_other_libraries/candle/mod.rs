@@ -41,7 +41,7 @@ two differ. What is true of all rows:
 
 ```rust
 use keyway::nn::{self, Module};
-use keyway::optim::{AdamOptions, AdamW, Optimizer};
+use keyway::optim::{AdamW, AdamWOptions, Optimizer};
 use keyway::prelude::*;
 
 fn main() -> keyway::Result<()> {
@@ -49,7 +49,7 @@ fn main() -> keyway::Result<()> {
         .push(nn::Linear::new(4, 16)?)
         .push(nn::Relu)
         .push(nn::Linear::new(16, 3)?);
-    let mut opt = AdamW::new(model.parameters(), AdamOptions::adamw())?;
+    let mut opt = AdamW::new(model.parameters(), AdamWOptions::default())?;
     let (x, target) = (Tensor::randn((8, 4))?, Tensor::randint(0, 3, 8)?);
     for _ in 0..3 {
         // `opt.backward_step(&loss)?`
