@@ -181,6 +181,7 @@ impl DType {
     /// assert_eq!(DType::U8.category(), Category::Integer);
     /// assert!(DType::BOOL.category() < DType::U8.category());
     /// ```
+    #[doc(alias = "is_complex")]
     #[inline]
     pub fn category(self) -> Category {
         // A match, not a table: the compiler makes one bit test of a question about it.
@@ -222,6 +223,7 @@ impl DType {
     }
 
     /// The smallest and largest value of a built-in integer dtype or `bool`.
+    #[doc(alias = "is_signed")]
     pub const fn integer_range(self) -> Option<(i128, i128)> {
         Some(match self.0 {
             code::BOOL => (0, 1),

@@ -273,6 +273,7 @@ impl Storage {
     }
 
     /// Size in bytes.
+    #[doc(alias = "nbytes")]
     #[inline]
     pub fn bytes(&self) -> usize {
         self.0.bytes

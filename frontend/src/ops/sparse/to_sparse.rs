@@ -27,6 +27,7 @@ impl Tensor {
     ///
     /// # Errors
     /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
+    #[doc(alias = "to_sparse_coo")]
     pub fn to_sparse(&self, sparse_dim: usize) -> Result<Tensor> {
         crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse")?;
         if self.is_coordinates() && sparse_dim <= self.rank() {
