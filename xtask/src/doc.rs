@@ -14,10 +14,8 @@ const KINDS: &[&str] = &["attr", "derive", "enum", "fn", "macro", "struct", "tra
 /// Types whose every method wants one of its own: users look ops up one by one.
 const EACH_METHOD: &[&str] = &["tensor/struct.Tensor.html"];
 /// How pages begin that need none, each with the reason.
-const EXEMPT: &[(&str, &str)] = &[
-    ("prelude/", "the same items have their pages elsewhere"),
-    ("rng/philox/", "formulas for writers of kernels; `rng::Philox` has the example"),
-];
+const EXEMPT: &[(&str, &str)] =
+    &[("rng/philox/", "formulas for writers of kernels; `rng::Philox` has the example")];
 /// How an example is marked in a page.
 const EXAMPLE: &str = "rust-example-rendered";
 /// A page that only leads to another one.
@@ -129,7 +127,7 @@ mod tests {
     }
 
     fn faults(own: &[(&str, String)]) -> Vec<String> {
-        let there = ["prelude/struct.Device.html", "rng/philox/fn.block.html", "tensor/struct.Tensor.html"];
+        let there = ["rng/philox/fn.block.html", "tensor/struct.Tensor.html"];
         let pages = there.map(|path| (path.to_owned(), format!("{SHOWN}{}", method("sum", "method", SHOWN))));
         let own = own.iter().map(|(path, text)| ((*path).to_owned(), text.clone()));
         check(&own.chain(pages).collect::<Vec<_>>())
@@ -140,7 +138,7 @@ mod tests {
         let redirect = format!("<meta {REDIRECT}>");
         assert_eq!(faults(&[("fn.a.html", SHOWN.to_owned()), ("fn.b.html", redirect)]), [""; 0]);
         assert_eq!(faults(&[("nn/struct.A.html", method("new", "method", SHOWN))]), [""; 0]);
-        let faults = faults(&[("fn.a.html", String::new()), ("prelude/fn.b.html", String::new())]);
+        let faults = faults(&[("fn.a.html", String::new()), ("rng/philox/fn.b.html", String::new())]);
         assert_eq!(faults.len(), 1, "{faults:?}");
         assert!(faults[0].starts_with("fn.a.html: no example"), "{faults:?}");
     }
