@@ -14,6 +14,7 @@ use crate::Device;
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::device::{Event, Stream};
 /// use keyway::prelude::*;
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
 /// let x = Tensor::new([1.0f32, 2.0])?;
 /// let (first, second) = (Stream::new(x.device())?, Stream::new(x.device())?);
 /// let (begin, end) = (Event::new(x.device())?, Event::new(x.device())?);
@@ -33,6 +34,7 @@ pub use keyway_dispatcher::device::Event;
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::device::Stream;
 /// use keyway::prelude::*;
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
 /// let stream = Stream::new(Device::CPU)?;
 /// let y = {
 ///     let _on = stream.enter();
@@ -47,6 +49,7 @@ pub use keyway_dispatcher::device::Stream;
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::device::Stream;
 /// use keyway::prelude::*;
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
 /// let stream = Stream::new(Device::CPU)?;
 /// let guard = stream.enter();
 /// Tensor::new([1.0f32])?.exp()?; // On `stream`.
@@ -75,7 +78,7 @@ pub use keyway_dispatcher::device::memory_stats;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Device, Tensor, device};
-/// Tensor::zeros(1)?; // A first use loads the backends.
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
 /// let properties = device::properties(Device::CPU)?;
 /// assert!(properties.host_accessible && !properties.name.is_empty());
 /// # Ok(()) }
@@ -94,7 +97,7 @@ pub use keyway_dispatcher::device::reset_peak;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Device, Tensor, device};
-/// Tensor::zeros(1)?; // A first use loads the backends.
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
 /// device::set_memory_limit(Device::CPU, 1 << 20)?;
 /// let error = Tensor::zeros(1 << 20).unwrap_err().to_string();
 /// assert!(error.contains("memory"), "{error}");

@@ -13,7 +13,7 @@ use std::fmt;
 ///     x.square()?.sum_all()?.sqrt()?.item()
 /// }
 /// assert_eq!(norm(&Tensor::new([3.0f32, 4.0])?)?, 5.0);
-/// assert!(norm(&Tensor::new([1i64])?).is_err(), "an element of another dtype");
+/// assert!(norm(&Tensor::new([3.0f64, 4.0])?).is_err(), "an element of another dtype");
 /// # Ok(()) }
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;

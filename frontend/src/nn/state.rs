@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::{self, Module, StateDict};
 /// let layer = nn::Linear::new(4, 3)?;
-/// let state: StateDict = layer.state_dict()?;
+/// let state: StateDict = layer.state_dict();
 /// assert_eq!(state.keys().collect::<Vec<_>>(), ["bias", "weight"]);
 /// assert_eq!(state["weight"].shape(), [3, 4]);
 /// # Ok(()) }
