@@ -8,6 +8,17 @@ use std::str::FromStr;
 pub use super::guard::{KeyGuard, local_keys};
 
 /// One device: which kind, and which of that kind.
+///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// # use keyway_dispatcher as keyway;
+/// use keyway::Device;
+/// let device = Device::parse("vendor.example/npu:1")?;
+/// assert_eq!((device.name(), device.index), ("vendor.example/npu", 1));
+/// assert_eq!(device.to_string(), "vendor.example/npu:1");
+/// assert_eq!(Device::parse("cpu")?, Device::CPU);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Device {
     /// Interned name.
@@ -23,6 +34,15 @@ impl Device {
 
     /// The device of this name and index; names it if it is new.
     ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::Device;
+    /// assert_eq!(Device::new("vendor.example/npu", 1)?, "vendor.example/npu:1".parse()?);
+    /// assert!(Device::new("", 0).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Registration`] when there is no room for another name.
     #[doc(alias = "new_cuda")]
@@ -37,6 +57,15 @@ impl Device {
 
     /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`. Names are open, so that any can be read: whether a backend brings the device
     /// is known where it is used. A name that ends in digits needs its index, `npu2:0`, since `cuda0` is meant as `cuda:0`.
+    ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::Device;
+    /// assert_eq!(Device::parse("cpu")?, Device::parse("cpu:0")?);
+    /// assert!(Device::parse("cpu:first").is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] for an empty name, an index that is no number, a name that ends in digits without an index.
@@ -99,6 +128,17 @@ impl fmt::Debug for Device {
 }
 
 /// How a tensor's elements lie: an interned name.
+///
+/// ```
+/// # use keyway_dispatcher as keyway;
+/// use keyway::Layout;
+/// assert_eq!(Layout::CHANNELS_LAST.name(), "channels_last");
+/// assert_eq!(Layout::CHANNELS_LAST.parent(), Some(Layout::STRIDED));
+/// assert!(Layout::STRIDED.is_strided());
+/// let blocks = Layout::intern("vendor.example/blocks").unwrap();
+/// assert_eq!(Layout::from_name("vendor.example/blocks"), Some(blocks));
+/// assert!(!blocks.is_strided() && blocks.parent().is_none());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Layout(pub(crate) u16);
 

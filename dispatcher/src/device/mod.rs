@@ -326,6 +326,13 @@ simple!(
 
 /// Waits for all work of a device.
 ///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// use keyway_dispatcher::{Device, device};
+/// device::synchronize(Device::CPU)?;
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// `NoDevice`, `Backend`. A device without this function answers `Ok`.
 pub fn synchronize(device: Device) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Initial values of parameters, of the default dtype and on the default device.
 //!
 //! They are drawn on the host from the CPU's default generator, so that they are the same on every device:
-//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`](crate::rng::using) puts another in its place. The numbers are
+//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`] puts another in its place. The numbers are
 //! those of [`Tensor::rand`] and [`Tensor::randn`] (these to rounding), scaled.
 
 use crate::rng::{self, philox};

@@ -184,6 +184,7 @@ impl<'a> Members<'a> {
 /// assert_eq!(scale.parameters()[0].grad().unwrap().item::<f32>()?, 2.0);
 /// # Ok(()) }
 /// ```
+#[doc(alias = "ModuleT")]
 pub trait Module: Send + Sync {
     /// The result for an input.
     ///
@@ -345,6 +346,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// Names that are missing or not expected, and other shapes, all of them in one error; then nothing is overwritten.
+    #[doc(alias = "VarBuilder")]
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         fill(&expected(self), state, true).map(|_| ())
     }

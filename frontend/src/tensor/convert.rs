@@ -38,6 +38,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A host type that is not the tensor's dtype; host memory that does not suffice.
+    #[doc(alias = "numpy")]
+    #[doc(alias = "tolist")]
     pub fn to_vec<T: Plain>(&self) -> Result<Vec<T>> {
         self.check_host_type("to_vec", T::DTYPE)?;
         let mut out = host_vec(self.elem_count())?;
@@ -108,6 +110,7 @@ impl Tensor {
     ///
     /// # Errors
     /// More or fewer elements than one; a host type that is not the tensor's dtype.
+    #[doc(alias = "to_vec0")]
     #[doc(alias = "to_scalar")]
     pub fn item<T: Item>(&self) -> Result<T> {
         let wrong = |got| Error::NotOneElement { op: "item", sizes: self.shape().to_vec(), got };

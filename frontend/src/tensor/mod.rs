@@ -168,6 +168,7 @@ impl Tensor {
     /// assert_eq!(Tensor::new(1.0f32)?.rank(), 0);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "ndimension")]
     #[doc(alias = "ndim")]
     #[doc(alias = "dim")]
     #[inline]
@@ -213,6 +214,9 @@ impl Tensor {
     /// assert_eq!(Tensor::zeros_with(3, "cpu")?.device(), Device::CPU);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "get_device")]
+    #[doc(alias = "is_cpu")]
+    #[doc(alias = "same_device")]
     #[inline]
     pub fn device(&self) -> Device {
         self.inner.device()

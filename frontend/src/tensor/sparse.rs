@@ -78,6 +78,9 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
+    /// Made a leaf by [`Tensor::requires_grad_`], it has a sparse gradient of the same indices, duplicates included: the entries of one
+    /// place have each the whole gradient at that place, as if each were added on its own.
+    ///
     /// # Errors
     /// No backend that serves `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or
     /// beyond its size; sizes whose product overflows.

@@ -28,8 +28,6 @@ impl Tensor {
     ///
     /// # Errors
     /// No tensor; tensors whose sizes differ in another dimension than `dim`, or 0-d ones.
-    #[doc(alias = "hstack")]
-    #[doc(alias = "vstack")]
     #[doc(alias = "concat")]
     #[doc(alias = "concatenate")]
     pub fn cat<T: Borrow<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {

@@ -25,7 +25,6 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::index`]; values that do not broadcast, or of another dtype.
-    #[doc(alias = "masked_scatter")]
     #[doc(alias = "index_fill")]
     pub fn index_put<'a>(
         &'a self,

@@ -27,8 +27,6 @@ impl Tensor {
     /// # Errors
     /// No bound at all; a bound tensor whose shape does not broadcast; a number that every result would be, but that the
     /// integer dtype does not hold. Other numbers beyond the dtype's range hold nothing back.
-    #[doc(alias = "hardtanh")]
-    #[doc(alias = "relu6")]
     #[doc(alias = "clip")]
     pub fn clamp<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
         let (min, max) = (min.into(), max.into());

@@ -48,6 +48,9 @@ forms! {
     /// # Ok(()) }
     /// ```
     ///
+    /// A sparse tensor divided by a number or a strided tensor has its entries: what is not stored gives 0, also divided by 0. A stored
+    /// 0 divided by 0 is NaN.
+    ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
     #[doc(alias = "broadcast_div")]

@@ -24,8 +24,12 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
+    /// Of a sparse tensor what is not stored counts as 0, also for minus infinity and 0 as `p`; entries of one place are added up
+    /// first.
+    ///
     /// # Errors
     /// A dimension out of range or given twice.
+    #[doc(alias = "pairwise_distance")]
     #[doc(alias = "vector_norm")]
     pub fn norm(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(2.0), dims, keepdim]) }
     keepdim: norm_keepdim, all: norm_all

@@ -24,6 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// No backend that serves `sparse_coo`.
+    #[doc(alias = "to_sparse_coo")]
     pub fn to_sparse(&self) -> Result<Tensor> {
         self.to_sparse_with(self.rank())
     }

@@ -35,8 +35,8 @@ two differ. What is true of all rows:
 - Comparisons give bool, indices are i64.
 - Any tensor can require grad; there is no `Var`. `backward` leaves gradients in the leaves, where they add up until
   `zero_grad`; there is no `GradStore`.
-- A module makes its own parameters, from a generator that you name; there is no `VarBuilder`. They are saved and loaded by
-  `state_dict`, under PyTorch's names.
+- A module makes its own parameters, from the default generator, which `manual_seed` seeds; there is no `VarBuilder`. They are
+  saved and loaded by `state_dict`, under PyTorch's names.
 - A name with `_` at its end works in place.
 
 ```rust

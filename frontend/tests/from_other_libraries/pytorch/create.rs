@@ -127,7 +127,7 @@ section! {
     "x.flatten().tolist()" => { x.to_vec::<f32>()? };
     "x.numpy().tobytes()" => { x.to_bytes()? };
     "print(x)" => { println!("{x}") };
-    "repr(x)" => { format!("{x:?}") } "one line: dtype, shape, device";
+    "repr(x)" => { format!("{x:?}") } "the values, as `{x}`; `{x:#?}` is one line: dtype, shape, device";
 }
 
 section! {
