@@ -229,7 +229,7 @@ fn a_grid_of_no_numbers_reads_zeros_and_the_format_is_kept() -> Result<()> {
         }
     }
     let last = x.to(MemoryFormat::ChannelsLast)?;
-    let same = of(&[1., 0., 0., 0., 1., 0.], &[1, 2, 3]).affine_grid(&[1, 2, 3, 3])?;
+    let same = of(&[1., 0., 0., 0., 1., 0.], &[1, 2, 3]).affine_grid([1, 2, 3, 3])?;
     for x in [last.clone(), last.requires_grad_(true)?] {
         let y = x.grid_sample(&same)?;
         assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast));
@@ -244,11 +244,11 @@ fn affine_grids_are_those_of_pytorch() -> Result<()> {
     let size = [1, 1, 2, 3];
     let third = 1.0 / 3.0;
     let edges = [-2. * third, -2., 0., -2., 2. * third, -2., -0.5 * third, 0., 0.5, 0., 3.5 * third, 0.];
-    assert_near(&theta.affine_grid(&size)?, &edges);
+    assert_near(&theta.affine_grid(size)?, &edges);
     let centres = [-1.25, -3., -0.25, -3., 0.75, -3., -0.25, 1., 0.75, 1., 1.75, 1.];
-    assert_near(&theta.affine_grid_with(&size, true)?, &centres);
-    assert_refused(theta.affine_grid(&[2, 1, 2, 3]), &["the batch of 1"]);
-    assert_refused(theta.affine_grid(&[1, 1, 1 << 50, 1]), &[]);
+    assert_near(&theta.affine_grid_with(size, true)?, &centres);
+    assert_refused(theta.affine_grid([2, 1, 2, 3]), &["the batch of 1"]);
+    assert_refused(theta.affine_grid([1, 1, 1 << 50, 1]), &[]);
     Ok(())
 }
 

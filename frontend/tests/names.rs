@@ -279,7 +279,7 @@ fn lists_of_tensors_owned_or_borrowed() -> keyway::Result<()> {
     refused(Tensor::cat::<Tensor>(&[], 0), "one tensor at least");
     let w = a.requires_grad_(true)?;
     let y = w.square()?.sum_all()?;
-    assert!(draw::dot(&[y.clone()])?.contains("square"));
+    assert!(draw::dot(std::slice::from_ref(&y))?.contains("square"));
     let grads = keyway::autograd::grad(&[&y], &[&w], Default::default())?;
     assert_eq!(grads[0].as_ref().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
     Ok(())

@@ -96,7 +96,7 @@ fn convolutions(c: &mut Criterion, kind: &Kind) -> Result<()> {
             ConvOptions::<2>::default().stride(conv.stride).padding(conv.padding).groups(conv.groups);
         let places = ((conv.side + 2 * conv.padding - conv.kernel) / conv.stride + 1).pow(2);
         let flop = (2 * conv.batch * places * conv.outputs * fan * conv.kernel.pow(2)) as f64;
-        let run = |x: &Tensor, weight: &Tensor, bias: &Tensor| x.conv2d(weight, Some(bias), options);
+        let run = |x: &Tensor, weight: &Tensor, bias: &Tensor| x.conv2d_with(weight, Some(bias), options);
         let given = {
             let _off = no_grad();
             if let Some(name) = forward {
@@ -194,7 +194,7 @@ fn step(c: &mut Criterion, order: &str, format: MemoryFormat) -> Result<()> {
     if !named(&name) {
         return Ok(());
     }
-    let conv = |inputs, outputs| Conv2d::new(inputs, outputs, 3, ConvOptions::default().padding(1));
+    let conv = |inputs, outputs| Conv2d::new_with(inputs, outputs, 3, ConvOptions::default().padding(1));
     let halved = || MaxPool2d(MaxPoolOptions::new(2));
     let model = Sequential::new()
         .push(conv(1, 32)?)
