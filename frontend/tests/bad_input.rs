@@ -62,8 +62,11 @@ fn an_integer_result_that_cannot_hold_floats() {
 #[test]
 fn a_device_that_is_not_there() {
     let nowhere = Device::parse("nowhere").unwrap();
-    let error = failure(floats(&[2]).to_device(nowhere), &["no backend for device `nowhere", "install"]);
+    let parts = ["no backend for device `nowhere", "one that is there (`cpu`", "install"];
+    let error = failure(floats(&[2]).to_device(nowhere), &parts);
     assert!(matches!(error, Error::Dispatch(Call::NoDevice { device }) if device == nowhere), "{error:?}");
+    let error = failure(floats(&[2]).to("gpu0"), &["`kind:index`", "`gpu:0`", "`gpu0`"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
 }
 
 #[test]
