@@ -78,7 +78,7 @@ fn verdict(report: &serde_json::Value, how: &str) -> (String, String) {
 }
 
 /// What kills or ends a process, and a word of the reason.
-const FATAL: [(&str, &str); 68] = [
+const FATAL: [(&str, &str); 67] = [
     ("ctor:abort", "SIGABRT"),
     ("ctor:exit0", "exit code 0"),
     ("ctor:exit42", "exit code 42"),
@@ -131,7 +131,6 @@ const FATAL: [(&str, &str); 68] = [
     ("slot:memory_stats", "the functions of its devices were called"),
     ("slot:synchronize", "SIGSEGV"),
     ("slot:empty_cache", "SIGSEGV"),
-    ("slot:event_query", "SIGSEGV"),
     ("slot:extension", "SIGSEGV"),
     ("slot:copy_between", "SIGSEGV"),
     ("slot:free", "SIGSEGV"),

@@ -156,7 +156,6 @@ fn damaged(function: &str) -> &'static DeviceApi {
         "in_use" if !is_tried() => table.memory_stats = Some(nowhere()),
         "synchronize" => table.synchronize = Some(nowhere()),
         "empty_cache" => table.empty_cache = Some(nowhere()),
-        "event_query" => table.event_query = Some(nowhere()),
         "extension" => table.extension = Some(nowhere()),
         "copy_between" => table.copy_between = nowhere(),
         "free" => table.free = nowhere(),
