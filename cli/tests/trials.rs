@@ -78,7 +78,7 @@ fn verdict(report: &serde_json::Value, how: &str) -> (String, String) {
 }
 
 /// What kills or ends a process, and a word of the reason.
-const FATAL: [(&str, &str); 54] = [
+const FATAL: [(&str, &str); 67] = [
     ("ctor:abort", "SIGABRT"),
     ("ctor:exit0", "exit code 0"),
     ("ctor:exit42", "exit code 42"),
@@ -125,10 +125,23 @@ const FATAL: [(&str, &str); 54] = [
     ("later:quit0", "exit code 0"),
     ("later:segfault", "SIGSEGV"),
     ("later:illegal", "SIGILL"),
+    ("late:abort", "SIGABRT"),
+    ("late:exit0", "exit code 0"),
+    ("late:quit0", "exit code 0"),
+    ("slot:memory_stats", "the functions of its devices were called"),
+    ("slot:synchronize", "SIGSEGV"),
+    ("slot:empty_cache", "SIGSEGV"),
+    ("slot:extension", "SIGSEGV"),
+    ("slot:copy_between", "SIGSEGV"),
+    ("slot:free", "SIGSEGV"),
     ("exit:abort", "the process ended"),
     ("exit:segfault", "the process ended"),
     ("exit:illegal", "the process ended"),
     ("exit:kill", "the process ended"),
+    ("exit:quit0", "exit code 0"),
+    ("exit:exit0", "exit code 0"),
+    ("dtor:quit0", "exit code 0"),
+    ("dtor:segfault", "the process ended"),
     ("wrong:two_layouts", "declares it twice"),
     ("wrong:two_ops", "unruly_twice"),
     ("wrong:schema", "this is no schema"),
@@ -286,6 +299,30 @@ fn a_library_that_ends_the_program_makes_no_success_of_it() {
 }
 
 #[test]
+fn a_report_asks_no_device_that_the_program_did_not_use() {
+    let corpus = Corpus::new(&["slot:in_use"]);
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    let ran = corpus.run(&["train", "digits", "--model", "mlp", "--epochs", "1"]).expect(0);
+    assert!(ran.out.contains("MB"), "the memory of the CPU is told: {}", ran.out);
+}
+
+#[test]
+fn a_destructor_makes_no_success_of_a_failure() {
+    for how in ["exit:quit0_in_use", "dtor:quit0_in_use"] {
+        let corpus = Corpus::new(&[how]);
+        std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+        let ran =
+            corpus.run(&["train", "digits", "--model", "mlp", "--epochs", "1", "--lr", "1e30"]).expect(1);
+        assert!(ran.err.contains("diverged"), "{how}: {}", ran.err);
+        let ran = corpus.run(&["train", "digits", "--device", "nosuch"]).expect(2);
+        assert!(ran.err.contains("nosuch"), "{how}: {}", ran.err);
+        corpus.run(&["backend", "list", "--backends", "/nowhere"]).expect(1);
+        // What succeeded stays a success.
+        assert!(corpus.run(&["explain", "add"]).expect(0).out.contains("keyway-cpu"), "{how}");
+    }
+}
+
+#[test]
 fn what_is_sound_in_its_trial_and_ends_programs_is_quarantined_after_the_second() {
     for how in ["setup:abort_in_use", "setup:exit_in_use"] {
         let corpus = Corpus::new(&[how]);
@@ -398,7 +435,16 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         ("ctor:interrupt", "what a signal does"),
         ("setup:mask", "which signals the thread gets"),
         ("ctor:locale", "the locale"),
+        ("ctor:timer", "a timer that sends signals"),
+        ("count:timer", "a timer that sends signals"),
+        ("ctor:nice", "nice"),
+        ("ctor:preload", "an environment variable"),
+        ("ctor:path", "an environment variable"),
     ];
+    // Where the system lists them.
+    if Path::new("/proc/self/timers").exists() {
+        kinds.push(("ctor:posix_timer", "a timer that sends signals"));
+    }
     if cfg!(target_arch = "x86_64") {
         kinds.push(("ctor:fast_math", "how numbers are rounded"));
     }
@@ -410,7 +456,7 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         assert!(
             verdict == "rejected"
                 && message.contains("quarantined")
-                && message.contains("loading it changes the process: ")
+                && message.contains("ing it changes the process: ")
                 && message.contains(part),
             "{how}: {verdict}: {message}"
         );

@@ -78,7 +78,7 @@ impl Tensor {
     #[allow(clippy::missing_errors_doc)]
     pub fn to_vec2<T: Plain>(&self) -> Result<Vec<Vec<T>>> {
         let (rows, columns) = self.dims2()?;
-        Ok(rows_of(&self.to_vec()?, rows, columns))
+        rows_of(&self.to_vec()?, rows, columns)
     }
 
     /// The matrices of a tensor of three dimensions, by rows.
@@ -95,7 +95,11 @@ impl Tensor {
         let (count, rows, columns) = self.dims3()?;
         let values = self.to_vec()?;
         let size = rows * columns;
-        Ok((0..count).map(|i| rows_of(&values[i * size..(i + 1) * size], rows, columns)).collect())
+        let mut matrices = host_vec(count)?;
+        for i in 0..count {
+            matrices.push(rows_of(&values[i * size..(i + 1) * size], rows, columns)?);
+        }
+        Ok(matrices)
     }
 
     /// The one element of a tensor that has one.
@@ -235,6 +239,12 @@ impl Tensor {
     }
 }
 
-fn rows_of<T: Plain>(values: &[T], rows: usize, columns: usize) -> Vec<Vec<T>> {
-    (0..rows).map(|row| values[row * columns..(row + 1) * columns].to_vec()).collect()
+fn rows_of<T: Plain>(values: &[T], rows: usize, columns: usize) -> Result<Vec<Vec<T>>> {
+    let mut all = host_vec(rows)?;
+    for row in 0..rows {
+        let mut own = host_vec(columns)?;
+        own.extend_from_slice(&values[row * columns..(row + 1) * columns]);
+        all.push(own);
+    }
+    Ok(all)
 }

@@ -67,6 +67,7 @@ fn worker() {
     let families = FAMILIES.iter().chain(OF_CORES.iter().filter(|_| cores));
     let job = worker::Job {
         name: None,
+        would_serve: None,
         library: Some(support::built("keyway_backend_cuda")),
         backends: Vec::new(),
         selection: Selection {

@@ -78,6 +78,7 @@ fn worker() {
     let ops = ops.iter().map(ToString::to_string).collect();
     let job = worker::Job {
         name: None,
+        would_serve: None,
         library: Some(support::built("keyway_backend_cuda")),
         backends: Vec::new(),
         selection: Selection { ops, quick, ..Selection::default() },
