@@ -33,8 +33,6 @@ pub(super) const PARTS: &[Part] = &[
     Part::widened("mean"),
     Part::widened("mul"),
     Part::widened("lerp"),
-    Part::widened("to_dtype"),
-    Part::new("to_dtype"),
 ];
 
 /// Refuses an argument `i` that is neither nothing nor a number for each channel.
