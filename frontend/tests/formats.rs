@@ -284,3 +284,25 @@ fn files_keep_what_is_meant() -> Result<()> {
     assert_eq!((read["last"].strides(), read["rows"].strides()), (gray.strides(), plain.strides()));
     Ok(())
 }
+
+/// What a kernel turns for itself is told by the profile.
+#[test]
+fn a_layer_norm_of_whole_images_in_channels_last_shows_what_it_turns() -> Result<()> {
+    let _guard = load(&[]);
+    let image = Tensor::ones([2, 64, 32, 32])?;
+    let bytes = (4 * image.elem_count()) as u64;
+    let taken = |x: &Tensor, shape: &[i64]| -> Result<u64> {
+        let profile = profiler::profile();
+        let y = x.layer_norm(shape, None, None, 1e-5)?;
+        assert_eq!(y.strides(), x.strides());
+        let report = profile.report();
+        assert!(report.reorderings.is_empty(), "{:?}", report.reorderings);
+        Ok(report.rows.iter().filter(|row| row.op == "layer_norm").map(|row| row.scratch_bytes).sum())
+    };
+    let last = image.to(LAST)?;
+    assert!(taken(&last, &[64, 32, 32])? >= bytes);
+    // In row-major order, and over the channels alone of an image in channels_last, nothing is.
+    assert!(taken(&image, &[64, 32, 32])? < bytes / 8);
+    assert!(taken(&last.permute([0, 2, 3, 1])?, &[64])? < bytes / 8);
+    Ok(())
+}

@@ -525,11 +525,12 @@ impl Grads<'_> {
     }
 }
 
-/// Brings a gradient to its argument's shape and dtype: sums over what was broadcast. A strided argument has a strided one.
+/// Brings a gradient to its argument's shape, dtype and memory format: sums over what was broadcast. A strided argument has a
+/// strided one.
 pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
-    let grad = if shape.strided { grad.to_strided()? } else { grad };
+    let grad = if shape.strided && !grad.as_ref().is_strided() { grad.to_strided()? } else { grad };
     let grad = if grad.shape() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
-    if grad.dtype() == shape.dtype { Ok(grad) } else { grad.to_dtype(shape.dtype) }
+    shape.formatted(if grad.dtype() == shape.dtype { grad } else { grad.to_dtype(shape.dtype)? })
 }
 
 fn sum_to(op: &'static str, grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {

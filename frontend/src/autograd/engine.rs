@@ -8,13 +8,13 @@ use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting};
 use super::{custom, hooks, view};
-use crate::Tensor;
 use crate::error::Result;
 use crate::functionality;
 use crate::ops::def::Derivative;
 use crate::ops::memory::from_components::unchecked;
 use crate::profiler::{backward_scope, scope};
 use crate::tensor::{handles, refs};
+use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::layouts::can_project;
 use keyway_dispatcher::memory::Shared;
@@ -178,7 +178,10 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
             }
             // What a caller gives is a tensor like any other: its entries at one place add up.
             Some(g) if edge.by_entry() => g.coalesce()?.project_like(&output.detach())?,
-            Some(g) => g.clone(),
+            Some(g) => match edge.shape() {
+                Some(shape) => shape.formatted(g.clone())?,
+                None => g.clone(),
+            },
             None if output.elem_count() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
             None => return Err(AutogradError::NotScalar { sizes: output.shape().to_vec() }.into()),
         };
@@ -188,8 +191,8 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
 }
 
 fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
-    let tensor = Tensor::empty_with(&shape.sizes, (shape.dtype, shape.device))?;
-    tensor.fill_(value)
+    let format = if shape.last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+    Tensor::empty_with(&shape.sizes, (shape.dtype, shape.device, format))?.fill_(value)
 }
 
 fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
@@ -293,7 +296,7 @@ fn run_hooks(node: &Shared<Node>, grads: &mut Slots) -> Result<()> {
     if let Body::Accumulate(leaf) = &node.body {
         let Some(leaf) = leaf.upgrade() else { return Ok(()) };
         for (_, hook) in meta::hooks(&leaf) {
-            apply_hook(&hook, &mut grads[0])?;
+            apply_hook(&hook, &node.outputs[0], &mut grads[0])?;
         }
         return Ok(());
     }
@@ -301,17 +304,17 @@ fn run_hooks(node: &Shared<Node>, grads: &mut Slots) -> Result<()> {
     let hooks = lock(hooks).clone();
     let (retained, hooks): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|(_, id, _)| *id == hooks::RETAINS);
     for (output, _, hook) in hooks.into_iter().chain(retained) {
-        apply_hook(&hook, &mut grads[output])?;
+        apply_hook(&hook, &node.outputs[output], &mut grads[output])?;
     }
     Ok(())
 }
 
-fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()> {
+fn apply_hook(hook: &super::hooks::Hook, shape: &Shape, slot: &mut Option<Tensor>) -> Result<()> {
     if let Some(grad) = slot
         && let Some(replaced) = hook(grad)?
     {
         require_like("register_hook", grad.as_ref(), &replaced)?;
-        *slot = Some(replaced);
+        *slot = Some(shape.formatted(replaced)?);
     }
     Ok(())
 }

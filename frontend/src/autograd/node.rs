@@ -3,11 +3,14 @@
 use super::hooks::Hook;
 use super::saved::Saved;
 use super::unlink::{self, Outermost};
+use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::{MemoryFormat, Tensor};
+use keyway_dispatcher::dims::may_self_overlap;
 use keyway_dispatcher::layouts::{can_project, may_repeat};
 use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::op::{Arg, OpEntry};
-use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +27,14 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
+    /// What is known of the tensor whose gradient goes there.
+    pub(crate) fn shape(&self) -> Option<&Shape> {
+        self.node.outputs.get(self.output)
+    }
+
     /// Whether gradients that go there are by entry, see [`Shape::by_entry`].
     pub(crate) fn by_entry(&self) -> bool {
-        self.node.outputs.get(self.output).is_some_and(|shape| shape.by_entry)
+        self.shape().is_some_and(|shape| shape.by_entry)
     }
 }
 
@@ -38,6 +46,8 @@ pub(crate) struct Shape {
     pub(crate) device: Device,
     /// Whether elements lie by strides; else the layout is a composite one.
     pub(crate) strided: bool,
+    /// Whether its memory is in channels_last: then its gradients are.
+    pub(crate) last: bool,
     /// Whether it is sparse and may have several entries at one place: then gradients are by entry, and not by element.
     pub(crate) by_entry: bool,
 }
@@ -47,15 +57,38 @@ pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
     !tensor.is_strided() && may_repeat(tensor) && can_project(tensor)
 }
 
+/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view is an image only if its base is one: of a
+/// sequence that was transposed for a product the gradient may lie as it comes.
+#[inline]
+fn lies_last(tensor: &TensorRef) -> bool {
+    let is_last = |tensor: &TensorImpl| matches!(tensor.format(), Format::ChannelsLast | Format::EitherLast);
+    is_last(tensor) && tensor.base().is_none_or(|base| is_last(base))
+}
+
 impl Shape {
     pub(crate) fn of(tensor: &TensorRef) -> Shape {
         // One by one: they are few, and a copy of memory has its price.
         let mut sizes = SmallVec::new();
         tensor.sizes().iter().for_each(|&size| sizes.push(size));
         let strided = tensor.is_strided();
-        let by_entry = by_entry(tensor);
-        Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided, by_entry }
+        let (last, by_entry) = (lies_last(tensor), by_entry(tensor));
+        Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided, last, by_entry }
     }
+
+    /// A gradient in the format of the tensor that it is of.
+    #[inline]
+    pub(crate) fn formatted(&self, grad: Tensor) -> Result<Tensor> {
+        if self.last { in_channels_last(grad) } else { Ok(grad) }
+    }
+}
+
+/// A gradient in channels_last. One whose elements share places, as that of a sum, lies in no order and stays as it is.
+fn in_channels_last(grad: Tensor) -> Result<Tensor> {
+    let there = grad.as_ref();
+    let stays = !there.is_strided()
+        || there.is_in_channels_last_order()
+        || may_self_overlap(grad.shape(), grad.strides());
+    if stays { Ok(grad) } else { grad.contiguous_in(MemoryFormat::ChannelsLast) }
 }
 
 /// An argument of a recorded call, owned. Tensors are slots: places in the node's list of edges.
