@@ -1,6 +1,6 @@
 //! `bmm`
 
-use super::mm::product_plan;
+use super::mm::{product_at, product_plan};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
@@ -82,8 +82,8 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm"), Part::new("copy")]),
     derivative: Derivative::of_inputs(0b11, |b, g| {
-        g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
-        g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))
+        g.set(0, || product_at(&b.input(0)?, b.grad(0)?, &b.input(1)?.transpose(1, 2)?))?;
+        g.set(1, || product_at(&b.input(1)?, &b.input(0)?.transpose(1, 2)?, b.grad(0)?))
     }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,
