@@ -461,6 +461,8 @@ fn derivatives_of_products_of_stacks() {
     assert_eq!(s.bmm(&t).unwrap().layout().name(), "sparse_coo");
     let none = Tensor::sparse_coo(&ints(&[], &[3, 0]), &floats(&[], &[0]), [0, 2, 3]).unwrap();
     assert_eq!(none.bmm(&none.transpose(1, 2).unwrap()).unwrap().shape(), [0, 2, 2]);
+    let block = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&numbers(6), &[1, 2, 3]), [2, 2, 3]);
+    assert!(message(block.unwrap().bmm(&t)).contains("to_dense()"));
 }
 
 #[test]

@@ -86,9 +86,11 @@ fn backward_passes_need_memory_for_entries_alone() {
     let size = SMALL * STEP as usize;
     for (name, case) in CASES {
         for nth in 0..2 {
-            let small = Tensor::sparse_coo(&entries(&places, 1), &floats(&numbers, &[numbers.len()]), [SMALL, SMALL]);
+            let small =
+                Tensor::sparse_coo(&entries(&places, 1), &floats(&numbers, &[numbers.len()]), [SMALL, SMALL]);
             let small = small.unwrap().to_dense().unwrap().requires_grad_(true).unwrap();
-            let wanted = losses(*case, &small, 1).unwrap_or_else(|e| panic!("{name}, strided: {e}")).remove(nth);
+            let wanted =
+                losses(*case, &small, 1).unwrap_or_else(|e| panic!("{name}, strided: {e}")).remove(nth);
             wanted.backward().unwrap();
             let gradient = at(small.grad().unwrap().to_f64_vec().unwrap());
             let wanted = wanted.to_f64_vec().unwrap();
@@ -118,14 +120,14 @@ fn gradients_of_stacks_of_products_are_of_their_entries() {
     let numbers = values(places.len());
     let entries = |step: i64| {
         let place = |row: usize, at: &[i64; 3]| if row == 0 { at[0] } else { at[row] * step };
-        let rows: Vec<i64> =
-            (0..3).flat_map(|row| places.iter().map(move |at| place(row, at))).collect();
+        let rows: Vec<i64> = (0..3).flat_map(|row| places.iter().map(move |at| place(row, at))).collect();
         ints(&rows, &[3, places.len()])
     };
     // The rows that entries meet are the same in both sizes, and the others hold what meets none.
     let dense = |step: i64| {
         let rows = SMALL * step as usize;
-        let at = |i: usize| ((i % 2 + i / 2 % rows / step as usize * 3 + i / (2 * rows) * 5) % 11) as f64 - 4.5;
+        let at =
+            |i: usize| ((i % 2 + i / 2 % rows / step as usize * 3 + i / (2 * rows) * 5) % 11) as f64 - 4.5;
         floats(&(0..2 * rows * 2).map(at).collect::<Vec<_>>(), &[2, rows, 2])
     };
     let cases: [(&str, fn(&Tensor, &Tensor) -> keyway::Result<Tensor>); 4] = [
@@ -136,7 +138,8 @@ fn gradients_of_stacks_of_products_are_of_their_entries() {
     ];
     for (name, case) in cases {
         let run = |s: &Tensor, d: &Tensor| {
-            let loss = case(s, d).and_then(|t| t.square()?.sum_all()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let loss =
+                case(s, d).and_then(|t| t.square()?.sum_all()).unwrap_or_else(|e| panic!("{name}: {e}"));
             loss.backward().unwrap_or_else(|e| panic!("{name}: {e}"));
             loss.to_f64_vec().unwrap()
         };
@@ -152,7 +155,11 @@ fn gradients_of_stacks_of_products_are_of_their_entries() {
         reset_peak(Device::CPU).unwrap();
         let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
         assert_close(&run(&s, &d), &wanted, 1e-6);
-        assert_close(&v.grad().unwrap().to_f64_vec().unwrap(), &places.iter().map(at).collect::<Vec<_>>(), 1e-6);
+        assert_close(
+            &v.grad().unwrap().to_f64_vec().unwrap(),
+            &places.iter().map(at).collect::<Vec<_>>(),
+            1e-6,
+        );
         let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
         assert!(most < 32 << 20, "{name}: {most} bytes");
     }

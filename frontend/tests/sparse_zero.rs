@@ -10,12 +10,8 @@ use rehearsal_support::*;
 use sparse_support::*;
 
 fn keeps_zero(def: &OpDef) -> bool {
-    let facts = [
-        Facts::KEEPS_ZERO,
-        Facts::KEEPS_ZERO_ABOVE_0,
-        Facts::KEEPS_ZERO_BETWEEN,
-        Facts::KEEPS_ZERO_BUT_BY_0,
-    ];
+    let facts =
+        [Facts::KEEPS_ZERO, Facts::KEEPS_ZERO_ABOVE_0, Facts::KEEPS_ZERO_BETWEEN, Facts::KEEPS_ZERO_BUT_BY_0];
     facts.iter().any(|fact| def.is(*fact))
 }
 
@@ -74,9 +70,20 @@ fn all_ops_that_keep_zero_work_on_what_is_stored() {
                     let wanted = wanted.values().unwrap().to_f64_vec().unwrap();
                     let got = stored.grad().unwrap().values().unwrap().to_f64_vec().unwrap();
                     // The one stored 0 of the hybrid tensor is none in the other.
-                    let zeros: Vec<bool> =
-                        d.eq(0).unwrap().to_dtype(d.dtype()).unwrap().project_like(&s).unwrap().values().unwrap()
-                            .to_f64_vec().unwrap().iter().map(|zero| *zero == 1.0).collect();
+                    let zeros: Vec<bool> = d
+                        .eq(0)
+                        .unwrap()
+                        .to_dtype(d.dtype())
+                        .unwrap()
+                        .project_like(&s)
+                        .unwrap()
+                        .values()
+                        .unwrap()
+                        .to_f64_vec()
+                        .unwrap()
+                        .iter()
+                        .map(|zero| *zero == 1.0)
+                        .collect();
                     let but_zeros = |all: &[f64]| -> Vec<f64> {
                         all.iter().zip(&zeros).filter(|(_, zero)| !**zero).map(|(g, _)| *g).collect()
                     };

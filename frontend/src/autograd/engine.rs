@@ -482,10 +482,12 @@ fn accumulate(leaf: &TensorRef, grad: Tensor, options: &BackwardOptions) -> Resu
         grad
     };
     let (by_entry, create_graph) = (by_entry(leaf), options.create_graph);
-    let as_wanted = |grad| if options.strided_gradients { strided(grad, by_entry) } else { Ok(grad) };
-    let grad = as_wanted(grad)?;
+    let grad = if options.strided_gradients { strided(grad, by_entry)? } else { grad };
     meta::while_adding(leaf, || {
-        match meta::grad(leaf).map(as_wanted).transpose()? {
+        if let (true, Some(present)) = (options.strided_gradients, meta::grad(leaf)) {
+            meta::set_grad(leaf, Some(strided(present, by_entry)?));
+        }
+        match meta::grad(leaf) {
             Some(present) if create_graph => meta::set_grad(leaf, Some(sum(present, grad, by_entry)?)),
             Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {
                 present.add_(&grad)?;

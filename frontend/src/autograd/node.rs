@@ -1,8 +1,8 @@
 //! Nodes of the graph: one for each recorded call, one for each collecting leaf.
 
 use super::hooks::Hook;
-use super::saved::Saved;
 use super::modes::no_grad;
+use super::saved::Saved;
 use super::unlink::{self, Outermost};
 use crate::Tensor;
 use crate::error::Result;

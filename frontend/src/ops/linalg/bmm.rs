@@ -69,6 +69,10 @@ fn samples() -> Vec<Sample> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (a, b, dtype) = (tensor(args, 0)?, tensor(args, 1)?, args.promote(FIRST_TWO)?);
+    if !a.as_ref().is_strided() && !b.as_ref().is_strided() {
+        let reason = "has no kernel for these two stacks of matrices; convert one with `to_dense()` first";
+        return Err(Error::Layout { op: args.name(), layout: a.layout(), reason }.into());
+    }
     let made = Tensor::empty_with(&product_sizes(args, 0, 1)?, (dtype, a.device()))?;
     for i in 0..made.shape()[0] as i64 {
         made.select(0, i)?.copy_(&a.select(0, i)?.mm(&b.select(0, i)?)?)?;

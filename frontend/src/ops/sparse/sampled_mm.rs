@@ -67,7 +67,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 pub static DEF: OpDef = OpDef {
     schema: "sampled_mm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor",
     rule: Rule::Allocates(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm"), Part::new("bmm"), Part::new("sparse_mask")]),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("mm"), Part::new("bmm"), Part::new("sparse_mask")],
+    ),
     derivative: Derivative::of_inputs(0b111, |b, g| {
         g.set(0, || b.grad(0)?.zeros_like())?;
         let stored = |pattern: Tensor| b.grad(0)?.sparse_mask(&pattern.detach());
