@@ -47,7 +47,7 @@ const CASES: &[(&str, Case)] = &[
     ("stack", |s, _| Tensor::stack(&[s, &s.mul(2)?], 0)),
     ("sum 0", |s, _| s.sum(0)),
     ("sum 1", |s, _| s.mul(2)?.sum(1)),
-    ("softmax", |s, _| s.sparse_mask(s)?.mul(2)),
+    ("sparse_mask", |s, _| s.sparse_mask(s)?.mul(2)),
     ("norm", |s, _| s.mul(2)?.norm(2.0, ..)),
     ("amax", |s, _| s.mul(2)?.amax(1)),
     ("coalesce", |s, _| s.mul(2)?.coalesce()),

@@ -1,5 +1,5 @@
-//! `sampled_mm`: a product of strided matrices, or of stacks of them, at the places of a pattern alone. Scratch: the operands where they do not lie
-//! row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
+//! `sampled_mm`: a product of strided matrices, or of stacks of them, at the places of a pattern alone. Scratch: the operands
+//! where they do not lie row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, PIECE, is_sparse, new_tensor, one, unsupported};

@@ -1,4 +1,5 @@
-//! Ops of one tensor that keep zero, some only by certain arguments: the op of that name on the values. Scratch: that of coalescing, but for `neg` and `fill`.
+//! Ops of one tensor that keep zero, some only by certain arguments: the op of that name on the values. Scratch: that of
+//! coalescing, but for `neg` and `fill`.
 
 use super::mul::scalar;
 use crate::coalesce::coalesced;

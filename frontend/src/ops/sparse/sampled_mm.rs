@@ -83,12 +83,14 @@ pub static DEF: OpDef = OpDef {
         [[2, 3, 4], [1, 1, 1], [6, 6, 6], [3, 17, 2], [2, 0, 3]]
             .iter()
             .map(|&[n, k, m]| sample([plain(&[n, m]), plain(&[n, k]), plain(&[k, m])]))
+            .chain([sample([plain(&[2, 3, 4]), plain(&[2, 3, 5]), plain(&[2, 5, 4])])])
             .collect()
     },
     errors: || {
         vec![
             error([plain(&[2, 4]), plain(&[3, 3]), plain(&[3, 4])], "2 rows"),
             error([plain(&[2, 4]), plain(&[2, 3]), plain(&[2, 4])], "shape [3, 4]"),
+            error([plain(&[2, 2, 4]), plain(&[3, 2, 3]), plain(&[3, 3, 4])], "of shape [2, 2, 4]"),
         ]
     },
     entry: Entry::new(),
