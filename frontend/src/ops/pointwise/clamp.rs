@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -177,4 +177,5 @@ pub static DEF: OpDef = OpDef {
     errors,
     entry: Entry::new(),
 }
-.decomposed(derived::CLAMP);
+.decomposed(derived::CLAMP)
+.with(Facts::KEEPS_ZERO_BETWEEN);
