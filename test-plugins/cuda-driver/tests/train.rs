@@ -102,7 +102,7 @@ fn images(step: usize) -> (Vec<i64>, Vec<i64>) {
     )
 }
 
-/// The losses of some steps, and what the net says of a batch afterwards.
+/// The losses of some steps, of two batches in turn, and what the net says of a batch afterwards.
 fn trained(
     net: fn() -> Sequential,
     steps: fn(Vec<Tensor>) -> Vec<Box<dyn Optimizer>>,
@@ -115,7 +115,7 @@ fn trained(
     net.to_device(device).unwrap();
     let mut optimizers = steps(net.parameters());
     let inputs = |step: usize| {
-        let (pixels, classes) = images(step);
+        let (pixels, classes) = images(step % 2);
         let pixels = Tensor::from_vec(pixels, [BATCH, PIXELS]).unwrap();
         let x = if what.starts_with("bag") {
             let firsts = (0..PIXELS as i64).map(|at| at * LEVELS).collect::<Vec<_>>();
