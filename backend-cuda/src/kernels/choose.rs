@@ -167,6 +167,18 @@ pub fn is_real(dtype: &str) -> bool {
     matches!(dtype, "f16" | "bf16" | "f32" | "f64")
 }
 
+/// Writes one coordinate of each of some chosen elements, every `step`th word from `out` on: of `size`, of which each is `inner`
+/// elements.
+pub fn coordinate(
+    on: On,
+    (chosen, count): (&Scratch, usize),
+    (out, step): (u64, u64),
+    (inner, size): (u64, u64),
+) -> Result<(), Error> {
+    let argument = CoordinateArgument { out, chosen: chosen.at(), step, inner, size, count: count as u64 };
+    go(on, format_args!("coordinate_i64"), count, &argument)
+}
+
 fn nonzero(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, from) = (on(call)?, Laid::argument(call, 0, Taken::Raw)?);
     let count = countable(from.numel(), "elements")?;
@@ -178,16 +190,9 @@ fn nonzero(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let made = call.new_tensor::<i64>(&[total as i64, ndim as i64])?;
     let mut inner = 1;
     for (d, &size) in from.sizes.iter().enumerate().rev() {
-        let argument = CoordinateArgument {
-            out: address(&made) + 8 * d as u64,
-            chosen: numbers.at(),
-            step: ndim as u64,
-            inner,
-            size: size.max(1) as u64,
-            count: total as u64,
-        };
-        go(on, format_args!("coordinate_i64"), total, &argument)?;
-        inner *= size.max(1) as u64;
+        let size = size.max(1) as u64;
+        coordinate(on, (&numbers, total), (address(&made) + 8 * d as u64, ndim as u64), (inner, size))?;
+        inner *= size;
     }
     call.set_output(0, made)
 }

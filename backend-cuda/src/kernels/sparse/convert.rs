@@ -1,7 +1,7 @@
 //! Between coordinates and strided tensors.
 
 use super::super::Kernel;
-use super::super::choose::{is_real, marked_flat, on};
+use super::super::choose::{coordinate, is_real, marked_flat, on};
 use super::super::elements::Taken;
 use super::super::index::take;
 use super::super::launch::Operand;
@@ -40,20 +40,6 @@ struct StoredArgument {
 }
 // SAFETY: `Stored` has these fields.
 unsafe impl Argument for StoredArgument {}
-
-/// `Coordinate` in choose.cu.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct CoordinateArgument {
-    out: u64,
-    chosen: u64,
-    step: u64,
-    inner: u64,
-    size: u64,
-    count: u64,
-}
-// SAFETY: `Coordinate` has these fields.
-unsafe impl Argument for CoordinateArgument {}
 
 /// Puts the blocks of a coalesced tensor where they belong, by the entry of this name.
 fn blocks(coo: &Coo<'_>, places: &Scratch, out: u64, entry: std::fmt::Arguments<'_>) -> Result<(), Error> {
@@ -122,27 +108,9 @@ pub fn entries_of<'a>(call: &Call<'_>, tensor: Tensor<'a>, sparse_dim: usize) ->
     go(on, format_args!("stored_b{}", from.bytes * 8), places, &argument)?;
     let (chosen, nnz) = marked_flat(on, flags.operand(), places, 1, 0xff)?;
     let indices = new_beside(&tensor, dtype::I64, &[sparse_dim as i64, nnz as i64])?;
-    let choose = Kernel { family: "choose", name: "choose", dtype: "" };
     for (row, (&size, inner)) in sizes.iter().zip(row_major(&sizes[..sparse_dim])).enumerate() {
-        let argument = CoordinateArgument {
-            out: address(&indices) + (row * nnz * 8) as u64,
-            chosen: chosen.at(),
-            step: 1,
-            inner,
-            size: size.max(1) as u64,
-            count: nnz as u64,
-        };
-        if nnz > 0 {
-            let grid = super::super::space::each(nnz);
-            super::super::launch::launch(
-                on.0,
-                choose,
-                format_args!("coordinate_i64"),
-                grid,
-                &argument,
-                on.1,
-            )?;
-        }
+        let out = address(&indices) + (row * nnz * 8) as u64;
+        coordinate(on, (&chosen, nnz), (out, 1), (inner, size.max(1) as u64))?;
     }
     let mut shape = vec![nnz as i64];
     shape.extend_from_slice(&sizes[sparse_dim..]);
@@ -175,7 +143,7 @@ pub fn at_entries(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, 
     // Strides of what is repeated are 0, others not below it.
     let steps: Vec<u64> = sparse.iter().map(|stride| *stride as u64).collect();
     let offsets = pattern.places_by(&steps)?.places;
-    let made = pattern.new_tensor(tensor.dtype(), &pattern.values.tensor().sizes().to_vec())?;
+    let made = pattern.new_tensor(tensor.dtype(), pattern.values.tensor().sizes())?;
     let out = Laid::new(&made.tensor(), Taken::Raw)?;
     let mut along = vec![0; out.sizes.len()];
     along[0] = 1;

@@ -3,10 +3,10 @@
 use super::super::Kernel;
 use super::super::elements::typed;
 use super::convert::{at_entries, found};
-use super::coo::{Coo, dim_of, is_coo, one, unsupported, wrong};
+use super::coo::{Coo, Part, dim_of, is_coo, one, unsupported, wrong};
 use super::entries::numbers;
 use keyway_sdk::abi::codes::dtype;
-use keyway_sdk::author::{Arg, Call, Element, Error, Tensor, dtype_name};
+use keyway_sdk::author::{Arg, Call, Element, Error, OwnedTensor, Tensor, dtype_name};
 use keyway_sdk::half::{bf16, f16};
 
 /// `coalesce`
@@ -53,7 +53,7 @@ pub fn clone(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let copy = |part: Arg<'_>| one("clone", &[part, Arg::Str("contiguous")]);
     let (indices, values) = (copy(coo.indices.arg())?, copy(coo.values.arg())?);
-    Coo { indices: super::coo::Part::Made(indices), ..coo.with_values(values) }.give(call)
+    Coo { indices: Part::Made(indices), ..coo.with_values(values) }.give(call)
 }
 
 /// A cast rounds each place's sum; one to wider floats rounds nothing.
@@ -122,7 +122,7 @@ fn by_strided(
     call: &Call<'_>,
     sparse: Tensor<'_>,
     other: Tensor<'_>,
-    apply: impl Fn(Arg<'_>, Arg<'_>) -> Result<keyway_sdk::author::OwnedTensor, Error>,
+    apply: impl Fn(Arg<'_>, Arg<'_>) -> Result<OwnedTensor, Error>,
 ) -> Result<(), Error> {
     let coo = Coo::read(call, sparse)?;
     let rounds = call.n_args() > 2 && !call.is_none(2)?;
