@@ -63,5 +63,6 @@ DEV void take(const Take& p) {
 BITS(TAKE, take)
 REGISTER(index_select, "TiT>T", index_select, ALL)
 REGISTER(embedding, "TTi>T", embedding, ALL)
+REGISTER(embedding_sparse, "TTi>T", embedding, NUMBERS)
 REGISTER(gather, "TiT>T", gather, ALL)
 REGISTER(index, "TLI>T", index, ALL)

@@ -48,6 +48,10 @@
 //!   value in blocks over keys, so that no sum needs an atomic. Heads of more than 256 numbers and dropout go to the
 //!   decomposition. By tensor cores a weight is the sum of two numbers of the operands' dtype, half again as many
 //!   products for the digits of f32;
+//! - tensors of coordinates (`sparse_coo`) are served here, so that no other library is needed for them on this device. Entries
+//!   of one place are found by a sort and added up by one thread each, in their order; a product by rows has a thread for
+//!   each element of its result. Both are as slow as their longest place or row. The host waits where indices are looked at and
+//!   where a count decides a size;
 //! - pooling and interpolation are sums and maxima by tables, which the host makes for each call, and their gradients are
 //!   the same with the tables transposed: each thread writes its own element, so no sum needs an atomic.
 #![deny(missing_docs)]
@@ -67,9 +71,11 @@ keyway_sdk::plugin! {
     version: env!("CARGO_PKG_VERSION"),
     description: "Kernels for NVIDIA's GPUs",
     devices: ["cuda"],
-    layouts: ["strided"],
+    layouts: ["strided", "sparse_coo"],
     setup: |contents| {
+        kernels::sparse::layout::learn_number()?;
         contents.device(&device::API);
+        contents.layout(&kernels::sparse::layout::API).layout_ops(&kernels::sparse::layout::OPS);
         Ok(())
     },
 }

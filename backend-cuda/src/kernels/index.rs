@@ -31,7 +31,7 @@ const LARGEST: usize = 8;
 
 /// The output, each of its elements being the source's at its index; an index reaches `stride` elements. The strides of
 /// index and source are those along the output's dimensions.
-fn take(
+pub fn take(
     on: On,
     out: &Laid,
     (index, index_strides): (Operand, &[i64]),
