@@ -7,7 +7,7 @@ use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_mem
 use keyway_test_cuda_driver::blas;
 use std::collections::BTreeMap;
 use std::path::Path;
-use support::{cuda, load, message, run, stand_in, start, texts};
+use support::{cuda, is_stand_in, load, message, run, stand_in, start, texts};
 
 const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
 const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
@@ -248,10 +248,15 @@ fn memory() {
     reset_peak(d).unwrap();
     let before = stats().in_use;
     let product = a.mm(&b).unwrap();
-    let (result, workspace) = (64 * 64 * 4, 4 * 64 * 64 * 4);
+    let result = 64 * 64 * 4;
     assert_eq!(stats().in_use, before + result);
-    assert_eq!(stats().peak_in_use, before + result + workspace, "the workspace is counted");
+    let workspace = stats().peak_in_use - before - result;
     drop(product);
+    if is_stand_in() {
+        assert_eq!(workspace, 4 * 64 * 64 * 4, "the workspace is counted");
+    } else if workspace == 0 {
+        return println!("skipped: the library's algorithm takes no workspace here");
+    }
     // Without a workspace it is an error, and no other algorithm gives other bits.
     set_memory_limit(d, before + result + workspace - 1).unwrap();
     let text = message(a.mm(&b));

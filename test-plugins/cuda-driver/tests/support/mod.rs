@@ -44,6 +44,11 @@ pub fn cuda(index: u16) -> Device {
     Device::new("cuda", index).unwrap()
 }
 
+/// Whether the driver is the stand-in, of which more is known than of a GPU.
+pub fn is_stand_in() -> bool {
+    std::env::var_os("KEYWAY_CUDA_DRIVER").is_some()
+}
+
 /// The scenario that this program was started for.
 pub fn scenario() -> Option<String> {
     std::env::var(SCENARIO).ok()
