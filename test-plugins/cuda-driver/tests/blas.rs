@@ -7,7 +7,7 @@ use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_mem
 use keyway_test_cuda_driver::blas;
 use std::collections::BTreeMap;
 use std::path::Path;
-use support::{cuda, is_stand_in, load, message, run, stand_in, start, texts};
+use support::{counted, cuda, is_stand_in, load, message, run, stand_in, start, texts};
 
 const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
 const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
@@ -313,23 +313,6 @@ fn lost() {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
     assert!(message(a.mm(&b)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
-}
-
-/// How often each function was called, by a program that ended well.
-#[track_caller]
-fn counted(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> BTreeMap<String, usize> {
-    let name = format!("counts-{scenario}-{}-{}", std::process::id(), machine.len());
-    let counts = driver.with_file_name(name);
-    let mut machine = machine.to_vec();
-    machine.push(("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap()));
-    run(scenario, driver, &machine);
-    let text = std::fs::read_to_string(&counts).unwrap();
-    std::fs::remove_file(&counts).unwrap();
-    let line = |line: &str| {
-        let (name, count) = line.split_once(' ').unwrap();
-        (name.to_string(), count.parse().unwrap())
-    };
-    text.lines().map(line).collect()
 }
 
 fn of(counts: &BTreeMap<String, usize>, name: &str) -> usize {

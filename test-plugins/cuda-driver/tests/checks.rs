@@ -8,7 +8,7 @@ use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::{self, Generator};
 use keyway::{Device, Result, Tensor, graph};
 use keyway_dispatcher::device::synchronize;
-use support::{cuda, load, message, ramp, run, stand_in};
+use support::{counted, cuda, load, message, ramp, run, stand_in};
 
 /// Not a test of its own: what a started program does.
 #[test]
@@ -20,6 +20,7 @@ fn scenarios() {
         Some("later") => later(),
         Some("training") => training(),
         Some("bags") => bags(),
+        Some("steps") => steps(),
         Some(other) => panic!("there is no scenario {other}"),
     }
 }
@@ -232,6 +233,23 @@ fn training() {
     assert!(text.contains("`target`") && text.contains("class 4") && text.contains("0..4"), "{text}");
     assert!(text.contains("1 other check"), "{text}");
     assert!(loss.item::<f32>().is_ok());
+}
+
+/// Ten steps of a classifier, of which the last loss is read.
+fn steps() {
+    load();
+    let mut words = Words::new(cuda(0));
+    let loss = (0..10).map(|_| words.step().unwrap()).last().unwrap();
+    assert!(loss.item::<f32>().unwrap().is_finite());
+}
+
+#[test]
+fn a_step_waits_for_its_indices_or_for_nothing() {
+    let Some(driver) = stand_in() else { return };
+    let copies = |machine: &[(&str, &str)]| counted("steps", &driver, machine)["cuMemcpyDtoHAsync_v2"];
+    let (usual, later) = (copies(&[]), copies(&[("KEYWAY_CUDA_INDEX_CHECKS", "later")]));
+    println!("{usual} copies to the host, or {later}");
+    assert!(usual >= 10 * 3 && later == 1, "{usual} {later}");
 }
 
 #[test]

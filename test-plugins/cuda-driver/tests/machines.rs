@@ -5,10 +5,8 @@ mod support;
 
 use keyway::{Device, Tensor};
 use keyway_dispatcher::device::{Event, Stream, peer, properties, synchronize};
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::OnceLock;
-use support::{cuda, load, message, ramp, run, stand_in, start, texts};
+use support::{counted, cuda, load, message, ramp, run, stand_in, start, texts};
 
 /// Not a test of its own: what a started program does.
 #[test]
@@ -143,16 +141,6 @@ fn old() {
         }
     }
     assert_eq!(to_vec(&ramp(&[2]).neg().unwrap()), [1.0, 0.75], "the CPU goes on");
-}
-
-/// What a scenario called of the driver.
-fn counted(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> BTreeMap<String, usize> {
-    let path = driver.with_file_name(format!("counts-{scenario}-{}", std::process::id()));
-    run(scenario, driver, &[machine, &[("KEYWAY_STAND_IN_COUNT", path.to_str().unwrap())]].concat());
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    let line = |line: &str| line.split_once(' ').map(|(name, n)| (name.to_string(), n.parse().unwrap()));
-    text.lines().map(|text| line(text).unwrap()).collect()
 }
 
 #[test]
