@@ -431,7 +431,7 @@ fn every_call_of_the_library_may_fail() {
         }
     }
     println!("{failures} failures");
-    assert!(failures > 50, "{failures}");
+    assert!(failures >= 75, "{failures}: fewer calls than conformance/README.md says");
 }
 
 #[test]

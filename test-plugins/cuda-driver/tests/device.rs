@@ -437,7 +437,7 @@ fn every_call_of_the_driver_may_fail() {
     let Some(driver) = stand_in() else { return };
     let failures = each_fails(&driver, &[], &[]);
     println!("{failures} failures");
-    assert!(failures > 120, "{failures}");
+    assert!(failures >= 147, "{failures}: fewer calls than conformance/README.md says");
 }
 
 /// The same of those of the driver's own pool, where that keeps memory.
@@ -447,7 +447,7 @@ fn every_call_of_the_drivers_pool_may_fail() {
     let own = ["cuMemAllocAsync", "cuMemFreeAsync"].map(str::to_string);
     let failures = each_fails(&driver, &[("KEYWAY_CUDA_ALLOCATOR", "pool")], &own);
     println!("{failures} failures");
-    assert!(failures >= 20, "{failures}");
+    assert!(failures >= 20, "{failures}: fewer calls than conformance/README.md says");
 }
 
 /// The same of those that map memory, where it grows in place.
@@ -457,7 +457,7 @@ fn every_call_that_maps_memory_may_fail() {
     let mapping = ["Address", "Create", "Release", "Map", "Unmap", "SetAccess", "GetAllocation"];
     let failures = each_fails(&driver, &[GROWS], &mapping.map(|name| format!("cuMem{name}")));
     println!("{failures} failures");
-    assert!(failures >= 15, "{failures}");
+    assert!(failures >= 18, "{failures}: fewer calls than conformance/README.md says");
 }
 
 /// Each call of the functions whose names begin so, or of all, fails in a run of its own; how many runs that makes.
