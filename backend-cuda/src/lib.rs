@@ -23,11 +23,13 @@
 //!   its memory is cut into (`report.rs`); a call never depends on it;
 //! - captured work is a graph of the driver's (`capture.rs`). Memory that kernels take and give back meanwhile is a pool of that
 //!   graph's own; what waits for the captured stream is refused before the driver is asked, so that the capture ends in order.
-//!   A kernel that looks at its inputs first, or makes a table on the host, cannot be captured yet;
+//!   A kernel that makes a table on the host, or divides whole numbers, cannot be captured yet;
 //! - a step of an optimiser is one launch for 88 tensors, whose addresses are in the kernel's argument: no table is copied, so
 //!   that the launch can be captured;
 //! - kernels whose inputs may be wrong in their values (a whole number divided by 0, an index or a place that is not there, a
-//!   target that is no class) look first, and wait for the answer;
+//!   target that is no class) look first, and wait for the answer: the error is the call's. Where work is captured, or
+//!   `KEYWAY_CUDA_INDEX_CHECKS=later` asks for it, nobody waits for a look at indices (`checks.rs`): the kernel reads numbers
+//!   that are all right, and the next wait for the device is the error, which names op, argument and number;
 //! - what is written or added at indices takes the sources of a place in their order, by a stable sort of the places: there
 //!   are no atomic sums, and sums have the bits of the CPU's. Sorts are one radix sort, which short lines replace by
 //!   counting;
@@ -58,6 +60,7 @@
 
 mod blas;
 mod capture;
+mod checks;
 mod device;
 mod driver;
 mod gpu;
