@@ -3,9 +3,7 @@
 mod rehearsal_support;
 
 use keyway::nn::models::ResNet;
-use keyway::nn::{
-    Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Linear, Module, StateDict, functional,
-};
+use keyway::nn::{Activation, BatchNorm2d, Conv2d, ConvAct2d, Linear, Module, StateDict, functional};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::{self, Generator};
 use keyway::{DType, MemoryFormat, Result, Tensor, autograd, profiler};
