@@ -114,7 +114,15 @@ impl Shape {
         tensor.sizes().iter().for_each(|&size| sizes.push(size));
         let strided = tensor.is_strided();
         let (last, by_entry) = (lies_last(tensor), by_entry(tensor));
-        Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided, last, by_entry, pattern: None }
+        Shape {
+            sizes,
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+            strided,
+            last,
+            by_entry,
+            pattern: None,
+        }
     }
 
     /// Of a result of these inputs; `of_values` if it was made of components, and not of elements.
