@@ -133,7 +133,7 @@ fn damaged(whole: &[u8], name: &[u8], index: usize, random: &mut Sequence) -> Ve
     assert!(!names.is_empty());
     names.iter().for_each(|at| bytes[*at..at + name.len()].copy_from_slice(own.as_bytes()));
     let (writable, executable, dynamic) = (parts(whole, 1, 2), parts(whole, 1, 1), parts(whole, 2, 0));
-    let anywhere = [0..whole.len()];
+    let anywhere = vec![0..whole.len(); 1];
     let place = match random.below(8) {
         0..4 => &writable[..],
         4..6 => &executable,

@@ -12,10 +12,12 @@ const LAST: MemoryFormat = MemoryFormat::ChannelsLast;
 const FLOOR: f64 = 1.050_700_987_355_480_5 * 1.673_263_242_354_377_2;
 
 type Drop = fn(&Tensor, f64, bool) -> Result<Tensor>;
+/// Sizes, and how many leading dimensions count channels.
+type Images = (&'static [usize], usize);
 
 /// The method, its name, sizes that it takes with how many leading dimensions count channels, and a number of dimensions that it
 /// refuses.
-const OF_CHANNELS: [(&str, Drop, [(&[usize], usize); 2], usize); 3] = [
+const OF_CHANNELS: [(&str, Drop, [Images; 2], usize); 3] = [
     ("dropout1d", |x, p, on| x.dropout1d(p, on), [(&[4, 30, 5], 2), (&[90, 5], 1)], 4),
     ("dropout2d", |x, p, on| x.dropout2d(p, on), [(&[4, 30, 3, 2], 2), (&[4, 30, 5], 2)], 5),
     ("dropout3d", |x, p, on| x.dropout3d(p, on), [(&[4, 30, 2, 3, 2], 2), (&[90, 2, 3, 2], 1)], 3),

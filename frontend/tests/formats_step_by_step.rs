@@ -50,7 +50,7 @@ fn net() -> Result<Sequential> {
         .push(Relu)
         .push(MaxPool2d::new(2))
         .push(Dropout::new(0.25)?)
-        .push(Conv2d::new(third, HIDDEN, SIDE / 2, ConvOptions::default())?)
+        .push(Conv2d::new(third, HIDDEN, SIDE / 2)?)
         .push(Flatten::default())
         .push(Relu)
         .push(Dropout::new(0.5)?)

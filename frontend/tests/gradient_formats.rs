@@ -234,7 +234,7 @@ fn net(global: bool) -> Result<Sequential> {
         .push(BatchNorm2d::new(16)?)
         .push(Relu)
         .push(MaxPool2d::new(2))
-        .push(Conv2d::new(16, 24, 3, options())?)
+        .push(Conv2d::new_with(16, 24, 3, options())?)
         .push(Relu);
     Ok(if global {
         net.push(AdaptiveAvgPool2d::new(1)).push(Flatten::default()).push(Linear::new(24, 10)?)

@@ -48,7 +48,7 @@ const CASES: &[(&str, Case)] = &[
     ("sum 0", |s, _| s.sum(0)),
     ("sum 1", |s, _| s.mul(2)?.sum(1)),
     ("sparse_mask", |s, _| s.sparse_mask(s)?.mul(2)),
-    ("norm", |s, _| s.mul(2)?.norm(2.0, ..)),
+    ("norm", |s, _| s.mul(2)?.norm(..)),
     ("amax", |s, _| s.mul(2)?.amax(1)),
     ("coalesce", |s, _| s.mul(2)?.coalesce()),
 ];
@@ -130,7 +130,8 @@ fn gradients_of_stacks_of_products_are_of_their_entries() {
             |i: usize| ((i % 2 + i / 2 % rows / step as usize * 3 + i / (2 * rows) * 5) % 11) as f64 - 4.5;
         floats(&(0..2 * rows * 2).map(at).collect::<Vec<_>>(), &[2, rows, 2])
     };
-    let cases: [(&str, fn(&Tensor, &Tensor) -> keyway::Result<Tensor>); 4] = [
+    type Case = fn(&Tensor, &Tensor) -> keyway::Result<Tensor>;
+    let cases: [(&str, Case); 4] = [
         ("by strided", |s, d| s.bmm(d)),
         ("of strided", |s, d| d.transpose(1, 2)?.bmm(s)),
         ("by sparse", |s, _| s.bmm(&s.transpose(1, 2)?)),

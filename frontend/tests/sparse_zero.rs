@@ -99,7 +99,8 @@ fn all_ops_that_keep_zero_work_on_what_is_stored() {
 #[test]
 fn activations_in_pieces_keep_zero() {
     let _one = load(PLUGINS);
-    let ops: [(&str, fn(&Tensor) -> keyway::Result<Tensor>); 8] = [
+    type Op = fn(&Tensor) -> keyway::Result<Tensor>;
+    let ops: [(&str, Op); 8] = [
         ("hardtanh", |t| t.hardtanh_with(-0.3, 0.4)),
         ("relu6", |t| t.mul(20)?.relu6()),
         ("hardshrink", |t| t.hardshrink_with(0.25)),

@@ -2,8 +2,8 @@
 
 mod support;
 
+use keyway::nn::BagOptions;
 use keyway::nn::{Linear, Module};
-use keyway::ops::index::embedding_bag::BagOptions;
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::{self, Generator};
 use keyway::{Device, Result, Tensor, graph};
@@ -38,13 +38,11 @@ const OPS: [Op; 13] = [
     ("scatter_add", "index", "index", |x, at| x.scatter_add(0, &at.unsqueeze(1)?, x)),
     ("index_copy", "index", "index", |x, at| x.index_copy(0, at, &x.narrow(0, 0, 4)?)),
     ("index_add", "index", "index", |x, at| x.index_add(0, at, &x.narrow(0, 0, 4)?)),
-    ("index_put", "indices", "index", |x, at| x.index_put(&[Some(at)], &x.narrow(0, 0, 4)?, true)),
-    ("one_hot", "self", "index", |_, at| at.one_hot(Some(5))),
+    ("index_put", "indices", "index", |x, at| x.index_put_with(&[Some(at)], &x.narrow(0, 0, 4)?, true)),
+    ("one_hot", "self", "index", |_, at| at.one_hot(5)),
     ("nll_loss_forward", "target", "class", |x, at| x.narrow(0, 0, 4)?.cross_entropy(at)),
     ("nll_loss", "target", "class", |x, at| x.narrow(0, 0, 4)?.nll_loss(at)),
-    ("embedding_bag", "indices", "index", |x, at| {
-        x.embedding_bag(&at.reshape((2, 2))?, BagOptions::default())
-    }),
+    ("embedding_bag", "indices", "index", |x, at| x.embedding_bag(&at.reshape((2, 2))?)),
 ];
 
 /// Numbers that would lead far away.
@@ -132,7 +130,7 @@ fn bags() {
         let call = || {
             let options =
                 BagOptions { offsets: Some(&begins), include_last_offset: last, ..BagOptions::default() };
-            x.embedding_bag(&given, options)
+            x.embedding_bag_with(&given, options)
         };
         let (made, graph) = graph::capture(d, call).unwrap();
         for offsets in [[0, 1, 3], [0, 0, 2], [0, 4, 4]] {

@@ -98,12 +98,12 @@ fn conversions(device: Device, dtype: DType) -> Vec<Tensor> {
     ] {
         let a = coordinates(device, dtype, sizes, sparse_dim, nnz);
         let dense = a.to_dense().unwrap();
-        made.extend([a.coalesce().unwrap(), dense.to_sparse(sparse_dim).unwrap(), dense]);
+        made.extend([a.coalesce().unwrap(), dense.to_sparse_with(sparse_dim).unwrap(), dense]);
     }
     // A matrix whose elements do not follow each other.
     let turned = coordinates(device, dtype, &[30, 40], 2, 200).to_dense().unwrap().t().unwrap();
     let mask = coordinates(device, dtype, &[40, 30], 2, 300);
-    made.extend([turned.to_sparse(2).unwrap(), turned.sparse_mask(&mask).unwrap()]);
+    made.extend([turned.to_sparse_with(2).unwrap(), turned.sparse_mask(&mask).unwrap()]);
     made.push(coordinates(device, dtype, &[40, 30], 2, 100).sparse_mask(&mask).unwrap());
     made.push(mask.to_dtype(DType::F64).unwrap());
     made.push(coordinates(device, dtype, &[4, 5, 6], 3, 40).permute([2, 0, 1]).unwrap());
@@ -163,7 +163,7 @@ fn gradients(device: Device, dtype: DType) -> Vec<Tensor> {
     let at = (0..600).map(|at| scattered(at, 30) as i64).collect();
     let at = Tensor::from_vec(at, [20, 30]).unwrap().to_device(device).unwrap();
     for _ in 0..2 {
-        let rows = table.embedding_sparse(&at, Some(3)).unwrap();
+        let rows = table.embedding_sparse_with(&at, Some(3)).unwrap();
         rows.mul(&values(device, dtype, &[20, 30, 4])).unwrap().sum_all().unwrap().backward().unwrap();
     }
     let a = coordinates(device, dtype, &[50, 40], 2, 900).coalesce().unwrap().requires_grad_(true).unwrap();
@@ -201,7 +201,7 @@ fn alone() {
     let a = coordinates(cuda(0), DType::F32, &[5, 6], 2, 40);
     // Sums that cancel stay in the one, and go in the other.
     let (sums, dense) = (a.coalesce().unwrap(), a.to_dense().unwrap());
-    let (sums_count, there) = (sums.nnz().unwrap(), dense.to_sparse(2).unwrap());
+    let (sums_count, there) = (sums.nnz().unwrap(), dense.to_sparse_with(2).unwrap());
     assert!(there.nnz().unwrap() < sums_count && sums_count < 40);
     assert_eq!(parts(&there.to_dense().unwrap()), parts(&sums.to_dense().unwrap()));
     let host = a.to_device(Device::CPU).unwrap();
@@ -210,5 +210,5 @@ fn alone() {
     assert!(said.contains("install the backend that brings the layout"), "{said}");
     let table = values(Device::CPU, DType::F32, &[3, 2]);
     let at = Tensor::new([0i64, 2]).unwrap();
-    assert!(message(table.embedding_sparse(&at, None)).contains("embedding_sparse"));
+    assert!(message(table.embedding_sparse(&at)).contains("embedding_sparse"));
 }

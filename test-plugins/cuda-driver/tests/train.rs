@@ -8,7 +8,7 @@ use keyway::nn::{
 };
 use keyway::ops::index::embedding_bag::BagMode;
 use keyway::optim::{
-    Adagrad, AdagradOptions, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, SparseAdam, SparseAdamOptions,
+    Adagrad, AdagradOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions, SparseAdam, SparseAdamOptions,
 };
 use keyway::rng::manual_seed;
 use keyway::{DType, Device, Tensor, runtime};
@@ -46,7 +46,7 @@ fn scenarios() {
         vec![Box::new(Adagrad::new(all, AdagradOptions { lr: 0.1, ..AdagradOptions::default() }).unwrap())]
     });
     compare("bag, lazy AdamW", bag, |all| {
-        let options = AdamOptions { lr: 0.01, lazy: true, ..AdamOptions::default() };
+        let options = AdamWOptions { lr: 0.01, lazy: true, ..AdamWOptions::default() };
         vec![Box::new(AdamW::new(all, options).unwrap())]
     });
     compare("bag, SparseAdam", bag, |mut all| {

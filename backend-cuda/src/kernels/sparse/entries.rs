@@ -5,7 +5,6 @@
 
 use super::super::Kernel;
 use super::super::choose::{fresh, marked_flat, words_at};
-use super::super::indices::CHECKED;
 use super::super::launch::{Operand, POSITIONS, launch};
 use super::super::order::sorted;
 use super::super::scratch::{On, Scratch, copy, words};
@@ -157,7 +156,6 @@ impl<'a> Coo<'a> {
         if count == 0 {
             return Ok(Places { places, order, rise: true });
         }
-        on.0.context.refuse_captured(on.1, CHECKED)?;
         let found = Scratch::filled(on, self.sparse_dim + 1, u64::MAX)?;
         let index = self.indices.laid()?;
         let argument = PlacesArgument {
