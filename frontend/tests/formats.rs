@@ -289,7 +289,7 @@ fn files_keep_what_is_meant() -> Result<()> {
 #[test]
 fn a_layer_norm_of_whole_images_in_channels_last_shows_what_it_turns() -> Result<()> {
     let _guard = load(&[]);
-    let image = Tensor::ones([2, 64, 32, 32])?;
+    let image = Tensor::ones([16, 64, 32, 32])?;
     let bytes = (4 * image.elem_count()) as u64;
     let taken = |x: &Tensor, shape: &[i64]| -> Result<u64> {
         let profile = profiler::profile();
@@ -302,7 +302,7 @@ fn a_layer_norm_of_whole_images_in_channels_last_shows_what_it_turns() -> Result
     let last = image.to(LAST)?;
     assert!(taken(&last, &[64, 32, 32])? >= bytes);
     // In row-major order, and over the channels alone of an image in channels_last, nothing is.
-    assert!(taken(&image, &[64, 32, 32])? < bytes / 8);
+    assert!(taken(&image, &[64, 32, 32])? < bytes / 4);
     assert!(taken(&last.permute([0, 2, 3, 1])?, &[64])? < bytes / 8);
     Ok(())
 }
