@@ -248,7 +248,7 @@ fn affine_grids_are_those_of_pytorch() -> Result<()> {
     let centres = [-1.25, -3., -0.25, -3., 0.75, -3., -0.25, 1., 0.75, 1., 1.75, 1.];
     assert_near(&theta.affine_grid_with(size, true)?, &centres);
     assert_refused(theta.affine_grid([2, 1, 2, 3]), &["the batch of 1"]);
-    assert_refused(theta.affine_grid([1, 1, 1 << 50, 1]), &[]);
+    assert_refused(theta.affine_grid([1, 1, 1_i64 << 50, 1]), &[]);
     Ok(())
 }
 
