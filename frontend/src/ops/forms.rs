@@ -22,7 +22,7 @@ macro_rules! forms {
         $(, defaults: [$($default:expr),+])?
         $(, in_place: $in_place:ident $({ $(#[$of_in_place:meta])+ })?)?
         $(, out: $out:ident $({ $(#[$of_out:meta])+ })?)?
-        $(, on: $on:literal)?;
+        $(, on: $on:expr)?;
     )+) => {
         impl $crate::Tensor {$(
             $crate::ops::forms::form! {
@@ -93,13 +93,13 @@ macro_rules! example {
     ($form:ident $name:tt $op:ident [] $params:tt) => {
         $crate::ops::forms::example!($form $name $op [1.5] $params)
     };
-    ($form:ident [$name:ident] $op:ident [$on:literal] (& self)) => {
+    ($form:ident [$name:ident] $op:ident [$on:expr] (& self)) => {
         $crate::ops::forms::example!($form $name $op [$on] "" "")
     };
-    ($form:ident [$name:ident] $op:ident [$on:literal] (& $own:lifetime self, $arg:ident: impl Into<Arg<$of:lifetime>>)) => {
+    ($form:ident [$name:ident] $op:ident [$on:expr] (& $own:lifetime self, $arg:ident: impl Into<Arg<$of:lifetime>>)) => {
         $crate::ops::forms::example!($form $name $op [$on] "2" "2, ")
     };
-    (in_place $name:ident $op:ident [$on:literal] $arg:literal $first:literal) => {
+    (in_place $name:ident $op:ident [$on:expr] $arg:literal $first:literal) => {
         concat!(
             "```\n# fn main() -> keyway::Result<()> {\n",
             "let x = keyway::Tensor::new([", stringify!($on), "])?;\n",
@@ -109,7 +109,7 @@ macro_rules! example {
             "# Ok(()) }\n```",
         )
     };
-    (out $name:ident $op:ident [$on:literal] $arg:literal $first:literal) => {
+    (out $name:ident $op:ident [$on:expr] $arg:literal $first:literal) => {
         concat!(
             "```\n# fn main() -> keyway::Result<()> {\n",
             "let x = keyway::Tensor::new([", stringify!($on), "])?;\n",

@@ -18,16 +18,7 @@ forms! {
     ///
     /// # Errors
     /// A tensor of fewer than 2 dimensions.
-    pub fn tril(&self), defaults: [Arg::Int(0)], in_place: tril_ {
-        /// ```
-        /// # fn main() -> keyway::Result<()> {
-        /// use keyway::Tensor;
-        /// let a = Tensor::new([[1, 2], [3, 4]])?;
-        /// a.tril_()?;
-        /// assert_eq!(a.to_vec::<i32>()?, [1, 0, 3, 4]);
-        /// # Ok(()) }
-        /// ```
-    };
+    pub fn tril(&self), defaults: [Arg::Int(0)], in_place: tril_, on: [1.5, 2.5];
 
     /// [`Tensor::tril`](crate::Tensor::tril) along another diagonal: 0 is the main one, 1 the one above it.
     ///
