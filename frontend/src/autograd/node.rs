@@ -87,12 +87,12 @@ pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
     !tensor.is_strided() && may_repeat(tensor) && can_project(tensor)
 }
 
-/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view is an image only if its base is one: of a
-/// sequence that was transposed for a product the gradient may lie as it comes.
+/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view of rank 3 is an image only if its base is one:
+/// of a sequence that was transposed for a product the gradient may lie as it comes.
 #[inline]
 fn lies_last(tensor: &TensorRef) -> bool {
     let is_last = |tensor: &TensorImpl| matches!(tensor.format(), Format::ChannelsLast | Format::EitherLast);
-    is_last(tensor) && tensor.base().is_none_or(|base| is_last(base))
+    is_last(tensor) && (tensor.sizes().len() > 3 || tensor.base().is_none_or(|base| is_last(base)))
 }
 
 /// Zeros where a sparse tensor stores something, all of them one element of memory.
@@ -159,7 +159,7 @@ fn in_channels_last(grad: Tensor) -> Result<Tensor> {
     let stays = !there.is_strided()
         || there.is_in_channels_last_order()
         || may_self_overlap(grad.shape(), grad.strides());
-    if stays { Ok(grad) } else { grad.contiguous_in(MemoryFormat::ChannelsLast) }
+    if stays { Ok(grad) } else { grad.to(MemoryFormat::ChannelsLast) }
 }
 
 /// An argument of a recorded call, owned. Tensors are slots: places in the node's list of edges.
