@@ -1,8 +1,8 @@
 //! Makes the registrations of the lines in `kernels/*.cu`, and the list of the images.
 //!
 //! A line is `MACRO(kernel, "signature", host, DTYPES, ..)`, or `REGISTER(op, "signature", host, DTYPES)`, or
-//! `REGISTER_ALLOCATING` where the host function makes the outputs: what stands after the dtypes is C++. A line with an
-//! empty signature registers nothing.
+//! `REGISTER_ALLOCATING` where the host function makes the outputs, or `REGISTER_COO` where it does so for tensors of
+//! coordinates: what stands after the dtypes is C++. A line with an empty signature registers nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -109,10 +109,14 @@ fn registrations(
         let dtypes = lists
             .get(dtypes)
             .ok_or_else(|| format!("kernels/{family}.cu:{}: `{dtypes}` is no list of dtypes", number + 1))?;
-        let flags = if name == "REGISTER_ALLOCATING" { ", allocates" } else { "" };
+        let (layout, flags) = match name {
+            "REGISTER_COO" => ("sparse_coo", ", allocates"),
+            "REGISTER_ALLOCATING" => ("strided", ", allocates"),
+            _ => ("strided", ""),
+        };
         let _ = writeln!(
             made,
-            "register!({op:?}, {signature:?}, {family:?}, {host}, [{}]{flags});",
+            "register!({op:?}, {signature:?}, {family:?}, {layout:?}, {host}, [{}]{flags});",
             dtypes.join(", ")
         );
     }

@@ -16,6 +16,17 @@ struct Operand {
   u64 once;
 };
 
+// What a kernel found wrong, in memory of the host's. Of several threads any one's value stays.
+struct Report {
+  u64 wrong;
+  i64 value;
+};
+DEV void report(Report* to, i64 value) {
+  *(volatile i64*)&to->value = value;
+  __threadfence_system();
+  *(volatile u64*)&to->wrong = 1;
+}
+
 template <int N>
 struct Dense {
   Operand operand[N];

@@ -3,6 +3,22 @@
 
 enum Mode { SUM, MEAN, MAX };
 
+// Where bags begin, of which none is behind `most`; what does not ascend from 0 to there is reported.
+struct Offsets {
+  const i64* given;
+  i64* out;
+  Report* report;
+  i64 most;
+  u64 count;
+};
+KERNEL(offsets_i64, Offsets) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  const i64 own = p.given[at], before = at ? p.given[at - 1] : own;
+  if (own < before || own < 0 || own > p.most || (at == 0 && own != 0)) report(p.report, own);
+  p.out[at] = own < 0 ? 0 : own > p.most ? p.most : own;
+}
+
 // The dimensions are those of indices and factors in row-major order, with the strides of both. `length` is that of each
 // bag where there are no offsets.
 struct Bags {

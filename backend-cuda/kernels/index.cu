@@ -1,12 +1,14 @@
 // Elements read at indices, and what looks at indices before anything is read or written at them.
 #include "elementwise.cuh"
 
-// The number of the first index outside `low .. low + range`: `found` holds a greater one before.
+// The number of the first index outside `low .. low + range` that is not `none`: `found` holds a greater one before.
 struct Check {
   Operand index;
   u64* found;
   i64 low;
   u64 range;
+  i64 none;
+  u64 has_none;
   u64 first;
   u64 count;
   Dims<1> dims;
@@ -16,7 +18,37 @@ KERNEL(check_i64, Check) {
   if (at >= p.count) return;
   i64 offset[1];
   p.dims.offsets((u32)at, offset);
-  if ((u64)read<i64>(p.index, offset[0]) - (u64)p.low >= p.range) atomicMin(p.found, p.first + at);
+  const i64 index = read<i64>(p.index, offset[0]);
+  if ((u64)index - (u64)p.low < p.range || (p.has_none && index == p.none)) return;
+  atomicMin(p.found, p.first + at);
+}
+
+// The same indices side by side, where nobody waits for what is found: one outside is reported, and `instead` stands in its
+// place. From the number at `end` on, where it is not null, nothing is reported.
+struct Clamp {
+  i64* out;
+  Operand index;
+  Report* report;
+  const i64* end;
+  i64 low;
+  u64 range;
+  i64 instead;
+  u64 may_be_instead;
+  u64 first;
+  u64 count;
+  Dims<1> dims;
+};
+KERNEL(clamp_i64, Clamp) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[1];
+  p.dims.offsets((u32)at, offset);
+  i64 index = read<i64>(p.index, offset[0]);
+  if ((u64)index - (u64)p.low >= p.range && !(p.may_be_instead && index == p.instead)) {
+    if (p.end == nullptr || (i64)(p.first + at) < *p.end) report(p.report, index);
+    index = p.instead;
+  }
+  p.out[p.first + at] = index;
 }
 
 // The part of one dimension's indices in the offsets of several; an index below 0 counts from the end.
@@ -63,5 +95,6 @@ DEV void take(const Take& p) {
 BITS(TAKE, take)
 REGISTER(index_select, "TiT>T", index_select, ALL)
 REGISTER(embedding, "TTi>T", embedding, ALL)
+REGISTER(embedding_sparse, "TTi>T", embedding, NUMBERS)
 REGISTER(gather, "TiT>T", gather, ALL)
 REGISTER(index, "TLI>T", index, ALL)

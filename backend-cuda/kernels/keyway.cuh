@@ -202,3 +202,5 @@ struct Dims {
 #define REGISTER(op, signature, host, dtypes)
 // As REGISTER, of an op whose outputs' sizes depend on values, so that the host function makes them.
 #define REGISTER_ALLOCATING(op, signature, host, dtypes)
+// As REGISTER_ALLOCATING, of tensors of coordinates.
+#define REGISTER_COO(op, signature, host, dtypes)

@@ -139,14 +139,19 @@ DEV void copies_begun() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
+#ifdef KEYWAY_SHIM
+template <int LATER>
+DEV void copies_arrived(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  shim_copies_arrived(LATER, file, line);
+}
+#else
 template <int LATER>
 DEV void copies_arrived() {
-#ifdef KEYWAY_SHIM
-  shim_copies_arrived(LATER);
-#elif KEYWAY_SM80
+#if KEYWAY_SM80
   asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 #endif
 }
+#endif
 
 // The parts of operands in shared memory. A left operand lies by rows, `PITCH` elements each of its terms, or by terms if
 // `turned`; a right one by columns, each of its terms, or by terms if `turned`. `at` is the first row or column and term.

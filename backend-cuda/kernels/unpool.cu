@@ -1,5 +1,5 @@
 // Elements that go to places of their channel which a tensor names: the gradient of `max_pool`, where those of one place
-// are added up, and `max_unpool`, where the last one stays. And the check that numbers are places.
+// are added up, and `max_unpool`, where the last one stays.
 #include "nets.cuh"
 
 // Threads of a block, which has one channel.
@@ -68,26 +68,6 @@ DEV void unpool(const Unpool& p) {
     p.own.offsets((u32)i, to);
     out[to[0]] = Element<T>::narrow(sums[i]);
   }
-}
-
-struct Check {
-  const void* numbers;
-  u32* wrong;
-  u64 count;
-  // Places are below this; one number may stand for none.
-  u64 limit;
-  i64 ignored;
-  u32 may_ignore;
-  Dims<1> dims;
-};
-
-KERNEL(check_places, Check) {
-  const u64 at = (u64)blockIdx.x * ROW_THREADS + threadIdx.x;
-  if (at >= p.count) return;
-  i64 from[1];
-  p.dims.offsets((u32)at, from);
-  const i64 number = static_cast<const i64*>(p.numbers)[from[0]];
-  if ((u64)number >= p.limit && !(p.may_ignore && number == p.ignored)) *p.wrong = 1;
 }
 
 #define UNPOOL(name, signature, host, dtypes, sum) dtypes(UNPOOL_ENTRY_##sum, name)

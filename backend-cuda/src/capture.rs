@@ -3,6 +3,7 @@
 //! Memory that kernels take and give back while a stream is captured is a pool of that graph's own, which nothing else uses
 //! until the graph is destroyed and its launches are done. What the host allocates meanwhile is the host's to keep.
 
+use crate::checks::{When, when};
 use crate::device::Cuda;
 use crate::driver::Executable;
 use crate::gpu::gpu;
@@ -59,6 +60,8 @@ impl Capture for Cuda {
         let gpu = gpu(index)?;
         // SAFETY: the host's graph.
         let captured = unsafe { Captured::of(graph) };
+        // What was found since the program last waited.
+        gpu.checks.raise()?;
         let mut launched = captured.launched.lock().unwrap_or_else(PoisonError::into_inner);
         let event = match *launched {
             Some(event) => event,
@@ -72,7 +75,12 @@ impl Capture for Cuda {
             // Nothing else says when the pool is free.
             gpu.context.synchronize_stream(stream)?;
         }
-        result.and(marked)
+        result.and(marked)?;
+        if when() == When::Now {
+            gpu.context.synchronize_stream(stream)?;
+            gpu.checks.raise()?;
+        }
+        Ok(())
     }
 
     unsafe fn destroy(index: u32, graph: Queue) -> Result<(), Error> {

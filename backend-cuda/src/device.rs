@@ -24,6 +24,11 @@ fn order(after: (&Gpu, Queue), before: (&Gpu, Queue)) -> Result<(), Error> {
     before.0.context.destroy_event(event).and(ordered)
 }
 
+/// The end of a wait of the program's: what kernels found wrong until then is its error.
+fn waited(gpu: &Gpu, result: Result<(), Error>) -> Result<(), Error> {
+    result.and_then(|()| gpu.checks.raise())
+}
+
 fn address(pointer: *const c_void) -> u64 {
     pointer.addr() as u64
 }
@@ -78,14 +83,14 @@ impl Device for Cuda {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        let context = &gpu(index)?.context;
+        let gpu = gpu(index)?;
         if bytes == 0 {
             return Ok(());
         }
         // SAFETY: the host gives `bytes` readable bytes for the call, and the stream is waited for below: where they are
         // page-locked, they are read until then.
-        unsafe { context.copy_in(address(target), source, bytes, stream)? };
-        context.synchronize_stream(stream)
+        unsafe { gpu.context.copy_in(address(target), source, bytes, stream)? };
+        waited(gpu, gpu.context.synchronize_stream(stream))
     }
 
     unsafe fn copy_to_host(
@@ -95,12 +100,12 @@ impl Device for Cuda {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        let context = &gpu(index)?.context;
+        let gpu = gpu(index)?;
         if bytes > 0 {
             // SAFETY: the host gives `bytes` writable bytes for the call, and the stream is waited for below.
-            unsafe { context.copy_out(target, address(source), bytes, stream)? };
+            unsafe { gpu.context.copy_out(target, address(source), bytes, stream)? };
         }
-        context.synchronize_stream(stream)
+        waited(gpu, gpu.context.synchronize_stream(stream))
     }
 
     unsafe fn copy_between(
@@ -139,7 +144,8 @@ impl Device for Cuda {
     }
 
     unsafe fn stream_synchronize(index: u32, stream: Queue) -> Result<(), Error> {
-        gpu(index)?.context.synchronize_stream(stream)
+        let gpu = gpu(index)?;
+        waited(gpu, gpu.context.synchronize_stream(stream))
     }
 
     fn event_create(index: u32) -> Result<Queue, Error> {
@@ -163,7 +169,8 @@ impl Device for Cuda {
     }
 
     unsafe fn event_synchronize(index: u32, event: Queue) -> Result<(), Error> {
-        gpu(index)?.context.synchronize_event(event)
+        let gpu = gpu(index)?;
+        waited(gpu, gpu.context.synchronize_event(event))
     }
 
     unsafe fn event_elapsed(index: u32, from: Queue, to: Queue) -> Result<u64, Error> {
@@ -172,7 +179,8 @@ impl Device for Cuda {
     }
 
     fn synchronize(index: u32) -> Result<(), Error> {
-        gpu(index)?.context.synchronize()
+        let gpu = gpu(index)?;
+        waited(gpu, gpu.context.synchronize())
     }
 
     fn memory_stats(index: u32) -> Result<RawMemoryStats, Error> {

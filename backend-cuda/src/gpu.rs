@@ -1,6 +1,7 @@
 //! What this library keeps of each device.
 
 use crate::blas::Blas;
+use crate::checks::Checks;
 use crate::driver::{Attribute, Context, driver};
 use crate::memory::Memory;
 use crate::modules::Modules;
@@ -19,6 +20,8 @@ pub struct Gpu {
     pub memory: Memory,
     /// The kernels that were loaded.
     pub modules: Modules,
+    /// Checks of indices that nobody waited for.
+    pub checks: Checks,
     /// What it keeps of cuBLASLt.
     pub blas: Blas,
     /// What a person calls it, with its compute capability.
@@ -89,6 +92,7 @@ pub fn gpu(index: u32) -> Result<&'static Gpu, Error> {
         chip: 10 * major + minor,
         memory: Memory::default(),
         modules: Modules::new(10 * major + minor),
+        checks: Checks::default(),
         blas: Blas::new(major),
         context,
     };

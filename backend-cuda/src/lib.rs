@@ -23,11 +23,13 @@
 //!   its memory is cut into (`report.rs`); a call never depends on it;
 //! - captured work is a graph of the driver's (`capture.rs`). Memory that kernels take and give back meanwhile is a pool of that
 //!   graph's own; what waits for the captured stream is refused before the driver is asked, so that the capture ends in order.
-//!   A kernel that looks at its inputs first, or makes a table on the host, cannot be captured yet;
+//!   A kernel that makes a table on the host, or divides whole numbers, cannot be captured yet;
 //! - a step of an optimiser is one launch for 88 tensors, whose addresses are in the kernel's argument: no table is copied, so
 //!   that the launch can be captured;
 //! - kernels whose inputs may be wrong in their values (a whole number divided by 0, an index or a place that is not there, a
-//!   target that is no class) look first, and wait for the answer;
+//!   target that is no class) look first, and wait for the answer: the error is the call's. Where work is captured, or
+//!   `KEYWAY_CUDA_INDEX_CHECKS=later` asks for it, nobody waits for a look at indices (`checks.rs`): the kernel reads numbers
+//!   that are all right, and the next wait for the device is the error, which names op, argument and number;
 //! - what is written or added at indices takes the sources of a place in their order, by a stable sort of the places: there
 //!   are no atomic sums, and sums have the bits of the CPU's. Sorts are one radix sort, which short lines replace by
 //!   counting;
@@ -48,12 +50,17 @@
 //!   value in blocks over keys, so that no sum needs an atomic. Heads of more than 256 numbers and dropout go to the
 //!   decomposition. By tensor cores a weight is the sum of two numbers of the operands' dtype, half again as many
 //!   products for the digits of f32;
+//! - tensors of coordinates (`sparse_coo`) are served here, so that no other library is needed for them on this device. Entries
+//!   of one place are found by a sort and added up by one thread each, in their order; a product by rows has a thread for
+//!   each element of its result. Both are as slow as their longest place or row. The host waits where indices are looked at and
+//!   where a count decides a size;
 //! - pooling and interpolation are sums and maxima by tables, which the host makes for each call, and their gradients are
 //!   the same with the tables transposed: each thread writes its own element, so no sum needs an atomic.
 #![deny(missing_docs)]
 
 mod blas;
 mod capture;
+mod checks;
 mod device;
 mod driver;
 mod gpu;
@@ -67,9 +74,11 @@ keyway_sdk::plugin! {
     version: env!("CARGO_PKG_VERSION"),
     description: "Kernels for NVIDIA's GPUs",
     devices: ["cuda"],
-    layouts: ["strided"],
+    layouts: ["strided", "sparse_coo"],
     setup: |contents| {
+        kernels::sparse::layout::learn_number()?;
         contents.device(&device::API);
+        contents.layout(&kernels::sparse::layout::API).layout_ops(&kernels::sparse::layout::OPS);
         Ok(())
     },
 }

@@ -160,7 +160,11 @@ impl Memory {
     pub fn free(&self, context: &Context, at: u64, bytes: u64, stream: Queue) -> Result<(), Error> {
         let state = &mut *self.state();
         match pooled() {
-            true => context.free_on(at, stream)?,
+            // What the driver does not take back in the stream's order, it may once the stream is done; else it is lost.
+            true => context.free_on(at, stream).or_else(|first| {
+                let again = context.synchronize_stream(stream).and_then(|()| context.free_on(at, stream));
+                again.map_err(|_| first)
+            })?,
             false => state.cache.free(at)?,
         }
         let stats = &mut state.stats;

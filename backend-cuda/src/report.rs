@@ -1,6 +1,7 @@
 //! What this library says of itself where a person asks: which of NVIDIA's libraries it found, and what goes without them.
 
 use crate::blas;
+use crate::checks;
 use crate::device::Cuda;
 use crate::driver::{driver, place, shown};
 use crate::gpu::gpu;
@@ -18,6 +19,7 @@ impl Report for Cuda {
             ("driver", format!("{found}; {}", place())),
             ("cuBLASLt", blas::fact()),
             ("memory", memory::fact()),
+            ("wrong indices", checks::fact()),
         ]
     }
 

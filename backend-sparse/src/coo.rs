@@ -316,3 +316,28 @@ pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     }
     strides
 }
+
+/// An empty vector with room for so many values.
+///
+/// # Errors
+/// Out of memory.
+pub fn room<T>(values: usize) -> Result<Vec<T>, Error> {
+    let mut vec = Vec::new();
+    match vec.try_reserve_exact(values) {
+        Ok(()) => Ok(vec),
+        Err(_) => Err(no_room::<T>(values)),
+    }
+}
+
+/// Room for so many more values, where it is not known how many will come.
+///
+/// # Errors
+/// Out of memory.
+pub fn more_room<T>(vec: &mut Vec<T>, values: usize) -> Result<(), Error> {
+    vec.try_reserve(values).map_err(|_| no_room::<T>(vec.len().saturating_add(values)))
+}
+
+#[cold]
+fn no_room<T>(values: usize) -> Error {
+    Error::OutOfMemory { requested: (values as u64).saturating_mul(size_of::<T>() as u64), available: 0 }
+}

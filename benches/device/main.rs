@@ -7,7 +7,6 @@
 
 use keyway::autograd::no_grad;
 use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::{DType, Device, Tensor};
 use keyway_dispatcher::device::synchronize;
@@ -191,7 +190,7 @@ fn by_bytes(device: Device, sizes: Sizes) -> Vec<Case> {
         all.push(case(name("layer_norm"), bytes(2, side * side), move || {
             let (a, weight) = (square()?, Tensor::ones_with([side], (dtype, device))?);
             let shape = [side as i64];
-            call(move || a.layer_norm(shape, Some(&weight), Some(&weight), 1e-5))
+            call(move || a.layer_norm(shape, Some(&weight), Some(&weight)))
         }));
     }
     all
@@ -212,7 +211,7 @@ fn products(device: Device, sizes: Sizes) -> Vec<Case> {
         all.push(case(format!("attention.{dtype}"), ("flop", flops), move || {
             let make = || Tensor::rand_with([4, heads, length, 64], (dtype, device));
             let (q, k, v) = (make()?, make()?, make()?);
-            call(move || q.scaled_dot_product_attention(&k, &v, AttentionOptions::default()))
+            call(move || q.scaled_dot_product_attention(&k, &v))
         }));
     }
     all.push(case("mlp_step", ("step", 1.0), move || mlp_step(device)));

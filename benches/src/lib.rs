@@ -52,6 +52,21 @@ pub fn wanted(group: &str, size: &str) -> bool {
         })
 }
 
+/// Whether the filter on the command line may match this case. As [`wanted`] it saves what is made for a case; criterion, to
+/// which the filter is a regular expression, decides.
+#[must_use]
+pub fn named(name: &str) -> bool {
+    std::env::args().skip(1).filter(|a| !a.starts_with('-')).all(|filter| may_match(&filter, name))
+}
+
+/// Whether a part of `name` is one of the filter's alternatives, or one of them is more than text.
+fn may_match(filter: &str, name: &str) -> bool {
+    filter.split('|').any(|part| {
+        let part = part.trim_start_matches('^').trim_end_matches('$').replace("\\.", ".");
+        name.contains(&part) || part.contains(['*', '+', '?', '[', '(', ')', '\\'])
+    })
+}
+
 /// Measures one case and writes its line.
 ///
 /// `unit_work` is the work of one call of `f`, counted in `unit` (`flop`, `byte`, `elem`, `step` or `op`); bytes are the
@@ -151,6 +166,17 @@ mod tests {
         assert_eq!(line["rate"], 2.0);
         assert_eq!(line["samples"], 10);
         assert_eq!(line["threads"], 2);
+    }
+
+    #[test]
+    fn filters_are_alternatives_of_parts() {
+        let name = "conv.3x3_nhwc_f32_fwd";
+        for filter in ["conv", "pool|3x3", "^conv.3x3", "conv\\.3x3", "_fwd$", "bn|conv.(1x1|3x3)"] {
+            assert!(may_match(filter, name), "{filter}");
+        }
+        for filter in ["pool", "conv.1x1", "bn|train"] {
+            assert!(!may_match(filter, name), "{filter}");
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Why a command did not do what it was asked.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -89,13 +88,13 @@ impl Failure {
     }
 
     /// 2 for wrong usage, 130 for an interrupted run, else 1.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
+    pub fn exit_code(&self) -> u8 {
+        match self {
             Failure::Usage(_) => 2,
             Failure::Interrupted { .. } => 130,
             Failure::Several(all) if all.iter().any(|f| matches!(f, Failure::Interrupted { .. })) => 130,
             _ => 1,
-        })
+        }
     }
 }
 

@@ -91,7 +91,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             screen::error(&failure);
-            failure.exit_code()
+            host::leave(failure.exit_code())
         }
     }
 }

@@ -235,6 +235,13 @@ fn names_that_nothing_has_are_wrong_usage() {
     }
     let ran = keyway(&["conformance", "npu"]).expect(2);
     assert!(ran.err.contains("`npu`") && ran.err.contains("keyway-cpu"), "{}", ran.err);
+    for (arguments, backend, what) in
+        [(["conformance", "cuda"], "cuda", "cuda"), (["conformance", "sparse_coo"], "sparse", "sparse_coo")]
+    {
+        let ran = keyway(&arguments).expect(2);
+        let would = format!("the backend `keyway-{backend}` would serve `{what}`; its library is");
+        assert!(ran.err.contains(&would), "{}", ran.err);
+    }
     let ran = bare(&["conformance", "cpu"]).expect(2);
     assert!(ran.err.contains("there are: none"), "{}", ran.err);
 }

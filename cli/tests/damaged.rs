@@ -1,5 +1,8 @@
-//! Damaged libraries: by the thousand their files are read, and some dozens of those that look whole are loaded. None takes
-//! the command down, and each has its verdict.
+//! Damaged libraries: by the thousand their files are read, and some dozens of those that look whole are loaded, with every
+//! command. None takes the command down, and each has its verdict.
+//!
+//! `KEYWAY_TEST_DAMAGED=1000 cargo test -p keyway-cli --test damaged every_command -- --nocapture` damages a thousand; that
+//! takes about a quarter of an hour.
 
 mod support;
 
@@ -113,4 +116,109 @@ fn damaged_code_takes_nobody_down() {
     for arguments in [["backend", "list"].as_slice(), &["ops"], &["explain", "add"]] {
         assert!(report(arguments).out.contains("keyway-cpu"));
     }
+}
+
+/// So many damaged libraries lie in one folder.
+const IN_FOLDER: usize = 20;
+/// A command that takes longer hangs.
+const LONGEST: &str = "180";
+
+/// A copy of the library with a name of its own and a few wrong bytes: in the tables that it hands over half of the time, else
+/// in its code, in what its loading goes by, or anywhere.
+fn damaged(whole: &[u8], name: &[u8], index: usize, random: &mut Sequence) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    let own = format!("keyway.test/{index:0width$}", width = name.len() - "keyway.test/".len());
+    let names: Vec<usize> =
+        (0..whole.len() - name.len()).filter(|at| whole[*at..].starts_with(name)).collect();
+    assert!(!names.is_empty());
+    names.iter().for_each(|at| bytes[*at..at + name.len()].copy_from_slice(own.as_bytes()));
+    let (writable, executable, dynamic) = (parts(whole, 1, 2), parts(whole, 1, 1), parts(whole, 2, 0));
+    let anywhere = [0..whole.len()];
+    let place = match random.below(8) {
+        0..4 => &writable[..],
+        4..6 => &executable,
+        6 => &dynamic,
+        _ => &anywhere,
+    };
+    for _ in 0..1 + random.below(3) {
+        let part = &place[random.below(place.len())];
+        bytes[part.start + random.below(part.len())] = random.below(256) as u8;
+    }
+    bytes
+}
+
+/// The commands that ask for every library, as they are given; `FILE` is a file to write.
+const COMMANDS: [&[&str]; 8] = [
+    &["train", "digits", "--model", "mlp", "--epochs", "1", "--json", "FILE"],
+    &["bench", "--size", "33", "--rounds", "1", "--threads=1", "--json", "FILE"],
+    &["conformance", "cpu", "--quick", "--op", "abs", "--json", "FILE"],
+    &["backend", "verify"],
+    &["backend", "list"],
+    &["doctor"],
+    &["ops"],
+    &["explain", "add"],
+];
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_command_outlives_every_damaged_library() {
+    let count = std::env::var("KEYWAY_TEST_DAMAGED").map_or(IN_FOLDER, |count| count.parse().unwrap());
+    let kinds =
+        [("keyway_test_minimal", "keyway.test/minimal"), ("keyway_test_unruly", "keyway.test/unruly-000")];
+    let wholes = kinds.map(|(library, name)| (std::fs::read(library_of(library)).unwrap(), name.as_bytes()));
+    let mut random = Sequence(3);
+    let mut fallen = Vec::new();
+    for first in (0..count).step_by(IN_FOLDER) {
+        let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut files = Vec::new();
+        for index in first..count.min(first + IN_FOLDER) {
+            let (whole, name) = &wholes[index % wholes.len()];
+            let path = folder.path().join(format!("libdamaged{index:05}.so"));
+            std::fs::write(&path, damaged(whole, name, index, &mut random)).unwrap();
+            files.push(path);
+        }
+        std::fs::copy(library(), folder.path().join("libsound.so")).unwrap();
+        let mut outlived = |arguments: &[&str]| {
+            let file = state.path().join("report.json");
+            let _ = std::fs::remove_file(&file);
+            let of_program = program(folder.path());
+            let mut command = std::process::Command::new("timeout");
+            command.args(["-s", "KILL", LONGEST]).arg(of_program.get_program());
+            command.args(
+                arguments.iter().map(|word| if *word == "FILE" { file.to_str().unwrap() } else { word }),
+            );
+            for (name, value) in of_program.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            command.env("XDG_STATE_HOME", state.path().join("state")).env("KEYWAY_PROBE_SECONDS", "10");
+            command.env("XDG_DATA_HOME", state.path().join("data")).stdin(std::process::Stdio::null());
+            let ran = run(command);
+            let told = !arguments.contains(&"FILE") || ran.code != Some(0) || file.exists();
+            if !matches!(ran.code, Some(0..=2)) || !told {
+                let kept = std::env::temp_dir().join(format!("keyway-damaged-{first}"));
+                fallen.push(format!("{arguments:?} with {}: {:?}\n{}", kept.display(), ran.code, ran.err));
+                std::fs::create_dir_all(&kept).unwrap();
+                for file in &files {
+                    std::fs::copy(file, kept.join(file.file_name().unwrap())).unwrap();
+                }
+            }
+            ran
+        };
+        for arguments in COMMANDS {
+            let ran = outlived(arguments);
+            // What works without the damaged ones works beside them.
+            if !["doctor", "backend"].contains(&arguments[0]) {
+                assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.err);
+            }
+        }
+        let home = state.path().join("home");
+        for file in &files {
+            outlived(&["backend", "install", file.to_str().unwrap(), "--dir", home.to_str().unwrap()]);
+        }
+        eprintln!("{} of {count} damaged libraries", first + files.len());
+    }
+    assert!(fallen.is_empty(), "{} fell:\n{}", fallen.len(), fallen.join("\n"));
 }

@@ -40,6 +40,11 @@ fn what_no_call_reaches_is_told_by_every_report() {
         ("DTYPE_UNKNOWN", "2 kernels for dtype `f23`, which no plugin brings"),
         ("DEVICE_UNKNOWN", "2 kernels for device `cuda`, which no plugin brings"),
         ("LAYOUT_UNKNOWN", "2 kernels for layout `stridden`, which no plugin brings (near: `strided`)"),
+        (
+            "CLAIM",
+            "device `acme.example/npu` in its manifest, which no plugin brings: it brings no device, kernel or layout's \
+             functions for it",
+        ),
         ("TWICE", "a second kernel of `abs` for (cpu, strided, f32), asked only if the first refuses"),
         (
             "INTERPOSER",
@@ -71,6 +76,22 @@ fn what_no_call_reaches_is_told_by_every_report() {
     let Some(folder) = mistaken("NONE") else { return };
     let ran = said(&folder, &["backend", "list"]);
     assert!(!ran.out.contains("without effect") && ran.err.is_empty(), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_library_that_takes_another_name_is_told() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/mistaken.c");
+    let flags = ["-DMISTAKE=NONE", "-DNAME=\"keyway-cpu\"", "-DVERSION=\"99.0.0\""];
+    let name = format!("mistaken_name_{}", std::process::id());
+    let Some(built) = c_compiler::plugin(&source, &name, &flags) else { return };
+    let folder = folder(&[&built]);
+    std::fs::remove_file(built).unwrap();
+    for arguments in [["backend", "list"].as_slice(), &["doctor"]] {
+        let ran = said(&folder, arguments);
+        for part in ["another library is named `keyway-cpu` too and is used, without", "a name of its own"] {
+            assert!(ran.out.contains(part), "{part}: {}", ran.out);
+        }
+    }
 }
 
 #[test]

@@ -3,82 +3,15 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use support::corpus::{Corpus, file, verdict};
 use support::{Ran, library, library_of, program, run};
 
 /// How long a library may take where one is meant to hang.
 const SHORT: &str = "4";
 
-/// A folder of copies of the unruly plugin, each of which does something else, with a state of its own.
-struct Corpus {
-    folder: tempfile::TempDir,
-    state: tempfile::TempDir,
-}
-
-/// Replaces each `from` in `bytes`.
-fn patch(bytes: &mut [u8], from: &[u8], to: &[u8]) {
-    assert_eq!(from.len(), to.len());
-    let found: Vec<usize> =
-        (0..=bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
-    assert!(!found.is_empty());
-    found.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to));
-}
-
-fn file(how: &str) -> String {
-    format!("lib{}{}", how.replace(':', "-"), std::env::consts::DLL_SUFFIX)
-}
-
-impl Corpus {
-    fn new(kinds: &[&str]) -> Corpus {
-        let corpus = Corpus { folder: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() };
-        kinds.iter().enumerate().for_each(|(index, how)| corpus.add(index, how));
-        corpus
-    }
-
-    fn add(&self, index: usize, how: &str) {
-        let mut bytes = std::fs::read(library_of("keyway_test_unruly")).unwrap();
-        patch(&mut bytes, b"keyway.test/unruly-000", format!("keyway.test/unruly-{index:03}").as_bytes());
-        patch(
-            &mut bytes,
-            &[b"keyway-unruly-how=never:nothing".as_slice(), &[b' '; 17]].concat(),
-            format!("keyway-unruly-how={how:<30}").as_bytes(),
-        );
-        std::fs::write(self.path(how), bytes).unwrap();
-    }
-
-    fn path(&self, how: &str) -> PathBuf {
-        self.folder.path().join(file(how))
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = program(self.folder.path());
-        command.args(arguments).env("XDG_STATE_HOME", self.state.path());
-        command.env("XDG_CONFIG_HOME", self.state.path().join("config"));
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Ran {
-        run(self.command(arguments))
-    }
-
-    fn records(&self) -> usize {
-        std::fs::read_dir(self.state.path().join("keyway/quarantine")).map_or(0, |entries| entries.count())
-    }
-}
-
-/// The verdict and the message of each library, by its file name, in a report of `doctor` or `list`.
-fn verdict(report: &serde_json::Value, how: &str) -> (String, String) {
-    let all = report["backends"].as_array().or(report["discovery"]["candidates"].as_array()).unwrap();
-    let name = file(how);
-    let of = all.iter().find(|c| c["found_as"].as_str().unwrap().ends_with(&name));
-    let of = of.unwrap_or_else(|| panic!("{name} is not in the report"));
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
-    (text(&of["outcome"]["verdict"]), text(&of["message"]))
-}
-
 /// What kills or ends a process, and a word of the reason.
-const FATAL: [(&str, &str); 54] = [
+const FATAL: [(&str, &str); 67] = [
     ("ctor:abort", "SIGABRT"),
     ("ctor:exit0", "exit code 0"),
     ("ctor:exit42", "exit code 42"),
@@ -125,10 +58,23 @@ const FATAL: [(&str, &str); 54] = [
     ("later:quit0", "exit code 0"),
     ("later:segfault", "SIGSEGV"),
     ("later:illegal", "SIGILL"),
+    ("late:abort", "SIGABRT"),
+    ("late:exit0", "exit code 0"),
+    ("late:quit0", "exit code 0"),
+    ("slot:memory_stats", "the functions of its devices were called"),
+    ("slot:synchronize", "SIGSEGV"),
+    ("slot:empty_cache", "SIGSEGV"),
+    ("slot:extension", "SIGSEGV"),
+    ("slot:copy_between", "SIGSEGV"),
+    ("slot:free", "SIGSEGV"),
     ("exit:abort", "the process ended"),
     ("exit:segfault", "the process ended"),
     ("exit:illegal", "the process ended"),
     ("exit:kill", "the process ended"),
+    ("exit:quit0", "exit code 0"),
+    ("exit:exit0", "exit code 0"),
+    ("dtor:quit0", "exit code 0"),
+    ("dtor:segfault", "the process ended"),
     ("wrong:two_layouts", "declares it twice"),
     ("wrong:two_ops", "unruly_twice"),
     ("wrong:schema", "this is no schema"),
@@ -286,6 +232,30 @@ fn a_library_that_ends_the_program_makes_no_success_of_it() {
 }
 
 #[test]
+fn a_report_asks_no_device_that_the_program_did_not_use() {
+    let corpus = Corpus::new(&["slot:in_use"]);
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    let ran = corpus.run(&["train", "digits", "--model", "mlp", "--epochs", "1"]).expect(0);
+    assert!(ran.out.contains("MB"), "the memory of the CPU is told: {}", ran.out);
+}
+
+#[test]
+fn a_destructor_makes_no_success_of_a_failure() {
+    for how in ["exit:quit0_in_use", "dtor:quit0_in_use"] {
+        let corpus = Corpus::new(&[how]);
+        std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+        let ran =
+            corpus.run(&["train", "digits", "--model", "mlp", "--epochs", "1", "--lr", "1e30"]).expect(1);
+        assert!(ran.err.contains("diverged"), "{how}: {}", ran.err);
+        let ran = corpus.run(&["train", "digits", "--device", "nosuch"]).expect(2);
+        assert!(ran.err.contains("nosuch"), "{how}: {}", ran.err);
+        corpus.run(&["backend", "list", "--backends", "/nowhere"]).expect(1);
+        // What succeeded stays a success.
+        assert!(corpus.run(&["explain", "add"]).expect(0).out.contains("keyway-cpu"), "{how}");
+    }
+}
+
+#[test]
 fn what_is_sound_in_its_trial_and_ends_programs_is_quarantined_after_the_second() {
     for how in ["setup:abort_in_use", "setup:exit_in_use"] {
         let corpus = Corpus::new(&[how]);
@@ -398,7 +368,16 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         ("ctor:interrupt", "what a signal does"),
         ("setup:mask", "which signals the thread gets"),
         ("ctor:locale", "the locale"),
+        ("ctor:timer", "a timer that sends signals"),
+        ("count:timer", "a timer that sends signals"),
+        ("ctor:nice", "nice"),
+        ("ctor:preload", "an environment variable"),
+        ("ctor:path", "an environment variable"),
     ];
+    // Where the system lists them.
+    if Path::new("/proc/self/timers").exists() {
+        kinds.push(("ctor:posix_timer", "a timer that sends signals"));
+    }
     if cfg!(target_arch = "x86_64") {
         kinds.push(("ctor:fast_math", "how numbers are rounded"));
     }
@@ -410,7 +389,7 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         assert!(
             verdict == "rejected"
                 && message.contains("quarantined")
-                && message.contains("loading it changes the process: ")
+                && message.contains("ing it changes the process: ")
                 && message.contains(part),
             "{how}: {verdict}: {message}"
         );

@@ -61,6 +61,16 @@ def channel_norm_backward(torch, grad, x, mean, var, weight, per_sample, eps):
     return [of_x, wide(torch, (grad * hat).sum(others)), wide(torch, grad.sum(others))]
 
 
+def frozen_norm(torch, x, mean, var, weight, bias, eps):
+    return running("batch_norm")(torch, x, mean, var, weight, bias, False, 0.0, eps)
+
+
+def channel_sums(torch, grad, x, mean):
+    others = [d for d in range(x.dim()) if d != 1]
+    apart = x - mean.to(x.dtype).reshape([1, -1] + [1] * (x.dim() - 2))
+    return [wide(torch, (grad * apart).sum(others)), wide(torch, grad.sum(others))]
+
+
 def group_norm(torch, x, groups, weight, bias, eps):
     return torch.nn.functional.group_norm(x, groups, weight, bias, eps)
 
@@ -73,6 +83,8 @@ OPS = {
     "batch_norm": in_f64(running("batch_norm")),
     "channel_norm": in_f64(channel_norm),
     "channel_norm_backward": in_f64(channel_norm_backward),
+    "channel_sums": in_f64(channel_sums),
+    "frozen_norm": in_f64(frozen_norm),
     "group_norm": in_f64(group_norm),
     "instance_norm": in_f64(running("instance_norm")),
     "local_response_norm": in_f64(

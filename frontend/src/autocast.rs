@@ -6,7 +6,7 @@
 //! - functions that leave the range of f16, sums, norms, softmax and losses take f16 and bf16 arguments in f32;
 //! - all other ops work in the dtypes that come, promoted as always.
 //!
-//! Which op is of which kind, its definition says ([`Facts`](crate::ops::def::Facts)); the rules are those of PyTorch's `autocast` on CUDA,
+//! Which op is of which kind, its definition says ([`Facts`]); the rules are those of PyTorch's `autocast` on CUDA,
 //! on every device.
 //! Calls with f64 arguments, in-place and `out=` calls are left as they are. The casts are recorded by autograd, so parameters
 //! stay f32 and so do their gradients. A backward pass works in the dtypes of the forward one, wherever it is called.

@@ -6,9 +6,23 @@
 //!   profiler and [`fallbacks`] show what moved.
 
 use crate::error::Result;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, backend};
+/// let guard: backend::BackendGuard = backend::choose_backend("keyway-cpu")?;
+/// Tensor::new([1.0f32])?.exp()?; // Served by keyway-cpu.
+/// drop(guard);
+/// # Ok(()) }
+/// ```
 pub use keyway_dispatcher::call::BackendGuard;
 use keyway_dispatcher::key::Device;
-pub use keyway_dispatcher::ledger::{Fallback, fallbacks};
+/// ```
+/// for line in keyway::backend::fallbacks() {
+///     println!("{}: {} calls of {} ran on {}", line.op, line.calls, line.from, line.to);
+/// }
+/// ```
+pub use keyway_dispatcher::ledger::Fallback;
+pub use keyway_dispatcher::ledger::fallbacks;
 use keyway_dispatcher::registry::{self, FallbackPolicy};
 
 /// The environment variable with the policy of every device, in the form that [`set_fallback`] takes.

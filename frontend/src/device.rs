@@ -10,10 +10,103 @@
 //! ```
 
 use crate::Device;
-pub use keyway_dispatcher::device::{
-    Event, Stream, StreamGuard, empty_cache, memory_stats, properties, reset_peak, set_memory_limit,
-    synchronize,
-};
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::device::{Event, Stream};
+/// use keyway::prelude::*;
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
+/// let x = Tensor::new([1.0f32, 2.0])?;
+/// let (first, second) = (Stream::new(x.device())?, Stream::new(x.device())?);
+/// let (begin, end) = (Event::new(x.device())?, Event::new(x.device())?);
+/// begin.record(&first)?;
+/// let y = {
+///     let _on = first.enter();
+///     x.exp()?
+/// };
+/// end.record(&first)?;
+/// second.wait(&end)?; // What is given to `second` from here on may read `y`.
+/// end.synchronize()?;
+/// assert!(end.is_done()? && y.elem_count() == 2);
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::Event;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::device::Stream;
+/// use keyway::prelude::*;
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
+/// let stream = Stream::new(Device::CPU)?;
+/// let y = {
+///     let _on = stream.enter();
+///     Tensor::new([1.0f32])?.add(1.0)?
+/// };
+/// stream.synchronize()?;
+/// assert_eq!((stream.device(), y.item::<f32>()?), (Device::CPU, 2.0));
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::Stream;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::device::Stream;
+/// use keyway::prelude::*;
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
+/// let stream = Stream::new(Device::CPU)?;
+/// let guard = stream.enter();
+/// Tensor::new([1.0f32])?.exp()?; // On `stream`.
+/// drop(guard);
+/// Tensor::new([1.0f32])?.exp()?; // On the default stream again.
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::StreamGuard;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Device, Tensor, device};
+/// drop(Tensor::zeros(1 << 20)?);
+/// device::empty_cache(Device::CPU)?;
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::empty_cache;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Device, Tensor, device};
+/// let _held = Tensor::zeros(1 << 20)?;
+/// let stats = device::memory_stats(Device::CPU)?.expect("the backend keeps an account");
+/// assert!(stats.in_use >= 4 << 20 && stats.held >= stats.in_use);
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::memory_stats;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Device, Tensor, device};
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
+/// let properties = device::properties(Device::CPU)?;
+/// assert!(properties.host_accessible && !properties.name.is_empty());
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::properties;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Device, Tensor, device};
+/// drop(Tensor::zeros(1 << 20)?);
+/// device::reset_peak(Device::CPU)?;
+/// let stats = device::memory_stats(Device::CPU)?.expect("the backend keeps an account");
+/// assert!(stats.peak_in_use < 4 << 20);
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::reset_peak;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Device, Tensor, device};
+/// keyway::runtime::start()?; // Loads the backends, as a first use of a tensor does.
+/// device::set_memory_limit(Device::CPU, 1 << 20)?;
+/// let error = Tensor::zeros(1 << 20).unwrap_err().to_string();
+/// assert!(error.contains("memory"), "{error}");
+/// device::set_memory_limit(Device::CPU, 0)?;
+/// Tensor::zeros(1 << 20)?;
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::device::set_memory_limit;
+pub use keyway_dispatcher::device::synchronize;
 
 /// How many devices of a kind are there, such as `cuda`: 0 where no backend brings it, or where it finds none.
 ///

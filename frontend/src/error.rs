@@ -5,6 +5,17 @@ use keyway_dispatcher::dtype::DType;
 use std::fmt;
 
 /// The result of everything here.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// fn norm(x: &Tensor) -> keyway::Result<f32> {
+///     x.square()?.sum_all()?.sqrt()?.item()
+/// }
+/// assert_eq!(norm(&Tensor::new([3.0f32, 4.0])?)?, 5.0);
+/// assert!(norm(&Tensor::new([3.0f64, 4.0])?).is_err(), "an element of another dtype");
+/// # Ok(()) }
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, with what was expected, what came, and what to do next.

@@ -8,8 +8,11 @@
 //! done again:
 //! - do the same work once or twice before the capture: kernels are loaded and optimisers make their state then, which a
 //!   replay would make anew;
-//! - what waits for the device is an error inside: `item`, `to_vec`, copies of host memory that is not pinned, kernels that look
-//!   at their indices first. The capture ends, nothing of it was done, and the error is the function's;
+//! - what waits for the device is an error inside: `item`, `to_vec`, copies of host memory that is not pinned, results whose
+//!   sizes the device knows, such as that of `nonzero`. The capture ends, nothing of it was done, and the error is the function's;
+//! - indices and classes that are wrong are no error of the replay, which does not wait: nothing outside is read or written, and
+//!   the next wait for the device (`item`, `to_vec`, `synchronize`) or the next replay is the error, which names the op, the
+//!   argument and the number. The replay's results are of no use then. `keyway doctor` says how a backend is made to wait;
 //! - random ops are errors: their place in the stream of random numbers is the host's, so each replay would draw the same;
 //! - numbers are recorded as they are. A learning rate that changes needs another capture; [`Adam`](crate::optim::Adam) counts
 //!   its steps on the device once [`capturable`](crate::optim::Adam::capturable) was called;
@@ -111,7 +114,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// What the device reports, also of the replay before.
     pub fn replay(&self) -> Result<()> {
         Ok(self.recorded.launch(&Stream::current(self.device)?)?)
     }

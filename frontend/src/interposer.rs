@@ -4,6 +4,13 @@ use crate::error::Result;
 use keyway_dispatcher::Error;
 use keyway_dispatcher::key::{KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::registry;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// for info in keyway::interposer::interposers()? {
+///     println!("{} of {}, order {}", info.name, info.plugin, info.order);
+/// }
+/// # Ok(()) }
+/// ```
 pub use keyway_dispatcher::registry::InterposerInfo;
 
 /// An interposer that a plugin brought.

@@ -48,7 +48,7 @@ pub mod storage;
 pub mod tensor;
 
 pub use autocast::autocast;
-pub use autograd::{enable_grad, inference_mode, no_grad};
+pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled};
 pub use backend::{set_fallback, with_backend};
 pub use defaults::{default_device, default_dtype, set_default_device, set_default_dtype};
 pub use error::{Error, Result};
@@ -57,6 +57,16 @@ pub use half::{bf16, f16};
 pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Arg, Tensor};
+/// fn doubled<'a>(x: &'a Tensor, by: impl Into<Arg<'a>>) -> keyway::Result<Tensor> {
+///     x.mul(by)?.mul(2.0)
+/// }
+/// let x = Tensor::new([1.5f32])?;
+/// assert_eq!((doubled(&x, 2)?.item::<f32>()?, doubled(&x, &x)?.item::<f32>()?), (6.0, 4.5));
+/// # Ok(()) }
+/// ```
 pub use keyway_dispatcher::op::Arg;
 pub use keyway_dispatcher::{DType, Device, Layout};
 pub use precision::{MatmulPrecision, float32_matmul_precision, set_float32_matmul_precision};

@@ -5,6 +5,11 @@ pub use keyway_dispatcher::settings::MatmulPrecision;
 
 /// How exactly products and convolutions of f32 are computed; [`MatmulPrecision::Highest`] unless
 /// [`set_float32_matmul_precision`] said otherwise.
+///
+/// ```
+/// use keyway::MatmulPrecision;
+/// assert_eq!(keyway::float32_matmul_precision(), MatmulPrecision::Highest);
+/// ```
 #[doc(alias = "get_float32_matmul_precision")]
 pub fn float32_matmul_precision() -> MatmulPrecision {
     settings::float32_matmul_precision()

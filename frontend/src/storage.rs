@@ -21,10 +21,56 @@
 //! - a tensor whose strides show an element twice may be made over foreign memory, as `expand` makes it; to write to it is the
 //!   error, as everywhere.
 
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.t()?;
+/// let a = x.accessor::<f32, 2>()?;
+/// assert_eq!((a.sizes(), a.strides()), ([2, 2], [1, 2]));
+/// assert_eq!((a.get([0, 1]), a.get([2, 0])), (Some(3.0), None));
+/// assert!(x.accessor::<f64, 2>().is_err() && x.accessor::<f32, 1>().is_err());
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::memory::Accessor;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let mut x = Tensor::zeros((2, 3))?;
+/// let mut a = x.accessor_mut::<f32, 2>()?;
+/// a[[0, 1]] = 5.0;
+/// a.row_mut([1]).unwrap().fill(7.0);
+/// *a.get_mut([1, 2]).unwrap() += 1.0;
+/// assert_eq!(a.as_ref().row([1]), Some(&[7.0, 7.0, 8.0][..]));
+/// assert_eq!(a.into_slice().unwrap()[1], 5.0);
+/// assert_eq!(x.to_vec::<f32>()?, [0.0, 5.0, 0.0, 7.0, 7.0, 8.0]);
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::memory::AccessorMut;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let mut x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+/// let a = x.accessor_ref::<f32, 2>()?;
+/// assert_eq!((a[[1, 0]], a.get([0, 2])), (3.0, None));
+/// assert_eq!((a.row([1]), a.as_slice().map(<[f32]>::len)), (Some(&[3.0, 4.0][..]), Some(4)));
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::memory::AccessorRef;
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let x = Tensor::zeros((2, 3))?;
+/// let storage = x.i(1)?.storage()?.clone();
+/// assert_eq!((storage.bytes(), storage.device()), (24, x.device()));
+/// assert_eq!(storage.data_ptr(), x.data_ptr());
+/// x.fill_(1.0)?;
+/// assert_eq!(storage.to_bytes()?, x.to_bytes()?);
+/// # Ok(()) }
+/// ```
+pub use keyway_dispatcher::memory::Storage;
 pub use keyway_dispatcher::memory::bytes::{Element, Plain};
 pub use keyway_dispatcher::memory::{
-    Accessor, AccessorMut, AccessorRef, AllocatorGuard, Blob, HostAllocator, Storage, set_host_allocator,
-    use_host_allocator,
+    AllocatorGuard, Blob, HostAllocator, set_host_allocator, use_host_allocator,
 };
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use keyway::autograd::checkpoint;
 use keyway::nn::functional as F;
 use keyway::nn::{BatchNorm2d, Conv2d, LayerNorm, Linear, Module, MultiheadAttention};
 use keyway::optim::{
-    AdamOptions, AdamW, GradScaler, GradScalerOptions, GradScalerState, Optimizer, Sgd, SgdOptions,
+    AdamW, AdamWOptions, GradScaler, GradScalerOptions, GradScalerState, Optimizer, Sgd, SgdOptions,
     clip_grad_norm_,
 };
 use keyway::prelude::*;
@@ -31,9 +31,9 @@ fn each_op_in_its_dtype() -> keyway::Result<()> {
             x.bmm(&x.transpose(1, 2)?)?,
             m.mv(&Tensor::ones(4)?)?,
             m.addmm(&m, &half)?,
-            x.scaled_dot_product_attention(&x, &x, Default::default())?,
-            F::conv1d(&x, &Tensor::ones((2, 3, 1))?, None, Default::default())?,
-            x.conv_transpose1d(&Tensor::ones((3, 2, 1))?, None, Default::default())?,
+            x.scaled_dot_product_attention(&x, &x)?,
+            F::conv1d(&x, &Tensor::ones((2, 3, 1))?, None)?,
+            x.conv_transpose1d(&Tensor::ones((3, 2, 1))?, None)?,
             Tensor::einsum("bij,jk->bik", &[&x, &m])?,
             x.prelu(&Tensor::ones(3)?)?,
             // Ops of no kind keep the dtype.
@@ -50,8 +50,8 @@ fn each_op_in_its_dtype() -> keyway::Result<()> {
             half.sum_all()?,
             half.cumsum(0)?,
             half.pow(2)?,
-            half.norm_all(2.0)?,
-            half.layer_norm([4], None, None, 1e-5)?,
+            half.norm_all()?,
+            half.layer_norm([4], None, None)?,
             half.mse_loss(&half)?,
             half.cross_entropy(&Tensor::zeros_with(4, DType::I64)?)?,
             // Promoted as always.
@@ -198,7 +198,7 @@ fn a_checkpoint_runs_as_at_first() -> keyway::Result<()> {
 fn modules_train_in_mixed_precision() -> keyway::Result<()> {
     let images = Tensor::randn((2, 3, 6, 6))?;
     let tokens = Tensor::randn((2, 5, 8))?;
-    let conv = Conv2d::new(3, 4, 3, Default::default())?;
+    let conv = Conv2d::new(3, 4, 3)?;
     let norm = BatchNorm2d::new(4)?;
     let (linear, layer) = (Linear::new(8, 8)?, LayerNorm::new(8)?);
     let attention = MultiheadAttention::new(8, 2)?;
@@ -312,7 +312,7 @@ fn f16_with_a_scaler_learns_what_f32_learns() -> keyway::Result<()> {
         let layers = || Ok::<_, keyway::Error>((Linear::new(6, 16)?, Linear::new(16, 1)?));
         let (first, second) = rng::using(&Generator::new(7), layers)?;
         let parameters = [first.parameters(), second.parameters()].concat();
-        let mut adam = AdamW::new(parameters, AdamOptions { lr: 0.02, ..AdamOptions::default() })?;
+        let mut adam = AdamW::new(parameters, AdamWOptions { lr: 0.02, ..AdamWOptions::default() })?;
         let mut scaler = GradScaler::new(GradScalerOptions::default())?;
         let mut last = 0.0;
         for _ in 0..60 {

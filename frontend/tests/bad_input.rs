@@ -1,7 +1,7 @@
 //! The caller's mistakes: each is an error that names what was expected and what came, and nothing else
 //! happens.
 
-use keyway::ops::index::pad::PadMode;
+use keyway::nn::PadMode;
 use keyway::{DType, Device, Error, Tensor};
 use keyway_dispatcher::Error as Call;
 
@@ -62,8 +62,11 @@ fn an_integer_result_that_cannot_hold_floats() {
 #[test]
 fn a_device_that_is_not_there() {
     let nowhere = Device::parse("nowhere").unwrap();
-    let error = failure(floats(&[2]).to_device(nowhere), &["no backend for device `nowhere", "install"]);
+    let parts = ["no backend for device `nowhere", "one that is there (`cpu`", "install"];
+    let error = failure(floats(&[2]).to_device(nowhere), &parts);
     assert!(matches!(error, Error::Dispatch(Call::NoDevice { device }) if device == nowhere), "{error:?}");
+    let error = failure(floats(&[2]).to("gpu0"), &["`kind:index`", "`gpu:0`", "`gpu0`"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
 }
 
 #[test]
@@ -94,8 +97,8 @@ fn an_index_out_of_range_changes_nothing() {
     assert!(is_rejected(&failure(target.scatter_add_(0, &wide, &floats(&[1, 3])), &parts)));
     let parts = ["index 2", "-2..2", "dimension 0 of size 2"];
     assert!(is_rejected(&failure(target.index(&[Some(&at)]), &parts)));
-    assert!(is_rejected(&failure(target.index_put_(&[Some(&at)], 7.0, false), &parts)));
-    assert!(is_rejected(&failure(target.index_put_(&[Some(&at)], 7.0, true), &parts)));
+    assert!(is_rejected(&failure(target.index_put_(&[Some(&at)], 7.0), &parts)));
+    assert!(is_rejected(&failure(target.index_put_with_(&[Some(&at)], 7.0, true), &parts)));
     assert_eq!(target.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
 }
 
@@ -158,7 +161,7 @@ fn values_of_a_wrong_length() {
 fn tensors_that_cannot_be_joined() {
     let error = failure(Tensor::cat(&[&floats(&[2, 3]), &floats(&[2, 4])], 0), &["cat", "[2, 3]", "[2, 4]"]);
     assert!(matches!(error, Error::Dispatch(Call::Shape { .. })), "{error:?}");
-    let error = failure(Tensor::cat(&[], 0), &["cat", "one tensor at least", "0 tensors"]);
+    let error = failure(Tensor::cat::<Tensor>(&[], 0), &["cat", "one tensor at least", "0 tensors"]);
     assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
 }
 
@@ -195,11 +198,7 @@ fn composite_ops_name_themselves() {
     named(x.cross_entropy(&classes), "cross_entropy", &["`target`", "7"]);
     named(x.nll_loss(&classes), "nll_loss", &["`target`", "7"]);
     let at = Tensor::new([5i64]).unwrap();
-    named(
-        floats(&[2, 3]).take_along_dim(&at.reshape([1, 1]).unwrap(), Some(1)),
-        "take_along_dim",
-        &["index 5"],
-    );
+    named(floats(&[2, 3]).take_along_dim(&at.reshape([1, 1]).unwrap(), 1), "take_along_dim", &["index 5"]);
     let bytes = Tensor::new([1i8]).unwrap();
     named(bytes.pad_with([1, 1], PadMode::Constant, 300), "pad", &["`value`", "a number that i8 holds"]);
     let integers = Tensor::new([1i64]).unwrap();

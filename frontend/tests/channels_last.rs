@@ -40,17 +40,17 @@ fn convolutions_of_images_go_to_their_backend_and_others_do_not() -> Result<()> 
     let _guard = load(&["keyway_backend_channels_last"]);
     let (x, w) = (random(&[2, 20, 9, 31], 1)?, random(&[35, 20, 3, 3], 2)?);
     let options = || ConvOptions::default().padding(1).stride([1, 2]);
-    let plain = x.conv2d(&w, None, options())?;
+    let plain = x.conv2d_with(&w, None, options())?;
     assert_ne!(last_server(), IMAGES);
-    let y = x.to(MemoryFormat::ChannelsLast)?.conv2d(&w, None, options())?;
+    let y = x.to(MemoryFormat::ChannelsLast)?.conv2d_with(&w, None, options())?;
     assert_eq!(last_server(), IMAGES);
     assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast));
     assert!(difference(&plain, &y)? < 1e-5);
     // Memory that is not dense is the strided kernels'.
     let wide = x.to(MemoryFormat::ChannelsLast)?.narrow(1, 3, 16)?;
-    let part = wide.conv2d(&w.narrow(1, 3, 16)?, None, options())?;
+    let part = wide.conv2d_with(&w.narrow(1, 3, 16)?, None, options())?;
     assert_ne!(last_server(), IMAGES);
-    let expected = x.narrow(1, 3, 16)?.conv2d(&w.narrow(1, 3, 16)?, None, options())?;
+    let expected = x.narrow(1, 3, 16)?.conv2d_with(&w.narrow(1, 3, 16)?, None, options())?;
     assert!(difference(&part, &expected)? < 1e-5);
     Ok(())
 }
@@ -66,8 +66,8 @@ fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
             .push(BatchNorm2d::new(18)?)
             .push(Relu)
             .push(MaxPool2d::new(2))
-            .push(Conv2d::new(18, 18, 3, options().groups(18))?)
-            .push(Conv2d::new(18, 33, 1, ConvOptions::default().stride(2))?))
+            .push(Conv2d::new_with(18, 18, 3, options().groups(18))?)
+            .push(Conv2d::new_with(18, 33, 1, ConvOptions::default().stride(2))?))
     };
     let x = random(&[4, 3, 16, 18], 3)?;
     let run = |format: MemoryFormat| -> Result<Vec<Tensor>> {
@@ -98,7 +98,7 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
         keyway::dispatcher::parallel::set_num_threads(threads);
         x.zero_grad();
         w.zero_grad();
-        let y = x.conv2d(&w, None, ConvOptions::default().padding(1))?;
+        let y = x.conv2d_with(&w, None, ConvOptions::default().padding(1))?;
         y.sum_all()?.backward()?;
         [y, x.grad().unwrap(), w.grad().unwrap()].iter().map(Tensor::to_bytes).collect()
     };
@@ -126,9 +126,9 @@ fn transposed_convolutions_of_images_go_to_their_backend() -> Result<()> {
                 (random(&[24, 18, 4, 4], 2)?.to_dtype(dtype)?, random(&[18 * groups], 4)?.to_dtype(dtype)?);
             let options =
                 || ConvTransposeOptions::default().stride(2).padding(1).output_padding(1).groups(groups);
-            let plain = x.conv_transpose2d(&w, Some(&bias), options())?;
+            let plain = x.conv_transpose2d_with(&w, Some(&bias), options())?;
             let profile = keyway::profiler::profile();
-            let y = x.to(MemoryFormat::ChannelsLast)?.conv_transpose2d(&w, Some(&bias), options())?;
+            let y = x.to(MemoryFormat::ChannelsLast)?.conv_transpose2d_with(&w, Some(&bias), options())?;
             let report = profile.report();
             let of = |op: &str| report.rows.iter().find(|row| row.op == op).map(|row| row.served_by.clone());
             assert_eq!(of("conv_input_grad").as_deref(), Some(IMAGES), "{report}");

@@ -433,7 +433,8 @@ fn turned_and_joined() -> Result<()> {
     assert_eq!(Tensor::vstack(&[&a, &a.select(0, 1)?])?.to_vec::<i64>()?, [0, 1, 2, 3, 4, 5, 3, 4, 5]);
     assert_eq!(Tensor::dstack(&[&one, &two])?.shape(), [1, 1, 2]);
     assert_eq!(Tensor::dstack(&[&a, &a])?.shape(), [2, 3, 2]);
-    for empty in [Tensor::hstack(&[]), Tensor::vstack(&[]), Tensor::dstack(&[])] {
+    let none: [Tensor; 0] = [];
+    for empty in [Tensor::hstack(&none), Tensor::vstack(&none), Tensor::dstack(&none)] {
         assert!(empty.unwrap_err().to_string().contains("cat"));
     }
     Ok(())

@@ -31,8 +31,8 @@ fn a_format_is_kept_in_the_strides_where_elements_lie_in_both() -> Result<()> {
     );
     // What is computed from it is in that format, and back again it is the other.
     let w = counted(&[3, 1, 2, 2]);
-    assert!(is_channels_last(&last.conv2d(&w, None, ConvOptions::default())?));
-    assert!(!is_channels_last(&gray.conv2d(&w, None, ConvOptions::default())?));
+    assert!(is_channels_last(&last.conv2d(&w, None)?));
+    assert!(!is_channels_last(&gray.conv2d(&w, None)?));
     let back = last.contiguous()?;
     assert!(back.shares_storage(&gray) && back.strides() == gray.strides());
     // The gradient goes through.
@@ -72,7 +72,7 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
         let [x, w, bias, add] = leaves()?;
         let made = x.conv2d_act(&w, Some(&bias), Some(&add), activation, options)?;
         let [x2, w2, bias2, add2] = leaves()?;
-        let expected = steps(&x2.conv2d(&w2, Some(&bias2), options)?.add(&add2)?, activation)?;
+        let expected = steps(&x2.conv2d_with(&w2, Some(&bias2), options)?.add(&add2)?, activation)?;
         near(&made, &expected);
         let weights = waves(&[3, 5, 4])?;
         made.mul(&weights)?.sum_all()?.backward()?;
@@ -84,11 +84,11 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
     let (line, cube) = (waves(&[2, 1, 7])?, waves(&[1, 1, 3, 4, 3])?);
     near(
         &line.conv1d_act(&waves(&[2, 1, 3])?, None, None, Relu, ConvOptions::default())?,
-        &line.conv1d(&waves(&[2, 1, 3])?, None, ConvOptions::default())?.relu()?,
+        &line.conv1d(&waves(&[2, 1, 3])?, None)?.relu()?,
     );
     near(
         &cube.conv3d_act(&cube, None, Some(&waves(&[1, 1, 1, 1, 1])?), Silu, ConvOptions::default())?,
-        &cube.conv3d(&cube, None, ConvOptions::default())?.add(&waves(&[1, 1, 1, 1, 1])?)?.silu()?,
+        &cube.conv3d(&cube, None)?.add(&waves(&[1, 1, 1, 1, 1])?)?.silu()?,
     );
     let wrong = waves(&[1, 3, 4, 4])?;
     let error = wrong.conv2d_act(&waves(&[3, 3, 1, 1])?, None, Some(&line), Relu, ConvOptions::default());
@@ -100,10 +100,11 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
 #[test]
 fn same_padding_puts_the_odd_zero_at_the_end() -> Result<()> {
     let same = Padding::Same;
-    let y = counted(&[1, 2, 3]).conv1d(&counted(&[2, 2, 2]), None, ConvOptions::default().padding(same))?;
+    let y =
+        counted(&[1, 2, 3]).conv1d_with(&counted(&[2, 2, 2]), None, ConvOptions::default().padding(same))?;
     assert_eq!(values(&y), [37.0, 47.0, 21.0, 85.0, 111.0, 57.0]);
     let options = ConvOptions::default().padding(Padding::Same).dilation(3);
-    let y = counted(&[1, 1, 4, 4]).conv2d(&counted(&[1, 1, 2, 2]), None, options)?;
+    let y = counted(&[1, 1, 4, 4]).conv2d_with(&counted(&[1, 1, 2, 2]), None, options)?;
     let expected = [44., 75., 30., 33., 66., 112., 44., 48., 14., 21., 6., 7., 22., 33., 10., 11.];
     assert_eq!(values(&y), expected);
     Ok(())
@@ -112,14 +113,14 @@ fn same_padding_puts_the_odd_zero_at_the_end() -> Result<()> {
 #[test]
 fn a_transposed_convolution_adds_at_the_end_less_than_its_stride_or_dilation() -> Result<()> {
     let options = ConvTransposeOptions::default().stride(2).dilation(3).padding(1).output_padding(2);
-    let y = counted(&[1, 2, 3]).conv_transpose1d(&counted(&[2, 2, 2]), None, options)?;
+    let y = counted(&[1, 2, 3]).conv_transpose1d_with(&counted(&[2, 2, 2]), None, options)?;
     let expected = [0., 27., 26., 33., 34., 0., 42., 0., 0., 41., 36., 51., 48., 0., 60., 0.];
     assert_eq!(values(&y), expected);
 
     let x = Tensor::from_vec(vec![1.0, 2.0, 5.0, 6.0], [1, 1, 2, 2])?;
     let bias = Tensor::new([0.5])?;
     let options = ConvTransposeOptions::default().stride([2, 1]).padding([0, 1]).output_padding([1, 0]);
-    let y = x.conv_transpose2d(&counted(&[1, 1, 2, 2]), Some(&bias), options)?;
+    let y = x.conv_transpose2d_with(&counted(&[1, 1, 2, 2]), Some(&bias), options)?;
     assert_eq!(y.shape(), [1, 1, 5, 1]);
     assert_eq!(values(&y), [4.5, 10.5, 16.5, 38.5, 0.5]);
     Ok(())
@@ -128,8 +129,8 @@ fn a_transposed_convolution_adds_at_the_end_less_than_its_stride_or_dilation() -
 #[test]
 fn an_input_without_a_batch_gives_a_result_without_one() -> Result<()> {
     let (x, w) = (counted(&[2, 4, 5]), counted(&[3, 2, 2, 2]));
-    let alone = x.conv2d(&w, None, ConvOptions::default())?;
-    let batch = x.unsqueeze(0)?.conv2d(&w, None, ConvOptions::default())?;
+    let alone = x.conv2d(&w, None)?;
+    let batch = x.unsqueeze(0)?.conv2d(&w, None)?;
     assert_eq!((alone.shape(), batch.shape()), (&[3, 3, 4][..], &[1, 3, 3, 4][..]));
     assert_eq!(values(&alone), values(&batch));
     let (largest, places) = x.max_pool2d_with_indices(MaxPoolOptions::new(2))?;
@@ -139,23 +140,20 @@ fn an_input_without_a_batch_gives_a_result_without_one() -> Result<()> {
     assert_eq!(counted(&[3, 4]).max_pool1d(MaxPoolOptions::new(2))?.shape(), [3, 2]);
     let volume = counted(&[1, 2, 2, 2]);
     assert_eq!(values(&volume.avg_pool3d(AvgPoolOptions::new(2))?), [4.5]);
-    assert_eq!(
-        volume.conv_transpose3d(&counted(&[1, 1, 2, 2, 2]), None, Default::default())?.shape(),
-        [1, 3, 3, 3]
-    );
+    assert_eq!(volume.conv_transpose3d(&counted(&[1, 1, 2, 2, 2]), None)?.shape(), [1, 3, 3, 3]);
     Ok(())
 }
 
 #[test]
 fn a_net_stays_in_the_format_it_is_given() -> Result<()> {
     let model = Sequential::new()
-        .push(Conv2d::new(3, 8, 3, ConvOptions::default().padding(1))?)
+        .push(Conv2d::new_with(3, 8, 3, ConvOptions::default().padding(1))?)
         .push(BatchNorm2d::new(8)?)
         .push(Relu)
         .push(MaxPool2d::new(2))
-        .push(Conv2d::new(8, 4, 3, ConvOptions::default().stride(2).groups(4))?)
+        .push(Conv2d::new_with(8, 4, 3, ConvOptions::default().stride(2).groups(4))?)
         .push(AvgPool2d(AvgPoolOptions::new(2).stride(1).padding(1)))
-        .push(ConvTranspose2d::new(4, 2, 2, ConvTransposeOptions::default().stride(2))?);
+        .push(ConvTranspose2d::new_with(4, 2, 2, ConvTransposeOptions::default().stride(2))?);
     let x = Tensor::randn([2, 3, 12, 14])?;
     let last = x.to(MemoryFormat::ChannelsLast)?;
     let mut results = Vec::new();
@@ -179,7 +177,7 @@ fn a_net_stays_in_the_format_it_is_given() -> Result<()> {
 
 #[test]
 fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
-    let conv = Conv2d::new(4, 6, [3, 5], ConvOptions::default().groups(2))?;
+    let conv = Conv2d::new_with(4, 6, [3, 5], ConvOptions::default().groups(2))?;
     let state = conv.state_dict();
     assert_eq!(state.keys().collect::<Vec<_>>(), ["bias", "weight"]);
     assert_eq!((conv.weight().shape(), state["bias"].shape()), (&[6, 2, 3, 5][..], &[6][..]));
@@ -189,12 +187,12 @@ fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
         assert!(all.iter().all(|v| v.abs() <= bound), "{name}");
         assert!(all.iter().any(|v| v.abs() > 0.5 * bound), "{name}");
     }
-    let back = ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default().groups(2))?;
+    let back = ConvTranspose2d::new_with(4, 6, 3, ConvTransposeOptions::default().groups(2))?;
     assert_eq!((back.weight().shape(), back.bias().unwrap().shape()), (&[4, 3, 3, 3][..], &[6][..]));
     assert_eq!(Conv1d::without_bias(2, 3, 4, ConvOptions::default())?.num_parameters(), 24);
     let taken = Conv3d::from_tensors(counted(&[1, 1, 1, 1, 1]), None, ConvOptions::default())?;
     assert_eq!(values(&taken.forward(&counted(&[1, 1, 1, 1, 2]))?), [1.0, 2.0]);
-    let error = Conv2d::new(4, 6, 3, ConvOptions::default().groups(4)).unwrap_err().to_string();
+    let error = Conv2d::new_with(4, 6, 3, ConvOptions::default().groups(4)).unwrap_err().to_string();
     assert!(
         error.contains("Conv2d") && error.contains("`groups`") && error.contains("4 for 6 and 4"),
         "{error}"
@@ -205,8 +203,8 @@ fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
 #[test]
 fn wrong_calls_say_what_was_expected_and_what_came() {
     let (x, w) = (counted(&[1, 2, 4, 4]), counted(&[2, 2, 3, 3]));
-    let conv = |options| x.conv2d(&w, None, options).unwrap_err().to_string();
-    let back = |options| x.conv_transpose2d(&w, None, options).unwrap_err().to_string();
+    let conv = |options| x.conv2d_with(&w, None, options).unwrap_err().to_string();
+    let back = |options| x.conv_transpose2d_with(&w, None, options).unwrap_err().to_string();
     let plain = ConvOptions::default();
     let turned = ConvTransposeOptions::default();
     for (error, parts) in [
@@ -219,19 +217,19 @@ fn wrong_calls_say_what_was_expected_and_what_came() {
         (back(turned.stride(0)), ["1 or more", "0 and 1"]),
         (back(turned.padding(4)), ["an output of 1 or more elements", "make -2"]),
         (
-            x.conv2d(&counted(&[2, 2, 3]), None, plain).unwrap_err().to_string(),
+            x.conv2d_with(&counted(&[2, 2, 3]), None, plain).unwrap_err().to_string(),
             ["of 4 dimensions", "[2, 2, 3]"],
         ),
         (
-            counted(&[4, 4]).conv2d(&w, None, plain).unwrap_err().to_string(),
+            counted(&[4, 4]).conv2d_with(&w, None, plain).unwrap_err().to_string(),
             ["[batch, channels, height, width], or of 3 without the batch", "[4, 4]"],
         ),
         (
-            x.conv_transpose2d(&counted(&[3, 2, 3, 3]), None, turned).unwrap_err().to_string(),
+            x.conv_transpose2d_with(&counted(&[3, 2, 3, 3]), None, turned).unwrap_err().to_string(),
             ["of shape [2, ..]", "[3, 2, 3, 3]"],
         ),
         (
-            x.conv_transpose2d(&w, Some(&counted(&[1])), turned).unwrap_err().to_string(),
+            x.conv_transpose2d_with(&w, Some(&counted(&[1])), turned).unwrap_err().to_string(),
             ["of shape [2], a number for each output channel", "[1]"],
         ),
         (

@@ -182,7 +182,7 @@ fn the_strides_of_one_channel_decide_key_and_format() -> Result<()> {
         // `contiguous` takes what was meant back.
         (&gray_last.contiguous()?, &kernels_last.contiguous()?, false),
     ] {
-        let y = x.conv2d(w, None, ConvOptions::default())?;
+        let y = x.conv2d(w, None)?;
         assert_eq!(y.is_contiguous_in(LAST), last, "{:?} {:?}", x.strides(), w.strides());
         assert_eq!(last_server() == IMAGES, last, "{:?} {:?}", x.strides(), w.strides());
     }
@@ -212,7 +212,7 @@ fn net() -> Result<Sequential> {
         .push(BatchNorm2d::new(16)?)
         .push(Relu)
         .push(MaxPool2d::new(2))
-        .push(Conv2d::new(16, 10, 4, ConvOptions::default())?)
+        .push(Conv2d::new(16, 10, 4)?)
         .push(Flatten::default()))
 }
 
@@ -248,12 +248,11 @@ fn a_kernel_as_large_as_its_image_is_the_same_layer_in_both_formats() -> Result<
     let (x, w) = (counted(&[3, 5, 2, 4])?.div(60.0)?, counted(&[7, 5, 2, 4])?.div(90.0)?);
     let bias = counted(&[7])?;
     let wide = x.constant_pad(&[0, 1], 0)?;
-    let expected =
-        wide.conv2d(&w, Some(&bias), ConvOptions::default())?.narrow(3, 0, 1)?.contiguous()?.to_f64_vec()?;
+    let expected = wide.conv2d(&w, Some(&bias))?.narrow(3, 0, 1)?.contiguous()?.to_f64_vec()?;
     for (x_format, w_format) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, LAST)] {
         let x = x.to(x_format)?.detach().requires_grad_(true)?;
         let w = w.to(w_format)?.detach().requires_grad_(true)?;
-        let y = x.conv2d(&w, Some(&bias), ConvOptions::default())?;
+        let y = x.conv2d(&w, Some(&bias))?;
         let last = x_format == LAST || w_format == LAST;
         assert_eq!((y.shape(), y.strides()[1] == 1), (&[3, 7, 1, 1][..], true), "{:?}", y.strides());
         assert_eq!(y.strides()[2] == 7, last, "{:?}", y.strides());
@@ -266,8 +265,8 @@ fn a_kernel_as_large_as_its_image_is_the_same_layer_in_both_formats() -> Result<
         assert!(of_x.iter().zip(&summed).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0)));
     }
     // Without a batch, and what the op refuses it refuses here too.
-    assert_eq!(x.select(0, 0)?.conv2d(&w, None, ConvOptions::default())?.shape(), [7, 1, 1]);
-    let error = x.conv2d(&w, Some(&counted(&[6])?), ConvOptions::default()).unwrap_err().to_string();
+    assert_eq!(x.select(0, 0)?.conv2d(&w, None)?.shape(), [7, 1, 1]);
+    let error = x.conv2d(&w, Some(&counted(&[6])?)).unwrap_err().to_string();
     assert!(error.contains("bias"), "{error}");
     Ok(())
 }
@@ -283,5 +282,27 @@ fn files_keep_what_is_meant() -> Result<()> {
     safetensors::save(&path, &state.into_iter().collect())?;
     let read = safetensors::load(&path)?;
     assert_eq!((read["last"].strides(), read["rows"].strides()), (gray.strides(), plain.strides()));
+    Ok(())
+}
+
+/// What a kernel turns for itself is told by the profile.
+#[test]
+fn a_layer_norm_of_whole_images_in_channels_last_shows_what_it_turns() -> Result<()> {
+    let _guard = load(&[]);
+    let image = Tensor::ones([2, 64, 32, 32])?;
+    let bytes = (4 * image.elem_count()) as u64;
+    let taken = |x: &Tensor, shape: &[i64]| -> Result<u64> {
+        let profile = profiler::profile();
+        let y = x.layer_norm(shape, None, None, 1e-5)?;
+        assert_eq!(y.strides(), x.strides());
+        let report = profile.report();
+        assert!(report.reorderings.is_empty(), "{:?}", report.reorderings);
+        Ok(report.rows.iter().filter(|row| row.op == "layer_norm").map(|row| row.scratch_bytes).sum())
+    };
+    let last = image.to(LAST)?;
+    assert!(taken(&last, &[64, 32, 32])? >= bytes);
+    // In row-major order, and over the channels alone of an image in channels_last, nothing is.
+    assert!(taken(&image, &[64, 32, 32])? < bytes / 8);
+    assert!(taken(&last.permute([0, 2, 3, 1])?, &[64])? < bytes / 8);
     Ok(())
 }

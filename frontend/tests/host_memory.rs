@@ -29,6 +29,11 @@ fn values_that_do_not_fit_the_host() -> Result<()> {
     out_of_memory(wide.to_vec::<f32>(), 1 << 52);
     out_of_memory(wide.to_f64_vec(), 1 << 53);
     out_of_memory(Tensor::empty_with([1usize << 50], DType::U8), 1 << 50);
+    // No elements, and rows that take room all the same.
+    let row = size_of::<Vec<u8>>() as u64;
+    out_of_memory(Tensor::empty_with([1usize << 45, 0], DType::U8)?.to_vec2::<u8>(), row << 45);
+    out_of_memory(Tensor::empty_with([1usize << 45, 2, 0], DType::U8)?.to_vec3::<u8>(), row << 45);
+    out_of_memory(Tensor::empty_with([1, 1usize << 45, 0], DType::U8)?.to_vec3::<u8>(), row << 45);
     Ok(())
 }
 

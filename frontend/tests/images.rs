@@ -5,7 +5,7 @@ use keyway::nn::{
     InterpolateOptions, LocalResponseNorm, LpPool2d, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, Module,
     PixelShuffle, PixelUnshuffle, Sequential, Unfold, UnfoldOptions, Upsample,
 };
-use keyway::ops::image::{GridMode, GridOptions, GridPadding};
+use keyway::nn::{GridMode, GridOptions, GridPadding};
 use keyway::rng::{self, Generator};
 use keyway::{DType, MemoryFormat, Result, Tensor};
 
@@ -198,20 +198,20 @@ fn a_grid_reads_what_pytorch_reads() -> Result<()> {
         (Bicubic, Reflection, [0.25, 4.708906, 3.366]),
     ] {
         let options = GridOptions { mode, padding, align_corners: false };
-        assert_near(&x.grid_sample(&grid, options)?, &expected);
+        assert_near(&x.grid_sample_with(&grid, options)?, &expected);
         // With a graph it is composed of other ops.
         let tracked = x.detach().requires_grad_(true)?;
-        assert_near(&tracked.grid_sample(&grid, options)?, &expected);
+        assert_near(&tracked.grid_sample_with(&grid, options)?, &expected);
     }
     // A place at the border has no gradient along it.
     let grid = grid.requires_grad_(true)?;
-    x.grid_sample(&grid, GridOptions { padding: Border, align_corners: true, ..Default::default() })?
+    x.grid_sample_with(&grid, GridOptions { padding: Border, align_corners: true, ..Default::default() })?
         .sum_all()?
         .backward()?;
     assert_near(&grid.grad().unwrap(), &[0., 0., 1., 1.5, 0., 1.5]);
     // The nearest pixel does not depend on the place, which has a gradient of zeros.
     let grid = of(&[-0.5, 0.1], &[1, 1, 1, 2]).requires_grad_(true)?;
-    x.grid_sample(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum_all()?.backward()?;
+    x.grid_sample_with(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum_all()?.backward()?;
     assert_eq!(values(&grid.grad().unwrap()), [0., 0.]);
     Ok(())
 }
@@ -223,15 +223,15 @@ fn a_grid_of_no_numbers_reads_zeros_and_the_format_is_kept() -> Result<()> {
     for padding in [GridPadding::Zeros, GridPadding::Border, GridPadding::Reflection] {
         for tracked in [false, true] {
             let x = x.detach().requires_grad_(tracked)?;
-            let y = values(&x.grid_sample(&grid, GridOptions { padding, ..Default::default() })?);
+            let y = values(&x.grid_sample_with(&grid, GridOptions { padding, ..Default::default() })?);
             assert_eq!((y[0], y[2]), (0.0, 0.0), "{padding:?}");
             assert_eq!(y[1], if padding == GridPadding::Border { 6.0 } else { 0.0 }, "{padding:?}");
         }
     }
     let last = x.to(MemoryFormat::ChannelsLast)?;
-    let same = of(&[1., 0., 0., 0., 1., 0.], &[1, 2, 3]).affine_grid(&[1, 2, 3, 3], false)?;
+    let same = of(&[1., 0., 0., 0., 1., 0.], &[1, 2, 3]).affine_grid([1, 2, 3, 3])?;
     for x in [last.clone(), last.requires_grad_(true)?] {
-        let y = x.grid_sample(&same, GridOptions::default())?;
+        let y = x.grid_sample(&same)?;
         assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast));
         assert_near(&y, &values(&counted(&[1, 2, 3, 3])));
     }
@@ -244,11 +244,11 @@ fn affine_grids_are_those_of_pytorch() -> Result<()> {
     let size = [1, 1, 2, 3];
     let third = 1.0 / 3.0;
     let edges = [-2. * third, -2., 0., -2., 2. * third, -2., -0.5 * third, 0., 0.5, 0., 3.5 * third, 0.];
-    assert_near(&theta.affine_grid(&size, false)?, &edges);
+    assert_near(&theta.affine_grid(size)?, &edges);
     let centres = [-1.25, -3., -0.25, -3., 0.75, -3., -0.25, 1., 0.75, 1., 1.75, 1.];
-    assert_near(&theta.affine_grid(&size, true)?, &centres);
-    assert_refused(theta.affine_grid(&[2, 1, 2, 3], false), &["the batch of 1"]);
-    assert_refused(theta.affine_grid(&[1, 1, 1 << 50, 1], false), &[]);
+    assert_near(&theta.affine_grid_with(size, true)?, &centres);
+    assert_refused(theta.affine_grid([2, 1, 2, 3]), &["the batch of 1"]);
+    assert_refused(theta.affine_grid([1, 1, 1 << 50, 1]), &[]);
     Ok(())
 }
 
@@ -310,7 +310,7 @@ fn channels_and_pixels_change_places_in_both_formats() -> Result<()> {
 #[test]
 fn responses_and_powers_are_those_of_pytorch() -> Result<()> {
     let x = counted(&[1, 4, 1]);
-    assert_near(&x.local_response_norm(3, 0.5, 0.75, 1.0)?, &[0.634701, 0.81072, 0.799252, 1.167218]);
+    assert_near(&x.local_response_norm_with(3, 0.5, 0.75, 1.0)?, &[0.634701, 0.81072, 0.799252, 1.167218]);
     let x = counted(&[1, 1, 5]);
     let over = LpPoolOptions::new(2.0, 2).ceil_mode(true);
     assert_near(&x.lp_pool1d(over)?, &[2.236068, 5.0, 7.071068]);

@@ -254,3 +254,73 @@ fn retained_gradients() -> keyway::Result<()> {
     refused(Tensor::ones(2)?.retain_grad(), "retain_grad: the tensor requires no grad");
     Ok(())
 }
+
+#[test]
+fn lists_of_tensors_owned_or_borrowed() -> keyway::Result<()> {
+    let (a, b) = (Tensor::new([1.0f32, 2.0])?, Tensor::new([3.0f32, 4.0])?);
+    let owned = vec![a.clone(), b.clone()];
+    let shared: Vec<std::sync::Arc<Tensor>> = owned.iter().cloned().map(Into::into).collect();
+    for made in [
+        Tensor::cat(&owned, 0)?,
+        Tensor::cat(&owned[..], 0)?,
+        Tensor::cat(&[&a, &b], 0)?,
+        Tensor::cat(&[a.clone(), b.clone()], 0)?,
+        Tensor::cat(&shared, 0)?,
+        Tensor::hstack(&owned)?,
+        Tensor::stack(&owned, 0)?.flatten_all()?,
+        Tensor::vstack(&owned)?.flatten_all()?,
+        Tensor::dstack(&owned)?.squeeze(0)?.t()?.flatten_all()?,
+        Tensor::block_diag(&owned)?.masked_select(&Tensor::block_diag(&[&a, &b])?.ne(0)?)?,
+    ] {
+        assert_eq!(made.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    }
+    assert_eq!(Tensor::einsum("i,i->", &owned)?.item::<f32>()?, 11.0);
+    assert_eq!(Tensor::meshgrid(&owned)?[1].to_vec2::<f32>()?, [[3.0, 4.0], [3.0, 4.0]]);
+    refused(Tensor::cat::<Tensor>(&[], 0), "one tensor at least");
+    let w = a.requires_grad_(true)?;
+    let y = w.square()?.sum_all()?;
+    assert!(draw::dot(std::slice::from_ref(&y))?.contains("square"));
+    let grads = keyway::autograd::grad(&[&y], &[&w], Default::default())?;
+    assert_eq!(grads[0].as_ref().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn short_forms_leave_the_default_out() -> keyway::Result<()> {
+    use keyway::nn::{Conv2d, MaxPoolOptions, Prelu, functional as F, init};
+    let x = Tensor::arange(0.0, 64.0)?.reshape((1, 1, 8, 8))?;
+    let same = |a: Tensor, b: Tensor| assert_eq!(a.to_f64_vec().unwrap(), b.to_f64_vec().unwrap());
+    same(x.max_pool2d(2)?, x.max_pool2d(MaxPoolOptions::new(2))?);
+    same(x.max_pool2d((4, 2))?, x.max_pool2d(MaxPoolOptions::new([4, 2]))?);
+    assert_eq!(F::avg_pool2d(&x, 2)?.shape(), [1, 1, 4, 4]);
+    assert_eq!(x.adaptive_avg_pool2d((1, 1))?.item::<f32>()?, 31.5);
+    let (values, places) = x.max_pool2d_with_indices(2)?;
+    assert_eq!(values.max_unpool2d(&places, 2)?.shape(), [1, 1, 8, 8]);
+    assert_eq!(x.conv2d(&Tensor::ones((1, 1, 3, 3))?, None)?.shape(), [1, 1, 6, 6]);
+    assert_eq!(Conv2d::new(1, 2, (3, 1))?.weight().shape(), [2, 1, 3, 1]);
+    assert_eq!(Prelu::new()?.forward(&Tensor::new([-4.0f32])?)?.item::<f32>()?, -1.0);
+    let m = Tensor::arange(0.0, 9.0)?.reshape((3, 3))?;
+    same(m.tril()?, m.tril_with(0)?);
+    same(m.copy()?.triu_()?, m.triu_with(0)?);
+    same(m.addcmul(&m, &m)?, m.addcmul_with(&m, &m, 1)?);
+    same(m.norm_all()?, m.norm_with(2.0, .., false)?);
+    same(m.norm_keepdim(1)?, m.norm_with(2.0, 1, true)?);
+    same(m.cross(&m.t()?)?, m.cross_with(&m.t()?, 1)?);
+    same(m.as_strided((3, 1), (3, 1))?, m.as_strided_with((3, 1), (3, 1), 0)?);
+    let at = Tensor::new([2i64, 0])?;
+    same(m.index_put(&[Some(&at)], 7)?, m.index_put_with(&[Some(&at)], 7, false)?);
+    same(at.one_hot(-1)?, at.one_hot(3)?);
+    refused(at.one_hot(-2), "0 or more");
+    same(m.repeat_interleave(2, 0)?, m.index_select(0, &Tensor::new([0i64, 0, 1, 1, 2, 2])?)?);
+    same(m.take_along_dim(&at.reshape((1, 2))?, 1)?, m.gather(1, &at.reshape((1, 2))?.expand((3, 2))?)?);
+    same(F::embedding(&at, &m)?, m.embedding(&at)?);
+    same(m.layer_norm(3, None, None)?, m.layer_norm_with(3, None, None, 1e-5)?);
+    same(
+        m.reshape((1, 3, 3))?.local_response_norm(2)?,
+        m.reshape((1, 3, 3))?.local_response_norm_with(2, 1e-4, 0.75, 1.0)?,
+    );
+    same(m.scaled_dot_product_attention(&m, &m)?, F::scaled_dot_product_attention(&m, &m, &m)?);
+    assert_eq!(m.multinomial(2)?.shape(), [3, 2]);
+    assert!(init::kaiming_uniform((4, 6))?.abs()?.max_all()?.item::<f32>()? <= 1.0);
+    Ok(())
+}

@@ -35,7 +35,7 @@ fn train(model: &Sequential, epochs: u64) {
     let loader = DataLoader::new(train, 32).unwrap().shuffle(0);
     let options = SgdOptions { lr: 0.1, momentum: 0.9, weight_decay: 1e-3, ..Default::default() };
     let mut optimizer = Sgd::new(model.parameters(), options).unwrap();
-    let mut schedule = CosineAnnealingLr::new(&optimizer, epochs, 0.0).unwrap();
+    let mut schedule = CosineAnnealingLr::new(&optimizer, epochs).unwrap();
     for epoch in 0..epochs {
         for batch in loader.epoch(epoch) {
             let batch = batch.unwrap();
@@ -204,7 +204,7 @@ fn random_net() -> Sequential {
 fn epochs(model: &Sequential, optimizer: &mut Sgd, from: u64, to: u64) {
     let (train, _) = Digits::train_test().unwrap();
     let loader = DataLoader::new(train, 128).unwrap().shuffle(2);
-    let mut schedule = CosineAnnealingLr::new(optimizer, 4, 0.0).unwrap();
+    let mut schedule = CosineAnnealingLr::new(optimizer, 4).unwrap();
     schedule.seek(from, optimizer).unwrap();
     for epoch in from..to {
         for batch in loader.epoch(epoch) {
@@ -311,7 +311,7 @@ fn a_cache_gives_what_causal_attention_gives() {
             at += block;
             assert_eq!(cache.len(), at);
         }
-        let made = Tensor::cat(&made.iter().collect::<Vec<_>>(), 1).unwrap().to_vec::<f32>().unwrap();
+        let made = Tensor::cat(&made, 1).unwrap().to_vec::<f32>().unwrap();
         let near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5;
         assert!(made.iter().zip(&expected).all(near));
     }

@@ -2,11 +2,11 @@
 //! they keep.
 
 use keyway::MemoryFormat;
+use keyway::nn::AttentionOptions;
+use keyway::nn::{BagMode, BagOptions};
 use keyway::nn::{
     BatchNorm1d, BatchNorm2d, Embedding, EmbeddingBag, GroupNorm, InstanceNorm2d, Module, MultiheadAttention,
 };
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
-use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
 use keyway::rng::{self};
 use keyway::tensor::Ellipsis;
 use keyway::{DType, Result, Tensor};
@@ -96,7 +96,7 @@ fn normalisations_of_channels_keep_the_memory_format() -> Result<()> {
         &|x| x.batch_norm(None, w, b, true, 0.1, 1e-5),
         &|x| x.batch_norm(Some((&bias, &weight)), None, None, false, 0.1, 1e-5),
         &|x| x.instance_norm(None, w, b, true, 0.1, 1e-5),
-        &|x| x.group_norm(3, w, b, 1e-5),
+        &|x| x.group_norm(3, w, b),
     ];
     for (k, norm) in norms.iter().enumerate() {
         let made = norm(&last)?;
@@ -128,7 +128,7 @@ fn attention_that_looks_at_nothing_has_neither_value_nor_gradient() -> Result<()
     let x = Tensor::from_vec((0..6).map(f64::from).collect(), [2, 3])?.requires_grad_(true)?;
     let mask = Tensor::from_vec(vec![true, false, false, false], [2, 2])?;
     let options = AttentionOptions { attn_mask: Some(&mask), ..Default::default() };
-    let y = x.scaled_dot_product_attention(&x, &x, options)?;
+    let y = x.scaled_dot_product_attention_with(&x, &x, options)?;
     near(&y, &[0.0, 1.0, 2.0, 0.0, 0.0, 0.0]);
     y.sum_all()?.backward()?;
     near(&x.grad().unwrap(), &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
@@ -141,7 +141,7 @@ fn dropped_weights_of_attention_keep_the_others_scaled() -> Result<()> {
     let keys = Tensor::zeros([1000, 4])?;
     let ones = Tensor::ones([1000, 1])?;
     let options = AttentionOptions { dropout_p: 0.5, ..Default::default() };
-    let draw = || zeros.scaled_dot_product_attention(&keys, &ones, options)?.item::<f32>();
+    let draw = || zeros.scaled_dot_product_attention_with(&keys, &ones, options)?.item::<f32>();
     let kept = rng::using(&rng::Generator::new(3), draw)?;
     assert!((kept - 1.0).abs() < 0.2 && kept != 1.0, "{kept}");
     Ok(())
@@ -171,7 +171,7 @@ fn indices_behind_the_last_bag_count_nothing() -> Result<()> {
     {
         let options =
             BagOptions { offsets: Some(&ends), mode, include_last_offset: true, ..Default::default() };
-        near(&weight.embedding_bag(&at, options)?, &expected);
+        near(&weight.embedding_bag_with(&at, options)?, &expected);
     }
     Ok(())
 }

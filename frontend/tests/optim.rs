@@ -1,8 +1,8 @@
 //! Optimisers against 50 steps of PyTorch 2.15 in f64.
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler, StepLr};
 use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, RmsProp, RmsPropOptions, Sgd,
-    SgdOptions, clip_grad_norm_, clip_grad_value_,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Group, Optimizer, RmsProp,
+    RmsPropOptions, Sgd, SgdOptions, clip_grad_norm_, clip_grad_value_,
 };
 use keyway::{DType, Result, Tensor};
 
@@ -157,7 +157,7 @@ const CASES: [(&str, Make, [f64; 6]); 15] = [
     ),
     (
         "adamw",
-        |p| Ok(Box::new(AdamW::new(p, AdamOptions { lr: 0.05, ..AdamOptions::adamw() })?)),
+        |p| Ok(Box::new(AdamW::new(p, AdamWOptions { lr: 0.05, ..AdamWOptions::default() })?)),
         [
             0.025838141605250588,
             0.24426581393685898,
@@ -171,7 +171,7 @@ const CASES: [(&str, Make, [f64; 6]); 15] = [
         "adamw, weight decay",
         |p| {
             let options =
-                AdamOptions { lr: 0.05, beta1: 0.8, beta2: 0.95, weight_decay: 0.5, ..Default::default() };
+                AdamWOptions { lr: 0.05, beta1: 0.8, beta2: 0.95, weight_decay: 0.5, ..Default::default() };
             Ok(Box::new(AdamW::new(p, options)?))
         },
         [
@@ -337,7 +337,7 @@ fn groups_and_schedules_are_pytorchs() {
 
     let problem = Problem::new();
     let mut optimizer = Sgd::new(problem.parameters(), slow).unwrap();
-    let mut schedule = CosineAnnealingLr::new(&optimizer, 40, 0.01).unwrap();
+    let mut schedule = CosineAnnealingLr::new_with(&optimizer, 40, 0.01).unwrap();
     problem.train(&mut optimizer, 50, |optimizer| schedule.step(optimizer).unwrap());
     let expected = [
         -0.01186736601383014,
@@ -474,4 +474,21 @@ fn wrong_use_is_named() {
     ] {
         assert!(error.contains(part), "{error}");
     }
+}
+
+/// The numbers of `torch.optim.AdamW([w])` and `candle_nn::AdamW` with their defaults.
+#[test]
+fn adamw_decays_weights_by_default() {
+    let w = Tensor::new([1.0f64, -2.0]).unwrap().requires_grad_(true).unwrap();
+    let mut optimizer = AdamW::new(vec![w.clone()], Default::default()).unwrap();
+    for _ in 0..3 {
+        optimizer.zero_grad();
+        w.square().unwrap().sum_all().unwrap().backward().unwrap();
+        optimizer.step().unwrap();
+    }
+    let expected = [0.9969701273303954, -1.9969400794574153];
+    for (got, expected) in w.detach().to_vec::<f64>().unwrap().into_iter().zip(expected) {
+        assert!((got - expected).abs() < 1e-12, "{got} {expected}");
+    }
+    assert_eq!(optimizer.groups()[0].options, AdamWOptions::default());
 }

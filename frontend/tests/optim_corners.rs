@@ -3,7 +3,9 @@
 
 use keyway::nn::StateDict;
 use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
-use keyway::optim::{Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, Sgd, SgdOptions};
+use keyway::optim::{
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Group, Optimizer, Sgd, SgdOptions,
+};
 use keyway::{DType, Result, Tensor};
 
 fn full(sizes: &[usize], value: f64, dtype: DType) -> Tensor {
@@ -38,7 +40,7 @@ fn adam(parameters: Vec<Tensor>) -> Box<dyn Optimizer> {
 }
 
 fn adamw(parameters: Vec<Tensor>) -> Box<dyn Optimizer> {
-    let o = AdamOptions { lr: 0.1, weight_decay: 0.1, ..AdamOptions::default() };
+    let o = AdamWOptions { lr: 0.1, weight_decay: 0.1, ..AdamWOptions::default() };
     Box::new(AdamW::new(parameters, o).unwrap())
 }
 
@@ -106,9 +108,9 @@ fn laid(values: &Tensor, way: usize) -> Tensor {
 
 #[test]
 fn halves_have_the_same_numbers_however_they_lie() {
-    let adam = AdamOptions { lr: 1e-2, weight_decay: 0.01, ..AdamOptions::default() };
+    let adam = AdamWOptions { lr: 1e-2, ..AdamWOptions::default() };
     let sgd = SgdOptions { lr: 1e-2, momentum: 0.9, weight_decay: 0.01, ..SgdOptions::default() };
-    let adam_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(Adam::new(vec![p], adam).unwrap()) };
+    let adam_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(Adam::new(vec![p], adam.into()).unwrap()) };
     let adamw_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(AdamW::new(vec![p], adam).unwrap()) };
     let sgd_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(Sgd::new(vec![p], sgd).unwrap()) };
     let nesterov_of = |p: Tensor| -> Box<dyn Optimizer> {
@@ -179,7 +181,7 @@ fn everything(optimizer: &dyn Optimizer) -> Vec<(String, Vec<u64>)> {
 }
 
 fn capturable(parameters: Vec<Tensor>) -> Result<AdamW> {
-    let o = AdamOptions { lr: 0.1, weight_decay: 0.0, ..AdamOptions::default() };
+    let o = AdamWOptions { lr: 0.1, weight_decay: 0.0, ..AdamWOptions::default() };
     AdamW::new(parameters, o)?.capturable()
 }
 
@@ -262,7 +264,7 @@ fn rates_out_of_range_are_refused_and_nothing_is_set() {
         match name {
             "Sgd" => make!(Sgd, SgdOptions::default()),
             "Adam" => make!(Adam, AdamOptions::default()),
-            "AdamW" => make!(AdamW, AdamOptions::adamw()),
+            "AdamW" => make!(AdamW, AdamWOptions::default()),
             _ => make!(Adagrad, AdagradOptions::default()),
         }
     };
@@ -281,7 +283,7 @@ fn rates_out_of_range_are_refused_and_nothing_is_set() {
         let text = optimizer.load_state_dict(&state).unwrap_err().to_string();
         assert!(text.starts_with(&format!("{name}:")), "{text}");
     }
-    let wrong = AdamOptions { lr: -1.0, ..AdamOptions::default() };
+    let wrong = AdamWOptions { lr: -1.0, ..AdamWOptions::default() };
     let text = AdamW::new(two()[0].clone(), wrong).unwrap_err().to_string();
     assert!(text.starts_with("AdamW:"), "{text}");
 }

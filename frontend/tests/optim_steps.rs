@@ -1,6 +1,6 @@
 //! Steps of all parameters in one call have the bits of the same formula in single ops, wherever parameters and gradients lie.
 
-use keyway::optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
+use keyway::optim::{Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
 use keyway::{Arg, DType, Result, Tensor};
 use keyway_dispatcher::op::Out;
 
@@ -116,7 +116,10 @@ fn steps_have_the_bits_of_single_ops() {
                 &format!("{o:?} {decoupled}"),
                 dtype,
                 |parameters| match decoupled {
-                    true => Box::new(AdamW::new(parameters, o).unwrap()),
+                    true => Box::new(
+                        AdamW::new(parameters, AdamWOptions { lr: o.lr, weight_decay, ..Default::default() })
+                            .unwrap(),
+                    ),
                     false => Box::new(Adam::new(parameters, o).unwrap()),
                 },
                 |p, grad, means: &mut Option<(i32, Tensor, Tensor)>| {
@@ -130,11 +133,11 @@ fn steps_have_the_bits_of_single_ops() {
                         false => grad.add_with(p, weight_decay)?,
                     };
                     m.mul_(o.beta1)?.add_with_(&grad, 1.0 - o.beta1)?;
-                    v.mul_(o.beta2)?.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
+                    v.mul_(o.beta2)?.addcmul_with_(&grad, &grad, 1.0 - o.beta2)?;
                     let root = (1.0 - o.beta2.powf(f64::from(steps))).sqrt();
                     let rate = o.lr * root / (1.0 - o.beta1.powf(f64::from(steps)));
                     p.mul_(if decoupled { 1.0 - o.lr * weight_decay } else { 1.0 })?;
-                    p.addcdiv_(&m, &v.sqrt()?.add(o.eps * root)?, -rate)?;
+                    p.addcdiv_with_(&m, &v.sqrt()?.add(o.eps * root)?, -rate)?;
                     *means = Some((steps, m, v));
                     Ok(())
                 },
@@ -147,7 +150,7 @@ fn steps_have_the_bits_of_single_ops() {
 fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
     let make = |device_counts: bool| {
         let w = numbers(1, &[4, 3], DType::F64).requires_grad_(true).unwrap();
-        let adam = AdamW::new(vec![w.clone()], AdamOptions::adamw()).unwrap();
+        let adam = AdamW::new(vec![w.clone()], AdamWOptions::default()).unwrap();
         (w, if device_counts { adam.capturable().unwrap() } else { adam })
     };
     let step = |(w, adam): &mut (Tensor, AdamW)| {

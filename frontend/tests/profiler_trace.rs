@@ -20,7 +20,7 @@ fn step(flatten: bool) -> Result<Trace> {
         .push(BatchNorm2d::new(8)?)
         .push(Relu)
         .push(MaxPool2d::new(2))
-        .push_named("head", Conv2d::new(8, 4, 3, options())?);
+        .push_named("head", Conv2d::new_with(8, 4, 3, options())?);
     if flatten {
         model = model.push(Flatten::default());
     }
@@ -93,9 +93,9 @@ fn rows_tell_bytes_key_and_shapes() {
 fn scratch_memory_of_kernels_is_told_by_op_on_any_number_of_threads() {
     let x = ramp(&[2, 16, 24, 24]);
     let weight = ramp(&[32, 16, 3, 3]);
-    x.conv2d(&weight, None, ConvOptions::default()).unwrap();
+    x.conv2d(&weight, None).unwrap();
     let profile = profiler::trace();
-    let y = x.conv2d(&weight, None, ConvOptions::default()).unwrap();
+    let y = x.conv2d(&weight, None).unwrap();
     y.relu().unwrap();
     let trace = profile.trace();
     let conv = row(&trace.report, "conv");
@@ -270,7 +270,7 @@ fn an_op_of_both_formats_is_told() -> Result<()> {
 fn of_many_tensors_the_first_are_told() {
     let many: Vec<_> = (1..21).map(|size| ramp(&[size])).collect();
     let profile = profiler::profile();
-    Tensor::cat(&many.iter().collect::<Vec<_>>(), 0).unwrap();
+    Tensor::cat(&many, 0).unwrap();
     let report = profile.report();
     let [shapes] = &row(&report, "cat").shapes[..] else { panic!("{report}") };
     assert_eq!(shapes.inputs.len(), 17);

@@ -427,12 +427,12 @@ fn draws_follow_their_distribution_and_repeat() {
     let p = Tensor::from_vec(vec![1.0f32, 0.0, 3.0, 4.0, 5.0, 5.0, 0.0, 0.0], [2, 4]).unwrap();
     let draw = |count, replacement| {
         keyway::manual_seed(5);
-        p.multinomial(count, replacement).unwrap()
+        p.multinomial_with(count, replacement).unwrap()
     };
     let places = draw(20_000, true);
     assert_eq!((places.shape(), places.dtype()), (&[2, 20_000][..], keyway::DType::I64));
     assert_eq!(places.to_vec::<i64>().unwrap(), draw(20_000, true).to_vec::<i64>().unwrap());
-    let next = p.multinomial(20_000, true).unwrap().to_vec::<i64>().unwrap();
+    let next = p.multinomial_with(20_000, true).unwrap().to_vec::<i64>().unwrap();
     assert_ne!(places.to_vec::<i64>().unwrap(), next);
     let share = |row: usize, at: i64| {
         let all = places.to_vec::<i64>().unwrap();
@@ -447,7 +447,7 @@ fn draws_follow_their_distribution_and_repeat() {
     // Without replacement the first draw is one of the same distribution, and none comes twice.
     let many = row(&[1.0, 0.0, 3.0, 4.0]).expand([20_000, 4]).unwrap();
     keyway::manual_seed(6);
-    let drawn = many.multinomial(3, false).unwrap().to_vec::<i64>().unwrap();
+    let drawn = many.multinomial(3).unwrap().to_vec::<i64>().unwrap();
     let mut first = [0.0f64; 4];
     let mut second_of_last = [0.0f64; 4];
     for row in drawn.chunks(3) {
@@ -465,14 +465,14 @@ fn draws_follow_their_distribution_and_repeat() {
     // After the last, a quarter and three quarters.
     assert!((second_of_last[0] - 0.125 * 2.0).abs() <= 0.02, "{second_of_last:?}");
     let refuses = |p: &[f64], count, replacement, message: &str| {
-        let text = row(p).multinomial(count, replacement).unwrap_err().to_string();
+        let text = row(p).multinomial_with(count, replacement).unwrap_err().to_string();
         assert!(text.contains(message), "`{text}` lacks `{message}`");
     };
     refuses(&[1.0, -1.0], 1, true, "negative");
     refuses(&[1.0, 0.0], 2, false, "or `replacement`");
     refuses(&[0.0, 0.0], 1, false, "above 0");
     // The largest numbers, whose sum overflows.
-    assert_eq!(row(&[f64::MAX, f64::MAX]).multinomial(2, false).unwrap().shape(), [2]);
+    assert_eq!(row(&[f64::MAX, f64::MAX]).multinomial(2).unwrap().shape(), [2]);
 }
 
 #[test]

@@ -3,9 +3,7 @@
 mod rehearsal_support;
 
 use keyway::nn::models::ResNet;
-use keyway::nn::{
-    Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Linear, Module, StateDict, functional,
-};
+use keyway::nn::{Activation, BatchNorm2d, Conv2d, ConvAct2d, Linear, Module, StateDict, functional};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::{self, Generator};
 use keyway::{DType, MemoryFormat, Result, Tensor, autograd, profiler};
@@ -212,7 +210,7 @@ fn a_fused_network_in_bf16_is_as_near_as_the_steps() -> Result<()> {
 #[test]
 fn a_norm_that_cannot_be_folded_is_an_error() -> Result<()> {
     let _guard = load(BOTH);
-    let conv = Conv2d::new(2, 3, 1, ConvOptions::default())?;
+    let conv = Conv2d::new(2, 3, 1)?;
     for (norm, part) in [
         (BatchNorm2d::new(3)?.without_running_stats()?, "running_stats"),
         (BatchNorm2d::new(4)?, "4 for 3 channels"),

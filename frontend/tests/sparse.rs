@@ -4,7 +4,7 @@
 mod rehearsal_support;
 mod sparse_support;
 
-use keyway::ops::pointwise::gelu::Approximate;
+use keyway::nn::Approximate;
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
 use sparse_support::*;
@@ -56,19 +56,19 @@ fn made_and_asked() {
 fn from_strided_and_back() {
     let _one = load(PLUGINS);
     let d = floats(&DENSE, &[3, 4]);
-    let s = d.to_sparse(2).unwrap();
+    let s = d.to_sparse_with(2).unwrap();
     assert!(s.is_coalesced().unwrap());
     assert_eq!(s.nnz().unwrap(), 4);
     assert_eq!(f64s(&s), DENSE);
-    let rows = floats(&[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], &[3, 2]).to_sparse(1).unwrap();
+    let rows = floats(&[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], &[3, 2]).to_sparse_with(1).unwrap();
     assert_eq!((rows.nnz().unwrap(), rows.dense_dim().unwrap()), (1, 1));
     assert_eq!(rows.values().unwrap().to_vec::<f64>().unwrap(), [1.0, 0.0]);
-    let scalar = Tensor::new(2.0f64).unwrap().to_sparse(0).unwrap();
+    let scalar = Tensor::new(2.0f64).unwrap().to_sparse_with(0).unwrap();
     assert_eq!((scalar.nnz().unwrap(), f64s(&scalar)), (1, vec![2.0]));
     let layout = Layout::from_name("sparse_coo").unwrap();
     assert_eq!(f64s(&d.t().unwrap().to_layout(layout).unwrap()), f64s(&d.t().unwrap()));
-    assert!(message(d.to_sparse(3)).contains("from 0 to 2"));
-    assert_eq!(f64s(&s.to_sparse(1).unwrap()), f64s(&s));
+    assert!(message(d.to_sparse_with(3)).contains("from 0 to 2"));
+    assert_eq!(f64s(&s.to_sparse_with(1).unwrap()), f64s(&s));
     assert!(message(d.nnz()).contains("to_sparse"));
 }
 
@@ -251,7 +251,7 @@ fn sums_and_products_of_two() {
     same("hybrid mul dense", h.mul(&hd), hd.mul(&hd));
     assert!(message(a.add(1.0)).contains("to_dense()"));
     assert!(message(b.div(&a)).contains("to_dense()"));
-    assert!(message(a.add(&d.to_sparse(1).unwrap())).contains("to_dense()"));
+    assert!(message(a.add(&d.to_sparse_with(1).unwrap())).contains("to_dense()"));
 }
 
 #[test]
@@ -393,6 +393,13 @@ fn derivatives_with_respect_to_values() {
         ("selu", one(|s, _, _| s.selu()?.to_dense())),
         ("mish", one(|s, _, _| s.mish()?.to_dense())),
         ("softshrink", one(|s, _, _| s.softshrink_with(0.3)?.to_dense())),
+        ("clamp", one(|s, _, _| s.clamp(-1.03, 0.97)?.to_dense())),
+        ("hardtanh", one(|s, _, _| s.hardtanh_with(-0.61, 1.23)?.square()?.to_dense())),
+        ("hardshrink", one(|s, _, _| s.hardshrink_with(0.3)?.square()?.to_dense())),
+        ("softsign", one(|s, _, _| s.softsign()?.to_dense())),
+        ("nan_to_num", one(|s, _, _| s.nan_to_num()?.square()?.to_dense())),
+        ("fmod", one(|s, _, _| s.fmod(0.7)?.square()?.to_dense())),
+        ("remainder", one(|s, _, _| s.remainder(0.7)?.square()?.to_dense())),
         (
             "split",
             one(|s, _, _| {
@@ -424,6 +431,41 @@ fn derivatives_with_respect_to_values() {
 }
 
 #[test]
+fn derivatives_of_products_of_stacks() {
+    let _one = load(PLUGINS);
+    let numbers = |n: usize| (0..n).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.45).collect::<Vec<_>>();
+    let other = leaf(&numbers(12), &[2, 3, 2]);
+    let one = |f: fn(&Tensor, &Tensor) -> keyway::Result<Tensor>| f;
+    let functions = [
+        ("by strided", one(|s, d| s.bmm(d))),
+        ("of strided", one(|s, d| d.transpose(1, 2)?.bmm(&s.transpose(1, 2)?))),
+        ("by itself", one(|s, _| s.bmm(&s.transpose(1, 2)?)?.to_dense())),
+        ("by sparse", one(|s, d| s.bmm(&d.sparse_mask(&s.transpose(1, 2)?)?)?.square()?.to_dense())),
+        ("sampled", one(|s, d| s.sampled_mm(&d.transpose(1, 2)?, &d.bmm(&d.transpose(1, 2)?)?)?.to_dense())),
+    ];
+    for (name, function) in functions {
+        for (places, count) in [
+            (ints(&[1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 2, 0, 2, 2, 1], &[3, 5]), 5),
+            (ints(&[0, 0, 1, 0, 1, 1, 2, 0, 1], &[3, 3]), 3),
+            (ints(&[], &[3, 0]), 0),
+        ] {
+            let run =
+                |t: &[Tensor]| Ok(vec![function(&Tensor::sparse_coo(&places, &t[0], [2, 2, 3])?, &t[1])?]);
+            check(name, &run, &[leaf(&numbers(count), &[count]), other.clone()]);
+        }
+    }
+    let places = ints(&[1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 2, 0, 2, 2, 1], &[3, 5]);
+    let s = Tensor::sparse_coo(&places, &floats(&numbers(5), &[5]), [2, 2, 3]).unwrap();
+    let (t, d) = (s.transpose(1, 2).unwrap(), s.to_dense().unwrap());
+    same("bmm", s.bmm(&t), d.bmm(&t.to_dense().unwrap()));
+    assert_eq!(s.bmm(&t).unwrap().layout().name(), "sparse_coo");
+    let none = Tensor::sparse_coo(&ints(&[], &[3, 0]), &floats(&[], &[0]), [0, 2, 3]).unwrap();
+    assert_eq!(none.bmm(&none.transpose(1, 2).unwrap()).unwrap().shape(), [0, 2, 2]);
+    let block = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&numbers(6), &[1, 2, 3]), [2, 2, 3]);
+    assert!(message(block.unwrap().bmm(&t)).contains("to_dense()"));
+}
+
+#[test]
 fn derivatives_of_hybrid_tensors() {
     let _one = load(PLUGINS);
     let c = leaf(&(0..15).map(|i| f64::from(i * 5 % 11) * 0.3 + 0.4).collect::<Vec<_>>(), &[5, 3]);
@@ -441,7 +483,17 @@ fn derivatives_of_hybrid_tensors() {
         ("sum 0", one(|s, _| s.sum(0)?.to_dense()?.square())),
         ("sum 1", one(|s, _| s.sum_keepdim(1)?.to_dense()?.square())),
         ("tanh", one(|s, _| s.tanh()?.to_dense())),
+        ("div", one(|s, c| s.div(c)?.to_dense())),
+        ("div by a number", one(|s, _| s.div(4)?.square()?.to_dense())),
+        ("mean", one(|s, _| s.mean_all()?.square())),
+        ("mean 0", one(|s, _| s.mean(0)?.to_dense()?.square())),
+        ("mean 1", one(|s, _| s.mean_keepdim(1)?.to_dense()?.square())),
+        ("log_softmax", one(|s, _| s.log_softmax(1)?.to_dense())),
+        ("log_softmax 0", one(|s, _| s.log_softmax(0)?.to_dense())),
+        ("index_select", one(|s, _| s.index_select(0, &ints(&[2, 1, 2], &[3]))?.square()?.to_dense())),
+        ("index_select 1", one(|s, _| s.index_select(1, &ints(&[2, 2, 0], &[3]))?.square()?.to_dense())),
         ("narrow", one(|s, _| s.narrow(1, 1, 2)?.square()?.to_dense())),
+        ("select 1", one(|s, _| s.select(1, 2)?.square()?.to_dense())),
         ("select", one(|s, _| s.select(0, 2)?.to_dense())),
         ("cat", one(|s, _| Tensor::cat(&[s, &s.square()?], 0)?.to_dense())),
         ("softmax", one(|s, _| s.softmax(1)?.to_dense())),
@@ -464,11 +516,15 @@ fn derivatives_with_respect_to_strided_tensors() {
     // Also with respect to elements that are 0, and so are not stored.
     let d = leaf(&[0.0, 1.5, 0.0, -2.0, 0.5, 0.0], &[2, 3]);
     let b = leaf(&[0.3, -1.0, 2.0, 1.0, 0.5, -0.75], &[2, 3]);
-    check("to_sparse", &|t| Ok(vec![t[0].to_sparse(2)?.to_dense()?.mul(&t[1])?]), &[d.clone(), b.clone()]);
-    check("to_sparse 1", &|t| Ok(vec![t[0].to_sparse(1)?.mul(2)?.add(&t[1])?]), &[d.clone(), b.clone()]);
+    check(
+        "to_sparse",
+        &|t| Ok(vec![t[0].to_sparse_with(2)?.to_dense()?.mul(&t[1])?]),
+        &[d.clone(), b.clone()],
+    );
+    check("to_sparse 1", &|t| Ok(vec![t[0].to_sparse_with(1)?.mul(2)?.add(&t[1])?]), &[d.clone(), b.clone()]);
     check(
         "sparse_mask",
-        &|t| Ok(vec![t[1].sparse_mask(&t[0].detach().to_sparse(2)?)?.square()?.to_dense()?]),
+        &|t| Ok(vec![t[1].sparse_mask(&t[0].detach().to_sparse_with(2)?)?.square()?.to_dense()?]),
         &[d, b],
     );
 }

@@ -80,7 +80,7 @@ fn made_and_asked() {
     assert!(text.contains("size=(4, 4)") && text.contains("layout=sparse_csr"), "{text}");
     assert!(message(a.indices()).contains("layout sparse_coo"));
     assert!(message(floats(&DENSE, &[4, 4]).crow_indices()).contains("to_sparse_csr"));
-    assert!(message(a.to_sparse(2).unwrap().col_indices()).contains("to_sparse_csr"));
+    assert!(message(a.to_sparse_with(2).unwrap().col_indices()).contains("to_sparse_csr"));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn bad_parts_are_refused() {
         for text in [
             message(a.to_dense()),
             message(a.mm(&floats(&numbers(10), &[5, 2]))),
-            message(a.to_sparse(2)),
+            message(a.to_sparse_with(2)),
             message(a.t()),
         ] {
             assert!(text.contains(part), "{text}");
@@ -141,7 +141,7 @@ fn converted_without_a_strided_step() {
     let places = Tensor::from_vec(vec![far[0], 0, 5, 0, 1, far[1], 7, 1], [2, 4]).unwrap();
     let coo = Tensor::sparse_coo(&places, &floats(&[1.0, 2.0, 3.0, 4.0], &[4]), [n, m]).unwrap();
     let back = |csr: &Tensor| {
-        let coo = csr.to_sparse(2).unwrap();
+        let coo = csr.to_sparse_with(2).unwrap();
         assert!(coo.is_coalesced().unwrap());
         (coo.indices().unwrap().to_vec::<i64>().unwrap(), coo.values().unwrap().to_vec::<f64>().unwrap())
     };
@@ -149,7 +149,7 @@ fn converted_without_a_strided_step() {
     assert_eq!(back(&csr), (vec![0, 0, 5, far[0], 1, far[1], 7, 1], vec![4.0, 2.0, 3.0, 1.0]));
     let coo_layout = coo.layout();
     for (a, dense) in several() {
-        let coo = a.to_sparse(2).unwrap();
+        let coo = a.to_sparse_with(2).unwrap();
         same("to_sparse", Ok(coo.clone()), Ok(dense.clone()));
         assert_eq!((coo.nnz().unwrap(), coo.is_coalesced().unwrap()), (a.nnz().unwrap(), true));
         let again = rows("to_sparse_csr", coo.to_sparse_csr(), Ok(dense.clone()));
@@ -168,8 +168,8 @@ fn converted_without_a_strided_step() {
     let csr = rows("of entries in any order", coo.to_sparse_csr(), coo.to_dense());
     assert_eq!(csr.crow_indices().unwrap().to_vec::<i64>().unwrap(), [0, 1, 1, 3]);
     assert_eq!(csr.values().unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0, 4.0]);
-    assert_eq!(f64s(&csr.to_sparse(1).unwrap()), f64s(&csr));
-    let hybrid = floats(&numbers(6), &[3, 2]).to_sparse(1).unwrap();
+    assert_eq!(f64s(&csr.to_sparse_with(1).unwrap()), f64s(&csr));
+    let hybrid = floats(&numbers(6), &[3, 2]).to_sparse_with(1).unwrap();
     assert!(message(hybrid.to_sparse_csr()).contains("to_dense()"));
 }
 
@@ -267,7 +267,7 @@ fn sums_and_products_of_two() {
         let masked = rows("mask", b.sparse_mask(&a), b.mul(&stored(&a)));
         assert!(masked.crow_indices().unwrap().shares_storage(&a.crow_indices().unwrap()));
         // With coordinates, the result is coordinates.
-        let coo = other.to_sparse(2).unwrap();
+        let coo = other.to_sparse_with(2).unwrap();
         for mixed in [
             same("add coordinates", a.add(&coo), d.add(&o)),
             same("coordinates add", coo.add(&a), o.add(&d)),
@@ -339,7 +339,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let b = floats(&numbers(400 * 37), &[400, 37]);
     let results = || -> keyway::Result<Vec<Vec<f64>>> {
         let a = d.to_sparse_csr()?;
-        let coo = d.t()?.to_sparse(2)?.t()?;
+        let coo = d.t()?.to_sparse_with(2)?.t()?;
         let made = [
             a.mm(&b)?,
             b.t()?.mm(&a.t()?)?,
@@ -388,9 +388,9 @@ fn derivatives_with_respect_to_values() {
     let functions = [
         ("to_dense", one(|s, _, _| s.to_dense())),
         ("values", one(|s, _, _| s.values()?.square())),
-        ("to_sparse", one(|s, _, _| s.to_sparse(2)?.values()?.square())),
-        ("to_sparse, dense", one(|s, _, _| s.to_sparse(2)?.to_dense()?.square())),
-        ("there and back", one(|s, _, _| s.to_sparse(2)?.square()?.to_sparse_csr()?.values())),
+        ("to_sparse", one(|s, _, _| s.to_sparse_with(2)?.values()?.square())),
+        ("to_sparse, dense", one(|s, _, _| s.to_sparse_with(2)?.to_dense()?.square())),
+        ("there and back", one(|s, _, _| s.to_sparse_with(2)?.square()?.to_sparse_csr()?.values())),
         ("both", one(|s, _, c| s.values()?.square()?.sum_all()?.add(&s.to_dense()?.mul(c)?.sum_all()?))),
         ("mm", one(|s, b, _| s.mm(b))),
         ("dense mm", one(|s, _, c| c.t()?.mm(s))),
@@ -403,7 +403,7 @@ fn derivatives_with_respect_to_values() {
         ("mul sparse", one(|s, _, c| s.mul(&c.sparse_mask(s)?)?.to_dense())),
         ("add", one(|s, _, c| s.add(&c.sparse_mask(s)?)?.square()?.to_dense())),
         ("add dense", one(|s, _, c| c.sub(s)?.square())),
-        ("add coordinates", one(|s, _, c| s.add(&c.to_sparse(2)?)?.square()?.to_dense())),
+        ("add coordinates", one(|s, _, c| s.add(&c.to_sparse_with(2)?)?.square()?.to_dense())),
         ("sum", one(|s, _, _| s.sum_all()?.square())),
         ("sum 0", one(|s, _, _| s.sum(0)?.square()?.to_dense())),
         ("sum 1", one(|s, _, _| s.sum_keepdim(1)?.to_dense()?.square())),
@@ -448,10 +448,14 @@ fn derivatives_through_conversions() {
         &|t| Ok(vec![t[0].to_sparse_csr()?.to_dense()?.mul(&t[1])?]),
         &[d.clone(), b.clone()],
     );
-    check("by both", &|t| Ok(vec![t[0].to_sparse_csr()?.to_sparse(2)?.add(&t[1])?]), &[d.clone(), b.clone()]);
+    check(
+        "by both",
+        &|t| Ok(vec![t[0].to_sparse_csr()?.to_sparse_with(2)?.add(&t[1])?]),
+        &[d.clone(), b.clone()],
+    );
     check(
         "by rows",
-        &|t| Ok(vec![t[0].to_sparse(2)?.to_sparse_csr()?.mul(&t[1])?.to_dense()?]),
+        &|t| Ok(vec![t[0].to_sparse_with(2)?.to_sparse_csr()?.mul(&t[1])?.to_dense()?]),
         &[d.clone(), b.clone()],
     );
     let mask = d.detach().to_sparse_csr().unwrap();
@@ -481,7 +485,7 @@ fn a_compressed_leaf_has_a_gradient_of_its_own_pattern() {
     assert_eq!(grad.values().unwrap().to_vec::<f64>().unwrap(), [13.0, 1.0, 9.0, 1.0, 5.0]);
     // A second pass, a strided gradient, and one as coordinates add to it.
     a.to_dense().unwrap().sum_all().unwrap().backward().unwrap();
-    a.to_sparse(2).unwrap().sum_all().unwrap().backward().unwrap();
+    a.to_sparse_with(2).unwrap().sum_all().unwrap().backward().unwrap();
     let grad = a.grad().unwrap();
     assert_eq!((layout(&grad), grad.nnz().unwrap()), ("sparse_csr", 5));
     assert_eq!(grad.values().unwrap().to_vec::<f64>().unwrap(), [15.0, 3.0, 11.0, 3.0, 7.0]);

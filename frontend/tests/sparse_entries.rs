@@ -129,3 +129,44 @@ fn both_ways_at_once_add_up() {
     assert_eq!(grads(&v), [10.0 + 1.0 + 6.0 + 1.0, 20.0 + 1.0 + 6.0 + 1.0, 30.0 + 1.0 + 6.0 + 1.0]);
     assert_eq!(v.dtype(), DType::F64);
 }
+
+#[test]
+fn a_strided_gradient_counts_each_place_once() {
+    let _one = load(PLUGINS);
+    let strided = BackwardOptions { strided_gradients: true, ..Default::default() };
+    let (places, numbers) = (ints(&[2, 0, 2, 2, 3], &[1, 5]), floats(&[1.0, 2.0, 3.0, 4.0, 5.0], &[5]));
+    for coalesced in [false, true] {
+        let x = at(&places, &numbers, 5);
+        let x = if coalesced { x.coalesce().unwrap() } else { x };
+        let x = x.requires_grad_(true).unwrap();
+        let loss = |x: &Tensor| x.square().unwrap().sum_all().unwrap();
+        loss(&x).backward_with(strided.clone()).unwrap();
+        assert!(x.grad().unwrap().as_ref().is_strided());
+        assert_eq!(grads(&x), [4.0, 0.0, 16.0, 10.0, 0.0]);
+        // What is there already becomes strided with it.
+        loss(&x).backward_with(strided.clone()).unwrap();
+        assert_eq!(grads(&x), [8.0, 0.0, 32.0, 20.0, 0.0]);
+        x.zero_grad();
+        loss(&x).backward().unwrap();
+        assert_eq!(x.grad().unwrap().layout(), x.layout());
+        loss(&x).backward_with(strided.clone()).unwrap();
+        assert_eq!(grads(&x), [8.0, 0.0, 32.0, 20.0, 0.0]);
+        // The same of `grad`, which can be differentiated: 6 x at each place.
+        let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum_all().unwrap();
+        let options = BackwardOptions { create_graph: true, ..strided.clone() };
+        let first = grad(&[cube], std::slice::from_ref(&x), options).unwrap().remove(0).unwrap();
+        assert_eq!(first.to_f64_vec().unwrap(), [12.0, 0.0, 192.0, 75.0, 0.0]);
+        x.zero_grad();
+        first.sum_all().unwrap().backward_with(strided.clone()).unwrap();
+        assert_eq!(grads(&x), [12.0, 0.0, 48.0, 30.0, 0.0]);
+    }
+    // Compressed rows, and a table whose gradient is sparse.
+    let rows = floats(&[0.0, 3.0, 4.0, 0.0], &[2, 2]).to_sparse_csr().unwrap().requires_grad_(true).unwrap();
+    rows.square().unwrap().sum_all().unwrap().backward_with(strided.clone()).unwrap();
+    assert_eq!(grads(&rows), [0.0, 6.0, 8.0, 0.0]);
+    let table = floats(&[1.0, 2.0, 3.0], &[3, 1]).requires_grad_(true).unwrap();
+    let read = table.embedding_sparse(&ints(&[2, 0, 2], &[3]), None).unwrap();
+    read.sum_all().unwrap().backward_with(strided).unwrap();
+    assert!(table.grad().unwrap().as_ref().is_strided());
+    assert_eq!(grads(&table), [1.0, 0.0, 2.0]);
+}

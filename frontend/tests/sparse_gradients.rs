@@ -4,7 +4,7 @@ mod rehearsal_support;
 mod sparse_support;
 
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
+use keyway::nn::{BagMode, BagOptions};
 use keyway::optim::{Optimizer, Sgd, SgdOptions, clip_grad_norm_, clip_grad_value_};
 use keyway::{DType, Tensor};
 use rehearsal_support::*;
@@ -28,7 +28,7 @@ fn a_table_has_a_gradient_of_the_rows_that_were_read() {
     let at = ints(&[4, 1, 4, 0], &[2, 2]);
     for padding in [None, Some(1), Some(-1)] {
         let (sparse, dense) = (table(6, 3), table(6, 3));
-        let read = sparse.embedding_sparse(&at, padding).unwrap();
+        let read = sparse.embedding_sparse_with(&at, padding).unwrap();
         assert_close(&f64s(&read), &f64s(&dense.embedding_with(&at, padding).unwrap()), 0.0);
         weighted(&read).backward().unwrap();
         weighted(&dense.embedding_with(&at, padding).unwrap()).backward().unwrap();
@@ -46,7 +46,7 @@ fn gradients_add_up_in_any_order() {
     let dense = table(6, 3);
     let sum = |w: &Tensor, sparse: [bool; 3]| {
         let read = |at: &Tensor, sparse: bool| match sparse {
-            true => w.embedding_sparse(at, None).unwrap(),
+            true => w.embedding_sparse(at).unwrap(),
             false => w.embedding(at).unwrap(),
         };
         let (x, y) = (weighted(&read(&a, sparse[0])), weighted(&read(&b, sparse[1])));
@@ -64,7 +64,7 @@ fn gradients_add_up_in_any_order() {
     }
     // Through an op on the table: its own gradient is strided.
     let w = table(6, 3);
-    weighted(&w.mul(2.0).unwrap().embedding_sparse(&a, None).unwrap()).backward().unwrap();
+    weighted(&w.mul(2.0).unwrap().embedding_sparse(&a).unwrap()).backward().unwrap();
     assert!(w.grad().unwrap().as_ref().is_strided());
     w.zero_grad();
     assert!(w.grad().is_none());
@@ -87,8 +87,8 @@ fn bags_have_sparse_gradients() {
             }
             for (at, options) in cases {
                 let (sparse, dense) = (table(5, 3), table(5, 3));
-                let made = sparse.embedding_bag(at, BagOptions { sparse: true, ..options }).unwrap();
-                let wanted = dense.embedding_bag(at, options).unwrap();
+                let made = sparse.embedding_bag_with(at, BagOptions { sparse: true, ..options }).unwrap();
+                let wanted = dense.embedding_bag_with(at, options).unwrap();
                 assert_close(&f64s(&made), &f64s(&wanted), 1e-12);
                 weighted(&made).backward().unwrap();
                 weighted(&wanted).backward().unwrap();
@@ -112,7 +112,7 @@ fn steps_and_bounds_are_those_of_strided_gradients() {
         for step in 0..3 {
             of_sparse.zero_grad();
             of_dense.zero_grad();
-            weighted(&sparse.embedding_sparse(&at, None).unwrap()).backward().unwrap();
+            weighted(&sparse.embedding_sparse(&at).unwrap()).backward().unwrap();
             weighted(&dense.embedding(&at).unwrap()).backward().unwrap();
             if step == 1 {
                 let norms = [&sparse, &dense].map(|w| clip_grad_norm_(std::slice::from_ref(w), 1.5).unwrap());
@@ -137,13 +137,13 @@ fn hooks_see_them_and_they_can_be_differentiated() {
         assert_eq!(grad.layout().name(), "sparse_coo");
         Ok(Some(grad.mul(2.0)?))
     });
-    weighted(&w.embedding_sparse(&ints(&[5, 5], &[2]), None).unwrap()).backward().unwrap();
+    weighted(&w.embedding_sparse(&ints(&[5, 5], &[2])).unwrap()).backward().unwrap();
     assert!(hook.is_ok());
     let twice = f64s(&w.grad().unwrap());
     assert!(twice[..15].iter().all(|g| *g == 0.0) && twice[15..].iter().any(|g| *g != 0.0));
 
     let w = table(6, 3);
-    let read = w.embedding_sparse(&ints(&[3, 1], &[2]), None).unwrap();
+    let read = w.embedding_sparse(&ints(&[3, 1], &[2])).unwrap();
     let options = BackwardOptions { create_graph: true, ..Default::default() };
     let cubes = read.square().unwrap().mul(&read).unwrap().sum_all().unwrap();
     let first = grad(&[cubes], std::slice::from_ref(&w), options).unwrap().remove(0).unwrap();

@@ -149,10 +149,10 @@ fn coordinates_are_split_anew() {
     let (hybrid, none) = (hybrid.unwrap(), matrix_without_entries());
     for t in [numbers(), numbers().coalesce().unwrap(), hybrid, none, numbers().to_sparse_csr().unwrap()] {
         for dims in 0..=2 {
-            let made = t.to_sparse(dims).unwrap();
+            let made = t.to_sparse_with(dims).unwrap();
             assert_eq!((made.sparse_dim().unwrap(), f64s(&made)), (dims, f64s(&t)));
             assert!(made.is_coalesced().unwrap());
-            let fresh = t.to_dense().unwrap().to_sparse(dims).unwrap();
+            let fresh = t.to_dense().unwrap().to_sparse_with(dims).unwrap();
             if fresh.nnz().unwrap() == made.nnz().unwrap() {
                 assert_eq!(
                     made.indices().unwrap().to_vec::<i64>().unwrap(),
@@ -160,13 +160,13 @@ fn coordinates_are_split_anew() {
                 );
             }
         }
-        assert!(message(t.to_sparse(3)).contains("from 0 to 2"));
+        assert!(message(t.to_sparse_with(3)).contains("from 0 to 2"));
     }
     let m = leaf(&[1.0, -2.0, 0.5, 3.0, 1.5], &[5]);
-    check("fewer", &|x| Ok(vec![matrix(&x[0]).to_sparse(1)?.to_dense()?]), std::slice::from_ref(&m));
+    check("fewer", &|x| Ok(vec![matrix(&x[0]).to_sparse_with(1)?.to_dense()?]), std::slice::from_ref(&m));
     let blocks = |x: &Tensor| Tensor::sparse_coo(&ints(&[2, 0, 2], &[1, 3]), &x.reshape([3, 2])?, [4, 2]);
     let six = leaf(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[6]);
-    check("more", &|x| Ok(vec![blocks(&x[0])?.to_sparse(2)?.to_dense()?]), &[six]);
+    check("more", &|x| Ok(vec![blocks(&x[0])?.to_sparse_with(2)?.to_dense()?]), &[six]);
 }
 
 fn matrix_without_entries() -> Tensor {
@@ -180,7 +180,7 @@ fn the_sum_s_layout_hangs_on_no_factor() {
     let dense = Tensor::ones_with([3, 3], (DType::F64, keyway::Device::CPU)).unwrap();
     for beta in [0.0, 1.0] {
         let strided = dense.addmm_with(&a, &b, beta, 1.0).unwrap();
-        let sparse = dense.to_sparse(2).unwrap().addmm_with(&a, &b, beta, 1.0).unwrap();
+        let sparse = dense.to_sparse_with(2).unwrap().addmm_with(&a, &b, beta, 1.0).unwrap();
         assert!(strided.as_ref().is_strided() && !sparse.as_ref().is_strided());
         assert_eq!(f64s(&strided), f64s(&sparse));
     }
@@ -229,7 +229,7 @@ fn messages_name_what_was_called() {
     assert!(said.starts_with("sparse_coo: argument `indices`") && !said.contains("part"), "{said}");
     let said = message(floats(&[1.0], &[1]).nnz());
     assert!(said.contains("sparse_coo or sparse_csr"), "{said}");
-    let said = message(floats(&[0.0; 8], &[4, 2]).embedding_sparse(&ints(&[5], &[1]), None));
+    let said = message(floats(&[0.0; 8], &[4, 2]).embedding_sparse(&ints(&[5], &[1])));
     assert_eq!(said.matches("found by backend").count(), 1, "{said}");
 
     let folder = tempfile::tempdir().unwrap();

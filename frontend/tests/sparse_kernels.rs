@@ -51,8 +51,8 @@ fn values_are_those_of_strided_tensors() {
         for p in [2.0, 1.0, 0.0, 3.0, 0.5, INFINITY, -INFINITY] {
             for dims in [&[][..], &[0], &[1], &[-1, 0]] {
                 let what = format!("norm {p} over {dims:?}");
-                same(&what, a.norm(p, dims), d.norm(p, dims));
-                same(&format!("{what}, kept"), a.norm_keepdim(p, dims), d.norm_keepdim(p, dims));
+                same(&what, a.norm_with(p, dims, false), d.norm_with(p, dims, false));
+                same(&format!("{what}, kept"), a.norm_with(p, dims, true), d.norm_with(p, dims, true));
             }
         }
         same("pow 2", a.pow(2), d.pow(2));
@@ -74,9 +74,9 @@ fn values_are_those_of_strided_tensors() {
     let i = matrix(PLACES[0], &ints(&[3, -2, 5, 4, 1], &[5]));
     same("pow of whole numbers", i.pow(3), i.to_dense().unwrap().pow(3));
     let half = all()[0].to_dtype(DType::BF16).unwrap();
-    let norm = half.norm(2.0, 1).unwrap();
+    let norm = half.norm(1).unwrap();
     assert_eq!(norm.dtype(), DType::BF16);
-    assert_close(&f64s(&norm), &f64s(&half.to_dense().unwrap().norm(2.0, 1).unwrap()), 1e-2);
+    assert_close(&f64s(&norm), &f64s(&half.to_dense().unwrap().norm(1).unwrap()), 1e-2);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn products_of_vectors_are_strided_numbers() {
         same("dot of one", b.dot(&x), b.to_dense().unwrap().dot(&x));
         same("dot of the other", x.dot(&b), x.dot(&b.to_dense().unwrap()));
     }
-    let dense_dim = x.to_sparse(0).unwrap();
+    let dense_dim = x.to_sparse_with(0).unwrap();
     assert!(message(dense_dim.dot(&x)).contains("to_dense()"));
 }
 
@@ -160,17 +160,17 @@ fn derivatives() {
     let _one = load(PLUGINS);
     let one = |f: fn(&Tensor) -> keyway::Result<Tensor>| f;
     let functions = [
-        ("norm", one(|s| s.norm(2.0, ..))),
-        ("norm 2 0", one(|s| s.norm(2.0, 0)?.square()?.to_dense())),
-        ("norm 2 1", one(|s| s.norm_keepdim(2.0, 1)?.to_dense())),
-        ("norm 1", one(|s| s.norm(1.0, 1)?.square()?.to_dense())),
-        ("norm 3", one(|s| s.norm_keepdim(3.0, 0)?.to_dense())),
-        ("norm 3 of all", one(|s| s.norm(3.0, ..))),
-        ("norm inf", one(|s| s.norm(INFINITY, 1)?.square()?.to_dense())),
-        ("norm inf of all", one(|s| s.norm(INFINITY, ..)?.square())),
-        ("norm -inf", one(|s| s.norm(-INFINITY, ..))),
-        ("norm 0", one(|s| s.norm(0.0, 0)?.to_dense()?.add(&s.sum(0)?.to_dense()?))),
-        ("norms and more", one(|s| s.norm(2.0, ..)?.add(&s.square()?.sum_all()?)?.mul(&s.sum_all()?))),
+        ("norm", one(|s| s.norm(..))),
+        ("norm 2 0", one(|s| s.norm(0)?.square()?.to_dense())),
+        ("norm 2 1", one(|s| s.norm_keepdim(1)?.to_dense())),
+        ("norm 1", one(|s| s.norm_with(1.0, 1, false)?.square()?.to_dense())),
+        ("norm 3", one(|s| s.norm_with(3.0, 0, true)?.to_dense())),
+        ("norm 3 of all", one(|s| s.norm_with(3.0, .., false))),
+        ("norm inf", one(|s| s.norm_with(INFINITY, 1, false)?.square()?.to_dense())),
+        ("norm inf of all", one(|s| s.norm_with(INFINITY, .., false)?.square())),
+        ("norm -inf", one(|s| s.norm_with(-INFINITY, .., false))),
+        ("norm 0", one(|s| s.norm_with(0.0, 0, false)?.to_dense()?.add(&s.sum(0)?.to_dense()?))),
+        ("norms and more", one(|s| s.norm(..)?.add(&s.square()?.sum_all()?)?.mul(&s.sum_all()?))),
         ("pow", one(|s| s.pow(2)?.to_dense())),
         ("pow 3", one(|s| s.pow(3.0)?.mul(2)?.to_dense())),
         ("pow 1.5", one(|s| s.square()?.pow(1.5)?.sum_all())),

@@ -4,7 +4,7 @@
 mod rehearsal_support;
 
 use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, SparseAdam,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions, SparseAdam,
     SparseAdamOptions,
 };
 use keyway::{DType, Device, Result, Tensor};
@@ -26,7 +26,7 @@ fn table() -> Tensor {
 fn backward(table: &Tensor, rows: &[i64], sparse: bool) {
     let at = Tensor::new(rows).unwrap();
     let read = match sparse {
-        true => table.embedding_sparse(&at, None),
+        true => table.embedding_sparse(&at),
         false => table.embedding(&at),
     }
     .unwrap();
@@ -164,14 +164,17 @@ const PYTORCHS: [(&str, Make, [f64; ROWS * COLUMNS]); 4] = [
 const LAZY: AdamOptions =
     AdamOptions { lr: 0.1, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.05, lazy: true };
 
+const LAZY_W: AdamWOptions =
+    AdamWOptions { lr: 0.1, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.05, lazy: true };
+
 const ALL: [(&str, Make); 7] = [
     (PYTORCHS[0].0, PYTORCHS[0].1),
     (PYTORCHS[1].0, PYTORCHS[1].1),
     (PYTORCHS[2].0, PYTORCHS[2].1),
     (PYTORCHS[3].0, PYTORCHS[3].1),
-    ("lazy AdamW", |p| Ok(Box::new(AdamW::new(p, LAZY)?))),
+    ("lazy AdamW", |p| Ok(Box::new(AdamW::new(p, LAZY_W)?))),
     ("lazy Adam", |p| Ok(Box::new(Adam::new(p, LAZY)?))),
-    ("AdamW", |p| Ok(Box::new(AdamW::new(p, AdamOptions { lazy: false, ..LAZY })?))),
+    ("AdamW", |p| Ok(Box::new(AdamW::new(p, AdamWOptions { lazy: false, ..LAZY_W })?))),
 ];
 
 #[test]
@@ -302,8 +305,8 @@ fn gradients_of_any_number_of_sparse_dimensions() {
         for sparse_dim in 0..=2 {
             let (sparse, dense) = (table(), table());
             let grad = dense.detach().square().unwrap();
-            sparse.set_grad(grad.to_sparse(sparse_dim).unwrap()).unwrap();
-            dense.set_grad(grad.to_sparse(1).unwrap()).unwrap();
+            sparse.set_grad(grad.to_sparse_with(sparse_dim).unwrap()).unwrap();
+            dense.set_grad(grad.to_sparse_with(1).unwrap()).unwrap();
             for w in [&sparse, &dense] {
                 make(vec![w.clone()]).unwrap().step().unwrap();
             }
@@ -401,7 +404,8 @@ fn halves_step_as_in_f32() {
                 let grad = Tensor::from_vec(grads.clone(), w.shape()).unwrap().to_dtype(dtype).unwrap();
                 let exact = f64s(&grad);
                 // Three stands for a strided gradient.
-                w.set_grad(if sparse_dim == 3 { grad } else { grad.to_sparse(sparse_dim).unwrap() }).unwrap();
+                w.set_grad(if sparse_dim == 3 { grad } else { grad.to_sparse_with(sparse_dim).unwrap() })
+                    .unwrap();
                 let mut optimizer = make(vec![w.clone()]).unwrap();
                 optimizer.step().unwrap();
                 let state = optimizer.state_dict().unwrap();

@@ -3,7 +3,7 @@
 mod rehearsal_support;
 
 use keyway::Tensor;
-use keyway::ops::index::embedding_bag::BagOptions;
+use keyway::nn::BagOptions;
 use keyway::optim::{SparseAdam, SparseAdamOptions};
 use rehearsal_support::{load, message};
 
@@ -23,14 +23,14 @@ fn what_is_missing_is_named() {
     }
     for text in [
         message(Tensor::sparse_coo(&at, &values, [3])),
-        message(values.to_sparse(1)),
-        message(w.embedding_sparse(&at, None)),
-        message(w.embedding_bag(&at, bag)),
+        message(values.to_sparse_with(1)),
+        message(w.embedding_sparse(&at)),
+        message(w.embedding_bag_with(&at, bag)),
         message(SparseAdam::new(vec![w.clone()], SparseAdamOptions::default())),
     ] {
         assert!(text.contains("`sparse_coo` is served by `keyway-sparse`"), "{text}");
         assert!(text.contains("keyway backend install"), "{text}");
     }
-    w.embedding_bag(&at, BagOptions::default()).unwrap().sum_all().unwrap().backward().unwrap();
+    w.embedding_bag(&at).unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(w.grad().unwrap().to_vec::<f32>().unwrap(), [0.5; 4]);
 }

@@ -67,7 +67,7 @@ fn foreign_memory_of_a_device_goes_back_when_the_device_is_done_with_it() {
 #[test]
 fn a_composite_tensor_has_the_storages_of_its_parts() {
     let _one = load(PLUGINS);
-    let mut s = ramp(&[2, 2]).to_sparse(2).unwrap();
+    let mut s = ramp(&[2, 2]).to_sparse_with(2).unwrap();
     contains(&message(s.storage()), &["storage", "sparse_coo", "`to_dense()`"]);
     contains(&message(s.accessor::<f32, 2>()), &["accessor", "`to_dense()`"]);
     contains(&message(s.as_slice::<f32>()), &["as_slice", "`to_dense()`"]);

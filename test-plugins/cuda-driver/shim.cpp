@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <string>
 #include <vector>
 #include <ucontext.h>
 
@@ -263,7 +264,10 @@ void shim_barrier(const char* place) {
   if (skipped && is_skipped(place)) return;
   hold(BLOCK);
 }
-void shim_warp_barrier() { hold(WARP); }
+void shim_warp_barrier(const char* place) {
+  if (skipped && is_skipped(place)) return;
+  hold(WARP);
+}
 
 void shim_exchange(void* value, unsigned bytes, unsigned from) {
   Fibre* own = running;
@@ -300,7 +304,8 @@ void shim_copy_16(void* to, const void* from, unsigned bytes) {
 
 void shim_copies_begun() { running->group++; }
 
-void shim_copies_arrived(unsigned later) {
+void shim_copies_arrived(unsigned later, const char* file, int line) {
+  if (skipped && is_skipped((std::string(file) + ":" + std::to_string(line)).c_str())) return;
   std::vector<Copy> waiting;
   for (const Copy& copy : running->copies) {
     if (copy.group + later >= running->group) {

@@ -29,8 +29,8 @@ void shim_barrier(const char* place);
 // The memory of this size that the block's threads share, named by an address.
 void* shim_shared(const void* name, unsigned long long bytes);
 
-// Holds it until all threads of its warp that have not ended wait so.
-void shim_warp_barrier();
+// Holds it until all threads of its warp that have not ended wait so; left out as above.
+void shim_warp_barrier(const char* place);
 // Gives the value of this thread to its warp, and takes that of a lane.
 void shim_exchange(void* value, unsigned bytes, unsigned from);
 unsigned shim_ballot(bool vote);
@@ -41,7 +41,8 @@ void shim_check_16(const void* at, bool shared);
 // A copy that is made when it is waited for; until then nothing is known of what it writes.
 void shim_copy_16(void* to, const void* from, unsigned bytes);
 void shim_copies_begun();
-void shim_copies_arrived(unsigned later);
+// Left out where KEYWAY_STAND_IN_SKIP_BARRIER names the place.
+void shim_copies_arrived(unsigned later, const char* file, int line);
 
 #define threadIdx (shim_context.thread)
 #define blockIdx (shim_context.block)
@@ -56,7 +57,7 @@ static inline unsigned shim_lane() {
   const ShimContext& c = shim_context;
   return ((c.thread.z * c.threads.y + c.thread.y) * c.threads.x + c.thread.x) % 32;
 }
-static inline void __syncwarp(unsigned = 0xffffffffu) { shim_warp_barrier(); }
+#define __syncwarp() shim_warp_barrier(SHIM_PLACE(__FILE__, __LINE__))
 template <class T>
 static inline T __shfl_sync(unsigned, T value, int lane) {
   shim_exchange(&value, sizeof(T), unsigned(lane));
@@ -145,6 +146,7 @@ static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x
 static inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline void __threadfence() {}
+static inline void __threadfence_system() {}
 
 // One thread runs at a time, so that plain operations are atomic.
 template <class T>

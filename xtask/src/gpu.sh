@@ -39,12 +39,20 @@ scenarios() {
 step machine sh -c 'nvidia-smi || echo "nvidia-smi is not there"; uname -srm; nproc'
 step list "$keyway" backend list
 step doctor "$keyway" doctor
+scenarios device values streams pinned errors
 scenarios index order places choice running random errors
 scenarios nets nets
 scenarios attention attention
 scenarios cores cores
-scenarios blas values left streams threads
-scenarios graph training memory refusals
+if [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader,nounits 2>/dev/null | head -n 1 | cut -d. -f1)" -ge 8 ] 2>/dev/null; then
+    export KEYWAY_TEST_HAS_TF32=1
+fi
+scenarios tf32 kernels products
+scenarios blas values left streams threads memory kinds
+scenarios graph training memory many products launches refusals
+scenarios checks captured training bags
+KEYWAY_CUDA_INDEX_CHECKS=now scenarios checks now
+KEYWAY_CUDA_INDEX_CHECKS=later scenarios checks later
 step conformance "$keyway" conformance keyway-cuda --json "$out/conformance.json"
 for model in mlp cnn bag; do
     for on in cpu "$device"; do
@@ -52,7 +60,8 @@ for model in mlp cnn bag; do
     done
 done
 if command -v compute-sanitizer >/dev/null; then
-    ops=(--op add --op sum --op softmax --op sort --op index_select --op scatter_add --op mm --op conv --op max_pool)
+    ops=(--op add --op sum --op softmax --op sort --op index_select --op scatter_add --op mm --op conv --op max_pool
+        --op norm --op channel_norm_backward --op nll_loss --op flash_attention --op flash_attention_backward --op adam_step --op sgd_step)
     for tool in memcheck racecheck synccheck; do
         step "sanitizer-$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 1 \
             "$keyway" conformance keyway-cuda --quick --timeout 300 "${ops[@]}"

@@ -9,6 +9,7 @@ mod build;
 mod cuda;
 mod demo;
 mod dist;
+mod doc;
 mod failure;
 mod gpu;
 mod header;
@@ -46,6 +47,8 @@ enum Task {
     Miri,
     /// Check the rules that the compiler does not check.
     Tidy,
+    /// Make the documentation without a warning, and find what users have no example of.
+    Doc,
     /// Judge the CPU backend with one fault at a time, and show which faults the conformance suite finds.
     Mutants(mutants::Options),
     /// Compile the kernels for NVIDIA's GPUs, or compare their images; build the stand-in for the driver.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Task::Loom => loom::run(&workspace),
         Task::Miri => miri::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
+        Task::Doc => doc::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Cuda(task) => cuda::run(&workspace, &task),
         Task::Gpu => gpu::run(&workspace),

@@ -46,8 +46,7 @@ const TESTS: &[(&str, &[&str])] = &[
 /// Runs the tests of each line.
 pub fn run(workspace: &Workspace) -> Result<()> {
     if let Err(reason) = prepare(workspace) {
-        println!("miri: not run: {reason}");
-        return Ok(());
+        return workspace::skipped("miri", &reason);
     }
     let mut sum = Tally::default();
     for (package, names) in TESTS {

@@ -85,6 +85,24 @@ pub fn capture(command: &mut Command, advice: &'static str) -> Result<String> {
     }
 }
 
+/// Names a file that the reason of a task that is not done goes to, so that who runs many tasks can say it again.
+const SKIPPED: &str = "KEYWAY_SKIPPED";
+
+/// Says that a task was not done, and why: on the terminal, and in the file that `.ci/run` names.
+pub fn skipped(task: &str, reason: &str) -> Result<()> {
+    println!("{task}: skipped: {reason}");
+    match std::env::var_os(SKIPPED).map(PathBuf::from) {
+        Some(path) => write_reason(&path, reason),
+        None => Ok(()),
+    }
+}
+
+fn write_reason(path: &Path, reason: &str) -> Result<()> {
+    // One line, whatever a program said.
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    std::fs::write(path, format!("{reason}\n")).map_err(Failure::file("write", path))
+}
+
 /// The failure of a command that could not be started.
 pub fn not_started(command: &Command, source: std::io::Error) -> Failure {
     let program = command.get_program().to_string_lossy().into_owned();
@@ -100,6 +118,15 @@ mod tests {
         let mut command = Command::new("/usr/bin/cargo");
         command.args(["build", "--release"]);
         assert_eq!(line(&command), "cargo build --release");
+    }
+
+    #[test]
+    fn the_reason_of_what_is_skipped_is_one_line_of_a_file() {
+        let path = std::env::temp_dir().join(format!("keyway-skipped-{}", std::process::id()));
+        write_reason(&path, "no compiler\n  was found").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "no compiler was found\n");
+        std::fs::remove_file(&path).unwrap();
+        assert!(write_reason(Path::new("/no/such/folder/file"), "x").is_err());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `channel_norm`, its gradient, `batch_norm` by given statistics and `group_norm`.
+//! `channel_norm`, its gradient, `batch_norm` and `frozen_norm` by given statistics, the sums of their gradients, and
+//! `group_norm`.
 //!
 //! Pixels are gone through in blocks of constant size, by vectors of channels: sums are taken from the block's first pixel on,
 //! so that large means cost no digits, and those of blocks are put together in f64.
@@ -289,6 +290,13 @@ fn wide<T: Float>(call: &Call, i: usize) -> Result<Vec<f64>, Error> {
     Ok(call.contiguous::<T>(i)?.iter().map(|x| x.to_acc().to_f64()).collect())
 }
 
+/// Writes output `i`, a number for each channel.
+fn write_numbers<T: Pixel>(call: &Call, i: usize, numbers: &[f64]) -> Result<(), Error> {
+    let mut out = call.contiguous_out::<Number<T>>(i)?;
+    out.iter_mut().zip(numbers).for_each(|(to, x)| *to = Number::<T>::from_f64(*x));
+    Ok(())
+}
+
 /// Writes `(x - mean) / sqrt(variance + eps) * weight + bias`.
 ///
 /// # Safety
@@ -393,13 +401,8 @@ fn channel_norm_backward<T: Pixel>(call: &Call) -> Result<(), Error> {
         of_weight[c] += plain * rstd;
         of_bias[c] += whole;
     }
-    let write = |i: usize, numbers: Vec<f64>| -> Result<(), Error> {
-        let mut out = call.contiguous_out::<Number<T>>(i)?;
-        out.iter_mut().zip(numbers).for_each(|(to, x)| *to = Number::<T>::from_f64(x));
-        Ok(())
-    };
-    write(1, of_weight)?;
-    write(2, of_bias)?;
+    write_numbers::<T>(call, 1, &of_weight)?;
+    write_numbers::<T>(call, 2, &of_bias)?;
     // SAFETY: as in `channel_norm`.
     unsafe {
         x.write(Some(&grad), &out, &[near, offset, scale, along], |x, g, [mean, offset, scale, along]| {
@@ -413,6 +416,15 @@ fn batch_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
     if call.bool(5)? {
         return Err(unsupported("the input's own statistics, which `channel_norm` takes"));
     }
+    by_given::<T>(call, call.float(7)?)
+}
+
+fn frozen_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
+    by_given::<T>(call, call.float(5)?)
+}
+
+/// Normalises argument 0 by the statistics in arguments 1 and 2, with the weight and the bias in 3 and 4.
+fn by_given<T: Pixel>(call: &Call, eps: f64) -> Result<(), Error> {
     let x = Pixels::<T>::of(Volume::argument(call, 0)?, false)?;
     let out = x.like(Volume::output(call, 0)?)?;
     let (weight, bias) = (channels::<T>(call, 3, x.channels, 1.0)?, channels::<T>(call, 4, x.channels, 0.0)?);
@@ -420,7 +432,33 @@ fn batch_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
     let pairs = mean.into_iter().zip(var);
     let moments: Vec<_> = pairs.map(|(mean, var)| Moments { mean, variance: var }).collect();
     // SAFETY: as in `channel_norm`.
-    unsafe { normalise(&x, &out, &moments, [&weight, &bias], call.float(7)?) }
+    unsafe { normalise(&x, &out, &moments, [&weight, &bias], eps) }
+}
+
+fn channel_sums<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let x = Pixels::<T>::of(Volume::argument(call, 1)?, false)?;
+    let grad = x.like(Volume::argument(call, 0)?)?;
+    let mean = statistics::<T>(call, 2)?;
+    let near: Vec<Number<T>> = mean.iter().map(|mean| Number::<T>::from_f64(*mean)).collect();
+    // SAFETY: as in `channel_norm`; there is a mean for each channel.
+    let sums = unsafe {
+        x.sums(
+            Some(&grad),
+            |_, c| [load_some(near.as_ptr().add(c), Numbers::<T>::LANES.min(x.channels - c))],
+            |x, g, [mean]| [g.mul_add(minus(x, mean), zero::<T>()), g],
+        )
+    }?;
+    let mut all = [vec![0.0; x.channels], vec![0.0; x.channels]];
+    let [along, whole] = &mut all;
+    for task in 0..x.blocks() {
+        for (c, (along, whole)) in along.iter_mut().zip(whole.iter_mut()).enumerate() {
+            let ([near], [part, plain]) = sums.of(task * x.channels + c);
+            // The mean was rounded.
+            *along += part + (near - mean[c]) * plain;
+            *whole += plain;
+        }
+    }
+    all.iter().enumerate().try_for_each(|(i, numbers)| write_numbers::<T>(call, i, numbers))
 }
 
 fn group_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
@@ -453,6 +491,14 @@ keyway_sdk::register_kernel! {
 keyway_sdk::register_kernel! {
     op: "batch_norm", signature: "TOOOObff>T", device: "cpu", layout: "channels_last",
     f64 => batch_norm::<f64>, f32 => batch_norm::<f32>, f16 => batch_norm::<f16>, bf16 => batch_norm::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "frozen_norm", signature: "TTTOOf>T", device: "cpu", layout: "channels_last",
+    f64 => frozen_norm::<f64>, f32 => frozen_norm::<f32>, f16 => frozen_norm::<f16>, bf16 => frozen_norm::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "channel_sums", signature: "TTT>TT", device: "cpu", layout: "channels_last",
+    f64 => channel_sums::<f64>, f32 => channel_sums::<f32>, f16 => channel_sums::<f16>, bf16 => channel_sums::<bf16>,
 }
 keyway_sdk::register_kernel! {
     op: "group_norm", signature: "TiOOf>T", device: "cpu", layout: "channels_last",

@@ -1,5 +1,5 @@
-//! `group_norm`, `instance_norm` and `batch_norm` of inputs `[batch, channels, ..]`, and `channel_norm`, which gives the
-//! statistics, too.
+//! `group_norm`, `instance_norm`, `batch_norm` and `frozen_norm` of inputs `[batch, channels, ..]`, `channel_norm`, which gives
+//! the statistics, too, and what gradients of them are made of.
 //!
 //! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put together.
 //! Inputs whose rows are short, or do not lie densely, are left to the parts that the ops are composed of.
@@ -32,8 +32,12 @@ struct Channels<'a, T: Float> {
 }
 
 impl<'a, T: Float> Channels<'a, T> {
-    /// Of argument `input` with the weight in argument `weight`, and the bias in `bias` where the op has one.
-    fn of(call: &Call<'a>, input: usize, weight: usize, bias: Option<usize>) -> Result<Self, Error> {
+    /// Of argument `input` with the weight in argument `weight` and the bias in `bias`, where the op has them.
+    fn of(call: &Call<'a>, input: usize, weight: Option<usize>, bias: Option<usize>) -> Result<Self, Error> {
+        let numbers = |i: Option<usize>, channels, otherwise| match i {
+            Some(i) => widened::<T>(call, i, channels, otherwise),
+            None => Buffer::filled(channels, otherwise),
+        };
         let view = call.view::<T>(input)?;
         let &[batch, channels, ref inner @ ..] = view.sizes() else {
             return Err(unsupported("an input of fewer than 2 dimensions"));
@@ -46,11 +50,8 @@ impl<'a, T: Float> Channels<'a, T> {
                 batch,
                 channels,
                 inner,
-                weight: widened::<T>(call, weight, channels, T::Acc::ONE)?,
-                bias: match bias {
-                    Some(bias) => widened::<T>(call, bias, channels, T::Acc::ZERO)?,
-                    None => Buffer::filled(channels, T::Acc::ZERO)?,
-                },
+                weight: numbers(weight, channels, T::Acc::ONE)?,
+                bias: numbers(bias, channels, T::Acc::ZERO)?,
             }),
             _ => Err(unsupported("an input of short or scattered rows")),
         }
@@ -138,7 +139,7 @@ impl<'a, T: Float> Channels<'a, T> {
 }
 
 fn group_norm<T: Float>(call: &Call) -> Result<(), Error> {
-    let x = Channels::<T>::of(call, 0, 2, Some(3))?;
+    let x = Channels::<T>::of(call, 0, Some(2), Some(3))?;
     x.by_neighbours(call, x.channels / call.int(1)?.max(1) as usize, T::Acc::from_f64(call.float(4)?))
 }
 
@@ -154,23 +155,27 @@ fn statistics<T: Float>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Error> 
     Err(unsupported("running statistics of another dtype"))
 }
 
+/// What stands for each channel by the statistics in arguments 1 and 2.
+fn of_statistics<T: Float>(call: &Call, eps: T::Acc) -> Result<Vec<Standard<T::Acc>>, Error> {
+    let (mean, var) = (statistics::<T>(call, 1)?, statistics::<T>(call, 2)?);
+    let moments = |(&mean, &variance)| Moments { mean, rest: T::Acc::ZERO, variance };
+    Ok(mean.iter().zip(var.iter()).map(|pair| moments(pair).standard(eps)).collect())
+}
+
 /// `batch_norm` and `instance_norm`, unless they are to change running statistics.
 fn running<T: Float, const PER_SAMPLE: bool>(call: &Call) -> Result<(), Error> {
     let (from_input, given) = (call.bool(5)?, !call.is_none(1)?);
     if from_input && given {
         return Err(unsupported("a change of running statistics"));
     }
-    let (x, eps) = (Channels::<T>::of(call, 0, 3, Some(4))?, T::Acc::from_f64(call.float(7)?));
+    let (x, eps) = (Channels::<T>::of(call, 0, Some(3), Some(4))?, T::Acc::from_f64(call.float(7)?));
     if from_input && PER_SAMPLE {
         return x.by_neighbours(call, 1, eps);
     }
     let standards: Vec<_> = if from_input {
         x.of_channels()?.into_iter().map(|moments| moments.standard(eps)).collect()
     } else {
-        let (mean, var) = (statistics::<T>(call, 1)?, statistics::<T>(call, 2)?);
-        let pairs = mean.iter().zip(var.iter());
-        let moments = |(&mean, &variance)| Moments { mean, rest: T::Acc::ZERO, variance };
-        pairs.map(|pair| moments(pair).standard(eps)).collect()
+        of_statistics::<T>(call, eps)?
     };
     x.by_given(call, &standards)
 }
@@ -183,9 +188,14 @@ fn instance_norm<T: Float>(call: &Call) -> Result<(), Error> {
     running::<T, true>(call)
 }
 
+fn frozen_norm<T: Float>(call: &Call) -> Result<(), Error> {
+    let x = Channels::<T>::of(call, 0, Some(3), Some(4))?;
+    x.by_given(call, &of_statistics::<T>(call, T::Acc::from_f64(call.float(5)?))?)
+}
+
 fn channel_norm<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let (x, per_sample, eps) =
-        (Channels::<T>::of(call, 0, 1, Some(2))?, call.bool(3)?, T::Acc::from_f64(call.float(4)?));
+        (Channels::<T>::of(call, 0, Some(1), Some(2))?, call.bool(3)?, T::Acc::from_f64(call.float(4)?));
     let moments = if per_sample { x.of_rows()? } else { x.of_channels()? };
     let (mut mean, mut var) = (call.contiguous_out::<T::Acc>(1)?, call.contiguous_out::<T::Acc>(2)?);
     for ((mean, var), moments) in mean.iter_mut().zip(var.iter_mut()).zip(&moments) {
@@ -233,7 +243,7 @@ impl<A: Real> Sums<A> {
 }
 
 fn channel_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
-    let x = Channels::<T>::of(call, 1, 4, None)?;
+    let x = Channels::<T>::of(call, 1, Some(4), None)?;
     let grad = call.view::<T>(0)?;
     let grad = grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))?;
     let (mean, var) = (statistics::<T>(call, 2)?, statistics::<T>(call, 3)?);
@@ -295,8 +305,40 @@ fn channel_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error>
     Ok(())
 }
 
+fn channel_sums<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+    let x = Channels::<T>::of(call, 1, None, None)?;
+    let grad = call.view::<T>(0)?;
+    let grad = grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))?;
+    let mean = statistics::<T>(call, 2)?;
+    let (channels, inner) = (x.channels, x.inner);
+    let mut rows = vec![(T::Acc::ZERO, T::Acc::ZERO); x.rows()];
+    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+    let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
+    parallel_for(x.rows(), x.grain(1), |range| {
+        for row in range {
+            let mean = mean[row % channels];
+            let sums = totals(&grad[row * inner..][..inner], x.row(row), |g, x| {
+                (g.to_acc() * (x.to_acc() - mean), g.to_acc())
+            });
+            // SAFETY: as above.
+            unsafe { to.as_ptr().add(row).write(sums) };
+        }
+    })?;
+    let (mut along, mut whole) = (call.contiguous_out::<T::Acc>(0)?, call.contiguous_out::<T::Acc>(1)?);
+    for (c, (along, whole)) in along.iter_mut().zip(whole.iter_mut()).enumerate() {
+        (*along, *whole) = (T::Acc::ZERO, T::Acc::ZERO);
+        for sums in rows[c..].iter().step_by(channels) {
+            *along += sums.0;
+            *whole += sums.1;
+        }
+    }
+    Ok(())
+}
+
 kernel!("group_norm", "TiOOf>T", group_norm, [f32, f64, f16, bf16]);
 kernel!("batch_norm", "TOOOObff>T", batch_norm, [f32, f64, f16, bf16]);
 kernel!("instance_norm", "TOOOObff>T", instance_norm, [f32, f64, f16, bf16]);
+kernel!("frozen_norm", "TTTOOf>T", frozen_norm, [f32, f64, f16, bf16]);
+kernel!("channel_sums", "TTT>TT", channel_sums, [f32, f64, f16, bf16]);
 kernel!("channel_norm_backward", "TTTTObf>TTT", channel_norm_backward, [f32, f64, f16, bf16]);
 kernel!("channel_norm", "TOObf>TTT", channel_norm, [f32, f64, f16, bf16]);

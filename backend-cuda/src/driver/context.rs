@@ -323,9 +323,9 @@ impl Context {
         self.call(|l| unsafe { l.cuStreamDestroy_v2(stream.cast()) })
     }
 
-    /// Refuses what the host must see the results of while the stream's work is captured.
-    pub fn refuse_captured(&self, stream: Queue, what: &str) -> Result<(), Error> {
-        self.capturing.refuse(stream, what)
+    /// Whether a stream's work is captured now.
+    pub fn captures(&self, stream: Queue) -> bool {
+        self.capturing.has(stream)
     }
 
     /// Waits for a stream.

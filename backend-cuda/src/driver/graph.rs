@@ -33,7 +33,7 @@ impl Capturing {
     }
 
     /// Whether a stream's work is captured.
-    fn has(&self, stream: Queue) -> bool {
+    pub(super) fn has(&self, stream: Queue) -> bool {
         self.count.load(Ordering::Acquire) > 0
             && self.streams.lock().unwrap_or_else(PoisonError::into_inner).contains(&stream.addr())
     }

@@ -6,12 +6,14 @@ mod find;
 mod graph;
 mod growing;
 mod library;
+mod slots;
 
 pub use context::{Argument, Attribute, Context, Entry};
 pub use failure::Failure;
 pub use find::{file_of, is_named, place, trust, variable};
 pub use graph::Executable;
 pub use library::reason;
+pub use slots::{SLOTS, Slots};
 
 use keyway_sdk::Error;
 use library::Library;

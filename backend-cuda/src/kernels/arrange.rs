@@ -1,12 +1,13 @@
 //! Elements moved by where they stand: `cat`, `constant_pad`, `flip`, `roll`, `repeat` and `one_hot`.
 
 use super::elements::{Bits, Taken, typed};
-use super::indices::check;
+use super::indices::checked;
 use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
 use super::map::{Side, strided};
 use super::scratch::{COPY, On, copy};
 use super::space::{Laid, each, in_order, wrapped};
 use super::{Kernel, device_of};
+use crate::checks::Bounds;
 use crate::driver::Argument;
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
@@ -126,11 +127,12 @@ fn repeat(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     copy(on, out.bytes, &sizes, (out.operand, &to), (from.operand, &source))
 }
 
-fn one_hot(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+fn one_hot(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, classes) = (on(call)?, call.int(1)?);
     let (index, out) = (Laid::argument(call, 0, Taken::Raw)?, Laid::output(call, 0)?);
     let last = index.sizes.len();
-    check(on, &index, "self", last, classes, 0)?;
+    let checked = checked(on, index, Bounds::of_dim(kernel.name, "self", last, classes))?;
+    let index = &checked.laid;
     let mut along = index.strides.clone();
     along.push(0);
     let class: Vec<i64> = (0..=last).map(|d| i64::from(d == last)).collect();
@@ -142,7 +144,6 @@ fn one_hot(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
             count: piece.count as u64,
             dims: Dims::new(&piece.dims),
         };
-        let kernel = Kernel { family: "arrange", name: "one_hot", dtype: "i64" };
         launch(on.0, kernel, format_args!("one_hot_i64"), each(piece.count), &argument, on.1)?;
     }
     Ok(())

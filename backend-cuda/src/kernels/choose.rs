@@ -74,7 +74,8 @@ struct GroupsArgument {
 // SAFETY: `Groups` has these fields.
 unsafe impl Argument for GroupsArgument {}
 
-fn on(call: &Call<'_>) -> Result<On, Error> {
+/// The device of a call's first tensor: of ops whose outputs are made by the kernel.
+pub fn on(call: &Call<'_>) -> Result<On, Error> {
     Ok((gpu(u32::from(call.device().1))?, call.stream()))
 }
 
@@ -126,8 +127,56 @@ fn marked(
     chosen(on, argument, &format!("b{}", bytes * 8))
 }
 
-fn is_real(dtype: &str) -> bool {
+/// As [`marked`], of elements that follow each other.
+pub fn marked_flat(
+    on: On,
+    input: Operand,
+    count: usize,
+    bytes: usize,
+    mask: u64,
+) -> Result<(Scratch, usize), Error> {
+    marked(on, &Elements::flat(input, count), count, bytes, mask)
+}
+
+/// Where runs of equal words begin among sorted ones, and how many runs there are; a word of `nan` is a run of its own.
+pub fn fresh(on: On, keys: Operand, count: usize, nan: Option<u64>) -> Result<(Scratch, usize), Error> {
+    let argument = ChooseArgument {
+        input: keys,
+        mask: 0,
+        nan: nan.unwrap_or(0),
+        has_nan: u64::from(nan.is_some()),
+        counts: 0,
+        chosen: 0,
+        count: count as u64,
+        dims: Dims::new(&[]),
+    };
+    chosen(on, argument, "fresh")
+}
+
+/// The `count` words of `all` whose numbers are given.
+pub fn words_at(on: On, (input, all): (Operand, usize), chosen: u64, count: usize) -> Result<Scratch, Error> {
+    let made = Scratch::new(on, count, 8)?;
+    let dims = Dims::new(&Elements::flat(input, all).dims);
+    let argument = SelectedArgument { out: made.at(), input, chosen, order: 0, count: count as u64, dims };
+    go(on, format_args!("selected_b64"), count, &argument)?;
+    Ok(made)
+}
+
+/// Whether a dtype of this name has a sign of zero, and NaN.
+pub fn is_real(dtype: &str) -> bool {
     matches!(dtype, "f16" | "bf16" | "f32" | "f64")
+}
+
+/// Writes one coordinate of each of some chosen elements, every `step`th word from `out` on: of `size`, of which each is `inner`
+/// elements.
+pub fn coordinate(
+    on: On,
+    (chosen, count): (&Scratch, usize),
+    (out, step): (u64, u64),
+    (inner, size): (u64, u64),
+) -> Result<(), Error> {
+    let argument = CoordinateArgument { out, chosen: chosen.at(), step, inner, size, count: count as u64 };
+    go(on, format_args!("coordinate_i64"), count, &argument)
 }
 
 fn nonzero(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
@@ -141,16 +190,9 @@ fn nonzero(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let made = call.new_tensor::<i64>(&[total as i64, ndim as i64])?;
     let mut inner = 1;
     for (d, &size) in from.sizes.iter().enumerate().rev() {
-        let argument = CoordinateArgument {
-            out: address(&made) + 8 * d as u64,
-            chosen: numbers.at(),
-            step: ndim as u64,
-            inner,
-            size: size.max(1) as u64,
-            count: total as u64,
-        };
-        go(on, format_args!("coordinate_i64"), total, &argument)?;
-        inner *= size.max(1) as u64;
+        let size = size.max(1) as u64;
+        coordinate(on, (&numbers, total), (address(&made) + 8 * d as u64, ndim as u64), (inner, size))?;
+        inner *= size;
     }
     call.set_output(0, made)
 }
@@ -189,18 +231,9 @@ fn unique(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let elements = Elements::new(on, &from, &from.sizes, &from.strides)?;
     let bits = key_bits(kernel.dtype);
     let (keys, order) = sorted(on, elements.keys(on, kernel.dtype, count, 0)?, (count, count), bits)?;
-    let fresh = ChooseArgument {
-        input: keys.operand(),
-        mask: 0,
-        // NaN differs from itself, so each is a value of its own.
-        nan: u64::MAX >> (64 - bits),
-        has_nan: u64::from(is_real(kernel.dtype)),
-        counts: 0,
-        chosen: 0,
-        count: count as u64,
-        dims: Dims::new(&[]),
-    };
-    let (first, groups) = chosen(on, fresh, "fresh")?;
+    // NaN differs from itself, so each is a value of its own.
+    let nan = is_real(kernel.dtype).then_some(u64::MAX >> (64 - bits));
+    let (first, groups) = fresh(on, keys.operand(), count, nan)?;
     let (with_inverse, with_counts) = (call.bool(1)?, call.bool(2)?);
     let (device, index) = call.device();
     let values = host::new_tensor(call.tensor(0)?.dtype(), device, index, &[groups as i64])?;

@@ -1,11 +1,12 @@
 //! `embedding_bag`: rows of a matrix put together as they are read.
 
 use super::elements::Taken;
-use super::indices::{CHECKED, check};
+use super::indices::{checked_until, report, waits};
 use super::launch::{Dims, Operand, POSITIONS, launch};
 use super::scratch::{On, Scratch, copy, words};
 use super::space::{Laid, countable, dense, each, in_order};
 use super::{Kernel, device_of};
+use crate::checks::{Bounds, What};
 use crate::driver::Argument;
 use keyway_sdk::author::{Call, Error};
 
@@ -37,17 +38,51 @@ struct BagsArgument {
 // SAFETY: `Bags` has these fields.
 unsafe impl Argument for BagsArgument {}
 
-/// Where each bag begins among the indices, side by side on the device, and the end of the last; the host looks at them
-/// first. None where all bags are of one length.
-fn offsets(on: On, call: &Call<'_>, n: usize) -> Result<Option<(Scratch, usize, usize)>, Error> {
+/// `Offsets` in embedding_bag.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct OffsetsArgument {
+    given: u64,
+    out: u64,
+    report: u64,
+    most: i64,
+    count: u64,
+}
+// SAFETY: `Offsets` has these fields.
+unsafe impl Argument for OffsetsArgument {}
+
+/// Where bags begin among the indices.
+struct Begins {
+    /// Side by side on the device, each of them at most the number of indices.
+    at: Scratch,
+    count: usize,
+    /// The end of the last bag, where the host knows it.
+    end: Option<usize>,
+}
+
+/// Of argument 2; none where all bags are of one length.
+fn begins(on: On, call: &Call<'_>, kernel: Kernel, n: usize) -> Result<Option<Begins>, Error> {
     if call.is_none(2)? {
         return Ok(None);
     }
     let given = Laid::argument(call, 2, Taken::Raw)?;
-    let count = given.numel();
-    on.0.context.refuse_captured(on.1, CHECKED)?;
+    let (count, last_is_end) = (given.numel(), call.bool(5)?);
     let made = Scratch::new(on, count, 8)?;
     copy(on, 8, &given.sizes, (made.operand(), &dense(&given.sizes)), (given.operand, &given.strides))?;
+    if !waits(on) && count > 0 {
+        let bounds =
+            Bounds { op: kernel.name, argument: "offsets", low: 0, size: n as i64 + 1, what: What::Offsets };
+        let at = Scratch::new(on, count, 8)?;
+        let argument = OffsetsArgument {
+            given: made.at(),
+            out: at.at(),
+            report: report(on, bounds)?,
+            most: n as i64,
+            count: count as u64,
+        };
+        launch(on.0, kernel, format_args!("offsets_i64"), each(count), &argument, on.1)?;
+        return Ok(Some(Begins { at, count, end: if last_is_end { None } else { Some(n) } }));
+    }
     let all: Vec<i64> = words(on, made.at(), count)?.into_iter().map(|word| word as i64).collect();
     let ascending = all.windows(2).all(|pair| pair[0] <= pair[1]);
     let first = all.first().is_none_or(|first| *first == 0);
@@ -59,21 +94,25 @@ fn offsets(on: On, call: &Call<'_>, n: usize) -> Result<Option<(Scratch, usize, 
             got: format!("{count} offsets that are not"),
         });
     }
-    let end = if call.bool(5)? { all.last().map_or(0, |last| *last as usize) } else { n };
-    Ok(Some((made, count, end)))
+    let end = if last_is_end { all.last().map_or(0, |last| *last as usize) } else { n };
+    Ok(Some(Begins { at: made, count, end: Some(end) }))
 }
 
 fn embedding_bag(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let (weight, indices) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Raw)?);
     let (out, n) = (Laid::output(call, 0)?, countable(indices.numel(), "indices")?);
-    let bags = offsets(on, call, n)?;
-    let mut read = indices.clone();
-    if let Some((_, _, end)) = &bags {
-        // Behind the last bag nothing is read.
-        read.sizes[0] = *end as i64;
+    let bags = begins(on, call, kernel, n)?;
+    // Behind the last bag nothing is read.
+    let (mut read, mut end) = (indices, 0);
+    match &bags {
+        Some(Begins { end: Some(end), .. }) => read.sizes[0] = *end as i64,
+        Some(Begins { at, count, end: None }) => end = at.operand().shifted(count - 1, 8).data,
+        None => {}
     }
-    check(on, &read, "indices", 0, weight.sizes[0], 0)?;
+    let bounds = Bounds::of_dim(kernel.name, "indices", 0, weight.sizes[0]);
+    let checked = checked_until(on, read, bounds, end)?;
+    let indices = &checked.laid;
     let factors = if call.is_none(4)? { None } else { Some(Laid::argument(call, 4, Taken::Rounded)?) };
     let padding = if call.is_none(6)? { None } else { Some(call.int(6)?) };
     let padding = padding.map(|row| if row < 0 { row + weight.sizes[0] } else { row });
@@ -92,8 +131,8 @@ fn embedding_bag(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
             weight_strides: [weight.strides[0], weight.strides[1]],
             indices: indices.operand,
             factors: factors.as_ref().map_or_else(Operand::default, |f| f.operand),
-            offsets: bags.as_ref().map_or(0, |(offsets, ..)| offsets.at()),
-            offsets_count: bags.as_ref().map_or(0, |(_, count, _)| *count as u64),
+            offsets: bags.as_ref().map_or(0, |bags| bags.at.at()),
+            offsets_count: bags.as_ref().map_or(0, |bags| bags.count as u64),
             indices_count: n as u64,
             length: indices.sizes.last().map_or(0, |n| *n as u64),
             mode,

@@ -1,11 +1,12 @@
 //! `index_select`, `embedding`, `gather` and `index`: elements read at indices.
 
 use super::elements::Taken;
-use super::indices::{Offsets, check, layout};
+use super::indices::{Offsets, checked, layout};
 use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
 use super::scratch::On;
 use super::space::{Laid, dense, each, wrapped};
 use super::{Kernel, device_of};
+use crate::checks::Bounds;
 use crate::driver::Argument;
 use keyway_sdk::author::strided::{Dim, Strided};
 use keyway_sdk::author::{Call, Error};
@@ -31,7 +32,7 @@ const LARGEST: usize = 8;
 
 /// The output, each of its elements being the source's at its index; an index reaches `stride` elements. The strides of
 /// index and source are those along the output's dimensions.
-fn take(
+pub fn take(
     on: On,
     out: &Laid,
     (index, index_strides): (Operand, &[i64]),
@@ -89,23 +90,25 @@ fn widened(dims: &mut [Dim<3>], (out, source): (u64, u64), bytes: usize, stride:
     (factor, stride / factor)
 }
 
-fn index_select(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+fn index_select(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let source = Laid::argument(call, 0, Taken::Raw)?.with_dim();
     let index = Laid::argument(call, 2, Taken::Raw)?.with_dim();
     let out = Laid::output(call, 0)?.with_dim();
     let dim = wrapped(call.int(1)?, source.sizes.len());
-    check(on, &index, "index", dim, source.sizes[dim], 0)?;
+    let checked = checked(on, index, Bounds::of_dim(kernel.name, "index", dim, source.sizes[dim]))?;
+    let index = &checked.laid;
     let (mut across, mut along) = (source.strides.clone(), vec![0; out.sizes.len()]);
     (across[dim], along[dim]) = (0, index.strides[0]);
     take(on, &out, (index.operand, &along), (source.operand, &across), source.strides[dim])
 }
 
-fn embedding(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+fn embedding(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let (weight, index) = (Laid::argument(call, 0, Taken::Raw)?, Laid::argument(call, 1, Taken::Raw)?);
     let out = Laid::output(call, 0)?;
-    check(on, &index, "indices", 0, weight.sizes[0], 0)?;
+    let checked = checked(on, index, Bounds::of_dim(kernel.name, "indices", 0, weight.sizes[0]))?;
+    let index = &checked.laid;
     let mut along = index.strides.clone();
     along.push(0);
     let mut across = vec![0; index.sizes.len()];
@@ -113,23 +116,24 @@ fn embedding(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     take(on, &out, (index.operand, &along), (weight.operand, &across), weight.strides[0])
 }
 
-fn gather(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+fn gather(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let source = Laid::argument(call, 0, Taken::Raw)?.with_dim();
     let index = Laid::argument(call, 2, Taken::Raw)?.with_dim();
     let out = Laid::output(call, 0)?.with_dim();
     let dim = wrapped(call.int(1)?, source.sizes.len());
-    check(on, &index, "index", dim, source.sizes[dim], 0)?;
+    let checked = checked(on, index, Bounds::of_dim(kernel.name, "index", dim, source.sizes[dim]))?;
+    let index = &checked.laid;
     let mut across = source.strides.clone();
     across[dim] = 0;
     take(on, &out, (index.operand, &index.strides), (source.operand, &across), source.strides[dim])
 }
 
-fn index(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+fn index(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let (source, out) = (Laid::argument(call, 0, Taken::Raw)?, Laid::output(call, 0)?);
     let dims = call.ints(2)?;
-    let at = Offsets::new(on, call, 1, dims, &source.sizes, &source.strides)?;
+    let at = Offsets::new(on, (kernel.name, call, 1), dims, &source.sizes, &source.strides)?;
     let steps = dense(&at.sizes);
     let layout = layout(source.sizes.len(), dims, at.sizes.len());
     let (along, across): (Vec<i64>, Vec<i64>) = layout

@@ -5,7 +5,8 @@ use super::elements::Taken;
 use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
 use super::scratch::{On, Scratch, words};
 use super::space::{Laid, dense, each, in_order};
-use crate::driver::Argument;
+use crate::checks::{Bounds, When, when};
+use crate::driver::{Argument, SLOTS};
 use keyway_sdk::author::{Call, Error};
 
 /// `Check` in index.cu.
@@ -16,6 +17,8 @@ struct CheckArgument {
     found: u64,
     low: i64,
     range: u64,
+    none: i64,
+    has_none: u64,
     first: u64,
     count: u64,
     dims: Dims<1>,
@@ -40,40 +43,104 @@ unsafe impl Argument for OffsetArgument {}
 
 const INDEX: Kernel = Kernel { family: "index", name: "index", dtype: "i64" };
 
-/// Why ops on indices are not captured.
-pub const CHECKED: &str = "the op checks its indices on the host, which";
-
-/// Refuses indices outside `low..size` of dimension `dim`; `low` is `-size` where an index may count from the end, else 0.
-/// Waits for the answer: a kernel has no error to answer with.
-pub fn check(
-    on: On,
-    index: &Laid,
-    argument: &'static str,
-    dim: usize,
-    size: i64,
+/// `Clamp` in index.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ClampArgument {
+    out: u64,
+    index: Operand,
+    report: u64,
+    end: u64,
     low: i64,
-) -> Result<(), Error> {
-    let wrong = |index: i64| Error::InvalidArgument {
-        argument,
-        expected: format!("indices in {low}..{size} for dimension {dim} of size {size}"),
-        got: format!("index {index}"),
-    };
+    range: u64,
+    instead: i64,
+    may_be_instead: u64,
+    first: u64,
+    count: u64,
+    dims: Dims<1>,
+}
+// SAFETY: `Clamp` has these fields.
+unsafe impl Argument for ClampArgument {}
+
+/// Indices that are all right, for kernels to read: those that were given, or a copy.
+pub struct Checked {
+    /// Where they are.
+    pub laid: Laid,
+    _copy: Option<Scratch>,
+}
+
+/// Whether the call waits for the look at its indices, so that what is wrong is its own error.
+pub fn waits(on: On) -> bool {
+    when() != When::Later && !on.0.context.captures(on.1)
+}
+
+/// Where a check that is not waited for writes what it finds.
+pub fn report(on: On, bounds: Bounds) -> Result<u64, Error> {
+    let place = on.0.checks.place(&on.0.context, bounds)?;
+    place.ok_or_else(|| Error::Unsupported {
+        what: format!("a look at indices that is not waited for, of more than {SLOTS} kinds, on this device"),
+    })
+}
+
+/// Indices that are within bounds.
+pub fn checked(on: On, index: Laid, bounds: Bounds) -> Result<Checked, Error> {
+    checked_until(on, index, bounds, 0)
+}
+
+/// As [`checked`]; of indices in one dimension, only those before the number at the address `end`, where it is not 0.
+pub fn checked_until(on: On, index: Laid, bounds: Bounds, end: u64) -> Result<Checked, Error> {
+    let given = |laid| Checked { laid, _copy: None };
     if index.numel() == 0 {
-        return Ok(());
+        return Ok(given(index));
     }
     if index.operand.data == 0 {
         let only = index.operand.value as i64;
-        return if (low..size).contains(&only) { Ok(()) } else { Err(wrong(only)) };
+        return if bounds.allow(only) { Ok(given(index)) } else { Err(bounds.wrong(only)) };
     }
-    on.0.context.refuse_captured(on.1, CHECKED)?;
+    if waits(on) {
+        look(on, &index, bounds)?;
+        return Ok(given(index));
+    }
+    // There is no index that could stand in place of a wrong one.
+    if bounds.size <= bounds.low && bounds.none().is_none() {
+        return Err(bounds.impossible(index.numel()));
+    }
+    let report = report(on, bounds)?;
+    let own = dense(&index.sizes);
+    let copy = Scratch::new(on, index.numel(), 8)?;
+    let mut first = 0;
+    for piece in pieces(&in_order(&index.sizes, [&index.strides]), POSITIONS) {
+        let argument = ClampArgument {
+            out: copy.at(),
+            index: index.operand.shifted(piece.offsets[0], 8),
+            report,
+            end,
+            low: bounds.low,
+            range: (bounds.size - bounds.low).max(0) as u64,
+            instead: bounds.none().unwrap_or(0),
+            may_be_instead: u64::from(bounds.none().is_some()),
+            first,
+            count: piece.count as u64,
+            dims: Dims::new(&piece.dims),
+        };
+        launch(on.0, INDEX, format_args!("clamp_i64"), each(piece.count), &argument, on.1)?;
+        first += piece.count as u64;
+    }
+    Ok(Checked { laid: Laid { operand: copy.operand(), strides: own, ..index }, _copy: Some(copy) })
+}
+
+/// Refuses indices that are not within bounds: waits for the answer, since a kernel has no error to answer with.
+fn look(on: On, index: &Laid, bounds: Bounds) -> Result<(), Error> {
     let found = Scratch::filled(on, 1, u64::MAX)?;
     let mut first = 0;
     for piece in pieces(&in_order(&index.sizes, [&index.strides]), POSITIONS) {
         let argument = CheckArgument {
             index: index.operand.shifted(piece.offsets[0], 8),
             found: found.at(),
-            low,
-            range: (size - low) as u64,
+            low: bounds.low,
+            range: (bounds.size - bounds.low).max(0) as u64,
+            none: bounds.none().unwrap_or(0),
+            has_none: u64::from(bounds.none().is_some()),
             first,
             count: piece.count as u64,
             dims: Dims::new(&piece.dims),
@@ -90,7 +157,7 @@ pub fn check(
         offset += rest % n * stride;
         rest /= n;
     }
-    Err(wrong(words(on, index.operand.shifted(offset as usize, 8).data, 1)?[0] as i64))
+    Err(bounds.wrong(words(on, index.operand.shifted(offset as usize, 8).data, 1)?[0] as i64))
 }
 
 /// Indices of several dimensions, broadcast together, as offsets.
@@ -102,27 +169,28 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// Of the tensors of argument `list`, one for each of `dims`, by `strides`, after a look at them. Negative indices
-    /// count from the end.
+    /// Of the tensors of argument `list` of an op, one for each of `dims`, by `strides`, after a look at them. Negative
+    /// indices count from the end.
     pub fn new(
         on: On,
-        call: &Call<'_>,
-        list: usize,
+        (op, call, list): (&'static str, &Call<'_>, usize),
         dims: &[i64],
         sizes: &[i64],
         strides: &[i64],
     ) -> Result<Offsets, Error> {
-        let indices: Vec<Laid> =
+        let given: Vec<Laid> =
             call.tensors(list)?.iter().map(|t| Laid::new(&t, Taken::Raw)).collect::<Result<_, _>>()?;
-        let ndim = indices.iter().map(|i| i.sizes.len()).max().unwrap_or(0);
+        let ndim = given.iter().map(|i| i.sizes.len()).max().unwrap_or(0);
         let mut shape = vec![1; ndim];
-        for index in &indices {
+        for index in &given {
             let lead = ndim - index.sizes.len();
             index.sizes.iter().enumerate().filter(|(_, n)| **n != 1).for_each(|(d, &n)| shape[lead + d] = n);
         }
-        for (index, &d) in indices.iter().zip(dims) {
+        let mut indices = Vec::with_capacity(given.len());
+        for (index, &d) in given.into_iter().zip(dims) {
             let size = sizes[d as usize];
-            check(on, index, "indices", d as usize, size, -size)?;
+            let bounds = Bounds { low: -size, ..Bounds::of_dim(op, "indices", d as usize, size) };
+            indices.push(checked(on, index, bounds)?);
         }
         let count = shape.iter().product::<i64>() as usize;
         // Without indices the only offset is 0.
@@ -130,10 +198,10 @@ impl Offsets {
             if indices.is_empty() { Scratch::filled(on, count, 0)? } else { Scratch::new(on, count, 8)? };
         let own = dense(&shape);
         for (k, (index, &d)) in indices.iter().zip(dims).enumerate() {
-            for piece in pieces(&in_order(&shape, [&own, &index.expanded(&shape)]), POSITIONS) {
+            for piece in pieces(&in_order(&shape, [&own, &index.laid.expanded(&shape)]), POSITIONS) {
                 let argument = OffsetArgument {
                     out: values.operand().shifted(piece.offsets[0], 8).data,
-                    index: index.operand.shifted(piece.offsets[1], 8),
+                    index: index.laid.operand.shifted(piece.offsets[1], 8),
                     size: sizes[d as usize],
                     stride: strides[d as usize],
                     added: u64::from(k > 0),

@@ -1,9 +1,12 @@
 //! The losses whose targets are classes.
 
+use super::elements::Taken;
+use super::indices::{Checked, checked};
 use super::launch::{Dims, launch};
 use super::nets::{Array, ROW_THREADS, unsupported};
-use super::unpool::are_places;
+use super::space::Laid;
 use super::{Kernel, device_of};
+use crate::checks::{Bounds, What};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::Strided;
 use keyway_sdk::author::{Call, Error};
@@ -37,40 +40,46 @@ fn class_dim(ndim: usize) -> usize {
     usize::from(ndim > 1)
 }
 
-/// Refuses targets that are no classes.
-fn check(call: &Call<'_>, classes: i64, ignored: i64) -> Result<(), Error> {
-    if are_places(call, 1, classes.max(0) as usize, Some(ignored))? {
-        return Ok(());
-    }
-    Err(Error::InvalidArgument {
+/// The targets of a call, argument 1: classes, or what is ignored.
+fn targets(call: &Call<'_>, kernel: Kernel, classes: i64, ignored: i64) -> Result<Checked, Error> {
+    // Not a number of the host's.
+    Array::argument(call, 1)?;
+    let given = Laid::argument(call, 1, Taken::Raw)?;
+    let bounds = Bounds {
+        op: kernel.name,
         argument: "target",
-        expected: format!("classes in 0..{classes}, or {ignored} for what is ignored"),
-        got: "others".into(),
-    })
+        low: 0,
+        size: classes.max(0),
+        what: What::Classes(ignored),
+    };
+    checked((device_of(call)?, call.stream()), given, bounds)
 }
 
-/// The losses of a call, of which each one goes to `out` and `weights`, or all to `out`.
+/// The losses of a call, of which each one goes to `out` and `weights`, or all to `out`; and the targets, which are kept
+/// until they are read.
 fn losses(
     call: &Call<'_>,
+    kernel: Kernel,
     out: Option<&Array<'_>>,
     weights: Option<&Array<'_>>,
-) -> Result<LossesArgument, Error> {
-    let (input, targets) = (Array::argument(call, 0)?, Array::argument(call, 1)?);
+) -> Result<(LossesArgument, Checked), Error> {
+    let input = Array::argument(call, 0)?;
     let (weight, ignored) = (Array::optional(call, 2)?, call.int(3)?);
     let classes = class_dim(input.sizes.len());
     let class_step = input.strides.get(classes).copied().unwrap_or(0);
-    check(call, input.sizes.get(classes).copied().unwrap_or(0), ignored)?;
+    let checked = targets(call, kernel, input.sizes.get(classes).copied().unwrap_or(0), ignored)?;
+    let targets = &checked.laid;
     let others: Vec<i64> =
         input.strides.iter().enumerate().filter(|(d, _)| *d != classes).map(|(_, &step)| step).collect();
     let none = vec![0; targets.sizes.len()];
     let steps = |of: Option<&Array<'_>>| of.map_or(none.clone(), |of| of.strides.to_vec());
-    let strides = [&steps(out)[..], &steps(weights), &others, targets.strides, &none];
-    let space = Strided::new(targets.sizes, strides)?;
-    Ok(LossesArgument {
+    let strides = [&steps(out)[..], &steps(weights), &others, &targets.strides, &none];
+    let space = Strided::new(&targets.sizes, strides)?;
+    let argument = LossesArgument {
         out: out.map_or(0, |out| out.data),
         weights: weights.map_or(0, |weights| weights.data),
         input: input.data,
-        targets: targets.data,
+        targets: targets.operand.data,
         weight: weight.map_or(0, |weight| weight.data),
         class_step,
         weight_step: weight.and_then(|weight| weight.strides.first().copied()).unwrap_or(0),
@@ -78,7 +87,8 @@ fn losses(
         ignored,
         mean: 0,
         dims: Dims::of(&space)?,
-    })
+    };
+    Ok((argument, checked))
 }
 
 fn run(call: &Call<'_>, kernel: Kernel, argument: &LossesArgument, blocks: usize) -> Result<(), Error> {
@@ -95,31 +105,31 @@ fn each(argument: &LossesArgument) -> usize {
 
 fn nll_loss_forward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (out, weights) = (Array::output(call, 0)?, Array::output(call, 1)?);
-    let argument = losses(call, Some(&out), Some(&weights))?;
+    let (argument, _targets) = losses(call, kernel, Some(&out), Some(&weights))?;
     run(call, kernel, &argument, each(&argument))
 }
 
 fn nll_loss(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (out, how) = (Array::output(call, 0)?, call.str(4)?);
     if how == "none" {
-        let argument = losses(call, Some(&out), None)?;
+        let (argument, _targets) = losses(call, kernel, Some(&out), None)?;
         return run(call, kernel.variant("nll_loss_forward"), &argument, each(&argument));
     }
     if call.tensor(1)?.sizes().iter().product::<i64>() > MOST as i64 {
         return Err(unsupported("a sum of so many losses by one kernel"));
     }
-    let mut argument = losses(call, None, None)?;
+    let (mut argument, _targets) = losses(call, kernel, None, None)?;
     (argument.out, argument.mean) = (out.data, u32::from(how == "mean"));
     run(call, kernel, &argument, 1)
 }
 
 fn nll_loss_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let out = Array::output(call, 0)?;
-    let (grad, targets, weights) =
-        (Array::argument(call, 0)?, Array::argument(call, 1)?, Array::argument(call, 2)?);
+    let (grad, weights) = (Array::argument(call, 0)?, Array::argument(call, 2)?);
     let classes = class_dim(out.sizes.len());
     let ignored = call.int(4)?;
-    check(call, out.sizes.get(classes).copied().unwrap_or(0), ignored)?;
+    let checked = targets(call, kernel, out.sizes.get(classes).copied().unwrap_or(0), ignored)?;
+    let targets = &checked.laid;
     // The others have no dimension of classes, along which only the class's number grows.
     let with = |strides: &[i64], class: i64| {
         let mut made = strides.to_vec();
@@ -131,7 +141,7 @@ fn nll_loss_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         out.strides,
         &with(weights.strides, 0),
         &with(grad.strides, 0),
-        &with(targets.strides, 0),
+        &with(&targets.strides, 0),
         &with(&none, 1),
     ];
     let space = Strided::new(out.sizes, strides)?;
@@ -139,7 +149,7 @@ fn nll_loss_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         out: out.data,
         weights: 0,
         input: grad.data,
-        targets: targets.data,
+        targets: targets.operand.data,
         weight: weights.data,
         class_step: 0,
         weight_step: 0,

@@ -26,9 +26,12 @@ impl Kernel {
 
 /// Registers an op's kernels. The build script writes the calls of this.
 macro_rules! register {
-    ($op:literal, $signature:literal, $family:literal, $host:ident, [$($dtype:ident),+] $(, $flag:ident)?) => {
+    (
+        $op:literal, $signature:literal, $family:literal, $layout:literal, $host:ident, [$($dtype:ident),+]
+        $(, $flag:ident)?
+    ) => {
         keyway_sdk::register_kernel! {
-            op: $op, signature: $signature, device: "cuda", layout: "strided",
+            op: $op, signature: $signature, device: "cuda", layout: $layout,
             $(flags: $flag,)?
             $($dtype => |call| {
                 $host(call, $crate::kernels::Kernel { family: $family, name: $op, dtype: stringify!($dtype) })
@@ -74,6 +77,7 @@ mod resample;
 mod scan;
 mod scatter;
 mod softmax;
+pub mod sparse;
 mod step;
 mod ternary;
 mod triangle;

@@ -179,6 +179,11 @@ pub struct Elements {
 }
 
 impl Elements {
+    /// Those that follow each other in device memory.
+    pub fn flat(input: Operand, count: usize) -> Elements {
+        Elements { input, dims: vec![Dim { size: count, strides: [1] }], _copy: None }
+    }
+
     /// Of these sizes and strides.
     pub fn new(on: On, tensor: &Laid, sizes: &[i64], strides: &[i64]) -> Result<Elements, Error> {
         let dims = in_order(sizes, [strides]);

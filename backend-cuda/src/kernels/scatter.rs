@@ -1,12 +1,13 @@
 //! `scatter`, `index_copy`, `scatter_add`, `index_add` and `index_put`: elements written or added at indices.
 
 use super::elements::{Taken, wide_scalar};
-use super::indices::{Offsets, check, layout};
+use super::indices::{Checked, Offsets, checked, layout};
 use super::launch::{DIMS, Dims, Operand, POSITIONS, launch, pieces};
 use super::order::sorted;
 use super::scratch::{On, Scratch, copy};
 use super::space::{Laid, countable, dense, each, in_order, wrapped};
 use super::{Kernel, device_of};
+use crate::checks::Bounds;
 use crate::driver::Argument;
 use keyway_sdk::author::strided::Dim;
 use keyway_sdk::author::{Call, Error};
@@ -54,6 +55,7 @@ struct Writes {
     target: Laid,
     /// The indices, and how many places one reaches.
     index: Operand,
+    _checked: Option<Checked>,
     stride: i64,
     /// The indices' dimensions in row-major order, with the strides of index and place.
     space: Vec<Dim<2>>,
@@ -90,10 +92,10 @@ fn source_in(
     Ok((scratch.operand(), own))
 }
 
-/// A call `(self, dim, index, source)`: indices of elements, or one of one dimension for whole slices.
+/// A call `(self, dim, index, source)` of an op: indices of elements, or one of one dimension for whole slices.
 fn along(
     on: On,
-    call: &Call<'_>,
+    (op, call): (&'static str, &Call<'_>),
     (slices, taken): (bool, Taken),
     copied: &mut Option<Scratch>,
 ) -> Result<Writes, Error> {
@@ -101,7 +103,8 @@ fn along(
     let index = Laid::argument(call, 2, Taken::Raw)?.with_dim();
     let source = Laid::argument(call, 3, taken)?;
     let dim = wrapped(call.int(1)?, target.sizes.len());
-    check(on, &index, "index", dim, target.sizes[dim], 0)?;
+    let checked = checked(on, index, Bounds::of_dim(op, "index", dim, target.sizes[dim]))?;
+    let index = checked.laid.clone();
     let ndim = target.sizes.len();
     let only =
         |at: usize, value: i64| -> Vec<i64> { (0..ndim).map(|d| if d == at { value } else { 0 }).collect() };
@@ -116,6 +119,7 @@ fn along(
         across[dim] = 0;
         return Ok(Writes {
             index: index.operand,
+            _checked: Some(checked),
             stride: 1,
             space: in_order(&index.sizes, [&index.strides, &[0]]),
             source,
@@ -132,6 +136,7 @@ fn along(
     base[dim] = 0;
     Ok(Writes {
         index: index.operand,
+        _checked: Some(checked),
         stride: place[dim],
         space: in_order(&shape, [&index.strides, &base]),
         source,
@@ -226,14 +231,14 @@ impl Writes {
     }
 }
 
-fn scatter(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+fn scatter(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, mut copied) = ((device_of(call)?, call.stream()), None);
-    along(on, call, (false, Taken::Raw), &mut copied)?.write(on)
+    along(on, (kernel.name, call), (false, Taken::Raw), &mut copied)?.write(on)
 }
 
-fn index_copy(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+fn index_copy(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, mut copied) = ((device_of(call)?, call.stream()), None);
-    along(on, call, (true, Taken::Raw), &mut copied)?.write(on)
+    along(on, (kernel.name, call), (true, Taken::Raw), &mut copied)?.write(on)
 }
 
 /// 1 in the type of sums, in which truth values are f32.
@@ -247,13 +252,17 @@ fn one(dtype: &str) -> u64 {
 
 fn scatter_add(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, mut copied) = ((device_of(call)?, call.stream()), None);
-    along(on, call, (false, Taken::Rounded), &mut copied)?.add(on, kernel.dtype, one(kernel.dtype))
+    along(on, (kernel.name, call), (false, Taken::Rounded), &mut copied)?.add(
+        on,
+        kernel.dtype,
+        one(kernel.dtype),
+    )
 }
 
 fn index_add(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, mut copied) = ((device_of(call)?, call.stream()), None);
     let alpha = wide_scalar(call, 4, if kernel.dtype == "bool" { "f32" } else { kernel.dtype })?;
-    along(on, call, (true, Taken::Rounded), &mut copied)?.add(on, kernel.dtype, alpha)
+    along(on, (kernel.name, call), (true, Taken::Rounded), &mut copied)?.add(on, kernel.dtype, alpha)
 }
 
 fn index_put(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
@@ -266,7 +275,7 @@ fn index_put(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let indexed: Vec<i64> = dims.iter().map(|&d| target.sizes[d as usize]).collect();
     let mut place = vec![0; target.sizes.len()];
     dims.iter().zip(dense(&indexed)).for_each(|(&d, stride)| place[d as usize] = stride);
-    let at = Offsets::new(on, call, 1, dims, &target.sizes, &place)?;
+    let at = Offsets::new(on, (kernel.name, call, 1), dims, &target.sizes, &place)?;
     let layout = layout(target.sizes.len(), dims, at.sizes.len());
     let size = |&(is_index, d): &(bool, usize)| if is_index { at.sizes[d] } else { target.sizes[d] };
     let shape: Vec<i64> = layout.iter().map(size).collect();
@@ -279,6 +288,7 @@ fn index_put(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let own = dense(&at.sizes);
     let writes = Writes {
         index: at.values.operand(),
+        _checked: None,
         stride: 1,
         space: in_order(&at.sizes, [&own, &vec![0; own.len()]]),
         source,

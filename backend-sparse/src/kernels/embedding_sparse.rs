@@ -1,5 +1,5 @@
 //! `embedding_sparse`: the rows by `embedding`, of whoever serves it. A kernel of this library, so that where its gradient
-//! could not be held the forward pass says so.
+//! could not be held the forward pass says so. Scratch: that of `embedding`.
 
 use crate::coo::one;
 use keyway_sdk::author::{Arg, Call, Error};

@@ -3,7 +3,7 @@
 
 use super::select::values_of;
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, Part, dim_of, index_tensor, one, wrong};
+use crate::coo::{Coo, Part, dim_of, index_tensor, more_room, one, room, wrong};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
@@ -77,11 +77,13 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
         let index = coo.index()?;
         for (entry, &at) in index[dim * coo.nnz..(dim + 1) * coo.nnz].iter().enumerate() {
             let found = places.of_index(at);
+            more_room(&mut made, found.len())?;
+            more_room(&mut entries, found.len())?;
             made.extend(found.iter().map(|&place| i64::from(place)));
             entries.extend(found.iter().map(|_| entry as i64));
         }
     }
-    let mut indices = Vec::with_capacity(coo.sparse_dim * entries.len());
+    let mut indices = room(coo.sparse_dim.saturating_mul(entries.len()))?;
     let index = coo.index()?;
     for row in 0..coo.sparse_dim {
         if row == dim {

@@ -1,4 +1,4 @@
-//! `clone` and `to_dtype`.
+//! `clone` and `to_dtype`. Scratch: none but the result, and for a cast that rounds that of coalescing.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, one};

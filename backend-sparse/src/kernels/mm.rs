@@ -1,13 +1,14 @@
 //! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
 //! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse matrices at most some
 //! bytes for each entry however many rows they have; the strided operand where it does not lie row by row, a panel of it, or
-//! where it comes first that of [`scattered`](super::scattered), and that of coalescing.
+//! where it comes first that of [`scattered`](super::scattered), and that of coalescing; 16 bytes for each entry of two sparse
+//! stacks, and 24 for each of their product.
 
 use super::by_dense::sparse_by_dense;
 use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
 use super::scattered::{Entries, scattered};
 use crate::coalesce::by_flag;
-use crate::coo::{Coo, Part, is_sparse, new_tensor, one, unsupported};
+use crate::coo::{Coo, Part, index_tensor, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
 use crate::number::{Number, by_size, by_sum};
@@ -20,10 +21,15 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
     match (is_sparse(&left), is_sparse(&right)) {
         (true, true) => {
             let (a, b) = (Operand::read(left)?, Operand::read(right)?);
-            if a.sizes().len() != 2 || b.sizes().len() != 2 {
-                return Err(unsupported("a product of two sparse tensors that are no matrices"));
+            match (a, b) {
+                (Operand::Coo(a), Operand::Coo(b)) if a.sizes.len() == 3 && b.sizes.len() == 3 => {
+                    stacks(a, b)?.build()
+                }
+                (a, b) if a.sizes().len() == 2 && b.sizes().len() == 2 => {
+                    by_sum!(left.dtype(), both(&a, &b))?.result(call)
+                }
+                _ => Err(unsupported("a product of two sparse tensors that are no matrices")),
             }
-            by_sum!(left.dtype(), both(&a, &b))?.result(call)
         }
         (true, false) => {
             let a = Operand::read(left)?;
@@ -151,6 +157,45 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
     }
     let indices = Part::Made(indices);
     Ok(Coo { sizes, sparse_dim: 2, nnz, coalesced: true, indices, values: Part::Made(values) })
+}
+
+/// The products of two stacks of coalesced matrices: that of all rows of the one and all rows of the other, where a row of
+/// one matrix has columns of its own.
+fn stacks(a: Coo<'_>, b: Coo<'_>) -> Result<Coo<'static>, Error> {
+    let (&[count, n, k], &[_, _, m]) = (&a.sizes[..], &b.sizes[..]) else {
+        return Err(unsupported("a product of two sparse tensors that are no stacks of matrices"));
+    };
+    let dtype = a.dtype();
+    let a = Operand::Coo(as_rows(a, n, k, [count * n, count * k])?);
+    let b = Operand::Coo(as_rows(b, k, 0, [count * k, m])?);
+    let made = by_sum!(dtype, both(&a, &b))?;
+    let mut indices = Vec::with_capacity(3 * made.nnz);
+    {
+        let index = made.index()?;
+        let (rows, columns) = index.split_at(made.nnz);
+        indices.extend(rows.iter().map(|row| row / n));
+        indices.extend(rows.iter().map(|row| row % n));
+        indices.extend_from_slice(columns);
+    }
+    let indices = Part::Made(index_tensor(3, made.nnz, &indices)?);
+    Ok(Coo { sizes: vec![count, n, m], sparse_dim: 3, indices, ..made })
+}
+
+/// A stack of matrices as one: the rows and columns of each matrix begin this far behind those of the one before.
+fn as_rows<'a>(coo: Coo<'a>, rows_apart: i64, columns_apart: i64, sizes: [i64; 2]) -> Result<Coo<'a>, Error> {
+    if coo.sparse_dim != 3 {
+        return Err(unsupported("a product of two sparse tensors with dense dimensions"));
+    }
+    let mut indices = Vec::with_capacity(2 * coo.nnz);
+    {
+        let index = coo.index()?;
+        let (matrices, places) = index.split_at(coo.nnz);
+        let (rows, columns) = places.split_at(coo.nnz);
+        indices.extend(matrices.iter().zip(rows).map(|(matrix, row)| matrix * rows_apart + row));
+        indices.extend(matrices.iter().zip(columns).map(|(matrix, column)| matrix * columns_apart + column));
+    }
+    let indices = Part::Made(index_tensor(2, coo.nnz, &indices)?);
+    Ok(Coo { sizes: sizes.to_vec(), sparse_dim: 2, indices, ..coo })
 }
 
 fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {

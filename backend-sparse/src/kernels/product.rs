@@ -3,7 +3,7 @@
 //! Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse keeps one row of the result, of the
 //! columns that the second has if it is much wider than it has entries, beside a list of those that the row has.
 
-use crate::coo::{Coo, unsupported};
+use crate::coo::{Coo, more_room, room, unsupported};
 use crate::csr::{Csr, out_of_order, row_begins};
 use crate::number::Number;
 use keyway_cpu_loops::{Contiguous, ViewExt};
@@ -193,9 +193,17 @@ pub fn dense_by_sparse<T: Number>(
     if m == 0 || n == 0 {
         return Ok(());
     }
+    let short = Mutex::new(None);
     parallel_chunks_mut(out, m, |row, out| {
         let batch = row / n;
-        let mut sums = vec![T::ZERO; m];
+        let mut sums = match room(m) {
+            Ok(sums) => sums,
+            Err(error) => {
+                *short.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
+                return;
+            }
+        };
+        sums.resize(m, T::ZERO);
         for (nth, factor) in a[row * k..(row + 1) * k].iter().enumerate() {
             let factor = factor.widen();
             for (column, value) in b.row(batch * k + nth) {
@@ -203,7 +211,8 @@ pub fn dense_by_sparse<T: Number>(
             }
         }
         out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
-    })
+    })?;
+    short.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
 }
 
 /// The entries of some rows of a product of two matrices, in order.
@@ -224,52 +233,75 @@ pub struct Entries<T> {
 pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<Vec<Entries<T>>, Error> {
     // Of a matrix that is far wider than it has entries, the columns that it has are counted instead.
     let compact = are_too_many(b.width, b.nnz).then(|| {
-        let mut columns = b.columns[b.columns.len() - b.nnz..].to_vec();
+        let mut columns = room(b.nnz)?;
+        columns.extend_from_slice(&b.columns[b.columns.len() - b.nnz..]);
         columns.sort_unstable();
         columns.dedup();
-        columns
+        Ok::<_, Error>(columns)
     });
+    let compact = compact.transpose()?;
     let width = compact.as_ref().map_or(b.width, Vec::len);
     let columns = &b.columns[b.columns.len() - b.nnz..];
-    let numbers: Option<Vec<i64>> = compact.as_ref().map(|known| {
-        columns.iter().map(|column| known.partition_point(|known| known < column) as i64).collect()
+    let numbers = compact.as_ref().map(|known: &Vec<i64>| {
+        let mut numbers = room(columns.len())?;
+        numbers.extend(columns.iter().map(|column| known.partition_point(|known| known < column) as i64));
+        Ok::<_, Error>(numbers)
     });
+    let numbers = numbers.transpose()?;
     let numbers = numbers.as_deref().unwrap_or(columns);
     let column_of = |number: usize| compact.as_ref().map_or(number as i64, |columns| columns[number]);
     let piece_rows = 64;
     let pieces = a.len().div_ceil(piece_rows);
-    let made: Vec<Mutex<Entries<T>>> = (0..pieces).map(|_| Mutex::default()).collect();
+    let mut made = room(pieces)?;
+    made.extend((0..pieces).map(|_| Mutex::new(Ok(Entries::default()))));
     keyway_sdk::author::parallel_for(pieces, 8, |range| {
+        // A number for each column serves all pieces; a piece that there is no room for is an error of its own.
         let mut sums = Sums::<T>::new(width);
-        let mut used = Vec::new();
         for piece in range {
-            let mut entries = Entries::default();
-            for row in piece * piece_rows..a.len().min((piece + 1) * piece_rows) {
-                used.clear();
-                used.extend(a.row(row).filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor))));
-                let products: usize = used.iter().map(|(range, _)| range.len()).sum();
-                let before = entries.columns.len();
-                entries.columns.reserve(products);
-                entries.values.reserve(products);
-                let give = |column, sum| {
-                    entries.columns.push(column_of(column));
-                    entries.values.push(T::narrow(sum));
-                };
-                // Few products in a wide row are looked for where they are, others by a look at all bits.
-                if products < sums.has.len() / 4 {
-                    sums.row::<true>(&used, numbers, &b.values, give);
-                } else {
-                    sums.row::<false>(&used, numbers, &b.values, give);
-                }
-                entries.rows.push((a.index(row), entries.columns.len() - before));
-            }
+            let rows = piece * piece_rows..a.len().min((piece + 1) * piece_rows);
+            let entries = match &mut sums {
+                Ok(sums) => rows_of_product(a, b, rows, numbers, &column_of, sums),
+                Err(error) => Err(error.clone()),
+            };
             *made[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = entries;
         }
     })?;
-    Ok(made
-        .into_iter()
+    made.into_iter()
         .map(|piece| piece.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
-        .collect())
+        .collect()
+}
+
+/// Some rows of a product; `numbers` are the columns of the entries of `b` as `sums` counts them, and `column_of` leads back.
+fn rows_of_product<T: Number>(
+    a: &Rows<'_, T>,
+    b: &Rows<'_, T>,
+    rows: Range<usize>,
+    numbers: &[i64],
+    column_of: &impl Fn(usize) -> i64,
+    sums: &mut Sums<T>,
+) -> Result<Entries<T>, Error> {
+    let mut entries = Entries::default();
+    let mut used = Vec::new();
+    for row in rows {
+        used.clear();
+        used.extend(a.row(row).filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor))));
+        let products: usize = used.iter().map(|(range, _)| range.len()).sum();
+        let before = entries.columns.len();
+        more_room(&mut entries.columns, products)?;
+        more_room(&mut entries.values, products)?;
+        let give = |column, sum| {
+            entries.columns.push(column_of(column));
+            entries.values.push(T::narrow(sum));
+        };
+        // Few products in a wide row are looked for where they are, others by a look at all bits.
+        if products < sums.has.len() / 4 {
+            sums.row::<true>(&used, numbers, &b.values, give);
+        } else {
+            sums.row::<false>(&used, numbers, &b.values, give);
+        }
+        entries.rows.push((a.index(row), entries.columns.len() - before));
+    }
+    Ok(entries)
 }
 
 /// The sums of one row of a product, a number for each column, and a bit for each that has one. Numbers of columns without
@@ -282,9 +314,11 @@ struct Sums<T: Number> {
 }
 
 impl<T: Number> Sums<T> {
-    fn new(width: usize) -> Self {
-        let none = T::kept(T::ZERO, false);
-        Sums { sums: vec![none; width], has: vec![0; width.div_ceil(WORD)], words: Vec::new() }
+    fn new(width: usize) -> Result<Self, Error> {
+        let (mut sums, mut has) = (room(width)?, room(width.div_ceil(WORD))?);
+        sums.resize(width, T::kept(T::ZERO, false));
+        has.resize(width.div_ceil(WORD), 0);
+        Ok(Sums { sums, has, words: Vec::new() })
     }
 
     /// Adds up some rows, each times a factor, and calls `give` with each column that one of them has and its sum, in the
@@ -354,7 +388,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % below
         };
-        let (mut listed, mut looked) = (Sums::new(WIDTH), Sums::new(WIDTH));
+        let (mut listed, mut looked) = (Sums::new(WIDTH).unwrap(), Sums::new(WIDTH).unwrap());
         for lens in [&[][..], &[0], &[1], &[3, 0, 5], &[40, 1, 40, 40], &[WIDTH, WIDTH]] {
             let (mut columns, mut values, mut rows) = (Vec::new(), Vec::new(), Vec::new());
             for &len in lens {

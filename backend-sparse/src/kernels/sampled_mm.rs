@@ -1,5 +1,5 @@
-//! `sampled_mm`: a product of strided matrices at the places of a pattern alone. Scratch: the operands where they do not lie
-//! row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
+//! `sampled_mm`: a product of strided matrices, or of stacks of them, at the places of a pattern alone. Scratch: the operands
+//! where they do not lie row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, PIECE, is_sparse, new_tensor, one, unsupported};
@@ -14,7 +14,7 @@ fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
         return Err(unsupported("a product at the places of a pattern but of two strided matrices"));
     }
     let turned = |right: Tensor<'_>| {
-        let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(0), Arg::Int(1)])?;
+        let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(-2), Arg::Int(-1)])?;
         one("clone", &[Arg::Owned(&turned), Arg::Str("contiguous")])
     };
     if is_csr(&pattern) {
@@ -23,8 +23,8 @@ fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
         return pattern.with_values(values).give(call);
     }
     let pattern = coalesced(Coo::read(pattern)?)?;
-    if pattern.sparse_dim != 2 || pattern.sizes.len() != 2 {
-        return Err(unsupported("a pattern that is no matrix without dense dimensions"));
+    if pattern.sparse_dim != pattern.sizes.len() || ![2, 3].contains(&pattern.sparse_dim) {
+        return Err(unsupported("a pattern that is no matrix, or stack of them, without dense dimensions"));
     }
     let values = by_sum!(pattern.dtype(), at_places(&pattern, left, turned(right)?.tensor()))?;
     pattern.with_values(values).give(call)
@@ -60,17 +60,21 @@ fn at_places<T: Number>(
     right: Tensor<'_>,
 ) -> Result<OwnedTensor, Error> {
     let (a, b) = (left.view_bits::<T>()?.contiguous()?, right.view_bits::<T>()?.contiguous()?);
-    let k = left.sizes()[1] as usize;
+    let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector in the place of a matrix")) };
+    let (n, k, m) = (n as usize, k as usize, pattern.sizes[pattern.sizes.len() - 1] as usize);
     let index = pattern.index()?;
-    let (rows, columns) = index.split_at(pattern.nnz);
+    // A matrix is the only one of its stack.
+    let (matrices, places) = index.split_at((pattern.sparse_dim - 2) * pattern.nnz);
+    let (rows, columns) = places.split_at(pattern.nnz);
     let mut made = new_tensor(pattern.dtype(), &[pattern.nnz as i64])?;
     if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         let entries = (PIECE / k.max(1)).max(1);
         parallel_chunks_mut(out, entries, |piece, out| {
-            for (n, out) in out.iter_mut().enumerate() {
-                let entry = piece * entries + n;
-                let a = &a[rows[entry] as usize * k..][..k];
-                let b = &b[columns[entry] as usize * k..][..k];
+            for (nth, out) in out.iter_mut().enumerate() {
+                let entry = piece * entries + nth;
+                let matrix = matrices.get(entry).map_or(0, |&at| at as usize);
+                let a = &a[(matrix * n + rows[entry] as usize) * k..][..k];
+                let b = &b[(matrix * m + columns[entry] as usize) * k..][..k];
                 *out = T::narrow(dot::<T>(a, b));
             }
         })?;

@@ -1,7 +1,7 @@
 //! `select` and `slice`: the entries of one index or of a range of them. Scratch: 8 bytes for each entry that stays, and for
 //! each of its indices.
 
-use crate::coo::{Coo, Part, dim_of, index_tensor, one, wrong};
+use crate::coo::{Coo, Part, dim_of, index_tensor, one, room, wrong};
 use crate::dense::strided;
 use crate::number::{Number, by_size};
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
@@ -37,7 +37,7 @@ pub fn moved<'a>(
     place: impl Fn(usize, i64) -> i64,
 ) -> Result<Coo<'a>, Error> {
     let index = coo.index()?;
-    let mut indices = Vec::with_capacity(rows.len() * entries.len());
+    let mut indices = room(rows.len().saturating_mul(entries.len()))?;
     for &row in rows {
         let from = &index[row * coo.nnz..(row + 1) * coo.nnz];
         indices.extend(entries.iter().map(|&entry| place(row, from[entry as usize])));
@@ -91,7 +91,9 @@ fn entries_within(coo: &Coo<'_>, dim: usize, begin: i64, end: i64, step: i64) ->
     let index = coo.index()?;
     let row = &index[dim * coo.nnz..(dim + 1) * coo.nnz];
     let within = |at: i64| (begin..end).contains(&at) && (at - begin) % step == 0;
-    Ok(row.iter().enumerate().filter(|(_, at)| within(**at)).map(|(entry, _)| entry as i64).collect())
+    let mut entries = room(row.iter().filter(|at| within(**at)).count())?;
+    entries.extend(row.iter().enumerate().filter(|(_, at)| within(**at)).map(|(entry, _)| entry as i64));
+    Ok(entries)
 }
 
 fn slice(call: &Call<'_>) -> Result<(), Error> {

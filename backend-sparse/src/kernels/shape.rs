@@ -1,7 +1,7 @@
 //! `unsqueeze`, `squeeze` and `view`, which `reshape` calls: the entries keep their order, and the values their memory. Scratch: the
 //! indices; 8 bytes for each entry where a shape changes.
 
-use crate::coo::{Coo, PIECE, Part, dim_of, index_tensor, one, product, row_major, unsupported, wrong};
+use crate::coo::{Coo, PIECE, Part, dim_of, index_tensor, one, product, room, row_major, unsupported, wrong};
 use keyway_sdk::author::{Arg, Call, Error, parallel_chunks_mut};
 
 fn unsqueeze(call: &Call<'_>) -> Result<(), Error> {
@@ -13,9 +13,14 @@ fn unsqueeze(call: &Call<'_>) -> Result<(), Error> {
         coo.sizes.insert(dim, 1);
         return coo.with_values(values).give(call);
     }
-    let mut rows = coo.index()?.to_vec();
-    let at = dim * coo.nnz;
-    rows.splice(at..at, std::iter::repeat_n(0, coo.nnz));
+    let mut rows = room((coo.sparse_dim + 1).saturating_mul(coo.nnz))?;
+    {
+        let index = coo.index()?;
+        let (before, behind) = index.split_at(dim * coo.nnz);
+        rows.extend_from_slice(before);
+        rows.extend(std::iter::repeat_n(0, coo.nnz));
+        rows.extend_from_slice(behind);
+    }
     coo.indices = Part::Made(index_tensor(coo.sparse_dim + 1, coo.nnz, &rows)?);
     coo.sizes.insert(dim, 1);
     coo.sparse_dim += 1;
@@ -39,8 +44,8 @@ fn squeeze(call: &Call<'_>) -> Result<(), Error> {
     let rows: Vec<usize> = left.iter().copied().filter(|&dim| dim < sparse).collect();
     let indices = {
         let index = coo.index()?;
-        let kept: Vec<i64> =
-            rows.iter().flat_map(|&row| index[row * coo.nnz..(row + 1) * coo.nnz].iter().copied()).collect();
+        let mut kept = room(rows.len().saturating_mul(coo.nnz))?;
+        rows.iter().for_each(|&row| kept.extend_from_slice(&index[row * coo.nnz..(row + 1) * coo.nnz]));
         Part::Made(index_tensor(rows.len(), coo.nnz, &kept)?)
     };
     let sizes: Vec<i64> = left.iter().map(|&dim| coo.sizes[dim]).collect();
@@ -86,7 +91,8 @@ fn view(call: &Call<'_>) -> Result<(), Error> {
     }
     let keys = coo.keys()?;
     let strides = row_major(&sizes[..sparse_dim]);
-    let mut rows = vec![0i64; sparse_dim * coo.nnz];
+    let mut rows = room(sparse_dim.saturating_mul(coo.nnz))?;
+    rows.resize(sparse_dim * coo.nnz, 0i64);
     for (dim, row) in rows.chunks_mut(coo.nnz.max(1)).enumerate().take(sparse_dim) {
         let (stride, size) = (strides[dim], sizes[dim].max(1) as u64);
         parallel_chunks_mut(row, PIECE, |piece, row| {

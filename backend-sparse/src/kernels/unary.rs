@@ -1,7 +1,9 @@
-//! Ops of one tensor that keep zero: the op of that name on the values. Scratch: that of coalescing, but for `neg` and `fill`.
+//! Ops of one tensor that keep zero, some only by certain arguments: the op of that name on the values. Scratch: that of
+//! coalescing, but for `neg` and `fill`.
 
+use super::mul::scalar;
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, one, unsupported};
+use crate::coo::{Coo, is_sparse, one, unsupported};
 use crate::csr::map_values;
 use keyway_sdk::author::{Arg, Call, Error};
 
@@ -15,15 +17,65 @@ fn apply(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// The function of each place's sum, by a number or a word.
-fn by_argument(call: &Call<'_>, op: &str) -> Result<(), Error> {
-    let number = || call.float(1).map(Arg::Float).or_else(|_| call.int(1).map(Arg::Int));
-    let argument = || call.str(1).map(Arg::Str).or_else(|_| number());
-    if map_values(call, 0, |values| one(op, &[values, argument()?]))? {
+/// Argument `at`, a number or a word or nothing, for another op.
+fn argument<'a>(call: &Call<'a>, at: usize) -> Result<Arg<'a>, Error> {
+    if call.is_none(at)? {
+        return Ok(Arg::None);
+    }
+    let number = || call.float(at).map(Arg::Float).or_else(|_| call.int(at).map(Arg::Int));
+    call.str(at).map(Arg::Str).or_else(|_| number())
+}
+
+/// The function of each place's sum, by numbers or words.
+fn by_arguments(call: &Call<'_>, op: &str) -> Result<(), Error> {
+    let rest = (1..call.n_args()).map(|at| argument(call, at)).collect::<Result<Vec<_>, _>>()?;
+    let made = |values: Arg<'_>| {
+        let args: Vec<Arg<'_>> = std::iter::once(values).chain(rest.iter().copied()).collect();
+        one(op, &args)
+    };
+    if map_values(call, 0, made)? {
         return Ok(());
     }
     let coo = coalesced(Coo::argument(call, 0)?)?;
-    let values = one(op, &[coo.values.arg(), argument()?])?;
+    let values = made(coo.values.arg())?;
+    coo.with_values(values).give(call)
+}
+
+/// Between bounds with 0 among what they let pass.
+fn clamp(call: &Call<'_>) -> Result<(), Error> {
+    let holds = |at: usize, within: fn(f64) -> bool| -> Result<bool, Error> {
+        Ok(match argument(call, at)? {
+            Arg::Int(bound) => within(bound as f64),
+            Arg::Float(bound) => within(bound),
+            _ => true,
+        })
+    };
+    if !(holds(1, |min| min <= 0.0)? && holds(2, |max| max >= 0.0)?) {
+        return Err(unsupported("bounds with 0 outside, which no element that is not stored would keep,"));
+    }
+    by_arguments(call, "clamp")
+}
+
+/// The remainder by a number other than 0.
+fn remainder(call: &Call<'_>, op: &str) -> Result<(), Error> {
+    let (dividend, divisor) = (call.tensor(0)?, call.tensor(1)?);
+    if !is_sparse(&dividend) || is_sparse(&divisor) || divisor.numel() != 1 || divisor.ndim() > 0 {
+        return Err(unsupported("a remainder of a sparse tensor whose divisor is no number"));
+    }
+    let divisor = scalar(&divisor)?;
+    let is_zero = match divisor {
+        Arg::Int(divisor) => divisor == 0,
+        Arg::Float(divisor) => divisor == 0.0 || divisor.is_nan(),
+        _ => true,
+    };
+    if is_zero {
+        return Err(unsupported("a remainder by 0, which is not 0 where nothing is stored,"));
+    }
+    if map_values(call, 0, |values| one(op, &[values, divisor]))? {
+        return Ok(());
+    }
+    let coo = coalesced(Coo::argument(call, 0)?)?;
+    let values = one(op, &[coo.values.arg(), divisor])?;
     coo.with_values(values).give(call)
 }
 
@@ -55,11 +107,15 @@ fn neg(call: &Call<'_>) -> Result<(), Error> {
 
 kernels!("neg", "T>T", neg);
 kernels!("fill", "Ts>T", fill);
-float_kernels!("leaky_relu", "Ts>T", |call: &Call<'_>| by_argument(call, "leaky_relu"));
-float_kernels!("gelu", "TS>T", |call: &Call<'_>| by_argument(call, "gelu"));
-float_kernels!("elu", "Ts>T", |call: &Call<'_>| by_argument(call, "elu"));
-float_kernels!("celu", "Ts>T", |call: &Call<'_>| by_argument(call, "celu"));
-float_kernels!("softshrink", "Ts>T", |call: &Call<'_>| by_argument(call, "softshrink"));
+float_kernels!("leaky_relu", "Ts>T", |call: &Call<'_>| by_arguments(call, "leaky_relu"));
+float_kernels!("gelu", "TS>T", |call: &Call<'_>| by_arguments(call, "gelu"));
+float_kernels!("elu", "Ts>T", |call: &Call<'_>| by_arguments(call, "elu"));
+float_kernels!("celu", "Ts>T", |call: &Call<'_>| by_arguments(call, "celu"));
+float_kernels!("softshrink", "Ts>T", |call: &Call<'_>| by_arguments(call, "softshrink"));
+kernels!("nan_to_num", "Tfff>T", |call: &Call<'_>| by_arguments(call, "nan_to_num"));
+kernels!("clamp", "Tss>T", clamp);
+kernels!("fmod", "TT>T", |call: &Call<'_>| remainder(call, "fmod"));
+kernels!("remainder", "TT>T", |call: &Call<'_>| remainder(call, "remainder"));
 
 /// Registers ops of one tensor.
 macro_rules! unary {
@@ -68,4 +124,4 @@ macro_rules! unary {
     )+};
 }
 unary!(kernels: "abs" "sign" "relu" "square" "floor" "ceil" "round" "trunc");
-unary!(float_kernels: "sqrt" "sin" "tan" "asin" "atan" "sinh" "tanh" "asinh" "atanh" "erf" "expm1" "log1p" "silu" "hardswish" "selu" "mish");
+unary!(float_kernels: "sqrt" "sin" "tan" "asin" "atan" "sinh" "tanh" "asinh" "atanh" "erf" "erfinv" "expm1" "log1p" "silu" "hardswish" "selu" "mish");

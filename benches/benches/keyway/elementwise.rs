@@ -2,7 +2,7 @@
 
 use criterion::Criterion;
 use keyway::Tensor;
-use keyway::ops::pointwise::gelu::Approximate;
+use keyway::nn::Approximate;
 use keyway_benches::{case, wanted};
 
 fn rand(n: usize) -> Tensor {
@@ -23,9 +23,7 @@ pub fn cases(c: &mut Criterion) {
         case(c, &format!("ew.muladd_{label}"), "byte", bytes(16.0), || {
             a.mul(&b).and_then(|ab| ab.add(&d)).expect("mul and add")
         });
-        case(c, &format!("ew.addcmul_{label}"), "byte", bytes(16.0), || {
-            d.addcmul(&a, &b, 1.0).expect("addcmul")
-        });
+        case(c, &format!("ew.addcmul_{label}"), "byte", bytes(16.0), || d.addcmul(&a, &b).expect("addcmul"));
         case(c, &format!("ew.exp_{label}"), "byte", bytes(8.0), || a.exp().expect("exp"));
         case(c, &format!("ew.exp_out_{label}"), "byte", bytes(8.0), || a.exp_out(&mut o).expect("exp"));
         case(c, &format!("ew.gelu_{label}"), "byte", bytes(8.0), || a.gelu().expect("gelu"));

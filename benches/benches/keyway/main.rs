@@ -1,6 +1,7 @@
 //! The measured cases. `cargo xtask bench` runs them and prints one JSON line each.
 
 mod elementwise;
+mod image;
 mod limit;
 mod overhead;
 mod product;
@@ -20,6 +21,7 @@ fn main() {
     reduction::cases(&mut c);
     product::cases(&mut c);
     train::cases(&mut c);
+    image::cases(&mut c);
     sparse::cases(&mut c);
     c.final_summary();
 }

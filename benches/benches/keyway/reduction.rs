@@ -24,13 +24,13 @@ pub fn cases(c: &mut Criterion) {
     case(c, "red.softmax_last", "byte", 2.0 * bytes, || x.softmax(-1).expect("softmax"));
     case(c, "red.softmax_first", "byte", 2.0 * bytes, || x.softmax(0).expect("softmax"));
     case(c, "red.layer_norm", "byte", 2.0 * bytes, || {
-        x.layer_norm([D as i64], Some(&w), Some(&b), 1e-5).expect("layer_norm")
+        x.layer_norm([D as i64], Some(&w), Some(&b)).expect("layer_norm")
     });
     let leaf = |t: &Tensor| t.copy().and_then(|t| t.requires_grad_(true)).expect("a float leaf");
     let (xg, wg, bg, start) = (leaf(&x), leaf(&w), leaf(&b), rand(&[D, D]));
     let options = || BackwardOptions { gradients: Some(vec![start.clone()]), ..BackwardOptions::default() };
     case(c, "red.layer_norm_fwdbwd", "byte", 5.0 * bytes, || {
-        let y = xg.layer_norm([D as i64], Some(&wg), Some(&bg), 1e-5).expect("layer_norm");
+        let y = xg.layer_norm([D as i64], Some(&wg), Some(&bg)).expect("layer_norm");
         grad(&[y], &[xg.clone(), wg.clone(), bg.clone()], options()).expect("a graph")
     });
     case(c, "red.softmax_fwdbwd", "byte", 5.0 * bytes, || {

@@ -4,9 +4,9 @@
 
 use criterion::Criterion;
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::optim::{AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
+use keyway::optim::{AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
 use keyway::{DType, Device, Result, Tensor};
-use keyway_benches::{case, wanted};
+use keyway_benches::{case, named, wanted};
 
 const COLUMNS: usize = 64;
 /// Rows that a step reads, some of them more than once.
@@ -30,11 +30,6 @@ pub fn cases(c: &mut Criterion) {
 /// Rows and columns of the matrices, and their entries.
 const SIDE: usize = 10_000;
 const ENTRIES: usize = 1_000_000;
-
-/// Whether the command line names this case, or none.
-fn asked(name: &str) -> bool {
-    std::env::args().skip(1).filter(|a| !a.starts_with('-')).all(|a| name.contains(&a))
-}
 
 /// A matrix of `distinct` random places, each of which comes `times` times, in random order.
 fn matrix(distinct: usize, times: i64) -> Result<Tensor> {
@@ -61,7 +56,7 @@ fn matrices(c: &mut Criterion) -> Result<()> {
         "values_grad_64",
     ]
     .map(|op| format!("sparse.{op}"));
-    if !names.iter().any(|name| asked(name)) {
+    if !names.iter().any(|name| named(name)) {
         return Ok(());
     }
     let [coalesce, softmax, add, mm_sparse, of_rows, mm, unsorted, of_dense, of_values] = &names;
@@ -104,21 +99,21 @@ fn embedding(c: &mut Criterion, size: &str, rows: usize) {
     let mut step = |table: &Tensor, optimizer: &mut dyn Optimizer| {
         nth += 1;
         optimizer.zero_grad();
-        let made = table.embedding_sparse(&read[nth % STEPS], None).expect("forward");
+        let made = table.embedding_sparse(&read[nth % STEPS]).expect("forward");
         let options = BackwardOptions { gradients: Some(vec![grad.clone()]), ..BackwardOptions::default() };
         made.backward_with(options).expect("backward");
         optimizer.step().expect("step");
     };
     let name = format!("sparse.embedding_sgd_{size}");
-    if asked(&name) {
+    if named(&name) {
         let w = table();
         let mut sgd = Sgd::new(vec![w.clone()], SgdOptions::default()).expect("sgd");
         case(c, &name, "step", 1.0, || step(&w, &mut sgd));
     }
     let name = format!("sparse.embedding_adam_{size}");
-    if asked(&name) {
+    if named(&name) {
         let w = table();
-        let options = AdamOptions { lazy: true, ..AdamOptions::adamw() };
+        let options = AdamWOptions { lazy: true, ..AdamWOptions::default() };
         let mut adam = AdamW::new(vec![w.clone()], options).expect("adam");
         case(c, &name, "step", 1.0, || step(&w, &mut adam));
     }

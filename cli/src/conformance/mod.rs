@@ -236,6 +236,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
 fn serve(options: &Options, choice: &Choice) -> Result<(), Failure> {
     let job = worker::Job {
         name: Some(options.backend.clone()),
+        would_serve: crate::known::would_serve(&options.backend),
         library: options.library.clone(),
         backends: choice.backends.clone(),
         selection: options.selection(),

@@ -68,7 +68,7 @@ struct Net {
 
 impl Net {
     fn new(graph: &Graph, device: Device, seed: u64) -> Result<Net> {
-        let weight = |sizes| init::xavier_uniform(sizes, 1.0)?.to_device(device)?.requires_grad_(true);
+        let weight = |sizes| init::xavier_uniform(sizes)?.to_device(device)?.requires_grad_(true);
         let weights = || Ok::<_, keyway::Error>([weight((graph.nodes, HIDDEN))?, weight((HIDDEN, 2))?]);
         let weights = rng::using(&Generator::new(seed), weights)?;
         Ok(Net { graph: normalised(graph, device)?, weights })

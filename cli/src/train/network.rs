@@ -3,11 +3,11 @@
 use super::bag::Words;
 use super::data::Source;
 use keyway::data::digits;
-use keyway::nn::init::{Fan, kaiming_normal};
+use keyway::nn::init::kaiming_normal;
 use keyway::nn::{
-    BatchNorm2d, Conv2d, ConvOptions, Dropout, EmbeddingBag, Flatten, Linear, MaxPool2d, Relu, Sequential,
+    BagMode, BatchNorm2d, Conv2d, ConvOptions, Dropout, EmbeddingBag, Flatten, Linear, MaxPool2d, Relu,
+    Sequential,
 };
-use keyway::ops::index::embedding_bag::BagMode;
 use keyway::optim::SgdOptions;
 use keyway::rng::{self, Generator};
 use keyway::{Result, Tensor};
@@ -176,7 +176,7 @@ impl Design {
     /// where it lies in channels_last. The initial values are those of a linear layer.
     fn over_all_pixels(&self) -> Result<Conv2d> {
         let [channels, height, width] = self.pooled();
-        Conv2d::new(channels, self.layers[1], [height, width], ConvOptions::default())
+        Conv2d::new(channels, self.layers[1], [height, width])
     }
 
     /// A table of words, and a layer behind their mean.
@@ -191,7 +191,7 @@ impl Design {
 
     /// Weights are normal with a variance of `2 / fan_in`, biases 0.
     fn three_layer(&self) -> Result<Sequential> {
-        let weight = |sizes: &[usize]| kaiming_normal(sizes, 0.0, Fan::In);
+        let weight = |sizes: &[usize]| kaiming_normal(sizes);
         let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], [count]);
         let filters = weight(&[self.channels[1], self.channels[0], WIDE, WIDE])?;
         let options = ConvOptions::default().padding(WIDE / 2);

@@ -79,7 +79,7 @@ impl Task {
         let loader = DataLoader::new(train, batch as usize).map_err(keyway::Error::from)?.shuffle(seed);
         let model = self.model()?;
         let mut optimizer = Sgd::new(model.parameters(), self.settings.network.optimizer(lr))?;
-        let mut schedule = CosineAnnealingLr::new(&optimizer, u64::from(epochs), 0.0)?;
+        let mut schedule = CosineAnnealingLr::new(&optimizer, u64::from(epochs))?;
         let mut done = Done::default();
         if let Some(checkpoint) = resumed {
             checkpoint.restore(&model, &mut optimizer, &self.data.sha256)?;

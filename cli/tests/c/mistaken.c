@@ -17,6 +17,7 @@ static int32_t nothing(const KeywayCall *call) {
 #define INTERPOSER 6
 #define BACKWARD 7
 #define NONE 8
+#define CLAIM 9
 
 #if MISTAKE == OP_UNKNOWN
 KEYWAY_KERNEL(first, "absolut", "T>T", "cpu", "strided", "f32", nothing);
@@ -71,7 +72,16 @@ static const KeywayOp same_backward = {
 static const KeywayOp *const ops[] = { &same, &same_backward };
 #endif
 
-KEYWAY_MANIFEST("keyway.test/mistaken", "0.0.1", "Mistakes in names", "\"cpu\"", "\"strided\"");
+#if MISTAKE == CLAIM
+#define DEVICES "\"cpu\", \"acme.example/npu\""
+#else
+#define DEVICES "\"cpu\""
+#endif
+#ifndef NAME
+#define NAME "keyway.test/mistaken"
+#define VERSION "0.0.1"
+#endif
+KEYWAY_MANIFEST(NAME, VERSION, "Mistakes in names", DEVICES, "\"strided\"");
 
 static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out) {
     (void)given;

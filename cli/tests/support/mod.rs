@@ -1,6 +1,8 @@
 //! Runs the built program in folders of its own.
 #![allow(dead_code)]
 
+pub mod corpus;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

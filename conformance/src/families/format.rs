@@ -1,7 +1,7 @@
 //! The memory format is kept: channels_last in, channels_last out, whatever the order of the arguments, with gaps or without,
 //! with one channel, and backwards.
 
-use super::gradients::{gradients, leaves};
+use super::gradients::{gradients, incoming, leaves, same};
 use super::{Context, Family, Scope, factor, has_out, is_in, preferred, tensors};
 use crate::call::Prepared;
 use crate::case::Case;
@@ -20,7 +20,7 @@ use std::cell::Cell;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "format",
-    about: "channels_last is kept, whatever the order of the arguments, of slices, of one channel, by out= and by gradients",
+    about: "channels_last is kept, whatever the order of the arguments, of slices, of one channel, by out= and by gradients from any order",
     cases,
     run,
 };
@@ -49,6 +49,8 @@ enum Variant {
     OutRows,
     /// The gradients of what is in channels_last.
     Gradient,
+    /// The same from a row-major gradient.
+    GradientRows,
 }
 
 impl Variant {
@@ -61,6 +63,7 @@ impl Variant {
             Variant::OutLast => "out-last".to_string(),
             Variant::OutRows => "out-rows".to_string(),
             Variant::Gradient => "gradient".to_string(),
+            Variant::GradientRows => "gradient-rows".to_string(),
         }
     }
 
@@ -72,6 +75,7 @@ impl Variant {
             Variant::OutLast,
             Variant::OutRows,
             Variant::Gradient,
+            Variant::GradientRows,
         ];
         let only = || name.strip_prefix("only-")?.parse().ok().map(Variant::Only);
         fixed.into_iter().find(|v| v.name() == name).or_else(only)
@@ -80,7 +84,9 @@ impl Variant {
     /// How tensor `nth`, of these sizes, lies; the others are row-major.
     fn arrangement(self, nth: usize, sizes: &[usize], rank: usize) -> Arrangement {
         let wanted = match self {
-            Variant::All | Variant::Meant | Variant::OutRows | Variant::Gradient => Arrangement::ChannelsLast,
+            Variant::All | Variant::Meant | Variant::OutRows | Variant::Gradient | Variant::GradientRows => {
+                Arrangement::ChannelsLast
+            }
             Variant::Slice => Arrangement::ChannelsSlice,
             Variant::Only(only) if only == nth => Arrangement::ChannelsLast,
             Variant::Only(_) | Variant::OutLast => Arrangement::Contiguous,
@@ -182,7 +188,7 @@ fn variants(def: &OpDef, dtype: DType, sample: &Sample, form: Option<usize>) -> 
     }
     let differentiable = matches!(def.derivative, Derivative::Formula { .. } | Derivative::Composite);
     if differentiable && dtype.is_float() && sample.smooth {
-        variants.push(Variant::Gradient);
+        variants.extend([Variant::Gradient, Variant::GradientRows]);
     }
     variants
 }
@@ -220,27 +226,31 @@ fn run(context: &Context<'_>) -> Steps {
             let got: Vec<Tensor> = outs.iter().map(|o| o.tensor.clone()).collect();
             Ok(compare::outputs(&expected, &got, factor(def, &sample))?)
         }
-        Variant::Gradient => {
+        Variant::Gradient | Variant::GradientRows => {
             let prepared = Prepared::bare_in(&inputs, device, place)?;
             let leaves = leaves(prepared.tensors(), &sample)?;
             let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| context.refused(e))?;
             let Some(output) = outputs.first().filter(|o| o.requires_grad()) else { return Ok(()) };
-            let incoming = output.detach().ones_like()?;
-            let made = gradients(std::slice::from_ref(output), &leaves, vec![incoming])
-                .map_err(|e| context.refused(e))?;
-            let wanted = leaves.iter().filter(|t| t.requires_grad());
-            for (nth, (leaf, gradient)) in wanted.zip(made).enumerate() {
-                // Where the result has no format, neither has its gradient.
-                let Some(gradient) = gradient.filter(|_| output.rank() == rank) else { continue };
-                // One number that is shown at every place has no order.
-                let repeats = may_self_overlap(gradient.shape(), gradient.strides());
-                // Other inputs are images where they look like the first, as kernels of convolutions do.
-                let image = nth == 0 || leaf.shape() == leaves[0].shape() || is_in(def, &[conv::ALL]);
-                if image && !repeats && leaf.as_ref().is_in_channels_last_order() {
-                    check(&format!("the gradient of input {nth}"), &gradient)?;
-                }
+            let by = |incoming: Tensor| {
+                gradients(std::slice::from_ref(output), &leaves, vec![incoming])
+                    .map_err(|e| context.refused(e))
+            };
+            if variant == Variant::Gradient {
+                let made = by(output.detach().ones_like()?)?;
+                return if output.rank() == rank { check_gradients(def, &leaves, made) } else { Ok(()) };
             }
-            Ok(())
+            if !output.as_ref().is_in_channels_last_order() {
+                return Ok(());
+            }
+            // Numbers that differ from place to place, so that those in a wrong place are seen.
+            let values = incoming(output, false);
+            let lies = |arrangement: Arrangement| {
+                Ok::<_, Stop>(Placed::new(&values, arrangement.where_it_suits(&values.sizes), device)?.tensor)
+            };
+            let own = by(lies(Arrangement::ChannelsLast)?)?;
+            let made = by(lies(Arrangement::Contiguous)?)?;
+            same("with a row-major incoming gradient", &own, &made)?;
+            check_gradients(def, &leaves, made)
         }
         _ => {
             let prepared = Prepared::new(&inputs, device, place)?;
@@ -253,6 +263,22 @@ fn run(context: &Context<'_>) -> Steps {
             }
         }
     }
+}
+
+/// Refuses gradients of images in channels_last that are not.
+fn check_gradients(def: &OpDef, leaves: &[Tensor], made: Vec<Option<Tensor>>) -> Steps {
+    let wanted = leaves.iter().filter(|t| t.requires_grad());
+    for (nth, (leaf, gradient)) in wanted.zip(made).enumerate() {
+        let Some(gradient) = gradient else { continue };
+        // One number that is shown at every place has no order.
+        let repeats = may_self_overlap(gradient.shape(), gradient.strides());
+        // Other inputs are images where they look like the first, as kernels of convolutions do.
+        let image = nth == 0 || leaf.shape() == leaves[0].shape() || is_in(def, &[conv::ALL]);
+        if image && !repeats && leaf.as_ref().is_in_channels_last_order() {
+            check(&format!("the gradient of input {nth}"), &gradient)?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what is not channels_last, as far as its sizes can tell.

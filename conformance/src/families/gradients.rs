@@ -163,7 +163,7 @@ pub(super) fn gradients(
 }
 
 /// Values for an incoming gradient; with `repeated`, the same along the first dimension.
-fn incoming(output: &Tensor, repeated: bool) -> Array {
+pub(super) fn incoming(output: &Tensor, repeated: bool) -> Array {
     Array::from_fn(output.dtype(), output.shape(), |index| {
         let own = if repeated { index.get(1..).unwrap_or(&[]) } else { index };
         let place = own.iter().enumerate().map(|(d, &i)| (i + 1) * (2 * d + 3)).sum::<usize>();
@@ -197,7 +197,7 @@ fn strided(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-fn same(when: &str, expected: &[Option<Tensor>], got: &[Option<Tensor>]) -> Steps {
+pub(super) fn same(when: &str, expected: &[Option<Tensor>], got: &[Option<Tensor>]) -> Steps {
     for (nth, (e, g)) in expected.iter().zip(got).enumerate() {
         match (e, g) {
             (Some(e), Some(g)) => {

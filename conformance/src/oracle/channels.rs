@@ -172,6 +172,40 @@ fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made, sums(of_weight), sums(of_bias)])
 }
 
+/// The result of batch norm by given statistics.
+fn frozen_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let x = inputs.array(0)?;
+    let [_, channels, inner] = geometry(x)?;
+    let (mean, var) = (per_channel(inputs, 1, channels, 0.0)?, per_channel(inputs, 2, channels, 1.0)?);
+    let (weight, bias) = (per_channel(inputs, 3, channels, 1.0)?, per_channel(inputs, 4, channels, 0.0)?);
+    let eps = inputs.float(5)?;
+    let mut made = x.clone();
+    for (at, value) in made.values.iter_mut().enumerate() {
+        let c = at / inner % channels;
+        let hat = (value.float() - mean[c]) / (var[c] + eps).sqrt();
+        *value = Number::Float(hat * weight[c] + bias[c]);
+    }
+    Ok(vec![made])
+}
+
+/// Sums over each channel: of the gradient times the distance from the mean, and of the gradient.
+fn channel_sums(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, x) = (inputs.array(0)?, inputs.array(1)?);
+    let [_, channels, inner] = geometry(x)?;
+    let mean = per_channel(inputs, 2, channels, 0.0)?;
+    let mut parts = [vec![Vec::new(); channels], vec![Vec::new(); channels]];
+    for (at, (grad, x)) in grad.cast(x.dtype).floats().into_iter().zip(x.floats()).enumerate() {
+        let c = at / inner % channels;
+        parts[0][c].push(grad * (x - mean[c]));
+        parts[1][c].push(grad);
+    }
+    let wide = if matches!(x.dtype, DType::F16 | DType::BF16) { DType::F32 } else { x.dtype };
+    let sums = |parts: Vec<Vec<f64>>| {
+        Array::new(wide, vec![channels], parts.into_iter().map(|p| Number::Float(sum(p))).collect())
+    };
+    Ok(parts.map(sums).into())
+}
+
 /// `x / sqrt(mean(x²) + eps) * weight`; without `eps` the distance from 1 to the next number of f64, or of f32
 /// for every other dtype.
 fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -223,6 +257,8 @@ pub const ALL: Family = &[
     ("batch_norm", batch_norm),
     ("channel_norm", channel_norm),
     ("channel_norm_backward", channel_norm_backward),
+    ("channel_sums", channel_sums),
+    ("frozen_norm", frozen_norm),
     ("group_norm", group_norm),
     ("instance_norm", instance_norm),
     ("local_response_norm", local_response_norm),
@@ -267,6 +303,17 @@ mod tests {
         let given = [floats(&[1, 1], &[7.0]), floats(&[1], &[1.0]), floats(&[1], &[8.0]), None, None];
         let args = given.into_iter().chain([Bool(false), Float(0.1), Float(1.0)]).collect();
         assert_eq!(made(batch_norm, args), [2.0]);
+    }
+
+    #[test]
+    fn gradients_of_given_statistics_by_hand() {
+        let pair = |a: f64, b: f64| floats(&[2, 1], &[a, b]);
+        let args = vec![pair(2.0, -1.0), pair(5.0, 9.0), floats(&[1], &[1.0])];
+        let sums = channel_sums(&Inputs(args)).unwrap();
+        assert_eq!((sums[0].floats(), sums[1].floats()), (vec![0.0], vec![1.0]));
+        let none = [Value::None, Value::None, Value::Float(1.0)];
+        let given = [pair(7.0, 1.0), floats(&[1], &[1.0]), floats(&[1], &[8.0])];
+        assert_eq!(made(frozen_norm, given.into_iter().chain(none).collect()), [2.0, 0.0]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn sparse_mask(inputs: &Inputs) -> Outcome {
 fn sampled_mm(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1, 2])?;
     let (a, b) = (inputs.array(1)?.cast(dtype), inputs.array(2)?.cast(dtype));
-    if a.ndim() != 2 || b.ndim() != 2 {
+    if a.ndim() != b.ndim() || !(2..=3).contains(&a.ndim()) {
         return Err(Unknown(format!("{:?} by {:?}", a.sizes, b.sizes)));
     }
     masked(&linalg::product(&a, &b)?, inputs.array(0)?)

@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 pub struct Job {
     /// A device or a plugin; not needed with a library.
     pub name: Option<String>,
+    /// What would serve that name and is to be installed, as a clause, where the program knows it.
+    pub would_serve: Option<String>,
     /// A library.
     pub library: Option<PathBuf>,
     /// Where else to look for backends.
@@ -149,7 +151,8 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
     let found = found.and_then(|target| target.check_device().map(|()| target));
     let target = found.map_err(|error| {
         let usage = matches!(error, TargetError::Unknown { .. });
-        (error.to_string(), usage)
+        let would = job.would_serve.as_ref().filter(|_| usage);
+        (would.map_or_else(|| error.to_string(), |would| format!("{error}; {would}")), usage)
     })?;
     // Some of them are the plugin's, which is loaded by now.
     let foreign = keyway::ops::by_name::foreign().map_err(|e| (e.to_string(), false))?;

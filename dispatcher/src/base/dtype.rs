@@ -11,10 +11,30 @@ use std::str::FromStr;
 
 /// An element type. Open: a plugin may bring others, which are numbered from `VENDOR_FIRST` on when they are first named,
 /// and of which tensors can be made once a plugin has described them.
+///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// # use keyway_dispatcher as keyway;
+/// use keyway::DType;
+/// let half = DType::BF16;
+/// assert_eq!((half.name(), half.size()), ("bf16", 2));
+/// assert_eq!("bf16".parse::<DType>()?, half);
+/// assert!(half.is_float() && half.is_differentiable() && !DType::BOOL.is_integer());
+/// assert_eq!(DType::I8.integer_range(), Some((-128, 127)));
+/// assert_eq!(half.promote(DType::I64), Some(half));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DType(pub(crate) u16);
 
 /// The kinds of element types, in the order of promotion.
+///
+/// ```
+/// # use keyway_dispatcher as keyway;
+/// use keyway::{DType, dtype::Category};
+/// assert_eq!(DType::C64.category(), Category::Complex);
+/// assert!(Category::Bool < Category::Integer && Category::Integer < Category::Float);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Category {
     /// `bool`.
@@ -107,6 +127,13 @@ impl DType {
     }
 
     /// The dtype with this name, if it has been named.
+    ///
+    /// ```
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::DType;
+    /// assert_eq!(DType::from_name("f32"), Some(DType::F32));
+    /// assert_eq!(DType::from_name("float"), None);
+    /// ```
     pub fn from_name(name: &str) -> Option<DType> {
         DTYPES.get(name).map(DType)
     }
@@ -147,6 +174,14 @@ impl DType {
     }
 
     /// The kind of this dtype.
+    ///
+    /// ```
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::{DType, dtype::Category};
+    /// assert_eq!(DType::U8.category(), Category::Integer);
+    /// assert!(DType::BOOL.category() < DType::U8.category());
+    /// ```
+    #[doc(alias = "is_complex")]
     #[inline]
     pub fn category(self) -> Category {
         // A match, not a table: the compiler makes one bit test of a question about it.
@@ -188,6 +223,7 @@ impl DType {
     }
 
     /// The smallest and largest value of a built-in integer dtype or `bool`.
+    #[doc(alias = "is_signed")]
     pub const fn integer_range(self) -> Option<(i128, i128)> {
         Some(match self.0 {
             code::BOOL => (0, 1),
@@ -206,6 +242,15 @@ impl DType {
     /// The dtype that holds both, as `torch.promote_types`; `None` where there is none, as for u64 with a signed integer,
     /// which no integer dtype holds. A plugin's dtype promotes with itself to itself; where it meets any other, the built-in
     /// dtype that its plugin names (`promotes_to`) stands for it, and there is no common one if the plugin names none.
+    ///
+    /// ```
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::DType;
+    /// assert_eq!(DType::F16.promote(DType::BF16), Some(DType::F32));
+    /// assert_eq!(DType::U8.promote(DType::I8), Some(DType::I16));
+    /// assert_eq!(DType::I64.promote(DType::F16), Some(DType::F16));
+    /// assert_eq!(DType::U64.promote(DType::I64), None);
+    /// ```
     #[doc(alias = "promote_types")]
     #[doc(alias = "result_type")]
     pub fn promote(self, other: DType) -> Option<DType> {

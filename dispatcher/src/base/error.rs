@@ -178,8 +178,10 @@ pub enum Error {
     MissingKernel(Box<MissingKernel>),
     /// No plugin serves a device.
     #[error(
-        "no backend for device `{device}` is installed{}; install one, then `keyway backend list` shows it{}",
+        "no backend for device `{device}` is installed{}; use one that is there ({}), or install one, then `keyway backend list` shows \
+         it{}",
         in_lower_case(*.device),
+        crate::base::lacking::devices(),
         crate::base::lacking::after()
     )]
     NoDevice {

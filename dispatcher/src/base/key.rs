@@ -8,6 +8,17 @@ use std::str::FromStr;
 pub use super::guard::{KeyGuard, local_keys};
 
 /// One device: which kind, and which of that kind.
+///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// # use keyway_dispatcher as keyway;
+/// use keyway::Device;
+/// let device = Device::parse("vendor.example/npu:1")?;
+/// assert_eq!((device.name(), device.index), ("vendor.example/npu", 1));
+/// assert_eq!(device.to_string(), "vendor.example/npu:1");
+/// assert_eq!(Device::parse("cpu")?, Device::CPU);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Device {
     /// Interned name.
@@ -23,6 +34,15 @@ impl Device {
 
     /// The device of this name and index; names it if it is new.
     ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::Device;
+    /// assert_eq!(Device::new("vendor.example/npu", 1)?, "vendor.example/npu:1".parse()?);
+    /// assert!(Device::new("", 0).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Registration`] when there is no room for another name.
     #[doc(alias = "new_cuda")]
@@ -35,21 +55,40 @@ impl Device {
         Ok(Device { kind, index })
     }
 
-    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`.
+    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`. Names are open, so that any can be read: whether a backend brings the device
+    /// is known where it is used. A name that ends in digits needs its index, `npu2:0`, since `cuda0` is meant as `cuda:0`.
+    ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::Device;
+    /// assert_eq!(Device::parse("cpu")?, Device::parse("cpu:0")?);
+    /// assert!(Device::parse("cpu:first").is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for an empty name or an index that is no number.
+    /// [`Error::Value`] for an empty name, an index that is no number, a name that ends in digits without an index.
     #[doc(alias = "cuda_if_available")]
     pub fn parse(text: &str) -> Result<Device, Error> {
-        let wrong = || Error::Value {
+        let wrong_for = |expected: String| Error::Value {
             op: "device",
             argument: "device",
-            expected: "a name such as `cpu` or `cuda:1`".to_string(),
+            expected,
             got: format!("`{text}`"),
         };
+        let wrong = || wrong_for("a name such as `cpu` or `cuda:1`".to_string());
         let (name, index) = match text.rsplit_once(':') {
             Some((name, index)) => (name, index.parse().map_err(|_| wrong())?),
-            None => (text, 0),
+            None => {
+                let kind = text.trim_end_matches(|c: char| c.is_ascii_digit());
+                // The plugin's name, behind `@`, may end as it likes.
+                if !kind.is_empty() && kind.len() < text.len() && !text.contains('@') {
+                    let index = &text[kind.len()..];
+                    return Err(wrong_for(format!("`kind` or `kind:index`, such as `{kind}:{index}`")));
+                }
+                (text, 0)
+            }
         };
         if name.is_empty() {
             return Err(wrong());
@@ -89,6 +128,17 @@ impl fmt::Debug for Device {
 }
 
 /// How a tensor's elements lie: an interned name.
+///
+/// ```
+/// # use keyway_dispatcher as keyway;
+/// use keyway::Layout;
+/// assert_eq!(Layout::CHANNELS_LAST.name(), "channels_last");
+/// assert_eq!(Layout::CHANNELS_LAST.parent(), Some(Layout::STRIDED));
+/// assert!(Layout::STRIDED.is_strided());
+/// let blocks = Layout::intern("vendor.example/blocks").unwrap();
+/// assert_eq!(Layout::from_name("vendor.example/blocks"), Some(blocks));
+/// assert!(!blocks.is_strided() && blocks.parent().is_none());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Layout(pub(crate) u16);
 
@@ -249,5 +299,19 @@ mod tests {
         assert!(Device::parse("").is_err() && Device::parse("cpu:x").is_err());
         assert_eq!("test.example/k:3".parse::<Device>().unwrap(), d);
         assert!("cpu:x".parse::<Device>().unwrap_err().to_string().contains("`cpu:x`"));
+    }
+
+    #[test]
+    fn an_index_without_a_colon_is_refused() {
+        for (text, meant) in
+            [("gpu0", "`gpu:0`"), ("cuda12", "`cuda:12`"), ("test.example/k3", "`test.example/k:3`")]
+        {
+            let said = text.parse::<Device>().unwrap_err().to_string();
+            assert!(said.contains("`kind` or `kind:index`") && said.contains(meant), "{said}");
+            assert!(said.contains(&format!("`{text}`")), "{said}");
+        }
+        let named = "test.example/k3:0".parse::<Device>().unwrap();
+        assert_eq!((named.name(), named.index), ("test.example/k3", 0));
+        assert_eq!("test@plugin2".parse::<Device>().unwrap().name(), "test@plugin2");
     }
 }

@@ -1,8 +1,31 @@
-//! What the search for backends refused or did not find, so that the error of a call that nobody serves can say it.
+//! What the search for backends refused or did not find, and the devices that it found, so that the error of a call that nobody
+//! serves can say it.
 
+use std::collections::BTreeSet;
 use std::sync::RwLock;
 
 static SENTENCE: RwLock<String> = RwLock::new(String::new());
+
+/// The kinds of device that a plugin serves now.
+static DEVICES: RwLock<BTreeSet<&'static str>> = RwLock::new(BTreeSet::new());
+
+/// Says whether a plugin serves this kind of device from now on.
+pub(crate) fn set_device(name: &'static str, served: bool) {
+    let mut devices = DEVICES.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if served {
+        devices.insert(name)
+    } else {
+        devices.remove(name)
+    };
+}
+
+/// The kinds of device that tensors can be on, the host's memory first, which needs no plugin.
+pub(crate) fn devices() -> String {
+    let devices = DEVICES.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let others = devices.iter().copied().filter(|&name| name != "cpu");
+    let all: Vec<String> = ["cpu"].into_iter().chain(others).map(|name| format!("`{name}`")).collect();
+    all.join(", ")
+}
 
 /// Keeps the sentence; an empty one says that nothing is amiss.
 pub fn set(sentence: String) {

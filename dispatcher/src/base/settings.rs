@@ -4,6 +4,12 @@ use keyway_sdk::abi::codes::matmul_precision;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How exactly products and convolutions of f32 are computed.
+///
+/// ```
+/// use keyway_dispatcher::settings::{self, MatmulPrecision};
+/// assert_eq!(MatmulPrecision::default(), MatmulPrecision::Highest);
+/// assert_eq!(settings::float32_matmul_precision(), MatmulPrecision::Highest);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 #[repr(u32)]

@@ -93,6 +93,10 @@ pub struct Fallback {
 }
 
 /// Every call so far that ran on another device than it asked for.
+///
+/// ```
+/// assert!(keyway_dispatcher::ledger::fallbacks().is_empty(), "nothing has run elsewhere");
+/// ```
 pub fn fallbacks() -> Vec<Fallback> {
     fallback_entries()
         .iter()

@@ -1,10 +1,12 @@
 //! Device types and who serves them.
 
+use crate::base::intern::DEVICES;
 use crate::base::key::Device;
+use crate::base::lacking;
 use crate::base::plugin::PluginEntry;
 use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::DeviceApi;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A device type and who serves it.
 #[derive(Debug)]
@@ -51,9 +53,35 @@ pub fn is_there(kind: u16) -> bool {
 /// Says who serves a kind of device from now on.
 pub(crate) fn set_server(kind: u16, entry: Option<&'static DeviceEntry>) {
     if let Some(slot) = SERVERS.get(kind as usize) {
+        lacking::set_device(DEVICES.name(kind), entry.is_some());
         slot.store(
             entry.map_or(std::ptr::null_mut(), |e| std::ptr::from_ref(e).cast_mut()),
             Ordering::Release,
         );
     }
+}
+
+/// A bit for each device of a kind that memory was asked of; all above the last bit share it.
+static USED: [AtomicU64; crate::base::intern::MAX_DEVICES] =
+    [const { AtomicU64::new(0) }; crate::base::intern::MAX_DEVICES];
+
+fn bit(device: Device) -> u64 {
+    1 << device.index.min(63)
+}
+
+/// Notes that memory is asked of a device.
+#[inline]
+pub(crate) fn note_use(device: Device) {
+    if !was_used(device)
+        && let Some(slot) = USED.get(device.kind as usize)
+    {
+        slot.fetch_or(bit(device), Ordering::Relaxed);
+    }
+}
+
+/// Whether the program has asked this device for memory. Reports leave the others alone: asking one that nobody uses may
+/// take its time, or worse.
+#[inline]
+pub fn was_used(device: Device) -> bool {
+    USED.get(device.kind as usize).is_some_and(|slot| slot.load(Ordering::Relaxed) & bit(device) != 0)
 }

@@ -4,6 +4,7 @@ pub mod capture;
 #[cfg(test)]
 mod device_tests;
 mod entry;
+pub(crate) mod exercise;
 mod extension;
 pub mod peer;
 pub(crate) mod pinned;
@@ -12,7 +13,7 @@ mod stream;
 mod transfer;
 
 pub(crate) use entry::set_server;
-pub use entry::{DeviceEntry, is_there, server};
+pub use entry::{DeviceEntry, is_there, server, was_used};
 pub use pinned::{Stats as PinnedStats, stats as pinned_stats};
 pub use stream::{Event, Stream, StreamGuard};
 pub(crate) use stream::{
@@ -102,6 +103,7 @@ pub(crate) fn allocate_on(
     device: Device,
     bytes: usize,
 ) -> Result<NonNull<u8>> {
+    entry::note_use(device);
     let mut out = std::ptr::null_mut();
     // SAFETY: `allocate` writes one pointer; the table is valid for the life of the process.
     let code = unsafe { (entry.api.allocate)(u32::from(device.index), bytes as u64, stream, &mut out) };
@@ -325,6 +327,13 @@ simple!(
 );
 
 /// Waits for all work of a device.
+///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// use keyway_dispatcher::{Device, device};
+/// device::synchronize(Device::CPU)?;
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// `NoDevice`, `Backend`. A device without this function answers `Ok`.

@@ -1,5 +1,6 @@
 //! Who ends the program: a library that calls `exit(0)` must not make a success of it.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
@@ -27,6 +28,20 @@ pub fn running() -> Running {
 impl Drop for Running {
     fn drop(&mut self) {
         RUNNING.store(false, Ordering::Release);
+    }
+}
+
+/// Ends the program with this exit code, past what libraries do at the end of a process: a destructor that ends it itself
+/// must not make a success of a failure. What was printed is written; nothing of `atexit` runs, so that a program with work
+/// of its own there does it first.
+pub fn leave(code: u8) -> ! {
+    // A reader that has gone away misses nothing.
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+    // SAFETY: a null pointer means all streams, whose locks the library of C takes; `_exit` does not return.
+    unsafe {
+        libc::fflush(std::ptr::null_mut());
+        libc::_exit(code.into())
     }
 }
 

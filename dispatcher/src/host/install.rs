@@ -74,6 +74,18 @@ pub fn install_all<'a>(loaded: impl IntoIterator<Item = &'a Plugin>) -> Vec<Reje
     refused
 }
 
+/// The devices that a plugin's manifest names and for which it brings nothing. The host's own memory needs nothing.
+fn devices_in_vain(loaded: &Plugin) -> Vec<String> {
+    let tables = loaded.tables();
+    let brought = |name: &str| {
+        name == "cpu"
+            || tables.devices.iter().any(|api| text(api.name) == name)
+            || tables.kernels.iter().any(|kernel| text(kernel.device) == name)
+            || tables.layout_ops.iter().any(|api| text(api.device) == name)
+    };
+    loaded.manifest.devices.iter().filter(|name| !brought(name)).cloned().collect()
+}
+
 fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()> {
     let tables = loaded.tables();
     let plugin: &'static PluginEntry = Box::leak(Box::new(PluginEntry {
@@ -83,6 +95,7 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
         path: loaded.path.clone(),
         order: batch.state.plugins.len(),
         compatible_with: loaded.manifest.compatible_with.clone(),
+        devices_in_vain: devices_in_vain(loaded),
         priority: loaded.manifest.priority.clamp(-MAX_PRIORITY, MAX_PRIORITY).into(),
         retired: false.into(),
     }));

@@ -13,6 +13,6 @@ mod services;
 mod surroundings;
 
 pub use crate::base::message::take_message;
-pub use ending::{Running, running};
+pub use ending::{Running, leave, running};
 pub use file_size::{ignore_file_size_signal, without_file_size_signal};
 pub use services::table;

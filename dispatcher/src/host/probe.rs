@@ -3,7 +3,7 @@
 
 use super::surroundings::Surroundings;
 use crate::device;
-use crate::loader::probe::{LIBRARY_VARIABLE, Report, Stage};
+use crate::loader::probe::{COMPLETE, LIBRARY_VARIABLE, Report, Stage};
 use crate::loader::{self, LoadError};
 use crate::{Device, registry};
 use std::fs::File;
@@ -11,16 +11,18 @@ use std::io::{self, Write};
 use std::os::fd::FromRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A thread that a library started, and that ends the process, is given this long to do so.
-const MOMENT: Duration = Duration::from_millis(100);
+const MOMENT: Duration = Duration::from_millis(1200);
+/// How often it is looked whether they are still there.
+const LOOK: Duration = Duration::from_millis(20);
 /// Of more devices than this the properties are not asked for.
 const MAX_ASKED: u32 = 64;
 /// The library as standard input.
 const LIBRARY: &str = if cfg!(target_os = "linux") { "/proc/self/fd/0" } else { "/dev/fd/0" };
 
-/// Runs one trial. The exit code is 0 if the report is complete, whatever it says, and 2 for wrong usage.
+/// Runs one trial. The exit code is [`COMPLETE`] if the report is complete, whatever it says, and 2 for wrong usage.
 pub fn main() -> ExitCode {
     let Some(library) = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from) else {
         eprintln!(
@@ -36,7 +38,7 @@ pub fn main() -> ExitCode {
         attempt(&library, &mut report)
     });
     match tried {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::from(COMPLETE),
         Err(error) => {
             eprintln!("keyway-probe: the report cannot be written: {error}");
             ExitCode::from(1)
@@ -46,7 +48,7 @@ pub fn main() -> ExitCode {
 
 fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     Report::tell(report, Stage::Opening)?;
-    let before = Surroundings::now();
+    let (before, threads) = (Surroundings::now(), threads());
     let loaded = loader::open_for_trial(Path::new(LIBRARY), library, super::table(), super::take_message);
     let plugin = match loaded {
         Ok(plugin) => plugin,
@@ -67,9 +69,34 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
             let _ = device::properties(Device { kind: entry.kind, index });
         }
     }
+    Report::tell(report, Stage::Using)?;
+    for entry in registry::devices() {
+        device::exercise::without_device(entry);
+        // The functions are the same for all of its devices.
+        if device::count(entry).0 > 0 {
+            device::exercise::with_device(Device { kind: entry.kind, index: 0 });
+        }
+    }
     Report::tell(report, Stage::Ending)?;
-    std::thread::sleep(MOMENT);
+    wait_for_threads(threads);
+    if let Some(changed) = before.timers_changed() {
+        return Report::refuse(report, true, &format!("using it changes the process: {changed}"));
+    }
     Report::tell(report, Stage::Ended)
+}
+
+/// The threads of this process; none where the system does not tell.
+fn threads() -> Option<usize> {
+    Some(std::fs::read_dir("/proc/self/task").ok()?.count())
+}
+
+/// Leaves the threads that a library started some time to show what they do; without any there is nothing to wait for.
+fn wait_for_threads(before: Option<usize>) {
+    let Some(before) = before else { return std::thread::sleep(MOMENT) };
+    let begin = Instant::now();
+    while begin.elapsed() < MOMENT && threads().is_none_or(|now| now > before) {
+        std::thread::sleep(LOOK);
+    }
 }
 
 fn refuse(report: &mut impl Write, error: &LoadError) -> io::Result<()> {

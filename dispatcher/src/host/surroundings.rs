@@ -1,7 +1,8 @@
 //! What a library may change of the process that loads it, so that everybody else in it is affected.
 
 use crate::loader::floating_point::Control;
-use std::ffi::{CStr, CString};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsString};
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -44,7 +45,25 @@ pub(super) struct Surroundings {
     locale: Option<CString>,
     /// The open files, each with what it is.
     files: Vec<(i32, (u64, u64))>,
+    timers: Timers,
+    /// How far the process stands back behind others.
+    nice: libc::c_int,
+    environment: BTreeMap<OsString, OsString>,
 }
+
+/// What will send signals to the process by and by.
+#[derive(PartialEq, Eq)]
+struct Timers {
+    /// Those of `setitimer`: whether each is set.
+    set: [bool; 3],
+    /// Those of `timer_create`, as the system lists them; none where it does not.
+    made: Option<Vec<u8>>,
+}
+
+const TIMERS: &str = "a timer that sends signals (setitimer, timer_create)";
+/// Variables that others obey begin with one of these. A library may set others that were not there, as runtimes do that tell
+/// further copies of themselves of the first.
+const OBEYED: [&str; 3] = ["LD_", "GLIBC_", "KEYWAY_"];
 
 impl Surroundings {
     pub(super) fn now() -> Surroundings {
@@ -58,7 +77,15 @@ impl Surroundings {
             blocked: blocked(),
             locale: locale(),
             files: (0..MAX_FILES).filter_map(file).collect(),
+            timers: timers(),
+            nice: nice(),
+            environment: std::env::vars_os().collect(),
         }
+    }
+
+    /// The timers, if they are others now: what a library may also set later than when it is loaded.
+    pub(super) fn timers_changed(&self) -> Option<&'static str> {
+        (self.timers != timers()).then_some(TIMERS)
     }
 
     /// What is otherwise now, as a list; `None` if nothing is. A limit that was raised keeps nobody from anything.
@@ -67,6 +94,12 @@ impl Surroundings {
         let lowered = LIMITS.iter().zip(self.limits.iter().zip(now.limits));
         let lowered = lowered.filter(|(_, (before, now))| now.0 < before.0 || now.1 < before.1);
         let mut changed: Vec<&str> = lowered.map(|((_, name), _)| *name).collect();
+        let kept = |(name, value): (&OsString, &OsString)| now.environment.get(name) == Some(value);
+        let set = |name: &OsString| {
+            !self.environment.contains_key(name)
+                && OBEYED.iter().any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes()))
+        };
+        let is_other_environment = !self.environment.iter().all(kept) || now.environment.keys().any(set);
         let closed = self.files.iter().any(|file| !now.files.contains(file));
         for (is_changed, name) in [
             (self.umask != now.umask, "the rights of new files (umask)"),
@@ -79,6 +112,9 @@ impl Surroundings {
             (self.blocked != now.blocked, "which signals the thread gets (its signal mask)"),
             (self.locale != now.locale, "the locale, and with it how C libraries write numbers"),
             (closed, "an open file that is not its own"),
+            (self.timers != now.timers, TIMERS),
+            (self.nice < now.nice, "how far it stands back behind other programs (nice)"),
+            (is_other_environment, "an environment variable"),
         ] {
             changed.extend(is_changed.then_some(name));
         }
@@ -110,6 +146,27 @@ fn handler(signal: libc::c_int) -> libc::sighandler_t {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction
     }
+}
+
+fn timers() -> Timers {
+    let is_set = |which| {
+        let mut timer = MaybeUninit::<libc::itimerval>::zeroed();
+        // SAFETY: the structure is writable until the call returns, and zeros are one that is not set.
+        let timer = unsafe {
+            libc::getitimer(which, timer.as_mut_ptr());
+            timer.assume_init()
+        };
+        timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0
+    };
+    Timers {
+        set: [is_set(libc::ITIMER_REAL), is_set(libc::ITIMER_VIRTUAL), is_set(libc::ITIMER_PROF)],
+        made: std::fs::read("/proc/self/timers").ok(),
+    }
+}
+
+fn nice() -> libc::c_int {
+    // SAFETY: the call takes no pointers. What cannot be read is -1 each time.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
 fn blocked() -> [bool; SIGNALS.len()] {

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::cpu::CpuFeatures;
 use super::error::LoadError;
+use super::manifest::KernelRecord;
 use super::precheck::{self, Checked, FileId};
 use super::reason::SameAs;
 use super::run_path;
@@ -12,8 +13,8 @@ use super::variants::{self, Build, PassedOver};
 use super::verified::{Known, News};
 use crate::base::lossy::Lossy;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// What becomes of a library.
@@ -269,6 +270,22 @@ fn same_as(earlier: &Candidate, later: &Candidate, id: FileId) -> SameAs {
     }
 }
 
+/// That the library which is used seems to be another plugin than one of the same name: it lacks most of its kernels.
+fn namesake(candidate: &Candidate, used: &Candidate) -> Option<PassedOver> {
+    let (own, other) = (candidate.checked.as_ref()?, used.checked.as_ref()?);
+    fn keys(checked: &Checked) -> HashSet<[&str; 4]> {
+        fn of(kernel: &KernelRecord) -> impl Iterator<Item = [&str; 4]> {
+            let KernelRecord { op, device, layout, dtypes, .. } = kernel;
+            dtypes.iter().map(move |dtype| [op.as_str(), device, layout, dtype])
+        }
+        checked.kernels.iter().flat_map(of).collect()
+    }
+    let (own_keys, there) = (keys(own), keys(other));
+    let (lacks, of) = (own_keys.difference(&there).count(), own_keys.len());
+    let name = own.manifest.name.clone();
+    (lacks > of / 2).then(|| PassedOver::Namesake { name, lacks, of, used: used.path.clone() })
+}
+
 /// Groups the sound candidates by plugin and chooses one of each.
 fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -287,13 +304,12 @@ fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
             .map(|(i, build)| match order.first() {
                 Some(used) if *used == i => Verdict::Chosen,
                 Some(used) => {
-                    let path: &Path = &candidates[group[*used]].path;
-                    Verdict::PassedOver(variants::reason(
-                        build,
-                        &builds[*used],
-                        path.to_path_buf(),
-                        &config.cpu,
-                    ))
+                    let (own, used_one) = (&candidates[group[i]], &candidates[group[*used]]);
+                    let reason = variants::reason(build, &builds[*used], used_one.path.clone(), &config.cpu);
+                    Verdict::PassedOver(match reason {
+                        PassedOver::NeedsFeatures { .. } => reason,
+                        other => namesake(own, used_one).unwrap_or(other),
+                    })
                 }
                 None => {
                     Verdict::Rejected(LoadError::CpuFeatures { missing: config.cpu.missing(build.features) })

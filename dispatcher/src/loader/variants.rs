@@ -41,6 +41,18 @@ pub enum PassedOver {
         /// The plugin's name.
         name: String,
     },
+    /// A library that is used has the same name and so little of what this one serves that it seems to be another plugin.
+    Namesake {
+        /// The name.
+        name: String,
+        /// How many kernels of this one it lacks.
+        lacks: usize,
+        /// How many this one has.
+        of: usize,
+        /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
+        used: PathBuf,
+    },
     /// A place that comes earlier in the search order has the plugin too.
     EarlierPlace {
         /// The library that is used.
@@ -53,6 +65,12 @@ impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PassedOver::NeedsFeatures { missing } => write!(f, "needs {}", missing.join(", ")),
+            PassedOver::Namesake { name, lacks, of, used } => write!(
+                f,
+                "another library is named `{name}` too and is used, without {lacks} of the {of} kernels of this one: {}; if it is \
+                 another plugin, remove one of them, and ask its author for a name of its own",
+                used.display()
+            ),
             PassedOver::BetterVariant { variant, used } => {
                 write!(f, "the better variant {variant} is used: {}", used.display())
             }

@@ -17,6 +17,36 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Gives and takes the host memory of tensors, from any thread.
 ///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// use keyway_dispatcher::Device;
+/// use keyway_dispatcher::memory::{HostAllocator, Storage, use_host_allocator};
+/// use std::alloc::{Layout, alloc, dealloc};
+/// use std::{ptr::NonNull, sync::Arc};
+///
+/// struct System;
+/// // SAFETY: memory of the system's allocator, of the layout that is asked for.
+/// unsafe impl HostAllocator for System {
+///     fn name(&self) -> &str {
+///         "system"
+///     }
+///     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+///         // SAFETY: the size is at least 1.
+///         NonNull::new(unsafe { alloc(layout) })
+///     }
+///     unsafe fn free(&self, memory: NonNull<u8>, layout: Layout) {
+///         // SAFETY: `allocate` made it with this layout.
+///         unsafe { dealloc(memory.as_ptr(), layout) }
+///     }
+/// }
+///
+/// let guard = use_host_allocator(Some(Arc::new(System)));
+/// let storage = Storage::allocate(Device::CPU, 64)?;
+/// drop(guard);
+/// assert_eq!((storage.allocator(), storage.bytes()), ("system", 64));
+/// # Ok(()) }
+/// ```
+///
 /// # Safety
 /// What [`HostAllocator::allocate`] gives must be valid for reads and writes of the layout's size, aligned as it says, and
 /// nobody else's until it comes back by [`HostAllocator::free`]. The implementor upholds this.
@@ -89,6 +119,28 @@ pub fn set_host_allocator(allocator: Option<Arc<dyn HostAllocator>>) -> Option<A
 }
 
 /// Ends a choice of [`use_host_allocator`] when dropped, in whatever order guards are dropped.
+///
+/// ```
+/// # use keyway_dispatcher::memory::{HostAllocator, set_host_allocator};
+/// # use std::{alloc::Layout, ptr::NonNull};
+/// # struct Empty;
+/// # // SAFETY: it gives no memory.
+/// # unsafe impl HostAllocator for Empty {
+/// #     fn name(&self) -> &str {
+/// #         "empty"
+/// #     }
+/// #     fn allocate(&self, _: Layout) -> Option<NonNull<u8>> {
+/// #         None
+/// #     }
+/// #     unsafe fn free(&self, _: NonNull<u8>, _: Layout) {}
+/// # }
+/// use keyway_dispatcher::Device;
+/// use keyway_dispatcher::memory::{Storage, use_host_allocator};
+/// let empty = use_host_allocator(Some(std::sync::Arc::new(Empty)));
+/// assert!(Storage::allocate(Device::CPU, 8).is_err(), "it has no memory");
+/// drop(empty);
+/// assert!(Storage::allocate(Device::CPU, 8).is_ok());
+/// ```
 #[derive(Debug)]
 pub struct AllocatorGuard {
     number: usize,
@@ -97,6 +149,28 @@ pub struct AllocatorGuard {
 }
 
 /// As [`set_host_allocator`], for this thread while the guard lives; `None` is for the backend that serves the CPU.
+///
+/// ```
+/// # use keyway_dispatcher::memory::{HostAllocator, set_host_allocator};
+/// # use std::{alloc::Layout, ptr::NonNull};
+/// # struct Empty;
+/// # // SAFETY: it gives no memory.
+/// # unsafe impl HostAllocator for Empty {
+/// #     fn name(&self) -> &str {
+/// #         "empty"
+/// #     }
+/// #     fn allocate(&self, _: Layout) -> Option<NonNull<u8>> {
+/// #         None
+/// #     }
+/// #     unsafe fn free(&self, _: NonNull<u8>, _: Layout) {}
+/// # }
+/// use keyway_dispatcher::Device;
+/// use keyway_dispatcher::memory::{Storage, use_host_allocator};
+/// let _empty = use_host_allocator(Some(std::sync::Arc::new(Empty)));
+/// let error = Storage::allocate(Device::CPU, 8).unwrap_err().to_string();
+/// assert!(error.contains("empty"), "{error}");
+/// std::thread::spawn(|| assert!(Storage::allocate(Device::CPU, 8).is_ok(), "another thread")).join().unwrap();
+/// ```
 #[must_use = "the choice ends when the guard is dropped"]
 pub fn use_host_allocator(allocator: Option<Arc<dyn HostAllocator>>) -> AllocatorGuard {
     CHOICES.fetch_add(1, Ordering::Relaxed);

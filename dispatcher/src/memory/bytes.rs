@@ -4,6 +4,14 @@ use crate::base::dtype::DType;
 
 /// An element type whose values are plain bytes of one dtype.
 ///
+/// ```
+/// use keyway_dispatcher::memory::bytes::{self, Plain};
+/// use keyway_dispatcher::DType;
+/// assert_eq!(<u16 as Plain>::DTYPE, DType::U16);
+/// let raw = bytes::of(&[258u16, 7]);
+/// assert_eq!(u16::read(&raw[..2]), 258);
+/// ```
+///
 /// # Safety
 /// Every value must be valid as bytes without padding, and `DTYPE` must be its dtype. Implemented here
 /// for all built-in dtypes and for nothing else.
@@ -16,6 +24,17 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {
 
 /// A number type of which every bit pattern is a value, so that memory of its dtype can be read and written by reference. All of
 /// [`Plain`] but `bool`, whose elements are read as `u8`.
+///
+/// ```
+/// use keyway_dispatcher::memory::bytes::Element;
+/// /// Adds one to each, whatever their number type.
+/// fn next<T: Element + From<u8> + std::ops::Add<Output = T>>(values: &mut [T]) {
+///     values.iter_mut().for_each(|value| *value = *value + T::from(1));
+/// }
+/// let mut values = [1.5f32, 2.5];
+/// next(&mut values);
+/// assert_eq!(values, [2.5, 3.5]);
+/// ```
 pub trait Element: Plain {}
 
 macro_rules! plain {

@@ -162,6 +162,15 @@ impl Blob {
 
     /// The slice that `owner` shows and that nobody else can reach, without a copy: a `Vec<T>`, a `Box<[T]>`, a private mapping.
     /// Tensors over it may be written to.
+    ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// use keyway_dispatcher::{DType, memory::{Blob, Storage}};
+    /// let mut storage = Storage::from_blob("example", Blob::from_owner_mut(vec![1u8, 2]), DType::U8)?;
+    /// storage.as_bytes_mut()?[0] = 7;
+    /// assert_eq!(storage.to_bytes()?, [7, 2]);
+    /// # Ok(()) }
+    /// ```
     pub fn from_owner_mut<T: Element>(owner: impl AsMut<[T]> + Send + Sync + 'static) -> Blob {
         let owner = Box::into_raw(Box::new(owner));
         // SAFETY: as in `from_owner`; a mutable borrow lets nobody else at the slice until it ends with the box.
@@ -191,6 +200,15 @@ impl Blob {
     }
 
     /// Makes tensors over the memory read-only.
+    ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// use keyway_dispatcher::{DType, memory::{Blob, Storage}};
+    /// let blob = Blob::from_owner_mut(vec![1u8, 2]).named("table").read_only();
+    /// let mut storage = Storage::from_blob("example", blob, DType::U8)?;
+    /// assert!(storage.is_read_only() && storage.as_bytes_mut().is_err());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn read_only(mut self) -> Blob {
         self.read_only = true;
@@ -245,6 +263,15 @@ impl std::fmt::Debug for Blob {
 
 impl Storage {
     /// Takes memory of somebody else over for elements of `dtype`; where it is refused, it goes back to its owner.
+    ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// use keyway_dispatcher::{DType, memory::{Blob, Storage}};
+    /// let storage = Storage::from_blob("example", Blob::from_owner(vec![1.0f32, 2.0]), DType::F32)?;
+    /// assert_eq!((storage.bytes(), storage.is_read_only()), (8, true));
+    /// assert!(Storage::from_blob("example", Blob::from_owner(vec![2u8]), DType::BOOL).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `Value` for memory that is not aligned to an element, up to 8 bytes, and for bytes of bool that are neither 0 nor 1;

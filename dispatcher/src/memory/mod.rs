@@ -111,6 +111,21 @@ impl Drop for Inner {
 }
 
 /// A shared piece of memory on one device.
+///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// use keyway_dispatcher::{Device, memory::Storage};
+/// let mut storage = Storage::from_vec(vec![1.0f32, 2.0]);
+/// assert_eq!((storage.bytes(), storage.device(), storage.version()), (8, Device::CPU, 0));
+/// assert!(storage.is_host_accessible() && storage.is_unique());
+/// let shared = storage.clone();
+/// assert_eq!((storage.strong_count(), shared.same_as(&storage)), (2, true));
+/// assert!(storage.as_bytes_mut().is_err(), "it is held twice");
+/// drop(shared);
+/// storage.as_bytes_mut()?.fill(0);
+/// assert_eq!(storage.to_bytes()?, [0; 8]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Storage(Shared<Inner>);
 
@@ -141,6 +156,15 @@ impl Storage {
 
     /// Allocates memory, its content undefined, through whoever serves the device; on the CPU through the host allocator that
     /// is chosen, if any.
+    ///
+    /// ```
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// use keyway_dispatcher::{Device, memory::Storage};
+    /// let storage = Storage::allocate(Device::CPU, 100)?;
+    /// assert_eq!(storage.bytes(), 100);
+    /// assert!(storage.data_ptr().addr().is_multiple_of(64));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
@@ -249,6 +273,7 @@ impl Storage {
     }
 
     /// Size in bytes.
+    #[doc(alias = "nbytes")]
     #[inline]
     pub fn bytes(&self) -> usize {
         self.0.bytes

@@ -9,6 +9,14 @@ use crate::tensor::TensorRef;
 use smallvec::SmallVec;
 
 /// One argument of a call, borrowed.
+///
+/// ```
+/// use keyway_dispatcher::op::Arg;
+/// let number: Arg = 2.5.into();
+/// assert!(matches!(number, Arg::Float(2.5)));
+/// assert_eq!(number.describe(), "the number 2.5");
+/// assert!(matches!(Arg::optional(None::<i64>), Arg::None));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
     /// Not given.

@@ -38,6 +38,13 @@ pub enum Unreached {
         /// The one that was perhaps meant.
         near: Option<&'static str>,
     },
+    /// A device that the plugin's manifest names, and for which it brings nothing.
+    Claimed {
+        /// Its name.
+        device: String,
+        /// Whether another plugin brings it.
+        is_there: bool,
+    },
     /// A kernel for a key for which the plugin has registered one before.
     Second {
         /// The op.
@@ -79,6 +86,13 @@ impl fmt::Display for Unreached {
             }
             Unreached::Place { what, name, kernels, near } => {
                 write!(f, "{} for {what} `{name}`, which no plugin brings{}", count(kernels), meant(near))
+            }
+            Unreached::Claimed { device, is_there } => {
+                let others = if *is_there { "is another plugin's" } else { "no plugin brings" };
+                write!(
+                    f,
+                    "device `{device}` in its manifest, which {others}: it brings no device, kernel or layout's functions for it"
+                )
             }
             Unreached::Second { op, key } => {
                 write!(
@@ -138,6 +152,10 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
     }
     let interposers = interposers();
     for (plugin, told) in &mut found {
+        told.extend(plugin.devices_in_vain.iter().map(|device| Unreached::Claimed {
+            device: device.clone(),
+            is_there: DEVICES.get(device).is_some_and(is_there),
+        }));
         for unreached in told.iter_mut() {
             match unreached {
                 Unreached::Op { op, near, .. } => *near = nearest(op),

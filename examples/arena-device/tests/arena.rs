@@ -148,7 +148,7 @@ fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
     model.to_device(device)?;
     let options = SgdOptions { lr: 0.1, momentum: 0.9, weight_decay: 1e-3, ..SgdOptions::default() };
     let mut optimizer = Sgd::new(model.parameters(), options)?;
-    let mut schedule = CosineAnnealingLr::new(&optimizer, epochs as u64, 0.0)?;
+    let mut schedule = CosineAnnealingLr::new(&optimizer, epochs as u64)?;
     let mut losses = Vec::new();
     for epoch in 0..epochs {
         let mut sum = 0.0;

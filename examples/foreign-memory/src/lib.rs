@@ -1,5 +1,9 @@
 //! Images of a driver written in C, as tensors.
 
+mod mapped;
+
+pub use mapped::{mapped, received};
+
 use keyway::storage::Blob;
 use keyway::{DType, Device, Result, Tensor};
 use std::ffi::c_void;

@@ -1,6 +1,6 @@
 //! Grabs an image, looks at it without a copy, and gives the buffer back from another thread.
 
-use foreign_memory::{brightest, expose, grab, lent};
+use foreign_memory::{brightest, expose, grab, lent, mapped};
 
 fn main() -> keyway::Result<()> {
     let mut image = grab(4, 6)?;
@@ -15,5 +15,13 @@ fn main() -> keyway::Result<()> {
     let last = std::thread::spawn(move || drop(image));
     last.join().expect("dropping an image does not panic");
     println!("buffers out: {}", lent());
-    Ok(())
+
+    // Two numbers behind a header of 8 bytes.
+    let path = std::env::temp_dir().join(format!("foreign-memory-{}", std::process::id()));
+    let numbers = [1.5f32, -2.0].map(f32::to_ne_bytes).concat();
+    std::fs::write(&path, [b"weights ".as_slice(), &numbers].concat()).map_err(keyway::Error::other)?;
+    let weights = mapped(&path, 8, &[2])?;
+    println!("{weights} of `{}`", weights.storage()?.allocator());
+    drop(weights);
+    std::fs::remove_file(&path).map_err(keyway::Error::other)
 }

@@ -1,7 +1,7 @@
 //! What a derivative's formula sees.
 
 use super::error::AutogradError;
-use super::node::{Node, OpCall, OwnedArg, SavedTensors, Shape};
+use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use crate::error::Result;
 use crate::{DType, Tensor};
 use keyway_dispatcher::memory::Shared;
@@ -431,6 +431,8 @@ impl<'a> Backward<'a> {
 /// ```
 pub struct Grads<'a> {
     pub(crate) call: &'a OpCall,
+    /// Where the gradient of each slot goes.
+    pub(crate) edges: &'a [Option<Edge>],
     /// Which slots want a gradient.
     pub(crate) wanted: SmallVec<[bool; 4]>,
     /// By slot.
@@ -481,7 +483,7 @@ impl Grads<'_> {
     /// ```
     /// use keyway::ops::def::Derivative;
     /// // A gradient that stays sparse: that at the places of the first row.
-    /// let derivative = Derivative::of_grad(|b, g| g.set_sparse(0, || b.grad(0)?.narrow(0, 0, 1)?.to_sparse(2)));
+    /// let derivative = Derivative::of_grad(|b, g| g.set_sparse(0, || b.grad(0)?.narrow(0, 0, 1)?.to_sparse()));
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```
     ///
@@ -518,18 +520,24 @@ impl Grads<'_> {
 
     fn put(&mut self, slot: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
         if self.wanted[slot] {
-            let grad = fit(self.call.op.name, compute()?, &self.call.inputs[slot])?;
+            let edge = self.edges.get(slot).and_then(Option::as_ref);
+            let grad = fit(self.call.op.name, compute()?, &self.call.inputs[slot], edge)?;
             self.slots[slot] = Some(grad);
         }
         Ok(())
     }
 }
 
-/// Brings a gradient to its argument's shape and dtype: sums over what was broadcast. A strided argument has a strided one.
-pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
-    let grad = if shape.strided { grad.to_strided()? } else { grad };
+/// Brings a gradient to its argument's shape, dtype and memory format: sums over what was broadcast. A strided argument has a
+/// strided one, a sparse one that on its pattern.
+pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape, edge: Option<&Edge>) -> Result<Tensor> {
+    let grad = if shape.strided && !grad.as_ref().is_strided() { grad.to_strided()? } else { grad };
     let grad = if grad.shape() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
-    if grad.dtype() == shape.dtype { Ok(grad) } else { grad.to_dtype(shape.dtype) }
+    let grad = match edge {
+        Some(edge) => edge.on_pattern(grad)?,
+        None => grad,
+    };
+    shape.formatted(if grad.dtype() == shape.dtype { grad } else { grad.to_dtype(shape.dtype)? })
 }
 
 fn sum_to(op: &'static str, grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {

@@ -8,8 +8,10 @@ use super::saved::Saved;
 use super::watch;
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::handles;
 use keyway_dispatcher::memory::Shared;
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
 
 /// What a function keeps between forward and backward.
@@ -39,8 +41,8 @@ impl Context {
     /// assert_eq!(context.saved().len(), 2);
     /// # Ok(()) }
     /// ```
-    pub fn save(&mut self, tensors: &[&Tensor]) {
-        self.saved.extend(tensors.iter().map(|t| (*t).clone()));
+    pub fn save<T: Borrow<Tensor>>(&mut self, tensors: &[T]) {
+        self.saved.extend(handles(tensors));
     }
 
     /// The tensors that were kept.
@@ -234,9 +236,12 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
             None => Saved::input(name, t.as_ref()),
         })
         .collect::<Result<Vec<_>>>()?;
-    let edges = inputs.iter().map(|t| meta::edge(t.as_ref())).collect();
-    let shapes = outputs.iter().map(|t| Shape::of(t.as_ref())).collect();
-    let inputs = inputs.iter().map(|t| Shape::of(t.as_ref())).collect();
+    let edges: SmallVec<_> = inputs.iter().map(|t| meta::edge(t.as_ref())).collect();
+    let inputs: SmallVec<[Shape; 2]> = inputs.iter().map(|t| Shape::of(t.as_ref())).collect();
+    let shapes = outputs
+        .iter()
+        .map(|t| Shape::of_result(t.as_ref(), &inputs, &edges, false))
+        .collect::<Result<_>>()?;
     let body = Body::Custom(CustomCall { name, function, inputs, saved: Mutex::new(Some(saved)) });
     let node = Node::new(body, edges, shapes);
     for (output, tensor) in outputs.iter().enumerate() {
@@ -267,9 +272,10 @@ pub(super) fn backward(
     }
     made.into_iter()
         .zip(&call.inputs)
+        .zip(&node.edges)
         .zip(wanted)
-        .map(|((grad, shape), &wanted)| match grad {
-            Some(grad) if wanted => super::context::fit(call.name, grad, shape).map(Some),
+        .map(|(((grad, shape), edge), &wanted)| match grad {
+            Some(grad) if wanted => super::context::fit(call.name, grad, shape, edge.as_ref()).map(Some),
             _ => Ok(None),
         })
         .collect()

@@ -16,9 +16,12 @@ mod layout;
 use super::GradFn;
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::refs;
 use keyway_dispatcher::error::Error;
+use keyway_dispatcher::tensor::TensorRef;
 use layout::{HEIGHT, Layout, Place};
 use rustc_hash::FxHashMap;
+use std::borrow::Borrow;
 use std::fmt::Write;
 
 /// The most nodes of a picture that can still be looked at.
@@ -48,8 +51,11 @@ struct Drawn {
 /// # Errors
 /// A tensor that no gradient flows to; more than 10,000 nodes.
 #[doc(alias = "make_dot")]
-pub fn dot(outputs: &[&Tensor]) -> Result<String> {
-    let boxes = collect("draw::dot", outputs)?;
+pub fn dot<T: Borrow<Tensor>>(outputs: &[T]) -> Result<String> {
+    Ok(dot_of(&collect("draw::dot", &refs(outputs))?))
+}
+
+fn dot_of(boxes: &[Drawn]) -> String {
     let mut text =
         String::from("digraph autograd {\n  node [shape=box, fontname=\"monospace\", style=filled];\n");
     for (i, node) in boxes.iter().enumerate() {
@@ -64,7 +70,7 @@ pub fn dot(outputs: &[&Tensor]) -> Result<String> {
         }
     }
     text.push_str("}\n");
-    Ok(text)
+    text
 }
 
 const LEAF: &str = "#cfe8cf";
@@ -83,16 +89,19 @@ const CALL: &str = "#dde6f2";
 ///
 /// # Errors
 /// As [`dot`].
-pub fn svg(outputs: &[&Tensor]) -> Result<String> {
-    let boxes = collect("draw::svg", outputs)?;
-    let Layout { width, height, places, passes } = layout::of(&boxes);
+pub fn svg<T: Borrow<Tensor>>(outputs: &[T]) -> Result<String> {
+    Ok(svg_of(&collect("draw::svg", &refs(outputs))?))
+}
+
+fn svg_of(boxes: &[Drawn]) -> String {
+    let Layout { width, height, places, passes } = layout::of(boxes);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"monospace\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
          orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#667\"/></marker></defs>\n"
     );
-    for ((to, node), passes) in places.iter().zip(&boxes).zip(&passes) {
+    for ((to, node), passes) in places.iter().zip(boxes).zip(&passes) {
         for (&next, passes) in node.next.iter().zip(passes) {
             let _ = writeln!(
                 text,
@@ -101,7 +110,7 @@ pub fn svg(outputs: &[&Tensor]) -> Result<String> {
             );
         }
     }
-    for (place, node) in places.iter().zip(&boxes) {
+    for (place, node) in places.iter().zip(boxes) {
         let (left, middle) = (place.x - place.width / 2, place.x);
         let colour = if node.leaf { LEAF } else { CALL };
         let _ = writeln!(
@@ -118,7 +127,7 @@ pub fn svg(outputs: &[&Tensor]) -> Result<String> {
         );
     }
     text.push_str("</svg>\n");
-    Ok(text)
+    text
 }
 
 /// The curve from the lower side of one box to the upper side of another, upright where it passes rows between them.
@@ -144,7 +153,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The nodes behind these tensors, each once, those of the tensors first.
-fn collect(op: &'static str, outputs: &[&Tensor]) -> Result<Vec<Drawn>> {
+fn collect(op: &'static str, outputs: &[&TensorRef]) -> Result<Vec<Drawn>> {
     let mut found: FxHashMap<u64, usize> = FxHashMap::default();
     let mut nodes: Vec<GradFn> = Vec::new();
     let mut place = |node: GradFn, nodes: &mut Vec<GradFn>| -> usize {
@@ -154,8 +163,8 @@ fn collect(op: &'static str, outputs: &[&Tensor]) -> Result<Vec<Drawn>> {
         })
     };
     for output in outputs {
-        let Some((node, _)) = GradFn::of(output.as_ref()) else {
-            let (expected, got) = ("tensors that gradients flow to".into(), format!("{:?}", output.as_ref()));
+        let Some((node, _)) = GradFn::of(output) else {
+            let (expected, got) = ("tensors that gradients flow to".into(), format!("{output:?}"));
             return Err(Error::Value { op, argument: "outputs", expected, got }.into());
         };
         place(node, &mut nodes);

@@ -8,14 +8,15 @@ use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting};
 use super::{custom, hooks, view};
-use crate::Tensor;
 use crate::error::Result;
 use crate::functionality;
 use crate::ops::def::Derivative;
-use crate::ops::memory::from_components::unchecked;
+use crate::ops::memory::from_components::{map_stored, unchecked};
 use crate::profiler::{backward_scope, scope};
+use crate::tensor::{handles, refs};
+use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
-use keyway_dispatcher::layouts::can_project;
+use keyway_dispatcher::layouts::{can_project, has_pattern_of};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::progress::BackwardGuard;
@@ -23,6 +24,7 @@ use keyway_dispatcher::schema::Kind;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 
 /// How a backward pass is run.
 ///
@@ -47,6 +49,20 @@ pub struct BackwardOptions {
     pub create_graph: bool,
     /// In `grad`: gives `None` for an input that the outputs do not depend on, instead of an error.
     pub allow_unused: bool,
+    /// Gives strided gradients also where they are sparse: of a sparse tensor at the places that it stores, and 0 elsewhere;
+    /// where it has several entries at one place, once for the place and not for each entry.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, autograd::BackwardOptions};
+    /// let indices = Tensor::new([[2i64, 0, 2]])?;
+    /// let a = Tensor::sparse_coo(&indices, &Tensor::new([1.0f32, 2.0, 3.0])?, 3)?.requires_grad_(true)?;
+    /// let options = BackwardOptions { strided_gradients: true, ..BackwardOptions::default() };
+    /// a.mul(5)?.sum_all()?.backward_with(options)?;
+    /// assert_eq!(a.grad().unwrap().to_vec::<f32>()?, [5.0, 0.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
+    pub strided_gradients: bool,
 }
 
 /// The gradient to start from.
@@ -93,16 +109,16 @@ impl Known {
 /// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
 /// let options = BackwardOptions { retain_graph: true, ..BackwardOptions::default() };
 /// let y = x.square()?;
-/// autograd::backward(&[y.clone()], options)?;
-/// autograd::backward(&[y], BackwardOptions::default())?;
+/// autograd::backward(&[&y], options)?;
+/// autograd::backward(&[&y], BackwardOptions::default())?;
 /// assert_eq!(x.grad().unwrap().item::<f32>()?, 12.0);
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// See [`AutogradError`].
-pub fn backward(outputs: &[Tensor], options: BackwardOptions) -> Result<()> {
-    run(outputs, &options, None).map(|_| ())
+pub fn backward<T: Borrow<Tensor>>(outputs: &[T], options: BackwardOptions) -> Result<()> {
+    run(&handles(outputs), &options, None).map(|_| ())
 }
 
 /// The gradients of the outputs with respect to the inputs; leaves collect nothing.
@@ -112,18 +128,30 @@ pub fn backward(outputs: &[Tensor], options: BackwardOptions) -> Result<()> {
 /// use keyway::{Tensor, autograd::{self, BackwardOptions}};
 /// let x = Tensor::new(3.0f32)?.requires_grad_(true)?;
 /// let options = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
-/// let first = autograd::grad(&[x.square()?.mul(&x)?], &[x.clone()], options)?.remove(0).unwrap();
-/// let second = autograd::grad(&[first.clone()], &[x], BackwardOptions::default())?.remove(0).unwrap();
+/// let first = autograd::grad(&[x.square()?.mul(&x)?], &[&x], options)?.remove(0).unwrap();
+/// let second = autograd::grad(&[&first], &[&x], BackwardOptions::default())?.remove(0).unwrap();
 /// assert_eq!((first.item::<f32>()?, second.item::<f32>()?), (27.0, 18.0));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// See [`AutogradError`].
-pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> Result<Vec<Option<Tensor>>> {
+pub fn grad<O: Borrow<Tensor>, I: Borrow<Tensor>>(
+    outputs: &[O],
+    inputs: &[I],
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    grads_of(&handles(outputs), &refs(inputs), options)
+}
+
+fn grads_of(
+    outputs: &[Tensor],
+    inputs: &[&TensorRef],
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
     let edges = inputs
         .iter()
-        .map(|t| meta::edge(t.as_ref()).ok_or_else(|| AutogradError::NoGraph.into()))
+        .map(|t| meta::edge(t).ok_or_else(|| AutogradError::NoGraph.into()))
         .collect::<Result<Vec<Edge>>>()?;
     let grads = run(outputs, &options, Some(&edges))?;
     if !options.allow_unused
@@ -164,7 +192,10 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
             }
             // What a caller gives is a tensor like any other: its entries at one place add up.
             Some(g) if edge.by_entry() => g.coalesce()?.project_like(&output.detach())?,
-            Some(g) => g.clone(),
+            Some(g) => match edge.shape() {
+                Some(shape) => shape.formatted(g.clone())?,
+                None => g.clone(),
+            },
             None if output.elem_count() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
             None => return Err(AutogradError::NotScalar { sizes: output.shape().to_vec() }.into()),
         };
@@ -174,11 +205,12 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
 }
 
 fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
-    let tensor = Tensor::empty_with(&shape.sizes, (shape.dtype, shape.device))?;
-    tensor.fill_(value)
+    let format = if shape.last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+    Tensor::empty_with(&shape.sizes, (shape.dtype, shape.device, format))?.fill_(value)
 }
 
 fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
+    let grad = edge.on_pattern(grad)?;
     let slot = &mut pending.slots(&edge.node)[edge.output];
     *slot = Some(match slot.take() {
         None => grad,
@@ -189,10 +221,11 @@ fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
 
 /// The sum of two gradients of one tensor. Those of a tensor that may have several entries at one place say for each entry
 /// what the entry's is, in the tensor's pattern, and not what the elements are that entries add up to; a strided one among
-/// them is brought to that pattern first.
+/// them is brought to that pattern first. Those of one pattern are added entry by entry.
 fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
     let [first, second] = [&a, &b].map(|t| t.as_ref().is_strided());
-    if !by_entry || (first && second) {
+    let one_pattern = !first && has_pattern_of(b.as_ref(), a.as_ref());
+    if !(by_entry || one_pattern) || (first && second) {
         return a.add(&b);
     }
     let (a, b) = if first { (b, a) } else { (a, b) };
@@ -242,13 +275,16 @@ fn run(
         if let Some(targets) = targets {
             for (i, target) in targets.iter().enumerate() {
                 if Shared::ptr_eq(&target.node, &node) {
-                    captured[i] = grads[target.output].clone();
+                    captured[i] = match grads[target.output].clone() {
+                        Some(grad) if options.strided_gradients => Some(strided(grad, target.by_entry())?),
+                        grad => grad,
+                    };
                 }
             }
         }
         if let Body::Accumulate(leaf) = &node.body {
             if let (None, Some(leaf), Some(grad)) = (targets, leaf.upgrade(), grads[0].take()) {
-                accumulate(&leaf, grad, options.create_graph)?;
+                accumulate(&leaf, grad, options)?;
             }
             continue;
         }
@@ -279,7 +315,7 @@ fn run_hooks(node: &Shared<Node>, grads: &mut Slots) -> Result<()> {
     if let Body::Accumulate(leaf) = &node.body {
         let Some(leaf) = leaf.upgrade() else { return Ok(()) };
         for (_, hook) in meta::hooks(&leaf) {
-            apply_hook(&hook, &mut grads[0])?;
+            apply_hook(&hook, &node.outputs[0], &mut grads[0])?;
         }
         return Ok(());
     }
@@ -287,17 +323,17 @@ fn run_hooks(node: &Shared<Node>, grads: &mut Slots) -> Result<()> {
     let hooks = lock(hooks).clone();
     let (retained, hooks): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|(_, id, _)| *id == hooks::RETAINS);
     for (output, _, hook) in hooks.into_iter().chain(retained) {
-        apply_hook(&hook, &mut grads[output])?;
+        apply_hook(&hook, &node.outputs[output], &mut grads[output])?;
     }
     Ok(())
 }
 
-fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()> {
+fn apply_hook(hook: &super::hooks::Hook, shape: &Shape, slot: &mut Option<Tensor>) -> Result<()> {
     if let Some(grad) = slot
         && let Some(replaced) = hook(grad)?
     {
         require_like("register_hook", grad.as_ref(), &replaced)?;
-        *slot = Some(replaced);
+        *slot = Some(shape.formatted(replaced)?);
     }
     Ok(())
 }
@@ -354,7 +390,10 @@ fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
     for (grad, shape) in grads.into_iter().zip(&node.outputs) {
         all.push(match grad {
             Some(grad) => grad,
-            None => filled(shape, 0.0)?,
+            None => match &shape.pattern {
+                Some(zeros) => Tensor::from_ref(zeros.clone()),
+                None => filled(shape, 0.0)?,
+            },
         });
     }
     Ok(all)
@@ -382,6 +421,7 @@ fn op_backward(
     let backward = Backward { node, call, saved, grads, came, wide };
     let mut made = Grads {
         call,
+        edges: &node.edges,
         wanted: SmallVec::from_slice(wanted),
         slots: SmallVec::from_elem(None, call.inputs.len()),
     };
@@ -435,15 +475,35 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
     Ok(())
 }
 
+/// A gradient as a strided one. That by entry is the gradient at the entry's place, so that its mean there is.
+fn strided(grad: Tensor, by_entry: bool) -> Result<Tensor> {
+    if grad.as_ref().is_strided() {
+        return Ok(grad);
+    }
+    let sums = grad.to_strided()?;
+    if !by_entry {
+        return Ok(sums);
+    }
+    let counts = {
+        let _off = no_grad();
+        map_stored(&grad.detach(), |values| values.ones_like())?.to_strided()?.clamp_min(1)?
+    };
+    sums.div(&counts)
+}
+
 /// Adds to a leaf's gradient, which has the strides of the leaf, or its layout where that can project gradients.
-fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> {
+fn accumulate(leaf: &TensorRef, grad: Tensor, options: &BackwardOptions) -> Result<()> {
     let grad = if !leaf.is_strided() && can_project(leaf) {
         grad.project_like(&Tensor::from_ref(leaf.shallow_copy()))?
     } else {
         grad
     };
-    let by_entry = by_entry(leaf);
+    let (by_entry, create_graph) = (by_entry(leaf), options.create_graph);
+    let grad = if options.strided_gradients { strided(grad, by_entry)? } else { grad };
     meta::while_adding(leaf, || {
+        if let (true, Some(present)) = (options.strided_gradients, meta::grad(leaf)) {
+            meta::set_grad(leaf, Some(strided(present, by_entry)?));
+        }
         match meta::grad(leaf) {
             Some(present) if create_graph => meta::set_grad(leaf, Some(sum(present, grad, by_entry)?)),
             Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {

@@ -5,6 +5,16 @@ use crate::Tensor;
 use crate::error::Result;
 
 /// A function from tensors to tensors.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::gradcheck::{Mapping, Tolerance, gradcheck}};
+/// let product: &Mapping<'_> = &|inputs| Ok(vec![inputs[0].mul(&inputs[1])?]);
+/// let inputs = [Tensor::new([1.5f64, -2.0])?, Tensor::new([0.5f64, 3.0])?];
+/// let inputs = [inputs[0].requires_grad_(true)?, inputs[1].requires_grad_(true)?];
+/// assert!(gradcheck(product, &inputs, Tolerance::default())?.is_none());
+/// # Ok(()) }
+/// ```
 pub type Mapping<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
 
 /// How close is close enough: |analytic - numeric| <= atol + rtol * |numeric|.

@@ -41,12 +41,22 @@ fn applies(op: &OpEntry) -> bool {
 
 /// Whether a call is of one tensor, element by element, and 0 where that is 0.
 fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
-    let above_0 = match args.values {
-        [Arg::Tensor(_), Arg::Int(number), ..] => *number > 0,
-        [Arg::Tensor(_), Arg::Float(number), ..] => *number > 0.0,
-        _ => false,
+    let number = |i: usize| match args.get(i) {
+        Arg::Int(number) => Some(number as f64),
+        Arg::Float(number) => Some(number),
+        _ => None,
     };
-    definition.is(Facts::KEEPS_ZERO) || above_0 && definition.is(Facts::KEEPS_ZERO_ABOVE_0)
+    let is_bound = |i: usize, holds: fn(f64) -> bool| match args.get(i) {
+        Arg::None => true,
+        _ => number(i).is_some_and(holds),
+    };
+    definition.is(Facts::KEEPS_ZERO)
+        || definition.is(Facts::KEEPS_ZERO_ABOVE_0) && number(1).is_some_and(|number| number > 0.0)
+        || definition.is(Facts::KEEPS_ZERO_BETWEEN)
+            && is_bound(1, |min| min <= 0.0)
+            && is_bound(2, |max| max >= 0.0)
+        || definition.is(Facts::KEEPS_ZERO_BUT_BY_0)
+            && number(1).is_some_and(|number| number != 0.0 && !number.is_nan())
 }
 
 /// An op of one sparse tensor that keeps zero, recorded as the op on what the tensor stores, each place once: so its derivative
@@ -276,10 +286,13 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     if !in_place {
         unalias(&call.args, made);
     }
-    if let Some(Node { number, body: Body::Op(recorded), outputs, .. }) = Shared::get_mut(&mut node) {
+    if let Some(Node { number, body: Body::Op(recorded), edges, outputs, .. }) = Shared::get_mut(&mut node) {
         // Numbered only now: the nodes that it leads to are older.
         *number = Node::next_number();
-        made.iter().for_each(|output| outputs.push(Shape::of(output)));
+        let of_values = recorded.def.is_some_and(|def| def.is(Facts::BY_ENTRY));
+        for output in made.iter() {
+            outputs.push(Shape::of_result(output, &recorded.inputs, edges, of_values)?);
+        }
         if let (Ok(Some(saved)), true) = (recorded.saved.get_mut(), saves_outputs != 0 || made.len() > 32) {
             saved.outputs.extend(made.iter().enumerate().map(|(i, output)| {
                 (i >= 32 || saves_outputs & (1 << i) != 0).then(|| Saved::output(output, i))

@@ -11,6 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sees a gradient and may replace it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd::hooks::HookFn};
+/// let halve: Box<HookFn> = Box::new(|gradient| Ok(Some(gradient.mul(0.5)?)));
+/// let x = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
+/// let _handle = x.register_hook(halve)?;
+/// x.sum_all()?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [0.5, 0.5]);
+/// # Ok(()) }
+/// ```
 pub type HookFn = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
 pub(crate) type Hook = Arc<HookFn>;
 

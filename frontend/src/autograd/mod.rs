@@ -14,6 +14,7 @@ mod handler;
 pub mod hooks;
 pub(crate) mod meta;
 mod modes;
+mod moved;
 pub(crate) mod node;
 mod pending;
 mod saved;

@@ -1,13 +1,18 @@
 //! Nodes of the graph: one for each recorded call, one for each collecting leaf.
 
 use super::hooks::Hook;
+use super::modes::no_grad;
 use super::saved::Saved;
 use super::unlink::{self, Outermost};
+use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::ops::memory::from_components::unchecked;
+use crate::{MemoryFormat, Tensor};
+use keyway_dispatcher::dims::may_self_overlap;
 use keyway_dispatcher::layouts::{can_project, may_repeat};
 use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::op::{Arg, OpEntry};
-use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +29,39 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
+    /// What is known of the tensor whose gradient goes there.
+    pub(crate) fn shape(&self) -> Option<&Shape> {
+        self.node.outputs.get(self.output)
+    }
+
     /// Whether gradients that go there are by entry, see [`Shape::by_entry`].
     pub(crate) fn by_entry(&self) -> bool {
-        self.node.outputs.get(self.output).is_some_and(|shape| shape.by_entry)
+        self.shape().is_some_and(|shape| shape.by_entry)
+    }
+
+    /// The pattern that gradients that go there have, see [`Shape::pattern`]; a leaf's is its own.
+    pub(crate) fn pattern(&self) -> Option<Tensor> {
+        match &self.node.body {
+            Body::Accumulate(leaf) => {
+                let leaf = leaf.upgrade().filter(|leaf| !leaf.is_strided() && can_project(leaf))?;
+                Some(Tensor::from_ref(leaf.shallow_copy()))
+            }
+            _ => self.node.outputs.get(self.output)?.pattern.clone().map(Tensor::from_ref),
+        }
+    }
+
+    /// A gradient as it is to arrive there: on the pattern of the tensor that it is of, so that nothing becomes as large as
+    /// the sizes say on its way back.
+    pub(crate) fn on_pattern(&self, grad: Tensor) -> Result<Tensor> {
+        // Few tensors are sparse, and only those are looked at closely.
+        if self.node.outputs.get(self.output).is_none_or(|shape| shape.strided) {
+            return Ok(grad);
+        }
+        match self.pattern() {
+            Some(pattern) if grad.dtype() == pattern.dtype() => grad.project_like(&pattern),
+            Some(pattern) => grad.project_like(&pattern.to_dtype(grad.dtype())?),
+            None => Ok(grad),
+        }
     }
 }
 
@@ -38,13 +73,38 @@ pub(crate) struct Shape {
     pub(crate) device: Device,
     /// Whether elements lie by strides; else the layout is a composite one.
     pub(crate) strided: bool,
+    /// Whether its memory is in channels_last: then its gradients are.
+    pub(crate) last: bool,
     /// Whether it is sparse and may have several entries at one place: then gradients are by entry, and not by element.
     pub(crate) by_entry: bool,
+    /// Of a sparse result: zeros where it stores something, without memory for each, if gradients count there alone. They
+    /// come whole for what was made of strided tensors alone, whose elements that are 0 have derivatives, too.
+    pub(crate) pattern: Option<TensorRef>,
 }
 
 /// Whether gradients of a tensor are by entry, see [`Shape::by_entry`].
 pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
     !tensor.is_strided() && may_repeat(tensor) && can_project(tensor)
+}
+
+/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view is an image only if its base is one: of a
+/// sequence that was transposed for a product the gradient may lie as it comes.
+#[inline]
+fn lies_last(tensor: &TensorRef) -> bool {
+    let is_last = |tensor: &TensorImpl| matches!(tensor.format(), Format::ChannelsLast | Format::EitherLast);
+    is_last(tensor) && tensor.base().is_none_or(|base| is_last(base))
+}
+
+/// Zeros where a sparse tensor stores something, all of them one element of memory.
+fn zeros_at(tensor: &TensorRef) -> Result<Tensor> {
+    let _off = no_grad();
+    let like = Tensor::from_ref(tensor.shallow_copy());
+    let zeros = |part: Tensor| match part.dtype().is_differentiable() {
+        true => Tensor::zeros_with((), (part.dtype(), part.device()))?.expand(part.shape()),
+        false => Ok(part),
+    };
+    let parts = like.components()?.into_iter().map(zeros).collect::<Result<Vec<_>>>()?;
+    unchecked(&like, &parts)
 }
 
 impl Shape {
@@ -53,9 +113,53 @@ impl Shape {
         let mut sizes = SmallVec::new();
         tensor.sizes().iter().for_each(|&size| sizes.push(size));
         let strided = tensor.is_strided();
-        let by_entry = by_entry(tensor);
-        Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided, by_entry }
+        let (last, by_entry) = (lies_last(tensor), by_entry(tensor));
+        Shape {
+            sizes,
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+            strided,
+            last,
+            by_entry,
+            pattern: None,
+        }
     }
+
+    /// Of a result of these inputs; `of_values` if it was made of components, and not of elements.
+    pub(crate) fn of_result(
+        tensor: &TensorRef,
+        inputs: &[Shape],
+        edges: &[Option<Edge>],
+        of_values: bool,
+    ) -> Result<Shape> {
+        let mut shape = Shape::of(tensor);
+        if shape.strided {
+            return Ok(shape);
+        }
+        let whole = |(input, edge): (&Shape, &Option<Edge>)| {
+            !input.strided && edge.as_ref().is_some_and(|edge| edge.pattern().is_none())
+        };
+        let of_strided = !of_values && inputs.iter().all(|input| input.strided);
+        if can_project(tensor) && !of_strided && !inputs.iter().zip(edges).any(whole) {
+            shape.pattern = Some(zeros_at(tensor)?.into_ref());
+        }
+        Ok(shape)
+    }
+
+    /// A gradient in the format of the tensor that it is of.
+    #[inline]
+    pub(crate) fn formatted(&self, grad: Tensor) -> Result<Tensor> {
+        if self.last { in_channels_last(grad) } else { Ok(grad) }
+    }
+}
+
+/// A gradient in channels_last. One whose elements share places, as that of a sum, lies in no order and stays as it is.
+fn in_channels_last(grad: Tensor) -> Result<Tensor> {
+    let there = grad.as_ref();
+    let stays = !there.is_strided()
+        || there.is_in_channels_last_order()
+        || may_self_overlap(grad.shape(), grad.strides());
+    if stays { Ok(grad) } else { grad.contiguous_in(MemoryFormat::ChannelsLast) }
 }
 
 /// An argument of a recorded call, owned. Tensors are slots: places in the node's list of edges.

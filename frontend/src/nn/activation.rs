@@ -305,7 +305,7 @@ activation! {
     Glu {
         /// The dimension; -1 is the last.
         dim: i64 = -1,
-    } => |self, input| input.glu(self.dim);
+    } => |self, input| input.glu_with(self.dim);
 
     /// `log(1 + exp(beta * x)) / beta`, or `x` where `beta * x` is above the threshold.
     ///

@@ -116,7 +116,7 @@ macro_rules! unpools {
             ///
             #[doc = concat!(
                 "```\n",
-                "use keyway::{nn::", stringify!($name), ", ops::pool::MaxUnpoolOptions};\n",
+                "use keyway::nn::{MaxUnpoolOptions, ", stringify!($name), "};\n",
                 "assert_eq!(", stringify!($name), "::new(2).0, MaxUnpoolOptions::new(2));\n",
                 "```",
             )]

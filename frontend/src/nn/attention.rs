@@ -47,8 +47,8 @@ impl MultiheadAttention {
             let owner = "MultiheadAttention";
             return Err(ModuleError::Option { owner, option: "heads", expected, got }.into());
         }
-        let in_proj_weight = init::xavier_uniform((3 * width, width), 1.0)?;
-        let out = init::kaiming_uniform((width, width), 5f64.sqrt())?;
+        let in_proj_weight = init::xavier_uniform((3 * width, width))?;
+        let out = init::kaiming_uniform_with((width, width), 5f64.sqrt(), init::Fan::In)?;
         Ok(MultiheadAttention {
             heads,
             in_proj_weight: Slot::parameter(in_proj_weight)?,
@@ -150,9 +150,10 @@ impl MultiheadAttention {
         // Query `i` is place `before + i`.
         let mask = match (before, new) {
             (0, _) | (_, 0 | 1) => None,
-            _ => {
-                Some(Tensor::ones_with((new, before + new), (DType::BOOL, q.device()))?.tril(before as i64)?)
-            }
+            _ => Some(
+                Tensor::ones_with((new, before + new), (DType::BOOL, q.device()))?
+                    .tril_with(before as i64)?,
+            ),
         };
         let options = AttentionOptions {
             attn_mask: mask.as_ref(),
@@ -186,7 +187,7 @@ impl MultiheadAttention {
         let dropout_p = if self.mode.is_training() { self.dropout } else { 0.0 };
         let options = AttentionOptions { dropout_p, ..options };
         let made =
-            rng::using_some(self.generator.as_ref(), || q.scaled_dot_product_attention(k, v, options))?;
+            rng::using_some(self.generator.as_ref(), || q.scaled_dot_product_attention_with(k, v, options))?;
         self.out_proj.forward(&made.transpose(1, 2)?.reshape_as_sizes(query.shape())?)
     }
 }

@@ -66,7 +66,7 @@ impl<M> ModuleList<M> {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{ModuleList, Prelu};
-    /// let layers: ModuleList<Prelu> = (1..4).map(|n| Prelu::new(n, 0.25)).collect::<keyway::Result<_>>()?;
+    /// let layers: ModuleList<Prelu> = (1..4).map(|n| Prelu::new_with(n, 0.25)).collect::<keyway::Result<_>>()?;
     /// assert_eq!(layers.iter().count(), 3);
     /// # Ok(()) }
     /// ```
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_list_has_no_forward_function_and_shows_its_modules() {
-        let list: ModuleList<Prelu> = (0..2).map(|_| Prelu::new(1, 0.25).unwrap()).collect();
+        let list: ModuleList<Prelu> = (0..2).map(|_| Prelu::new().unwrap()).collect();
         assert_eq!((list.len(), list.iter().count(), list.get(2).is_none()), (2, 2, true));
         let text = list.forward(&Tensor::new(1.0f32).unwrap()).unwrap_err().to_string();
         assert!(text.contains("ModuleList") && text.contains("Sequential"), "{text}");

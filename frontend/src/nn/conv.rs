@@ -15,7 +15,7 @@ fn kernel(owner: &'static str, [first, second]: [usize; 2], groups: usize, sizes
     }
     let sizes: Vec<usize> = [first, second / groups].iter().chain(sizes).copied().collect();
     // The slope that gives this bound.
-    Slot::parameter(init::kaiming_uniform(&sizes, 5f64.sqrt())?)
+    Slot::parameter(init::kaiming_uniform_with(&sizes, 5f64.sqrt(), init::Fan::In)?)
 }
 
 /// A bias for that kernel, within the same bound.
@@ -28,7 +28,7 @@ fn bias(weight: &Slot, outputs: usize) -> Result<Slot> {
 /// Modules of one shape; the numbers in brackets say which of input and output channels are the weight's first and second
 /// dimension.
 macro_rules! convolutions {
-    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $call:ident [$first:literal, $second:literal] $shape:literal $dims:literal;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $with:ident [$first:literal, $second:literal] $shape:literal $dims:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name {
@@ -38,20 +38,35 @@ macro_rules! convolutions {
         }
 
         impl $name {
-            /// A module of so many channels in and out and a kernel of these sizes, with a bias, in f32. The initial values are
-            /// PyTorch's: weight and bias uniform within `1 / sqrt(fan_in)`.
+            /// A module of so many channels in and out and a kernel of these sizes, with a bias, in f32, that moves by one without
+            /// padding. The initial values are PyTorch's: weight and bias uniform within `1 / sqrt(fan_in)`.
+            ///
+            #[doc = concat!(
+                "```\n# fn main() -> keyway::Result<()> {\n",
+                "use keyway::nn::{", stringify!($name), ", Module};\n",
+                "assert_eq!(", stringify!($name), "::new(2, 4, 1)?.num_parameters(), 2 * 4 + 4);\n",
+                "# Ok(()) }\n```",
+            )]
+            ///
+            /// # Errors
+            /// Sizes whose product overflows.
+            pub fn new(inputs: usize, outputs: usize, kernel: impl Into<PerDim<$rank>>) -> Result<$name> {
+                $name::new_with(inputs, outputs, kernel, $options::default())
+            }
+
+            #[doc = concat!("[`", stringify!($name), "::new`] with stride, padding, dilation and groups.")]
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "use keyway::nn::{", stringify!($name), ", ", stringify!($options), ", Module};\n",
-                "let conv = ", stringify!($name), "::new(2, 4, 1, ", stringify!($options), "::default())?;\n",
-                "assert_eq!(conv.num_parameters(), 2 * 4 + 4);\n",
+                "let conv = ", stringify!($name), "::new_with(2, 4, 1, ", stringify!($options), "::default().groups(2))?;\n",
+                "assert_eq!(conv.num_parameters(), 4 + 4);\n",
                 "# Ok(()) }\n```",
             )]
             ///
             /// # Errors
             /// Groups that do not divide the channels; sizes whose product overflows.
-            pub fn new(
+            pub fn new_with(
                 inputs: usize,
                 outputs: usize,
                 kernel: impl Into<PerDim<$rank>>,
@@ -62,7 +77,7 @@ macro_rules! convolutions {
                 Ok(module)
             }
 
-            /// The same without a bias.
+            /// The same without a bias, which most networks with norms leave out together with other options.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -75,7 +90,7 @@ macro_rules! convolutions {
             /// # Errors
             #[doc(alias = "conv1d_no_bias")]
             #[doc(alias = "conv2d_no_bias")]
-            #[doc = concat!("As [`", stringify!($name), "::new`].")]
+            #[doc = concat!("As [`", stringify!($name), "::new_with`].")]
             pub fn without_bias(
                 inputs: usize,
                 outputs: usize,
@@ -114,8 +129,7 @@ macro_rules! convolutions {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::nn::{", stringify!($name), ", ", stringify!($options), "};\n",
-                "let conv = ", stringify!($name), "::new(1, 1, 1, ", stringify!($options), "::default())?;\n",
+                "let conv = keyway::nn::", stringify!($name), "::new(1, 1, 1)?;\n",
                 "assert_eq!(conv.weight().shape(), keyway::Tensor::zeros(", $dims, ")?.shape());\n",
                 "# Ok(()) }\n```",
             )]
@@ -127,8 +141,7 @@ macro_rules! convolutions {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::nn::{", stringify!($name), ", ", stringify!($options), "};\n",
-                "let conv = ", stringify!($name), "::new(2, 4, 1, ", stringify!($options), "::default())?;\n",
+                "let conv = keyway::nn::", stringify!($name), "::new(2, 4, 1)?;\n",
                 "assert_eq!(conv.bias().unwrap().shape(), [4]);\n",
                 "# Ok(()) }\n```",
             )]
@@ -139,7 +152,7 @@ macro_rules! convolutions {
 
         impl Module for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
-                input.$call(&self.weight.get(), self.bias().as_ref(), self.options)
+                input.$with(&self.weight.get(), self.bias().as_ref(), self.options)
             }
 
             fn members<'a>(&'a self, members: &mut Members<'a>) {
@@ -158,25 +171,25 @@ convolutions! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Conv1d, ConvOptions, Module}};
-    /// let conv = Conv1d::new(2, 4, 3, ConvOptions::default().padding(1))?;
+    /// let conv = Conv1d::new_with(2, 4, 3, ConvOptions::default().padding(1))?;
     /// let x = Tensor::ones((1, 2, 8))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 8]);
     /// # Ok(()) }
     /// ```
-    Conv1d 1 ConvOptions conv1d [1, 0] "[out, in / groups, length]" "(1, 1, 1)";
+    Conv1d 1 ConvOptions conv1d_with [1, 0] "[out, in / groups, length]" "(1, 1, 1)";
 
     /// [`Tensor::conv2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{Conv2d, ConvOptions, Module}};
-    /// let conv = Conv2d::new(2, 4, [3, 1], ConvOptions::default().stride(2))?;
+    /// let conv = Conv2d::new_with(2, 4, [3, 1], ConvOptions::default().stride(2))?;
     /// let x = Tensor::ones((1, 2, 9, 9))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 4, 5]);
     /// assert_eq!(conv.num_parameters(), 4 * 2 * 3 + 4);
     /// # Ok(()) }
     /// ```
-    Conv2d 2 ConvOptions conv2d [1, 0] "[out, in / groups, height, width]" "(1, 1, 1, 1)";
+    Conv2d 2 ConvOptions conv2d_with [1, 0] "[out, in / groups, height, width]" "(1, 1, 1, 1)";
 
     /// [`Tensor::conv3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
     ///
@@ -188,19 +201,19 @@ convolutions! {
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 2, 2, 2, 2]);
     /// # Ok(()) }
     /// ```
-    Conv3d 3 ConvOptions conv3d [1, 0] "[out, in / groups, depth, height, width]" "(1, 1, 1, 1, 1)";
+    Conv3d 3 ConvOptions conv3d_with [1, 0] "[out, in / groups, depth, height, width]" "(1, 1, 1, 1, 1)";
 
     /// [`Tensor::conv_transpose1d`] with a learned kernel: `[batch, in, length]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ConvTranspose1d, ConvTransposeOptions, Module}};
-    /// let conv = ConvTranspose1d::new(2, 4, 2, ConvTransposeOptions::default().stride(2))?;
+    /// let conv = ConvTranspose1d::new_with(2, 4, 2, ConvTransposeOptions::default().stride(2))?;
     /// let x = Tensor::ones((1, 2, 3))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6]);
     /// # Ok(()) }
     /// ```
-    ConvTranspose1d 1 ConvTransposeOptions conv_transpose1d [0, 1] "[in, out / groups, length]" "(1, 1, 1)";
+    ConvTranspose1d 1 ConvTransposeOptions conv_transpose1d_with [0, 1] "[in, out / groups, length]" "(1, 1, 1)";
 
     /// [`Tensor::conv_transpose2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
     ///
@@ -208,23 +221,23 @@ convolutions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ConvTranspose2d, ConvTransposeOptions, Module}};
     /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
-    /// let conv = ConvTranspose2d::new(2, 4, 3, doubled)?;
+    /// let conv = ConvTranspose2d::new_with(2, 4, 3, doubled)?;
     /// let x = Tensor::ones((1, 2, 3, 5))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 4, 6, 10]);
     /// # Ok(()) }
     /// ```
-    ConvTranspose2d 2 ConvTransposeOptions conv_transpose2d [0, 1] "[in, out / groups, height, width]" "(1, 1, 1, 1)";
+    ConvTranspose2d 2 ConvTransposeOptions conv_transpose2d_with [0, 1] "[in, out / groups, height, width]" "(1, 1, 1, 1)";
 
     /// [`Tensor::conv_transpose3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ConvTranspose3d, ConvTransposeOptions, Module}};
-    /// let conv = ConvTranspose3d::new(1, 1, 2, ConvTransposeOptions::default())?;
+    /// let conv = ConvTranspose3d::new(1, 1, 2)?;
     /// let x = Tensor::ones((1, 1, 2, 2, 2))?;
     /// assert_eq!(conv.forward(&x)?.shape(), [1, 1, 3, 3, 3]);
     /// # Ok(()) }
     /// ```
-    ConvTranspose3d 3 ConvTransposeOptions conv_transpose3d [0, 1]
+    ConvTranspose3d 3 ConvTransposeOptions conv_transpose3d_with [0, 1]
         "[in, out / groups, depth, height, width]" "(1, 1, 1, 1, 1)";
 }

@@ -122,7 +122,7 @@ convolutions! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{Activation, BatchNorm1d, Conv1d, ConvAct1d, ConvOptions, Module};
-    /// let conv = Conv1d::new(2, 4, 3, ConvOptions::default())?;
+    /// let conv = Conv1d::new(2, 4, 3)?;
     /// let fused = ConvAct1d::fused(&conv, &BatchNorm1d::new(4)?, Activation::Relu)?;
     /// let y = fused.forward(&keyway::Tensor::ones((1, 2, 8))?)?;
     /// assert!(y.shape() == [1, 4, 6] && y.min_all()?.item::<f32>()? >= 0.0);
@@ -137,7 +137,7 @@ convolutions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Module};
     /// use keyway::Tensor;
-    /// let conv = Conv2d::new(1, 2, 3, ConvOptions::default())?;
+    /// let conv = Conv2d::new(1, 2, 3)?;
     /// let norm = BatchNorm2d::new(2)?;
     /// norm.eval();
     /// let fused = ConvAct2d::fused(&conv, &norm, Activation::Relu)?;
@@ -153,7 +153,7 @@ convolutions! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{Activation, BatchNorm3d, Conv3d, ConvAct3d, ConvOptions, Module};
-    /// let conv = Conv3d::new(2, 4, 3, ConvOptions::default())?;
+    /// let conv = Conv3d::new(2, 4, 3)?;
     /// let fused = ConvAct3d::fused(&conv, &BatchNorm3d::new(4)?, Activation::Relu)?;
     /// let y = fused.forward(&keyway::Tensor::ones((1, 2, 3, 4, 5))?)?;
     /// assert!(y.shape() == [1, 4, 1, 2, 3] && y.min_all()?.item::<f32>()? >= 0.0);

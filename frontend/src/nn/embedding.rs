@@ -110,7 +110,7 @@ impl Embedding {
 impl Module for Embedding {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         match self.sparse {
-            true => self.weight.get().embedding_sparse(input, self.padding_idx),
+            true => self.weight.get().embedding_sparse_with(input, self.padding_idx),
             false => self.weight.get().embedding_with(input, self.padding_idx),
         }
     }
@@ -240,7 +240,7 @@ impl EmbeddingBag {
     /// As [`Tensor::embedding_bag`].
     pub fn forward_bags(&self, input: &Tensor, offsets: &Tensor, factors: Option<&Tensor>) -> Result<Tensor> {
         let options = BagOptions { offsets: Some(offsets), per_sample_weights: factors, ..self.options() };
-        self.weight.get().embedding_bag(input, options)
+        self.weight.get().embedding_bag_with(input, options)
     }
 
     fn options(&self) -> BagOptions<'static> {
@@ -255,7 +255,7 @@ impl EmbeddingBag {
 
 impl Module for EmbeddingBag {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.weight.get().embedding_bag(input, self.options())
+        self.weight.get().embedding_bag_with(input, self.options())
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {

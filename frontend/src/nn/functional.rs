@@ -13,9 +13,25 @@
 //! ```
 
 use super::loss::same_shape;
-use super::{AttentionOptions, AvgPoolOptions, ConvOptions, InterpolateOptions, MaxPoolOptions};
+use super::{AttentionOptions, AvgPoolOptions, ConvOptions, GridOptions, InterpolateOptions, MaxPoolOptions};
 use crate::tensor::IntoShape;
 use crate::{Result, Tensor};
+
+/// [`Tensor::embedding`], with the indices first as in PyTorch.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::functional as F};
+/// let (at, weight) = (Tensor::new([1i64, 0])?, Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?);
+/// assert_eq!(F::embedding(&at, &weight)?.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of the method.
+pub fn embedding(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    weight.embedding(input)
+}
 
 macro_rules! functions {
     ($($(#[$example:meta])+ $name:ident($input:ident $(, $arg:ident: $type:ty)*);)*) => {$(
@@ -34,28 +50,28 @@ macro_rules! functions {
 functions! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{AvgPoolOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([[[1.0f32, 2.0, 3.0, 4.0]]])?;
-    /// assert_eq!(F::avg_pool1d(&x, AvgPoolOptions::new(2))?.to_vec::<f32>()?, [1.5, 3.5]);
+    /// assert_eq!(F::avg_pool1d(&x, 2)?.to_vec::<f32>()?, [1.5, 3.5]);
     /// # Ok(()) }
     /// ```
-    avg_pool1d(input, options: AvgPoolOptions<1>);
+    avg_pool1d(input, options: impl Into<AvgPoolOptions<1>>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{AvgPoolOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([[[[1.0f32, 2.0], [3.0, 4.0]]]])?;
-    /// assert_eq!(F::avg_pool2d(&x, AvgPoolOptions::new([1, 2]))?.to_vec::<f32>()?, [1.5, 3.5]);
+    /// assert_eq!(F::avg_pool2d(&x, [1, 2])?.to_vec::<f32>()?, [1.5, 3.5]);
     /// # Ok(()) }
     /// ```
-    avg_pool2d(input, options: AvgPoolOptions<2>);
+    avg_pool2d(input, options: impl Into<AvgPoolOptions<2>>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{AvgPoolOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([1.0f32, 3.0])?.reshape((1, 1, 2, 1, 1))?;
-    /// assert_eq!(F::avg_pool3d(&x, AvgPoolOptions::new([2, 1, 1]))?.to_vec::<f32>()?, [2.0]);
+    /// assert_eq!(F::avg_pool3d(&x, [2, 1, 1])?.to_vec::<f32>()?, [2.0]);
     /// # Ok(()) }
     /// ```
-    avg_pool3d(input, options: AvgPoolOptions<3>);
+    avg_pool3d(input, options: impl Into<AvgPoolOptions<3>>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
@@ -66,30 +82,57 @@ functions! {
     celu(input);
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{ConvOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// let (x, weight) = (Tensor::new([[[1.0f32, 2.0, 3.0]]])?, Tensor::new([[[1.0f32, 10.0]]])?);
-    /// assert_eq!(F::conv1d(&x, &weight, None, ConvOptions::default())?.to_vec::<f32>()?, [21.0, 32.0]);
+    /// assert_eq!(F::conv1d(&x, &weight, None)?.to_vec::<f32>()?, [21.0, 32.0]);
     /// # Ok(()) }
     /// ```
-    conv1d(input, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<1>);
+    conv1d(input, weight: &Tensor, bias: Option<&Tensor>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ConvOptions, functional as F}};
+    /// let (x, weight) = (Tensor::new([[[1.0f32, 2.0, 3.0]]])?, Tensor::new([[[1.0f32, 10.0]]])?);
+    /// let y = F::conv1d_with(&x, &weight, None, ConvOptions::default().stride(2))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [21.0]);
+    /// # Ok(()) }
+    /// ```
+    conv1d_with(input, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<1>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
     /// let (x, weight) = (Tensor::ones((1, 1, 3, 3))?, Tensor::ones((1, 1, 2, 2))?);
     /// let bias = Tensor::new([0.5f32])?;
-    /// let y = F::conv2d(&x, &weight, Some(&bias), ConvOptions::default())?;
+    /// let y = F::conv2d(&x, &weight, Some(&bias))?;
     /// assert_eq!(y.to_vec::<f32>()?, [4.5, 4.5, 4.5, 4.5]);
     /// # Ok(()) }
     /// ```
-    conv2d(input, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<2>);
+    conv2d(input, weight: &Tensor, bias: Option<&Tensor>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{ConvOptions, functional as F}};
+    /// let (x, weight) = (Tensor::ones((1, 1, 3, 3))?, Tensor::ones((1, 1, 3, 3))?);
+    /// let y = F::conv2d_with(&x, &weight, None, ConvOptions::default().padding(1))?;
+    /// assert_eq!(y.shape(), [1, 1, 3, 3]);
+    /// # Ok(()) }
+    /// ```
+    conv2d_with(input, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<2>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let (x, weight) = (Tensor::ones((1, 1, 2, 2, 2))?, Tensor::ones((1, 1, 2, 2, 2))?);
+    /// assert_eq!(F::conv3d(&x, &weight, None)?.to_vec::<f32>()?, [8.0]);
+    /// # Ok(()) }
+    /// ```
+    conv3d(input, weight: &Tensor, bias: Option<&Tensor>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{ConvOptions, functional as F}};
     /// let (x, weight) = (Tensor::ones((1, 1, 2, 2, 2))?, Tensor::ones((1, 1, 2, 2, 2))?);
-    /// assert_eq!(F::conv3d(&x, &weight, None, ConvOptions::default())?.to_vec::<f32>()?, [8.0]);
+    /// let y = F::conv3d_with(&x, &weight, None, ConvOptions::default().padding((0, 0, 1)))?;
+    /// assert_eq!(y.shape(), [1, 1, 1, 1, 3]);
     /// # Ok(()) }
     /// ```
-    conv3d(input, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<3>);
+    conv3d_with(input, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<3>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
@@ -136,10 +179,10 @@ functions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([3.0f32, 0.0])?;
-    /// assert_eq!(F::glu(&x, 0)?.to_vec::<f32>()?, [1.5]);
+    /// assert_eq!(F::glu(&x)?.to_vec::<f32>()?, [1.5]);
     /// # Ok(()) }
     /// ```
-    glu(input, dim: i64);
+    glu(input);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
@@ -156,6 +199,51 @@ functions! {
     /// # Ok(()) }
     /// ```
     hardsigmoid(input);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// let y = F::layer_norm(&x, 2, None, None)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[1] - 1.0).abs() < 1e-5);
+    /// # Ok(()) }
+    /// ```
+    layer_norm(input, normalized_shape: impl IntoShape, weight: Option<&Tensor>, bias: Option<&Tensor>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (1, 4))?;
+    /// let y = F::group_norm(&x, 2, None, None)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[3] - 1.0).abs() < 1e-5);
+    /// # Ok(()) }
+    /// ```
+    group_norm(input, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::new([1.0f32, -7.0])?;
+    /// assert_eq!(F::rms_norm(&x, 2, None)?.to_vec::<f32>()?, [0.2, -1.4]);
+    /// # Ok(()) }
+    /// ```
+    rms_norm(input, normalized_shape: impl IntoShape, weight: Option<&Tensor>);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::functional as F};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
+    /// let grid = Tensor::from_vec(vec![0.0f32, 0.0, 0.5, 0.0], (1, 1, 2, 2))?;
+    /// assert_eq!(F::grid_sample(&x, &grid)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    grid_sample(input, grid: &Tensor);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{GridOptions, functional as F}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
+    /// let grid = Tensor::from_vec(vec![1.0f32, 0.0], (1, 1, 1, 2))?;
+    /// let corners = GridOptions { align_corners: true, ..GridOptions::default() };
+    /// assert_eq!(F::grid_sample_with(&x, &grid, corners)?.to_vec::<f32>()?, [3.0]);
+    /// # Ok(()) }
+    /// ```
+    grid_sample_with(input, grid: &Tensor, options: GridOptions);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
@@ -215,28 +303,28 @@ functions! {
     logsigmoid(input);
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{MaxPoolOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0]]])?;
-    /// assert_eq!(F::max_pool1d(&x, MaxPoolOptions::new(2))?.to_vec::<f32>()?, [4.0, 3.0]);
+    /// assert_eq!(F::max_pool1d(&x, 2)?.to_vec::<f32>()?, [4.0, 3.0]);
     /// # Ok(()) }
     /// ```
-    max_pool1d(input, options: MaxPoolOptions<1>);
+    max_pool1d(input, options: impl Into<MaxPoolOptions<1>>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{MaxPoolOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([[[[1.0f32, 4.0], [3.0, 2.0]]]])?;
-    /// assert_eq!(F::max_pool2d(&x, MaxPoolOptions::new([2, 1]))?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// assert_eq!(F::max_pool2d(&x, [2, 1])?.to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok(()) }
     /// ```
-    max_pool2d(input, options: MaxPoolOptions<2>);
+    max_pool2d(input, options: impl Into<MaxPoolOptions<2>>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{MaxPoolOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([1.0f32, 3.0])?.reshape((1, 1, 2, 1, 1))?;
-    /// assert_eq!(F::max_pool3d(&x, MaxPoolOptions::new([2, 1, 1]))?.to_vec::<f32>()?, [3.0]);
+    /// assert_eq!(F::max_pool3d(&x, [2, 1, 1])?.to_vec::<f32>()?, [3.0]);
     /// # Ok(()) }
     /// ```
-    max_pool3d(input, options: MaxPoolOptions<3>);
+    max_pool3d(input, options: impl Into<MaxPoolOptions<3>>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
@@ -265,11 +353,11 @@ functions! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
     /// let x = Tensor::new([0i64, 2])?;
-    /// assert_eq!(F::one_hot(&x, None)?.to_vec::<i64>()?, [1, 0, 0, 0, 0, 1]);
-    /// assert_eq!(F::one_hot(&x, Some(5))?.shape(), [2, 5]);
+    /// assert_eq!(F::one_hot(&x, -1)?.to_vec::<i64>()?, [1, 0, 0, 0, 0, 1]);
+    /// assert_eq!(F::one_hot(&x, 5)?.shape(), [2, 5]);
     /// # Ok(()) }
     /// ```
-    one_hot(input, num_classes: Option<i64>);
+    one_hot(input, num_classes: i64);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};
@@ -312,15 +400,25 @@ functions! {
     relu6(input);
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{AttentionOptions, functional as F}};
+    /// use keyway::{Tensor, nn::functional as F};
     /// // One key takes all of the weight, so the result is its value.
     /// let (query, key) = (Tensor::ones((1, 1, 2))?, Tensor::ones((1, 1, 2))?);
     /// let value = Tensor::new([[[5.0f32, 7.0]]])?;
-    /// let y = F::scaled_dot_product_attention(&query, &key, &value, AttentionOptions::default())?;
+    /// let y = F::scaled_dot_product_attention(&query, &key, &value)?;
     /// assert_eq!(y.to_vec::<f32>()?, [5.0, 7.0]);
     /// # Ok(()) }
     /// ```
-    scaled_dot_product_attention(input, key: &Tensor, value: &Tensor, options: AttentionOptions<'_>);
+    scaled_dot_product_attention(input, key: &Tensor, value: &Tensor);
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AttentionOptions, functional as F}};
+    /// let (x, value) = (Tensor::zeros((1, 2, 1))?, Tensor::new([[[1.0f32], [3.0]]])?);
+    /// let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
+    /// let y = F::scaled_dot_product_attention_with(&x, &x, &value, causal)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    scaled_dot_product_attention_with(input, key: &Tensor, value: &Tensor, options: AttentionOptions<'_>);
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::functional as F};

@@ -75,7 +75,7 @@ impl GroupNorm {
 impl Module for GroupNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let [weight, bias] = [&self.weight, &self.bias].map(|slot| slot.as_ref().map(Slot::get));
-        input.group_norm(self.groups as i64, weight.as_ref(), bias.as_ref(), self.eps)
+        input.group_norm_with(self.groups as i64, weight.as_ref(), bias.as_ref(), self.eps)
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {

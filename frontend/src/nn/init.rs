@@ -1,7 +1,7 @@
 //! Initial values of parameters, of the default dtype and on the default device.
 //!
 //! They are drawn on the host from the CPU's default generator, so that they are the same on every device:
-//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`](crate::rng::using) puts another in its place. The numbers are
+//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`] puts another in its place. The numbers are
 //! those of [`Tensor::rand`] and [`Tensor::randn`] (these to rounding), scaled.
 
 use crate::rng::{self, philox};
@@ -49,32 +49,48 @@ pub fn normal(shape: impl IntoShape, deviation: f64) -> Result<Tensor> {
     placed(words.as_chunks::<2>().0.iter().flat_map(pair).map(scaled).collect(), sizes)
 }
 
-/// Uniform numbers whose variance keeps that of the activations through a leaky ReLU of slope `a` (K. He and others,
-/// "Delving deep into rectifiers", 2015): within `sqrt(6 / ((1 + a^2) * fan_in))`.
+/// Uniform numbers whose variance keeps that of the activations through a ReLU (K. He and others, "Delving deep into
+/// rectifiers", 2015): within `sqrt(6 / fan_in)`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::init;
-/// let weight = init::kaiming_uniform((10, 64), 5f64.sqrt())?;
+/// let weight = init::kaiming_uniform((10, 54))?;
+/// assert!(weight.to_vec::<f32>()?.iter().all(|v| v.abs() <= 1.0 / 3.0));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Sizes whose product overflows.
+pub fn kaiming_uniform(shape: impl IntoShape) -> Result<Tensor> {
+    kaiming_uniform_with(shape, 0.0, Fan::In)
+}
+
+/// [`kaiming_uniform`] for a leaky ReLU of slope `a`, whose variance keeps that of the activations or of the gradients: within
+/// `sqrt(6 / ((1 + a^2) * fan))`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// let weight = init::kaiming_uniform_with((10, 64), 5f64.sqrt(), init::Fan::In)?;
 /// assert!(weight.to_vec::<f32>()?.iter().all(|v| v.abs() <= 0.125));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn kaiming_uniform(shape: impl IntoShape, a: f64) -> Result<Tensor> {
+pub fn kaiming_uniform_with(shape: impl IntoShape, a: f64, fan: Fan) -> Result<Tensor> {
     let sizes = sizes(shape)?;
-    let (fan_in, _) = fans(&sizes);
-    uniform(&sizes[..], (6.0 / ((1.0 + a * a) * fan_in)).sqrt())
+    uniform(&sizes[..], (6.0 / ((1.0 + a * a) * fan.of(&sizes))).sqrt())
 }
 
 /// What a variance is divided by.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::nn::init::{Fan, kaiming_normal};
+/// use keyway::nn::init::{Fan, kaiming_normal_with};
 /// // 100 inputs of each output, 10 outputs of each input: variances of 2 / 100 and 2 / 10.
-/// let variance = |fan| kaiming_normal((10, 100), 0.0, fan)?.square()?.mean_all()?.item::<f32>();
+/// let variance = |fan| kaiming_normal_with((10, 100), 0.0, fan)?.square()?.mean_all()?.item::<f32>();
 /// assert!((variance(Fan::In)? - 0.02).abs() < 0.01);
 /// assert!((variance(Fan::Out)? - 0.2).abs() < 0.1);
 /// # Ok(()) }
@@ -87,13 +103,23 @@ pub enum Fan {
     Out,
 }
 
-/// Normal numbers whose variance keeps that of the activations, or of the gradients, through a leaky ReLU of slope `a` (K. He
-/// and others, "Delving deep into rectifiers", 2015): of deviation `sqrt(2 / ((1 + a^2) * fan))`.
+impl Fan {
+    fn of(self, sizes: &[usize]) -> f64 {
+        let (fan_in, fan_out) = fans(sizes);
+        match self {
+            Fan::In => fan_in,
+            Fan::Out => fan_out,
+        }
+    }
+}
+
+/// Normal numbers whose variance keeps that of the activations through a ReLU (K. He and others, "Delving deep into rectifiers",
+/// 2015): of deviation `sqrt(2 / fan_in)`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::nn::init::{Fan, kaiming_normal};
-/// let weight = kaiming_normal((50, 100), 0.0, Fan::In)?.to_vec::<f32>()?;
+/// use keyway::nn::init::kaiming_normal;
+/// let weight = kaiming_normal((50, 100))?.to_vec::<f32>()?;
 /// let mean_square = weight.iter().map(|v| v * v).sum::<f32>() / 5_000.0;
 /// assert!((mean_square - 0.02).abs() < 0.002);
 /// # Ok(()) }
@@ -101,30 +127,59 @@ pub enum Fan {
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn kaiming_normal(shape: impl IntoShape, a: f64, fan: Fan) -> Result<Tensor> {
+pub fn kaiming_normal(shape: impl IntoShape) -> Result<Tensor> {
+    kaiming_normal_with(shape, 0.0, Fan::In)
+}
+
+/// [`kaiming_normal`] for a leaky ReLU of slope `a`, whose variance keeps that of the activations or of the gradients: of deviation
+/// `sqrt(2 / ((1 + a^2) * fan))`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init::{Fan, kaiming_normal_with};
+/// let weight = kaiming_normal_with((100, 50), 0.0, Fan::Out)?.to_vec::<f32>()?;
+/// let mean_square = weight.iter().map(|v| v * v).sum::<f32>() / 5_000.0;
+/// assert!((mean_square - 0.02).abs() < 0.002);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Sizes whose product overflows.
+pub fn kaiming_normal_with(shape: impl IntoShape, a: f64, fan: Fan) -> Result<Tensor> {
     let sizes = sizes(shape)?;
-    let (fan_in, fan_out) = fans(&sizes);
-    let fan = match fan {
-        Fan::In => fan_in,
-        Fan::Out => fan_out,
-    };
-    normal(&sizes[..], (2.0 / ((1.0 + a * a) * fan)).sqrt())
+    normal(&sizes[..], (2.0 / ((1.0 + a * a) * fan.of(&sizes))).sqrt())
 }
 
 /// Uniform numbers whose variance balances both directions (X. Glorot, Y. Bengio, "Understanding the difficulty of
-/// training deep feedforward neural networks", 2010): within `gain * sqrt(6 / (fan_in + fan_out))`.
+/// training deep feedforward neural networks", 2010): within `sqrt(6 / (fan_in + fan_out))`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::init;
-/// let weight = init::xavier_uniform((2, 4), 1.0)?;
+/// let weight = init::xavier_uniform((2, 4))?;
 /// assert!(weight.to_vec::<f32>()?.iter().all(|v| v.abs() <= 1.0));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// Sizes whose product overflows.
-pub fn xavier_uniform(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
+pub fn xavier_uniform(shape: impl IntoShape) -> Result<Tensor> {
+    xavier_uniform_with(shape, 1.0)
+}
+
+/// [`xavier_uniform`] times `gain`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// let weight = init::xavier_uniform_with((2, 4), 0.5)?;
+/// assert!(weight.to_vec::<f32>()?.iter().all(|v| v.abs() <= 0.5));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Sizes whose product overflows.
+pub fn xavier_uniform_with(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
     let sizes = sizes(shape)?;
     let (fan_in, fan_out) = fans(&sizes);
     uniform(&sizes[..], gain * (6.0 / (fan_in + fan_out)).sqrt())

@@ -76,7 +76,7 @@ impl LayerNorm {
 impl Module for LayerNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let get = |slot: &Option<Slot>| slot.as_ref().map(Slot::get);
-        input.layer_norm(&self.sizes, get(&self.weight).as_ref(), get(&self.bias).as_ref(), self.eps)
+        input.layer_norm_with(&self.sizes, get(&self.weight).as_ref(), get(&self.bias).as_ref(), self.eps)
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {

@@ -57,7 +57,7 @@ impl Linear {
     #[doc(alias = "linear_no_bias")]
     pub fn without_bias(inputs: usize, outputs: usize) -> Result<Linear> {
         // The slope that gives a bound of 1 / sqrt(inputs).
-        let weight = init::kaiming_uniform((outputs, inputs), 5f64.sqrt())?;
+        let weight = init::kaiming_uniform_with((outputs, inputs), 5f64.sqrt(), init::Fan::In)?;
         Ok(Linear { weight: Slot::parameter(weight)?, bias: None })
     }
 

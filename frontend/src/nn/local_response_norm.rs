@@ -40,6 +40,6 @@ impl LocalResponseNorm {
 
 impl Module for LocalResponseNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.local_response_norm(self.size, self.alpha, self.beta, self.k)
+        input.local_response_norm_with(self.size, self.alpha, self.beta, self.k)
     }
 }

@@ -55,8 +55,10 @@ mod state;
 
 pub use crate::ops::attention::scaled_dot_product_attention::AttentionOptions;
 pub use crate::ops::conv::{Activation, ConvOptions, ConvTransposeOptions, Padding, PerDim};
-pub use crate::ops::image::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
-pub use crate::ops::index::embedding_bag::BagMode;
+pub use crate::ops::image::{
+    GridMode, GridOptions, GridPadding, InterpolateMode, InterpolateOptions, Resize, UnfoldOptions,
+};
+pub use crate::ops::index::embedding_bag::{BagMode, BagOptions};
 pub use crate::ops::index::pad::PadMode;
 pub use crate::ops::loss::Reduction;
 pub use crate::ops::pointwise::gelu::Approximate;

@@ -184,6 +184,7 @@ impl<'a> Members<'a> {
 /// assert_eq!(scale.parameters()[0].grad().unwrap().item::<f32>()?, 2.0);
 /// # Ok(()) }
 /// ```
+#[doc(alias = "ModuleT")]
 pub trait Module: Send + Sync {
     /// The result for an input.
     ///
@@ -345,6 +346,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// Names that are missing or not expected, and other shapes, all of them in one error; then nothing is overwritten.
+    #[doc(alias = "VarBuilder")]
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         fill(&expected(self), state, true).map(|_| ())
     }
@@ -472,8 +474,8 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{MemoryFormat, nn::{Conv2d, ConvOptions, Module}};
-    /// let layer = Conv2d::new(3, 8, 3, ConvOptions::default())?;
+    /// use keyway::{MemoryFormat, nn::{Conv2d, Module}};
+    /// let layer = Conv2d::new(3, 8, 3)?;
     /// layer.to_memory_format(MemoryFormat::ChannelsLast)?;
     /// assert!(layer.parameters()[0].is_contiguous_in(MemoryFormat::ChannelsLast));
     /// # Ok(()) }

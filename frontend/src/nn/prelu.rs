@@ -10,7 +10,7 @@ use crate::{Result, Tensor};
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Module, Prelu}};
 /// let x = Tensor::new([-4.0f32, 4.0])?;
-/// assert_eq!(Prelu::new(1, 0.25)?.forward(&x)?.to_vec::<f32>()?, [-1.0, 4.0]);
+/// assert_eq!(Prelu::new()?.forward(&x)?.to_vec::<f32>()?, [-1.0, 4.0]);
 /// # Ok(()) }
 /// ```
 #[doc(alias = "PReLU")]
@@ -20,19 +20,34 @@ pub struct Prelu {
 }
 
 impl Prelu {
-    /// A module with so many slopes, 1 or the number of channels, each of which is `init` at first (0.25 in PyTorch).
+    /// A module with one slope, 0.25 at first.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{Module, Prelu};
-    /// assert_eq!(Prelu::new(3, 0.25)?.parameters()[0].to_vec::<f32>()?, [0.25; 3]);
-    /// assert!(Prelu::new(0, 0.25).is_err());
+    /// assert_eq!(Prelu::new()?.parameters()[0].to_vec::<f32>()?, [0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn new() -> Result<Prelu> {
+        Prelu::new_with(1, 0.25)
+    }
+
+    /// A module with so many slopes, 1 or the number of channels, each of which is `init` at first.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, Prelu};
+    /// assert_eq!(Prelu::new_with(3, 0.25)?.parameters()[0].to_vec::<f32>()?, [0.25; 3]);
+    /// assert!(Prelu::new_with(0, 0.25).is_err());
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// No slopes.
-    pub fn new(num_parameters: usize, init: f64) -> Result<Prelu> {
+    pub fn new_with(num_parameters: usize, init: f64) -> Result<Prelu> {
         if num_parameters == 0 {
             let (expected, got) = ("1, or the number of channels", num_parameters.to_string());
             return Err(

@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module, init};
+use crate::ops::norm::rms_norm;
 use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
 
@@ -70,7 +71,7 @@ impl RmsNorm {
 
 impl Module for RmsNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.rms_norm(&self.sizes, self.weight.as_ref().map(Slot::get).as_ref(), self.eps)
+        rms_norm::run(input, &self.sizes, self.weight.as_ref().map(Slot::get).as_ref(), self.eps)
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {

@@ -3,11 +3,14 @@
 use super::nearest::nearest;
 use super::sample::{Fill, Role, Sample, SampleArg, TensorSample};
 use crate::error::Result;
+use crate::tensor::refs;
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, OpEntry, Out};
 use keyway_dispatcher::schema::Kind;
+use keyway_dispatcher::tensor::TensorRef;
 use keyway_dispatcher::{Error, registry};
 use serde_json::Value;
+use std::borrow::Borrow;
 
 fn find(name: &str) -> Result<&'static OpEntry> {
     crate::runtime::start()?;
@@ -82,7 +85,11 @@ pub fn call_in_place(name: &str, args: &[Arg<'_>]) -> Result<Tensor> {
 ///
 /// # Errors
 /// As [`call`]; another number of tensors, or a result that one of them cannot hold.
-pub fn call_out(name: &str, args: &[Arg<'_>], out: &[&Tensor]) -> Result<()> {
+pub fn call_out<T: Borrow<Tensor>>(name: &str, args: &[Arg<'_>], out: &[T]) -> Result<()> {
+    call_into(name, args, &refs(out))
+}
+
+fn call_into(name: &str, args: &[Arg<'_>], out: &[&TensorRef]) -> Result<()> {
     let count = find(name)?.schema.outputs;
     if count.is_some_and(|count| count != out.len()) {
         return Err(Error::Value {
@@ -93,8 +100,7 @@ pub fn call_out(name: &str, args: &[Arg<'_>], out: &[&Tensor]) -> Result<()> {
         }
         .into());
     }
-    let out: Vec<_> = out.iter().map(|t| t.as_ref()).collect();
-    run(name, args, Out::Given(&out)).map(|_| ())
+    run(name, args, Out::Given(out)).map(|_| ())
 }
 
 /// The names of the ops that plugins brought.

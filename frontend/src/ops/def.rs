@@ -130,6 +130,11 @@ impl Facts {
     /// Under [`autocast`](crate::autocast()) computed in f32: functions that leave the range of f16, long sums, losses.
     pub const AUTOCAST_F32: Facts = Facts(1 << 10);
 
+    /// As [`Facts::KEEPS_ZERO`] where 0 lies between the second and the third argument: numbers, or no bounds.
+    pub const KEEPS_ZERO_BETWEEN: Facts = Facts(1 << 11);
+    /// As [`Facts::KEEPS_ZERO`] where the second argument is a number other than 0.
+    pub const KEEPS_ZERO_BUT_BY_0: Facts = Facts(1 << 12);
+
     /// Those of both sets.
     ///
     /// ```

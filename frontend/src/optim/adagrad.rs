@@ -184,21 +184,21 @@ fn update(p: &Tensor, grad: &Gradient, s: &mut Sums, o: &AdagradOptions) -> Resu
     let dtype = p.dtype();
     if let Gradient::Rows(rows) = grad {
         let values = widened(&rows.values)?;
-        let squares = widened(&rows.read(&s.squares)?)?.addcmul_(&values, &values, 1.0)?;
+        let squares = widened(&rows.read(&s.squares)?)?.addcmul_(&values, &values)?;
         rows.write(&s.squares, &cast(squares.clone(), dtype)?)?;
         let denominator = squares.sqrt_()?.add_(o.eps)?;
         if !is_half(p) {
             return rows.add(p, &values.div(&denominator)?, -rate);
         }
-        let moved = widened(&rows.read(p)?)?.addcdiv_(&values, &denominator, -rate)?;
+        let moved = widened(&rows.read(p)?)?.addcdiv_with_(&values, &denominator, -rate)?;
         return rows.write(p, &cast(moved, dtype)?);
     }
     let own = widened(&p.detach())?;
     let grad = widened(&grad.plus(&own, o.weight_decay)?)?;
-    let squares = widened(&s.squares)?.addcmul_(&grad, &grad, 1.0)?;
+    let squares = widened(&s.squares)?.addcmul_(&grad, &grad)?;
     keep(&s.squares, &squares)?;
     let denominator = squares.sqrt()?.add_(o.eps)?;
-    keep(p, &own.addcdiv_(&grad, &denominator, -rate)?)
+    keep(p, &own.addcdiv_with_(&grad, &denominator, -rate)?)
 }
 
 impl Optimizer for Adagrad {

@@ -14,82 +14,104 @@ use crate::ops::index::adam_rows::Step;
 use crate::ops::optim::adam_step::{self, Lists};
 use crate::{Device, Result, Tensor, profiler};
 
-/// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:
-/// see [`AdamOptions::adamw`].
-///
-/// ```
-/// use keyway::optim::AdamOptions;
-/// let options = AdamOptions { lr: 0.1, ..AdamOptions::adamw() };
-/// assert_eq!((options.lr, options.weight_decay), (0.1, 0.01));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AdamOptions {
-    /// The learning rate.
-    pub lr: f64,
-    /// How much is kept of the mean of the gradients.
-    pub beta1: f64,
-    /// How much is kept of the mean of their squares.
-    pub beta2: f64,
-    /// Added to the root of that mean.
-    pub eps: f64,
-    /// Adam adds this much of the parameter to its gradient; AdamW takes it, times the learning rate, off the parameter.
-    pub weight_decay: f64,
-    /// What a sparse gradient moves. Off, the step is that of the strided gradient and touches the whole parameter. On, only
-    /// the rows that the gradient has decay and move, and the means of all others stay as they are, so that time and memory
-    /// follow the rows; the corrections of the means count all steps. Strided gradients are not concerned.
-    pub lazy: bool,
+/// The fields of both kinds of options, which differ in what the weight decay does and in its default.
+macro_rules! options {
+    ($(#[$doc:meta])* $name:ident, $(#[$decay_doc:meta])* $decay:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name {
+            /// The learning rate.
+            pub lr: f64,
+            /// How much is kept of the mean of the gradients.
+            pub beta1: f64,
+            /// How much is kept of the mean of their squares.
+            pub beta2: f64,
+            /// Added to the root of that mean.
+            pub eps: f64,
+            $(#[$decay_doc])*
+            pub weight_decay: f64,
+            /// What a sparse gradient moves. Off, the step is that of the strided gradient and touches the whole parameter. On, only
+            /// the rows that the gradient has decay and move, and the means of all others stay as they are, so that time and memory
+            /// follow the rows; the corrections of the means count all steps. Strided gradients are not concerned.
+            pub lazy: bool,
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: $decay, lazy: false }
+            }
+        }
+
+        impl Options for $name {
+            const NAMES: &'static [&'static str] = &["lr", "beta1", "beta2", "eps", "weight_decay", "lazy"];
+
+            fn values(&self) -> Vec<f64> {
+                let lazy = f64::from(u8::from(self.lazy));
+                vec![self.lr, self.beta1, self.beta2, self.eps, self.weight_decay, lazy]
+            }
+
+            fn from_values(values: &[f64]) -> $name {
+                match *values {
+                    [lr, beta1, beta2, eps, weight_decay, lazy] => {
+                        $name { lr, beta1, beta2, eps, weight_decay, lazy: lazy != 0.0 }
+                    }
+                    _ => $name::default(),
+                }
+            }
+
+            fn check(&self, owner: &'static str) -> Result<(), ModuleError> {
+                require_not_negative(owner, "lr", self.lr)?;
+                require_not_negative(owner, "eps", self.eps)?;
+                require_not_negative(owner, "weight_decay", self.weight_decay)?;
+                check_moments(owner, self.beta1, self.beta2)
+            }
+
+            fn set_lr(&mut self, lr: f64) {
+                self.lr = lr;
+            }
+        }
+    };
 }
 
-impl Default for AdamOptions {
-    fn default() -> AdamOptions {
-        AdamOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, lazy: false }
-    }
-}
-
-impl AdamOptions {
-    /// The defaults with PyTorch's weight decay for AdamW.
+options! {
+    /// The options of [`Adam`]; the names and defaults are PyTorch's.
     ///
     /// ```
-    /// assert_eq!(keyway::optim::AdamOptions::adamw().weight_decay, 0.01);
+    /// use keyway::optim::AdamOptions;
+    /// let options = AdamOptions { lr: 0.1, ..AdamOptions::default() };
+    /// assert_eq!((options.lr, options.weight_decay), (0.1, 0.0));
     /// ```
-    pub fn adamw() -> AdamOptions {
-        AdamOptions { weight_decay: 0.01, ..AdamOptions::default() }
-    }
+    AdamOptions,
+    /// How much of the parameter is added to its gradient.
+    0.0
 }
 
-impl Options for AdamOptions {
-    const NAMES: &'static [&'static str] = &["lr", "beta1", "beta2", "eps", "weight_decay", "lazy"];
+options! {
+    /// The options of [`AdamW`]; the names and defaults are PyTorch's and candle's, which decay weights.
+    ///
+    /// ```
+    /// use keyway::optim::AdamWOptions;
+    /// let options = AdamWOptions { lr: 0.1, ..AdamWOptions::default() };
+    /// assert_eq!((options.lr, options.weight_decay), (0.1, 0.01));
+    /// ```
+    #[doc(alias = "ParamsAdamW")]
+    AdamWOptions,
+    /// How much of the parameter, times the learning rate, is taken off it.
+    0.01
+}
 
-    fn values(&self) -> Vec<f64> {
-        vec![self.lr, self.beta1, self.beta2, self.eps, self.weight_decay, f64::from(u8::from(self.lazy))]
-    }
-
-    fn from_values(values: &[f64]) -> AdamOptions {
-        match *values {
-            [lr, beta1, beta2, eps, weight_decay, lazy] => {
-                AdamOptions { lr, beta1, beta2, eps, weight_decay, lazy: lazy != 0.0 }
-            }
-            _ => AdamOptions::default(),
-        }
-    }
-
-    fn check(&self, owner: &'static str) -> Result<(), ModuleError> {
-        require_not_negative(owner, "lr", self.lr)?;
-        require_not_negative(owner, "eps", self.eps)?;
-        require_not_negative(owner, "weight_decay", self.weight_decay)?;
-        check_moments(owner, self.beta1, self.beta2)
-    }
-
-    fn set_lr(&mut self, lr: f64) {
-        self.lr = lr;
+impl From<AdamWOptions> for AdamOptions {
+    fn from(o: AdamWOptions) -> AdamOptions {
+        let AdamWOptions { lr, beta1, beta2, eps, weight_decay, lazy } = o;
+        AdamOptions { lr, beta1, beta2, eps, weight_decay, lazy }
     }
 }
 
 /// What Adam and AdamW share.
 #[derive(Debug)]
-struct Core {
+struct Core<O> {
     owner: &'static str,
-    groups: Vec<Group<AdamOptions>>,
+    groups: Vec<Group<O>>,
     moments: Vec<Option<Moments>>,
     /// Whether weight decay acts on the parameter rather than on its gradient.
     decoupled: bool,
@@ -97,8 +119,8 @@ struct Core {
     clock: Option<Clock>,
 }
 
-impl Core {
-    fn new(owner: &'static str, groups: Vec<Group<AdamOptions>>, decoupled: bool) -> Result<Core> {
+impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
+    fn new(owner: &'static str, groups: Vec<Group<O>>, decoupled: bool) -> Result<Core<O>> {
         Ok(Core { owner, moments: memory_of(owner, &groups)?, groups, decoupled, clock: None })
     }
 
@@ -149,9 +171,9 @@ impl Core {
                 lists.means.push(&m.first);
                 lists.squares.push(&m.second);
             }
-            let options = &self.groups[parameters[members[0]].0].options;
-            let corrected = self.clock.as_ref().map(|clock| clock.numbers(options)).transpose()?;
-            adam_step::in_place(&lists, &numbers(options, steps + 1, self.decoupled), corrected.as_ref())?;
+            let options: AdamOptions = self.groups[parameters[members[0]].0].options.into();
+            let corrected = self.clock.as_ref().map(|clock| clock.numbers(&options)).transpose()?;
+            adam_step::in_place(&lists, &numbers(&options, steps + 1, self.decoupled), corrected.as_ref())?;
             for nth in members {
                 self.moments[nth].iter_mut().for_each(|m| m.steps = steps + 1);
             }
@@ -159,7 +181,7 @@ impl Core {
         for nth in alone {
             let (Some(grad), Some(moments)) = (grads[nth].clone(), &mut self.moments[nth]) else { continue };
             let (group, parameter) = parameters[nth];
-            update(parameter, grad, moments, &self.groups[group].options, self.decoupled)?;
+            update(parameter, grad, moments, &self.groups[group].options.into(), self.decoupled)?;
         }
         Ok(())
     }
@@ -242,32 +264,32 @@ fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled:
         grad => {
             let grad = grad.plus(p, decay)?;
             m.first.add_with_(&grad, 1.0 - o.beta1)?;
-            m.second.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
+            m.second.addcmul_with_(&grad, &grad, 1.0 - o.beta2)?;
         }
     }
     if shrink != 1.0 {
         p.mul_(shrink)?;
     }
     let denominator = m.second.sqrt()?.add_(eps)?;
-    p.addcdiv_(&m.first, &denominator, -rate)?;
+    p.addcdiv_with_(&m.first, &denominator, -rate)?;
     Ok(())
 }
 
 macro_rules! optimizer {
-    ($(#[$doc:meta])* $name:ident, $text:literal, $decoupled:literal) => {
+    ($(#[$doc:meta])* $name:ident $options:ident $decoupled:literal) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $name(Core);
+        pub struct $name(Core<$options>);
 
         impl $name {
             /// One group.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::optim::{", $text, ", AdamOptions, Optimizer};\n",
+                "use keyway::optim::{", stringify!($name), ", ", stringify!($options), ", Optimizer};\n",
                 "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
-                "let options = AdamOptions { lr: 0.25, ..AdamOptions::default() };\n",
-                "let mut optimizer = ", $text, "::new(vec![w.clone()], options)?;\n",
+                "let options = ", stringify!($options), " { lr: 0.25, weight_decay: 0.0, ..Default::default() };\n",
+                "let mut optimizer = ", stringify!($name), "::new(vec![w.clone()], options)?;\n",
                 "w.mul(3.0)?.backward()?;\n",
                 "optimizer.step()?;\n",
                 "// The first step is of the learning rate, whatever the gradient.\n",
@@ -278,7 +300,7 @@ macro_rules! optimizer {
             /// # Errors
             /// Options out of range; no parameters, the same twice, or such that cannot be changed.
             #[doc(alias = "new_lr")]
-            pub fn new(parameters: Vec<Tensor>, options: AdamOptions) -> Result<$name> {
+            pub fn new(parameters: Vec<Tensor>, options: $options) -> Result<$name> {
                 $name::with_groups(vec![Group { parameters, options }])
             }
 
@@ -286,18 +308,18 @@ macro_rules! optimizer {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::optim::{", $text, ", AdamOptions, Group, Optimizer};\n",
+                "use keyway::optim::{", stringify!($name), ", ", stringify!($options), ", Group, Optimizer};\n",
                 "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
-                "let options = AdamOptions { lr: 0.25, ..AdamOptions::default() };\n",
-                "let optimizer = ", $text, "::with_groups(vec![Group { parameters: vec![w], options }])?;\n",
+                "let options = ", stringify!($options), " { lr: 0.25, weight_decay: 0.0, ..Default::default() };\n",
+                "let optimizer = ", stringify!($name), "::with_groups(vec![Group { parameters: vec![w], options }])?;\n",
                 "assert_eq!(optimizer.learning_rates(), [0.25]);\n",
                 "# Ok(()) }\n```",
             )]
             ///
             /// # Errors
             /// As for one group.
-            pub fn with_groups(groups: Vec<Group<AdamOptions>>) -> Result<$name> {
-                Ok($name(Core::new($text, groups, $decoupled)?))
+            pub fn with_groups(groups: Vec<Group<$options>>) -> Result<$name> {
+                Ok($name(Core::new(stringify!($name), groups, $decoupled)?))
             }
 
             /// Counts the steps on the parameters' device, so that a step which was captured ([`graph`](crate::graph)) counts
@@ -307,10 +329,10 @@ macro_rules! optimizer {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::optim::{", $text, ", AdamOptions, Optimizer};\n",
+                "use keyway::optim::{", stringify!($name), ", ", stringify!($options), ", Optimizer};\n",
                 "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
-                "let options = AdamOptions { lr: 0.25, ..AdamOptions::default() };\n",
-                "let mut optimizer = ", $text, "::new(vec![w.clone()], options)?.capturable()?;\n",
+                "let options = ", stringify!($options), " { lr: 0.25, weight_decay: 0.0, ..Default::default() };\n",
+                "let mut optimizer = ", stringify!($name), "::new(vec![w.clone()], options)?.capturable()?;\n",
                 "w.mul(3.0)?.backward()?;\n",
                 "optimizer.step()?;\n",
                 "assert!((w.item::<f32>()? - 0.75).abs() < 1e-6);\n",
@@ -328,22 +350,22 @@ macro_rules! optimizer {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::optim::{", $text, ", AdamOptions, Optimizer};\n",
+                "use keyway::optim::{", stringify!($name), ", ", stringify!($options), ", Optimizer};\n",
                 "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
-                "let mut optimizer = ", $text, "::new(vec![w], AdamOptions::default())?;\n",
+                "let mut optimizer = ", stringify!($name), "::new(vec![w], Default::default())?;\n",
                 "optimizer.set_learning_rates(&[0.25])?;\n",
                 "assert_eq!(optimizer.groups()[0].options.lr, 0.25);\n",
                 "# Ok(()) }\n```",
             )]
             #[doc(alias = "param_groups")]
-            pub fn groups(&self) -> &[Group<AdamOptions>] {
+            pub fn groups(&self) -> &[Group<$options>] {
                 &self.0.groups
             }
         }
 
         impl Optimizer for $name {
             fn step(&mut self) -> Result<()> {
-                let _scope = profiler::scope(concat!($text, ".step"));
+                let _scope = profiler::scope(concat!(stringify!($name), ".step"));
                 self.0.step()
             }
 
@@ -391,24 +413,24 @@ optimizer! {
     /// assert!((w.item::<f64>()? - 0.9).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
-    Adam, "Adam", false
+    Adam AdamOptions false
 }
 
 optimizer! {
     /// [`Adam`] whose weight decay acts on the parameter itself (I. Loshchilov, F. Hutter, "Decoupled weight decay
     /// regularization", 2019): first `p = p * (1 - lr * weight_decay)`, then a step of Adam without weight decay. With
-    /// [`AdamOptions::lazy`] both are of the rows that a sparse gradient has.
+    /// [`AdamWOptions::lazy`] both are of the rows that a sparse gradient has.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::optim::{AdamOptions, AdamW, Optimizer};
+    /// use keyway::optim::{AdamW, AdamWOptions, Optimizer};
     /// let w = Tensor::new(1.0f64)?.requires_grad_(true)?;
-    /// let mut optimizer = AdamW::new(vec![w.clone()], AdamOptions { lr: 0.1, ..AdamOptions::adamw() })?;
+    /// let mut optimizer = AdamW::new(vec![w.clone()], AdamWOptions { lr: 0.1, ..AdamWOptions::default() })?;
     /// w.mul(&w)?.backward()?;
     /// optimizer.step()?;
     /// assert!((w.item::<f64>()? - 0.899).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
-    AdamW, "AdamW", true
+    AdamW AdamWOptions true
 }

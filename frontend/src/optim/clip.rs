@@ -3,7 +3,9 @@
 use super::group::refuse;
 use crate::autograd::no_grad;
 use crate::ops::memory::component::holds_values;
+use crate::tensor::handles;
 use crate::{DType, Result, Tensor};
+use std::borrow::Borrow;
 
 /// Multiplies the gradients by a common factor such that their norm, taken over all of them as one vector, is at most
 /// `max_norm`. Gives the norm that they had, as a tensor of no dimensions; nothing is read back to the host.
@@ -13,7 +15,7 @@ use crate::{DType, Result, Tensor};
 /// use keyway::{Tensor, optim::clip_grad_norm_};
 /// let w = Tensor::new([0.0f32, 0.0])?.requires_grad_(true)?;
 /// w.set_grad(Tensor::new([3.0f32, 4.0])?)?;
-/// assert_eq!(clip_grad_norm_(&[w.clone()], 1.0)?.item::<f32>()?, 5.0);
+/// assert_eq!(clip_grad_norm_(&[&w], 1.0)?.item::<f32>()?, 5.0);
 /// let clipped = w.grad().unwrap().to_vec::<f32>()?;
 /// assert!((clipped[0] - 0.6).abs() < 1e-5 && (clipped[1] - 0.8).abs() < 1e-5);
 /// # Ok(()) }
@@ -21,12 +23,15 @@ use crate::{DType, Result, Tensor};
 ///
 /// # Errors
 /// A `max_norm` that is negative or not a number; what the backend reports.
-pub fn clip_grad_norm_(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
+pub fn clip_grad_norm_<T: Borrow<Tensor>>(parameters: &[T], max_norm: f64) -> Result<Tensor> {
+    clip_norm(parameters.iter().filter_map(|p| p.borrow().grad()).collect(), max_norm)
+}
+
+fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
     if max_norm.is_nan() || max_norm < 0.0 {
         return Err(refuse("clip_grad_norm_", "max_norm", "a number of 0 or more", max_norm).into());
     }
     let _off = no_grad();
-    let grads: Vec<Tensor> = parameters.iter().filter_map(Tensor::grad).collect();
     let Some(first) = grads.first() else { return Tensor::new(0.0f32) };
     let device = first.device();
     let mut total: Option<Tensor> = None;
@@ -56,17 +61,21 @@ pub fn clip_grad_norm_(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
 /// use keyway::{Tensor, optim::clip_grad_value_};
 /// let w = Tensor::new([0.0f32, 0.0])?.requires_grad_(true)?;
 /// w.set_grad(Tensor::new([3.0f32, -0.5])?)?;
-/// clip_grad_value_(&[w.clone()], 1.0)?;
+/// clip_grad_value_(&[&w], 1.0)?;
 /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [1.0, -0.5]);
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
 /// A `clip_value` that is negative or not a number; what the backend reports.
-pub fn clip_grad_value_(parameters: &[Tensor], clip_value: f64) -> Result<()> {
+pub fn clip_grad_value_<T: Borrow<Tensor>>(parameters: &[T], clip_value: f64) -> Result<()> {
     if clip_value.is_nan() || clip_value < 0.0 {
         return Err(refuse("clip_grad_value_", "clip_value", "a number of 0 or more", clip_value).into());
     }
+    clip_values(&handles(parameters), clip_value)
+}
+
+fn clip_values(parameters: &[Tensor], clip_value: f64) -> Result<()> {
     let _off = no_grad();
     for parameter in parameters {
         let Some(grad) = parameter.grad() else { continue };

@@ -190,7 +190,7 @@ impl GradScaler {
                 part.mul_(self.state.scale.recip())?;
                 if part.elem_count() > 0 {
                     // The largest size is NaN where one element is.
-                    largest.push(part.norm_all(f64::INFINITY)?.to_dtype(DType::F64)?);
+                    largest.push(part.norm_with(f64::INFINITY, .., false)?.to_dtype(DType::F64)?);
                 }
             }
         }
@@ -198,7 +198,7 @@ impl GradScaler {
         // One wait for each device.
         while let Some(device) = largest.last().map(Tensor::device) {
             let here: Vec<Tensor> = largest.extract_if(.., |t| t.device() == device).collect();
-            let sizes = Tensor::stack(&here.iter().collect::<Vec<_>>(), 0)?.to_vec::<f64>()?;
+            let sizes = Tensor::stack(&here, 0)?.to_vec::<f64>()?;
             finite &= sizes.iter().all(|size| size.is_finite());
         }
         self.unscaled.push(Unscaled { parameters, finite, stepped: false });

@@ -41,7 +41,7 @@ mod sgd;
 mod sparse_adam;
 
 pub use adagrad::{Adagrad, AdagradOptions};
-pub use adam::{Adam, AdamOptions, AdamW};
+pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
 pub use clip::{clip_grad_norm_, clip_grad_value_};
 pub use grad_scaler::{GradScaler, GradScalerOptions, GradScalerState};
 pub use group::Group;

@@ -94,8 +94,8 @@ pub(super) fn lazy_step(p: &Tensor, grad: &Tensor, m: &Moments, step: Step) -> R
     }
     let first = read(&m.first)?.mul_(beta1)?.add_with_(grad, 1.0 - beta1)?;
     write(&m.first, &first)?;
-    let second = read(&m.second)?.mul_(beta2)?.addcmul_(grad, grad, 1.0 - beta2)?;
+    let second = read(&m.second)?.mul_(beta2)?.addcmul_with_(grad, grad, 1.0 - beta2)?;
     write(&m.second, &second)?;
     let denominator = second.sqrt_()?.add_(eps)?;
-    write(p, &moved.addcdiv_(&first, &denominator, -rate)?)
+    write(p, &moved.addcdiv_with_(&first, &denominator, -rate)?)
 }

@@ -33,6 +33,7 @@ pub trait Optimizer {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "backward_step")]
     fn step(&mut self) -> Result<()>;
 
     /// The parameters of all groups, in order.

@@ -213,25 +213,25 @@ fn update(p: &Tensor, grad: &Tensor, memory: &Memory, o: &RmsPropOptions) -> Res
     if o.weight_decay != 0.0 {
         grad = grad.add(&own.mul(o.weight_decay)?)?;
     }
-    let squares = widened(&memory.squares)?.mul_(o.alpha)?.addcmul_(&grad, &grad, 1.0 - o.alpha)?;
+    let squares = widened(&memory.squares)?.mul_(o.alpha)?.addcmul_with_(&grad, &grad, 1.0 - o.alpha)?;
     keep(&memory.squares, &squares)?;
     let spread = match &memory.mean {
         Some(kept) => {
             let mean = widened(kept)?.lerp_(&grad, 1.0 - o.alpha)?;
             keep(kept, &mean)?;
-            squares.addcmul(&mean, &mean, -1.0)?.sqrt_()?
+            squares.addcmul_with(&mean, &mean, -1.0)?.sqrt_()?
         }
         None => squares.sqrt()?,
     };
     let divisor = spread.add_(o.eps)?;
     match &memory.direction {
         Some(kept) => {
-            let direction = widened(kept)?.mul_(o.momentum)?.addcdiv_(&grad, &divisor, 1.0)?;
+            let direction = widened(kept)?.mul_(o.momentum)?.addcdiv_(&grad, &divisor)?;
             keep(kept, &direction)?;
             own.add_with_(&direction, -o.lr)?;
         }
         None => {
-            own.addcdiv_(&grad, &divisor, -o.lr)?;
+            own.addcdiv_with_(&grad, &divisor, -o.lr)?;
         }
     }
     keep(p, &own)

@@ -78,7 +78,7 @@ impl Rows {
         match self.at.as_slice() {
             [] => table.unsqueeze(0)?.copy_(values)?,
             [at] => table.index_copy_(0, at, values)?,
-            _ => table.index_put_(&self.places(), values, false)?,
+            _ => table.index_put_(&self.places(), values)?,
         };
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Rows {
         match self.at.as_slice() {
             [] => table.unsqueeze(0)?.add_with_(values, factor)?,
             [at] => table.index_add_with_(0, at, values, factor)?,
-            _ => table.index_put_(&self.places(), &values.mul(factor)?, true)?,
+            _ => table.index_put_with_(&self.places(), &values.mul(factor)?, true)?,
         };
         Ok(())
     }

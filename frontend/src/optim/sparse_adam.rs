@@ -73,7 +73,7 @@ const OWNER: &str = "SparseAdam";
 /// p = p - lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps)                  (t: the step, from 1)
 /// ```
 ///
-/// [`AdamW`](super::AdamW) with [`lazy`](super::AdamOptions::lazy) decays weights too, adds `eps` where Adam does, and takes
+/// [`AdamW`](super::AdamW) with [`lazy`](super::AdamWOptions::lazy) decays weights too, adds `eps` where Adam does, and takes
 /// strided gradients beside sparse ones.
 ///
 /// ```no_run

@@ -375,7 +375,7 @@ impl Report {
     }
 }
 
-/// The memory of every device that keeps statistics.
+/// The memory of every device that this program has used and that keeps statistics.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -393,7 +393,9 @@ pub fn device_memory() -> Vec<DeviceMemory> {
         let (count, _) = keyway_dispatcher::device::count(entry);
         for index in 0..u16::try_from(count).unwrap_or(u16::MAX) {
             let device = Device { kind: entry.kind, index };
-            if let Ok(Some(stats)) = keyway_dispatcher::device::memory_stats(device) {
+            if keyway_dispatcher::device::was_used(device)
+                && let Ok(Some(stats)) = keyway_dispatcher::device::memory_stats(device)
+            {
                 memory.push(DeviceMemory {
                     device: device.to_string(),
                     in_use: stats.in_use,

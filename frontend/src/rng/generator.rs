@@ -140,6 +140,7 @@ impl Generator {
     /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "get_rng_state")]
     #[must_use]
     pub fn state(&self) -> GeneratorState {
         *self.lock()
@@ -153,6 +154,7 @@ impl Generator {
     /// generator.set_state(GeneratorState { seed: 7, offset: 100 });
     /// assert_eq!(generator.reserve(1).offset, 100);
     /// ```
+    #[doc(alias = "set_rng_state")]
     pub fn set_state(&self, state: GeneratorState) {
         *self.lock() = state;
     }

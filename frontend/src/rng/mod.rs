@@ -5,4 +5,15 @@ pub mod generator;
 pub use generator::{Generator, GeneratorState, default_generator, initial_seed, manual_seed, using};
 pub(crate) use generator::{held, using_some};
 pub use keyway_sdk::philox;
+/// ```
+/// use keyway::rng::Philox;
+/// let mut draws = Philox::new(7);
+/// let first: Vec<u32> = (0..3).map(|_| draws.next_u32()).collect();
+/// draws.seek(1);
+/// assert_eq!((draws.next_u32(), draws.position()), (first[1], 2));
+/// assert!((0.0..1.0).contains(&draws.uniform_f64()) && draws.below(6) < 6);
+/// let mut order = draws.permutation(5);
+/// order.sort_unstable();
+/// assert_eq!(order, [0, 1, 2, 3, 4]);
+/// ```
 pub use philox::Philox;

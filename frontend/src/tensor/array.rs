@@ -130,6 +130,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Parts of different lengths; memory that does not suffice.
+    #[doc(alias = "new_tensor")]
     #[doc(alias = "from_iter")]
     #[doc(alias = "tensor")]
     #[doc(alias = "scalar_tensor")]

@@ -38,6 +38,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A host type that is not the tensor's dtype; host memory that does not suffice.
+    #[doc(alias = "numpy")]
+    #[doc(alias = "tolist")]
     pub fn to_vec<T: Plain>(&self) -> Result<Vec<T>> {
         self.check_host_type("to_vec", T::DTYPE)?;
         let mut out = host_vec(self.elem_count())?;
@@ -76,7 +78,7 @@ impl Tensor {
     #[allow(clippy::missing_errors_doc)]
     pub fn to_vec2<T: Plain>(&self) -> Result<Vec<Vec<T>>> {
         let (rows, columns) = self.dims2()?;
-        Ok(rows_of(&self.to_vec()?, rows, columns))
+        rows_of(&self.to_vec()?, rows, columns)
     }
 
     /// The matrices of a tensor of three dimensions, by rows.
@@ -93,7 +95,11 @@ impl Tensor {
         let (count, rows, columns) = self.dims3()?;
         let values = self.to_vec()?;
         let size = rows * columns;
-        Ok((0..count).map(|i| rows_of(&values[i * size..(i + 1) * size], rows, columns)).collect())
+        let mut matrices = host_vec(count)?;
+        for i in 0..count {
+            matrices.push(rows_of(&values[i * size..(i + 1) * size], rows, columns)?);
+        }
+        Ok(matrices)
     }
 
     /// The one element of a tensor that has one.
@@ -108,6 +114,7 @@ impl Tensor {
     ///
     /// # Errors
     /// More or fewer elements than one; a host type that is not the tensor's dtype.
+    #[doc(alias = "to_vec0")]
     #[doc(alias = "to_scalar")]
     pub fn item<T: Item>(&self) -> Result<T> {
         let wrong = |got| Error::NotOneElement { op: "item", sizes: self.shape().to_vec(), got };
@@ -232,6 +239,12 @@ impl Tensor {
     }
 }
 
-fn rows_of<T: Plain>(values: &[T], rows: usize, columns: usize) -> Vec<Vec<T>> {
-    (0..rows).map(|row| values[row * columns..(row + 1) * columns].to_vec()).collect()
+fn rows_of<T: Plain>(values: &[T], rows: usize, columns: usize) -> Result<Vec<Vec<T>>> {
+    let mut all = host_vec(rows)?;
+    for row in 0..rows {
+        let mut own = host_vec(columns)?;
+        own.extend_from_slice(&values[row * columns..(row + 1) * columns]);
+        all.push(own);
+    }
+    Ok(all)
 }

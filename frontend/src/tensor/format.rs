@@ -142,7 +142,7 @@ impl Tensor {
         if strides.as_slice() == self.strides() {
             return Ok(self.clone());
         }
-        self.as_strided(self.shape(), &strides, None)
+        self.as_strided(self.shape(), &strides)
     }
 
     /// This tensor if its elements lie in row-major order without gaps, else a copy that does.

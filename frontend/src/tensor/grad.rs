@@ -65,6 +65,10 @@ impl Tensor {
     /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [3.0]);
     /// # Ok(()) }
     /// ```
+    ///
+    /// The gradient of a sparse leaf is sparse, with the indices of the leaf: each entry has the gradient at its place, also where
+    /// several entries are of one place. A leaf's place that is not stored has none.
+    #[doc(alias = "GradStore")]
     pub fn grad(&self) -> Option<Tensor> {
         meta::grad(&self.inner)
     }

@@ -194,6 +194,7 @@ impl<R: Into<Index>> From<Step<R>> for Index {
 /// use keyway::tensor::{Index, IntoIndices};
 /// assert!(matches!((0, 1..).into_indices()[..], [Index::At(0), Index::Range { start: Some(1), .. }]));
 /// ```
+#[doc(alias = "IndexOp")]
 pub trait IntoIndices {
     /// The list.
     ///

@@ -15,8 +15,8 @@ pub(crate) mod shape;
 mod sparse;
 mod sparse_csr;
 
-pub use crate::ops::image::{GridMode, GridPadding};
 pub use crate::ops::index::scatter_reduce::Reduce;
+pub use crate::ops::index::unique::Unique;
 pub use crate::ops::pointwise::div::Rounding;
 pub use crate::ops::reduce::quantile::Interpolation;
 pub use array::NdArray;
@@ -33,6 +33,8 @@ use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{Format, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout};
+use smallvec::SmallVec;
+use std::borrow::Borrow;
 
 /// An n-dimensional array on some device, in some layout, with its place in the graph. Cloning shares it.
 ///
@@ -166,6 +168,7 @@ impl Tensor {
     /// assert_eq!(Tensor::new(1.0f32)?.rank(), 0);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "ndimension")]
     #[doc(alias = "ndim")]
     #[doc(alias = "dim")]
     #[inline]
@@ -211,6 +214,9 @@ impl Tensor {
     /// assert_eq!(Tensor::zeros_with(3, "cpu")?.device(), Device::CPU);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "get_device")]
+    #[doc(alias = "is_cpu")]
+    #[doc(alias = "same_device")]
     #[inline]
     pub fn device(&self) -> Device {
         self.inner.device()
@@ -314,6 +320,16 @@ impl Tensor {
     pub fn attrs(&self) -> &[i64] {
         self.inner.attrs()
     }
+}
+
+/// The tensors of a list, as a call takes them: all that is compiled for each kind of list.
+pub(crate) fn refs<T: Borrow<Tensor>>(tensors: &[T]) -> SmallVec<[&TensorRef; 8]> {
+    tensors.iter().map(|t| &t.borrow().inner).collect()
+}
+
+/// Handles to the tensors of a list.
+pub(crate) fn handles<T: Borrow<Tensor>>(tensors: &[T]) -> Vec<Tensor> {
+    tensors.iter().map(|t| t.borrow().clone()).collect()
 }
 
 impl AsRef<TensorRef> for Tensor {

@@ -8,6 +8,13 @@ use smallvec::{Array, SmallVec};
 use std::ops::RangeFull;
 
 /// A short list of integers, without an allocation up to eight.
+///
+/// ```
+/// use keyway::tensor::Ints;
+/// let dims: Ints = [2, -1].into_iter().collect();
+/// assert_eq!(dims.as_slice(), [2, -1]);
+/// assert!(!dims.spilled(), "it is no allocation");
+/// ```
 pub type Ints = SmallVec<[i64; 8]>;
 
 /// An integer type that sizes and dimensions are given in.
@@ -149,6 +156,7 @@ tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F
 /// assert_eq!(x.sum(..)?.item::<f32>()?, 24.0);
 /// # Ok(()) }
 /// ```
+#[doc(alias = "D")]
 pub trait IntoDims {
     /// The dimensions; none are all.
     ///

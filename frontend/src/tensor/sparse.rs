@@ -78,6 +78,9 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
+    /// Made a leaf by [`Tensor::requires_grad_`], it has a sparse gradient of the same indices, duplicates included: the entries of one
+    /// place have each the whole gradient at that place, as if each were added on its own.
+    ///
     /// # Errors
     /// No backend that serves `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or
     /// beyond its size; sizes whose product overflows.
@@ -148,7 +151,7 @@ impl Tensor {
 
     /// Compressed rows as coordinates, and what is another layout as it is.
     pub(crate) fn as_coordinates(&self) -> Result<Tensor> {
-        if self.is_compressed() { self.to_sparse(2) } else { Ok(self.clone()) }
+        if self.is_compressed() { self.to_sparse_with(2) } else { Ok(self.clone()) }
     }
 
     /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without
@@ -176,7 +179,7 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse()?;
     /// assert_eq!(a.indices()?.to_vec2::<i64>()?, [[0, 1], [1, 0]]);
     /// # Ok(()) }
     /// ```
@@ -196,7 +199,7 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse()?;
     /// assert_eq!(a.values()?.to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok(()) }
     /// ```
@@ -214,7 +217,7 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse()?;
     /// assert_eq!(a.nnz()?, 2);
     /// # Ok(()) }
     /// ```

@@ -25,10 +25,10 @@ fn logits_of_zero_have_the_slope_of_the_sigmoid() -> Result<()> {
 fn the_norm_of_zeros_has_the_gradient_zero_for_every_p() -> Result<()> {
     for p in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, f64::INFINITY, f64::NEG_INFINITY, -1.0] {
         let x = leaf(&[0.0, 0.0], DType::F64);
-        assert_eq!(gradient(&x.norm(p, ..)?, &x), [0.0, 0.0], "p = {p}");
-        assert!(second(&x.norm(p, ..)?, &x).iter().all(|v| *v == 0.0), "p = {p}, second");
+        assert_eq!(gradient(&x.norm_with(p, .., false)?, &x), [0.0, 0.0], "p = {p}");
+        assert!(second(&x.norm_with(p, .., false)?, &x).iter().all(|v| *v == 0.0), "p = {p}, second");
         let rows = Tensor::from_vec(vec![0.0f32, 0.0, 3.0, 4.0], [2, 2])?.requires_grad_(true)?;
-        let made = gradient(&rows.norm(p, 1)?, &rows);
+        let made = gradient(&rows.norm_with(p, 1, false)?, &rows);
         assert!(made[..2] == [0.0, 0.0] && made.iter().all(|v| v.is_finite()), "p = {p}: {made:?}");
     }
     Ok(())

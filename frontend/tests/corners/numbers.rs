@@ -24,7 +24,7 @@ fn a_number_that_the_dtype_does_not_hold_is_not_stored() -> Result<()> {
             x.scatter(0, &at, wrong),
             x.scatter_(0, &at, wrong),
             x.index_copy(0, &at, wrong),
-            x.index_put_(&[Some(&at)], wrong, false),
+            x.index_put_(&[Some(&at)], wrong),
             Tensor::full_with([2], wrong, DType::I8),
             x.new_full([2], wrong),
         ];

@@ -7,6 +7,17 @@ use std::path::Path;
 /// The folders whose public items stand in the tables.
 const SOURCES: [&str; 2] = ["src", "../dispatcher/src"];
 
+/// Aliases that are also names of other items, for what the other library means by them is this one.
+const MEANT: [(&str, &str, &str); 7] = [
+    ("batch_norm", "BatchNorm2d", "candle's function makes the module"),
+    ("data_ptr", "as_slice_mut", "libtorch's `data_ptr<float>()` gives elements to write to"),
+    ("dim", "rank", "PyTorch's `x.dim()` counts dimensions"),
+    ("from_blob", "from_raw_parts", "libtorch's function takes an address and a deleter"),
+    ("max", "amax", "candle's `max(1)` gives values alone"),
+    ("min", "amin", "candle's `min(1)` gives values alone"),
+    ("unfold", "im2col", "PyTorch's `F.unfold`; `Tensor::unfold` is its method"),
+];
+
 /// Names of devices, which no item of the frontend carries: it knows none.
 const DEVICES: [&str; 1] = ["cuda"];
 
@@ -128,6 +139,97 @@ fn the_search_finds_the_other_names() {
     }
     assert!(missing.is_empty(), "{} missing:\n{}", missing.len(), Vec::from_iter(missing).join("\n"));
     assert!(checked > 400, "{checked} rows with one call on each side");
+}
+
+/// The tensors' methods, and the types; what options have is left out.
+fn items() -> BTreeSet<String> {
+    fn read(path: &Path, found: &mut BTreeSet<String>) {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).unwrap();
+            return entries.for_each(|entry| read(&entry.unwrap().path(), found));
+        }
+        let of_tensors =
+            ["ops", "tensor"].iter().any(|of| path.components().any(|part| part.as_os_str() == *of));
+        let methods = of_tensors && path.file_stem().is_some_and(|stem| stem != "options");
+        for line in std::fs::read_to_string(path).unwrap().lines().map(str::trim) {
+            let of_type =
+                ["pub struct ", "pub enum ", "pub trait "].iter().any(|word| line.starts_with(word));
+            let of_options = line.contains("(self") || line.contains("(mut self");
+            if of_type || methods && line.starts_with("pub fn ") && !of_options {
+                found.extend(named(line).map(str::to_string));
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(root.join("ops")).unwrap().map(|entry| entry.unwrap().path()) {
+        // What stands beside the families defines no op.
+        if entry.is_dir() {
+            read(&entry, &mut found);
+        }
+    }
+    for folder in ["autograd", "data", "io", "nn", "optim", "profiler", "rng", "tensor"] {
+        read(&root.join(folder), &mut found);
+    }
+    found
+}
+
+#[test]
+fn no_alias_leads_away_from_the_item_of_its_name() {
+    let (items, aliases) = (items(), aliases());
+    for name in ["hstack", "exp2", "masked_scatter", "Linear", "Module", "to_vec"] {
+        assert!(items.contains(name), "{name}");
+    }
+    let meant = |alias: &str, item: &str| MEANT.iter().any(|(a, i, _)| (*a, *i) == (alias, item));
+    let second_form =
+        |alias: &str, item: &str| item.strip_prefix(alias).is_some_and(|rest| rest.starts_with('_'));
+    let wrong: Vec<_> = aliases
+        .iter()
+        .filter(|(alias, item)| items.contains(alias) && !second_form(alias, item) && !meant(alias, item))
+        .collect();
+    assert!(wrong.is_empty(), "these have items of their own: {wrong:?}");
+    for (alias, item, why) in MEANT {
+        let there = aliases.contains(&(alias.to_string(), item.to_string())) && items.contains(alias);
+        assert!(there, "`{alias}` for `{item}` ({why}) is no exception any more");
+    }
+}
+
+#[test]
+fn names_of_what_is_composed_here_are_found() {
+    let aliases = aliases();
+    for (theirs, ours) in [
+        ("tolist", "to_vec"),
+        ("numpy", "to_vec"),
+        ("to_vec0", "item"),
+        ("byte", "to_dtype"),
+        ("char", "to_dtype"),
+        ("short", "to_dtype"),
+        ("ndimension", "rank"),
+        ("swapdims", "transpose"),
+        ("split_with_sizes", "split_sizes"),
+        ("to_sparse_coo", "to_sparse"),
+        ("nbytes", "bytes"),
+        ("get_device", "device"),
+        ("is_cpu", "device"),
+        ("same_device", "device"),
+        ("is_complex", "category"),
+        ("is_signed", "integer_range"),
+        ("new_tensor", "new"),
+        ("affine", "mul"),
+        ("slice_assign", "copy_"),
+        ("pairwise_distance", "norm"),
+        ("get_rng_state", "state"),
+        ("set_rng_state", "set_state"),
+        ("VarMap", "StateDict"),
+        ("VarBuilder", "load_state_dict"),
+        ("ModuleT", "Module"),
+        ("IndexOp", "IntoIndices"),
+        ("D", "IntoDims"),
+        ("GradStore", "grad"),
+        ("backward_step", "step"),
+    ] {
+        assert!(aliases.contains(&(theirs.to_string(), ours.to_string())), "`{theirs}` for `{ours}`");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod support;
 
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
+use keyway::nn::AttentionOptions;
 use keyway::{DType, Device, Tensor};
 use std::path::Path;
 use support::{cuda, load, run, stand_in};
@@ -68,7 +68,7 @@ fn long() {
     };
     let (q, k, v) = (of(0), of(1), of(2));
     let options = AttentionOptions { is_causal: true, ..Default::default() };
-    let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
+    let y = q.scaled_dot_product_attention_with(&k, &v, options).unwrap();
     // The first query looks at the first key alone.
     let (row, first) = (y.detach().narrow(0, 0, 1).unwrap(), v.detach().narrow(0, 0, 1).unwrap());
     assert_eq!(row.to_f64_vec().unwrap(), first.to_f64_vec().unwrap());
@@ -186,9 +186,9 @@ impl Case {
             enable_gqa: heads(self.query) != heads(self.key),
             ..Default::default()
         };
-        let mut made = vec![q.scaled_dot_product_attention(&k, &v, options).unwrap()];
+        let mut made = vec![q.scaled_dot_product_attention_with(&k, &v, options).unwrap()];
         let [q, k, v] = [q, k, v].map(|t| t.detach().requires_grad_(true).unwrap());
-        let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
+        let y = q.scaled_dot_product_attention_with(&k, &v, options).unwrap();
         made.push(y.detach());
         let grad = self.operand(y.shape(), 7, on);
         y.mul(&grad).unwrap().sum_all().unwrap().backward().unwrap();

@@ -1,4 +1,5 @@
-//! Kernels with one barrier left out: for each barrier in the kernels' sources, the suite fails a case without it.
+//! Kernels with one barrier left out: for each barrier of a block or a warp, and each wait for copies, in the kernels' sources,
+//! the suite fails a case without it.
 
 mod support;
 
@@ -38,6 +39,11 @@ const SERVED: &[(&str, &[&str])] = &[
 /// Files whose kernels multiply by tensor cores.
 const BY_CORES: [&str; 2] = ["attention_cores.cuh", "tensor_tile.cuh"];
 
+/// What holds threads, as a line of its own begins.
+const HOLDS: [&str; 3] = ["__syncthreads()", "__syncwarp()", "copies_arrived<"];
+/// A wait that no result needs: no copy is to be under way where a kernel ends, and nothing is read after it.
+const AT_THE_END: &str = "copies_arrived<0>();  // The end.";
+
 /// The places of all barriers, as the shim names them.
 fn barriers() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../backend-cuda/kernels");
@@ -46,11 +52,17 @@ fn barriers() -> Vec<(String, String)> {
         let path = entry.unwrap().path();
         let file = path.file_name().unwrap().to_str().unwrap().to_string();
         let text = std::fs::read_to_string(&path).unwrap();
-        let lines =
-            text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("__syncthreads()"));
+        let lines = text
+            .lines()
+            .zip(1..)
+            .filter(|(line, _)| HOLDS.iter().any(|hold| line.trim_start().starts_with(hold)));
+        let before = found.len();
         found.extend(lines.map(|(_, number)| (file.clone(), format!("{file}:{number}"))));
-        let all = text.matches("__syncthreads()").count();
-        assert_eq!(all, found.iter().filter(|(other, _)| *other == file).count(), "{file}: a line each");
+        let all: usize = HOLDS.iter().map(|hold| text.matches(hold).count()).sum();
+        assert_eq!(all, found.len() - before, "{file}: a line each");
+        let ends = text.lines().zip(1..).filter(|(line, _)| line.trim_start() == AT_THE_END);
+        let ends: Vec<_> = ends.map(|(_, number)| format!("{file}:{number}")).collect();
+        found.retain(|(_, place)| !ends.contains(place));
     }
     found.sort();
     found
@@ -67,6 +79,7 @@ fn worker() {
     let families = FAMILIES.iter().chain(OF_CORES.iter().filter(|_| cores));
     let job = worker::Job {
         name: None,
+        would_serve: None,
         library: Some(support::built("keyway_backend_cuda")),
         backends: Vec::new(),
         selection: Selection {

@@ -7,7 +7,7 @@ use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_mem
 use keyway_test_cuda_driver::blas;
 use std::collections::BTreeMap;
 use std::path::Path;
-use support::{cuda, load, message, run, stand_in, start, texts};
+use support::{counted, cuda, is_stand_in, load, message, run, stand_in, start, texts};
 
 const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
 const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
@@ -248,10 +248,15 @@ fn memory() {
     reset_peak(d).unwrap();
     let before = stats().in_use;
     let product = a.mm(&b).unwrap();
-    let (result, workspace) = (64 * 64 * 4, 4 * 64 * 64 * 4);
+    let result = 64 * 64 * 4;
     assert_eq!(stats().in_use, before + result);
-    assert_eq!(stats().peak_in_use, before + result + workspace, "the workspace is counted");
+    let workspace = stats().peak_in_use - before - result;
     drop(product);
+    if is_stand_in() {
+        assert_eq!(workspace, 4 * 64 * 64 * 4, "the workspace is counted");
+    } else if workspace == 0 {
+        return println!("skipped: the library's algorithm takes no workspace here");
+    }
     // Without a workspace it is an error, and no other algorithm gives other bits.
     set_memory_limit(d, before + result + workspace - 1).unwrap();
     let text = message(a.mm(&b));
@@ -308,23 +313,6 @@ fn lost() {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
     assert!(message(a.mm(&b)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
-}
-
-/// How often each function was called, by a program that ended well.
-#[track_caller]
-fn counted(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> BTreeMap<String, usize> {
-    let name = format!("counts-{scenario}-{}-{}", std::process::id(), machine.len());
-    let counts = driver.with_file_name(name);
-    let mut machine = machine.to_vec();
-    machine.push(("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap()));
-    run(scenario, driver, &machine);
-    let text = std::fs::read_to_string(&counts).unwrap();
-    std::fs::remove_file(&counts).unwrap();
-    let line = |line: &str| {
-        let (name, count) = line.split_once(' ').unwrap();
-        (name.to_string(), count.parse().unwrap())
-    };
-    text.lines().map(line).collect()
 }
 
 fn of(counts: &BTreeMap<String, usize>, name: &str) -> usize {
@@ -443,7 +431,7 @@ fn every_call_of_the_library_may_fail() {
         }
     }
     println!("{failures} failures");
-    assert!(failures > 50, "{failures}");
+    assert!(failures >= 75, "{failures}: fewer calls than conformance/README.md says");
 }
 
 #[test]

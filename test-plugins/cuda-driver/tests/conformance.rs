@@ -58,29 +58,38 @@ const OPS: &[&str] = &[
     "scaled_dot_product_attention",
     "flash_attention",
     "flash_attention_backward",
+    "to_sparse",
+    "embedding_sparse",
 ];
+
+/// Everything about coordinates: the layout, and a case for each kernel of it.
+const COORDINATES: &[&str] = &["layout/sparse_coo*", "kernels/*sparse_coo*"];
 
 /// The ops that cuBLASLt serves.
 const PRODUCTS: &[&str] = &["mm", "addmm", "bmm", "baddbmm", "mv"];
 
-/// What a worker is to judge: the quick cases of [`OPS`], or all cases of [`PRODUCTS`].
+/// What a worker is to judge: the quick cases of [`OPS`], all cases of [`PRODUCTS`], or [`COORDINATES`].
 const QUICK: &str = "quick";
 const ALL: &str = "products";
+const SPARSE: &str = "sparse";
 
 /// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
 #[test]
 fn worker() {
-    let (ops, quick) = match std::env::var(WORKER).as_deref() {
-        Ok(QUICK) => (OPS, true),
-        Ok(ALL) => (PRODUCTS, false),
+    let named = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let selection = match std::env::var(WORKER).as_deref() {
+        Ok(QUICK) => Selection { ops: named(OPS), quick: true, ..Selection::default() },
+        Ok(ALL) => Selection { ops: named(PRODUCTS), ..Selection::default() },
+        Ok(SPARSE) => Selection { cases: named(COORDINATES), ..Selection::default() },
         _ => return,
     };
-    let ops = ops.iter().map(ToString::to_string).collect();
     let job = worker::Job {
         name: None,
+        would_serve: None,
         library: Some(support::built("keyway_backend_cuda")),
-        backends: Vec::new(),
-        selection: Selection { ops, quick, ..Selection::default() },
+        // A sparse gradient that has come to the host is read by who serves coordinates there.
+        backends: vec![support::built("keyway_backend_sparse")],
+        selection,
         listed: std::env::args().all(|word| word != runner::UNLISTED),
     };
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
@@ -123,4 +132,11 @@ fn every_case_of_a_product_is_as_expected_with_cublaslt() {
     let Some(driver) = support::stand_in() else { return };
     let all = judge(ALL, &driver, blas(&driver).to_str().unwrap());
     assert!(all > 1000, "{all}");
+}
+
+#[test]
+fn every_case_of_coordinates_is_as_expected() {
+    let Some(driver) = support::stand_in() else { return };
+    let all = judge(SPARSE, &driver, "off");
+    assert!(all > 400, "{all}");
 }

@@ -118,7 +118,7 @@ fn convolutions(device: Device, dtype: DType) -> Vec<Tensor> {
         let (x, weight) = (tracked(&[2, channels, 13, 11]), tracked(&[72, channels / groups, 3, 3]));
         let bias = tracked(&[72]);
         let options = ConvOptions::default().stride(stride).padding(1).groups(groups);
-        let y = x.conv2d(&weight, Some(&bias), options).unwrap();
+        let y = x.conv2d_with(&weight, Some(&bias), options).unwrap();
         y.mul(&numbers((device, dtype), y.shape())).unwrap().sum_all().unwrap().backward().unwrap();
         made.push(y.detach());
         made.extend([x, weight].map(|leaf| leaf.grad().unwrap()));

@@ -8,7 +8,7 @@ use keyway_dispatcher::device::{
     synchronize,
 };
 use std::path::Path;
-use support::{cuda, load, message, ramp, run, stand_in, start, texts};
+use support::{cuda, is_stand_in, load, message, ramp, run, stand_in, start, texts};
 
 /// Not a test of its own: what a started program does.
 #[test]
@@ -37,16 +37,21 @@ fn values() {
     load();
     let d = cuda(0);
     let p = properties(d).unwrap();
-    assert!(p.name.contains("stand-in") && p.name.contains("compute capability 9.0"), "{}", p.name);
-    assert!(p.asynchronous && !p.host_accessible && p.total_memory == 1 << 30 && p.units == 4);
-    assert!(properties(cuda(1)).is_ok());
+    assert!(p.name.contains("compute capability "), "{}", p.name);
+    assert!(p.asynchronous && !p.host_accessible && p.total_memory >= 1 << 30 && p.units > 0);
+    if is_stand_in() {
+        assert!(p.name.contains("stand-in") && p.name.contains("compute capability 9.0"), "{}", p.name);
+        assert!(p.total_memory == 1 << 30 && p.units == 4 && properties(cuda(1)).is_ok());
+    }
 
     // There and back, views, other dtypes, nothing at all.
     let a = ramp(&[3, 4]);
     let there = a.to_device(d).unwrap();
     assert_eq!(to_vec(&there), to_vec(&a));
     assert_eq!(to_vec(&there.t().unwrap()), to_vec(&a.t().unwrap()));
-    assert_eq!(to_vec(&there.to_device(cuda(1)).unwrap()), to_vec(&a));
+    if properties(cuda(1)).is_ok() {
+        assert_eq!(to_vec(&there.to_device(cuda(1)).unwrap()), to_vec(&a));
+    }
     let whole = Tensor::new([1i64, -2]).unwrap().to_device(d).unwrap();
     assert_eq!(whole.to_dtype(DType::U8).unwrap().to_vec::<u8>().unwrap(), [1, 254]);
     assert!(to_vec(&Tensor::from_vec(Vec::<f32>::new(), [0, 3]).unwrap().to_device(d).unwrap()).is_empty());
@@ -210,8 +215,8 @@ fn pinned() {
 fn errors() {
     load();
     let d = cuda(0);
-    let text = message(ramp(&[2]).to_device(cuda(7)));
-    assert!(text.contains("cuda:7") && text.contains('2'), "{text}");
+    let text = message(ramp(&[2]).to_device(cuda(99)));
+    assert!(text.contains("cuda:99") && (!is_stand_in() || text.contains('2')), "{text}");
     let (a, zero) = (Tensor::new([4i32, 5]).unwrap(), Tensor::new([2i32, 0]).unwrap());
     let (a, zero) = (a.to_device(d).unwrap(), zero.to_device(d).unwrap());
     let text = message(a.remainder(&zero));
@@ -220,10 +225,12 @@ fn errors() {
     assert!(text.contains("0 or more for integers"), "{text}");
     assert_eq!(a.remainder(&a).unwrap().to_vec::<i32>().unwrap(), [0, 0], "the program goes on");
     // What has no kernel here is missing, and nothing else does it instead.
-    let text = message(ramp(&[2, 2]).to_device(d).unwrap().to_sparse(2));
+    let text = message(ramp(&[2, 2]).to_device(d).unwrap().to_sparse_with(2));
     assert!(text.contains("to_sparse") && text.contains("`keyway-sparse`"), "{text}");
-    let text = message(ramp(&[2]).to_device(d).unwrap().add(&ramp(&[2]).to_device(cuda(1)).unwrap()));
-    assert!(text.contains("cuda:1") && text.contains("to_device"), "{text}");
+    if properties(cuda(1)).is_ok() {
+        let text = message(ramp(&[2]).to_device(d).unwrap().add(&ramp(&[2]).to_device(cuda(1)).unwrap()));
+        assert!(text.contains("cuda:1") && text.contains("to_device"), "{text}");
+    }
 }
 
 /// Why there are no devices.
@@ -430,7 +437,17 @@ fn every_call_of_the_driver_may_fail() {
     let Some(driver) = stand_in() else { return };
     let failures = each_fails(&driver, &[], &[]);
     println!("{failures} failures");
-    assert!(failures > 120, "{failures}");
+    assert!(failures >= 147, "{failures}: fewer calls than conformance/README.md says");
+}
+
+/// The same of those of the driver's own pool, where that keeps memory.
+#[test]
+fn every_call_of_the_drivers_pool_may_fail() {
+    let Some(driver) = stand_in() else { return };
+    let own = ["cuMemAllocAsync", "cuMemFreeAsync"].map(str::to_string);
+    let failures = each_fails(&driver, &[("KEYWAY_CUDA_ALLOCATOR", "pool")], &own);
+    println!("{failures} failures");
+    assert!(failures >= 20, "{failures}: fewer calls than conformance/README.md says");
 }
 
 /// The same of those that map memory, where it grows in place.
@@ -440,7 +457,7 @@ fn every_call_that_maps_memory_may_fail() {
     let mapping = ["Address", "Create", "Release", "Map", "Unmap", "SetAccess", "GetAllocation"];
     let failures = each_fails(&driver, &[GROWS], &mapping.map(|name| format!("cuMem{name}")));
     println!("{failures} failures");
-    assert!(failures >= 15, "{failures}");
+    assert!(failures >= 18, "{failures}: fewer calls than conformance/README.md says");
 }
 
 /// Each call of the functions whose names begin so, or of all, fails in a run of its own; how many runs that makes.

@@ -112,10 +112,10 @@ fn places() {
                     target.scatter_add(0, &each, &source).unwrap(),
                     target.index_add(0, &at, &source).unwrap(),
                     target.t().unwrap().index_add(1, &at, &source.t().unwrap()).unwrap(),
-                    target.index_put(&[Some(&at)], &source, true).unwrap(),
+                    target.index_put_with(&[Some(&at)], &source, true).unwrap(),
                     target.scatter(0, &each, &source).unwrap(),
                     target.index_copy(0, &at, &source).unwrap(),
-                    target.index_put(&[Some(&at)], &source, false).unwrap(),
+                    target.index_put(&[Some(&at)], &source).unwrap(),
                     source.index_select(0, &at.remainder(n as i64).unwrap()).unwrap(),
                     source.gather(0, &each.remainder(n as i64).unwrap()).unwrap(),
                 ]
@@ -215,9 +215,9 @@ fn errors() {
             message(x.index_select(0, &at)),
             message(x.gather(0, &below.reshape([1, 2]).unwrap())),
             message(x.index_copy_(0, &below, &x.narrow(0, 0, 2).unwrap())),
-            message(x.index_put(&[Some(&below)], 1.0, true)),
+            message(x.index_put_with(&[Some(&below)], 1.0, true)),
             message(x.embedding(&at)),
-            message(at.one_hot(Some(3))),
+            message(at.one_hot(3)),
         ];
         assert_eq!(bits(&x), bits(&before));
         said

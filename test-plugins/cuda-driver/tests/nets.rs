@@ -72,7 +72,7 @@ fn convolutions(device: Device) -> Vec<Tensor> {
         let tracked = |sizes: &[usize]| numbers(device, sizes).requires_grad_(true).unwrap();
         let (x, weight, bias) = (tracked(&[4, 6, 17, 15]), tracked(&[70, 6 / groups, 3, 3]), tracked(&[70]));
         let options = ConvOptions::default().stride(stride).padding(1).groups(groups);
-        let y = x.conv2d(&weight, Some(&bias), options).unwrap();
+        let y = x.conv2d_with(&weight, Some(&bias), options).unwrap();
         y.mul(&y.detach()).unwrap().sum_all().unwrap().backward().unwrap();
         made.push(y.detach());
         made.extend([x, weight, bias].map(|leaf| leaf.grad().unwrap()));
@@ -84,7 +84,7 @@ fn reductions(device: Device) -> Vec<Tensor> {
     let x = numbers(device, &[3, 30_011]);
     let mut made: Vec<Tensor> = [0.0, 1.0, 2.0, 3.0, f64::INFINITY, f64::NEG_INFINITY]
         .iter()
-        .flat_map(|&p| [x.norm(p, 1).unwrap(), x.norm(p, ..).unwrap()])
+        .flat_map(|&p| [x.norm_with(p, 1, false).unwrap(), x.norm_with(p, .., false).unwrap()])
         .collect();
     made.extend([x.softmax(1).unwrap(), x.t().unwrap().log_softmax(0).unwrap(), x.softmax(0).unwrap()]);
     made

@@ -5,7 +5,6 @@
 mod support;
 
 use keyway::nn::ConvOptions;
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::{DType, Device, MatmulPrecision, MemoryFormat, Tensor, set_float32_matmul_precision};
 use keyway_test_cuda_driver::blas;
 use std::path::Path;
@@ -170,7 +169,7 @@ fn convolutions(of: Of) -> Vec<Tensor> {
         let tracked = |sizes: &[usize]| of.numbers(sizes).to(format).unwrap().requires_grad_(true).unwrap();
         let (x, weight) = (tracked(&[2, channels, 13, 11]), tracked(&[72, channels / groups, 3, 3]));
         let options = ConvOptions::default().stride(stride).padding(1).groups(groups);
-        let y = x.conv2d(&weight, None, options).unwrap();
+        let y = x.conv2d_with(&weight, None, options).unwrap();
         y.mul(&of.numbers(y.shape())).unwrap().sum_all().unwrap().backward().unwrap();
         made.push(y.detach());
         made.extend([x, weight].map(|leaf| leaf.grad().unwrap()));
@@ -185,7 +184,7 @@ fn others() {
         let mut made = Vec::new();
         let of = Of { device: cuda(0), dtype: DType::F32, change: |x| x };
         let head = of.numbers(&[2, 20, 16]);
-        made.push(head.scaled_dot_product_attention(&head, &head, AttentionOptions::default()).unwrap());
+        made.push(head.scaled_dot_product_attention(&head, &head).unwrap());
         for dtype in [DType::F64, DType::F16, DType::BF16, DType::I32] {
             let of = Of { dtype, ..of };
             made.push(of.numbers(&[20, 16]).mm(&of.numbers(&[16, 24])).unwrap());

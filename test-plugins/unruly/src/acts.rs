@@ -51,6 +51,11 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
             Ok(program) if program.ends_with("keyway-probe") => {}
             _ => std::process::exit(0),
         },
+        "quit0_in_use" => match std::env::current_exe() {
+            Ok(program) if program.ends_with("keyway-probe") => {}
+            // SAFETY: ends the process; nothing runs afterwards.
+            _ => unsafe { libc::_exit(0) },
+        },
         "abort_in_use" => match std::env::current_exe() {
             Ok(program) if program.ends_with("keyway-probe") => {}
             _ => std::process::abort(),
@@ -90,6 +95,35 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         // SAFETY: the string ends with a zero byte. Every system has this locale, and no program begins with it.
         "locale" => unsafe {
             let _ = libc::setlocale(libc::LC_ALL, c"C.UTF-8".as_ptr());
+        },
+        "timer" => {
+            let second = libc::timeval { tv_sec: 5, tv_usec: 0 };
+            let timer = libc::itimerval { it_interval: second, it_value: second };
+            // SAFETY: the structure lives until the call returns.
+            unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()) };
+        }
+        #[cfg(target_os = "linux")]
+        "posix_timer" => {
+            // SAFETY: the structures live until the calls return; zeros are a value of each.
+            unsafe {
+                let mut timer: libc::timer_t = std::mem::zeroed();
+                libc::timer_create(libc::CLOCK_MONOTONIC, std::ptr::null_mut(), &mut timer);
+                let mut when: libc::itimerspec = std::mem::zeroed();
+                when.it_value.tv_sec = 5;
+                libc::timer_settime(timer, 0, &when, std::ptr::null_mut());
+            }
+        }
+        // SAFETY: the call takes no pointers.
+        "nice" => unsafe {
+            let _ = libc::nice(3);
+        },
+        // SAFETY: the strings end with a zero byte; no other thread of the process reads the environment while it is loaded.
+        "preload" => unsafe {
+            let _ = libc::setenv(c"LD_PRELOAD".as_ptr(), c"".as_ptr(), 1);
+        },
+        // SAFETY: as above.
+        "path" => unsafe {
+            let _ = libc::unsetenv(c"PATH".as_ptr());
         },
         #[cfg(target_arch = "x86_64")]
         "fast_math" => {

@@ -4,8 +4,8 @@
 //! its own. So each copy is another library, and one folder may hold all of them.
 //!
 //! When: `ctor`, before the library is open; `setup`; `count` and `name`, when it is asked for its devices and their
-//! properties; `later`, in a thread some time after the set-up; `exit`, when the process ends in order; `wrong`, for tables
-//! that cannot be registered.
+//! properties; `later` and `late`, in a thread some time after the set-up; `exit`, when the process ends in order, and `dtor`, after that; `wrong`, for tables
+//! that cannot be registered; `slot`, for a table of its device with the named function at an address where nothing is.
 
 mod acts;
 
@@ -27,17 +27,19 @@ plugin! {
     layouts: ["strided"],
     setup: |contents| {
         at("setup")?;
-        if how().0 == "later" {
-            std::thread::spawn(|| {
-                std::thread::sleep(Duration::from_millis(20));
-                at("later")
-            });
+        for (when, after) in [("later", 20), ("late", 400)] {
+            if how().0 == when {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(after));
+                    at(when)
+                });
+            }
         }
         if how().0 == "exit" {
             // SAFETY: the function takes nothing and lives as long as the process: the library is never unmapped.
             unsafe { libc::atexit(at_exit) };
         }
-        contents.device(&DEVICE);
+        contents.device(if how().0 == "slot" { damaged(how().1) } else { &DEVICE });
         wrong(contents)
     },
 }
@@ -79,10 +81,19 @@ extern "C" fn constructor() {
     let _ = at("ctor");
 }
 
+extern "C" fn destructor() {
+    let _ = at("dtor");
+}
+
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = constructor;
+
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;
 
 /// Adds what cannot be registered.
 fn wrong(contents: &mut Contents) -> Result<(), Error> {
@@ -130,6 +141,33 @@ impl Op for Twice {
 }
 
 static DEVICE: DeviceApi = device_api::<Unruly>();
+
+/// The table with one function, or all of one kind, at an address where nothing is.
+fn damaged(function: &str) -> &'static DeviceApi {
+    /// An address that no function has.
+    fn nowhere<F>() -> F {
+        const { assert!(size_of::<F>() == size_of::<usize>()) };
+        // SAFETY: none: a test asked for a function that is not there. As wide as an address, and not null.
+        unsafe { std::mem::transmute_copy(&std::hint::black_box(8_usize)) }
+    }
+    let mut table = device_api::<Unruly>();
+    match function {
+        "memory_stats" => table.memory_stats = Some(nowhere()),
+        "in_use" if !is_tried() => table.memory_stats = Some(nowhere()),
+        "synchronize" => table.synchronize = Some(nowhere()),
+        "empty_cache" => table.empty_cache = Some(nowhere()),
+        "extension" => table.extension = Some(nowhere()),
+        "copy_between" => table.copy_between = nowhere(),
+        "free" => table.free = nowhere(),
+        _ => {}
+    }
+    Box::leak(Box::new(table))
+}
+
+/// Whether this process is a trial.
+pub(crate) fn is_tried() -> bool {
+    std::env::current_exe().is_ok_and(|program| program.ends_with("keyway-probe"))
+}
 
 struct Plain;
 

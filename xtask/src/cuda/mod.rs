@@ -15,7 +15,9 @@ use flate2::write::ZlibEncoder;
 use keyway_test_cuda_driver::Reason;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// The lowest chip that images are for, as `build.rs` of the backend has it; what begins a file that names others.
 const TARGET: &str = "compute_75";
@@ -37,8 +39,8 @@ pub enum Task {
     Check,
     /// Build the stand-ins for the driver and cuBLASLt by a C++ compiler, and say how to use them.
     StandIn,
-    /// Judge the staged backend on the stand-in, products of matrices by its kernels and by the stand-in for cuBLASLt;
-    /// skipped, with the reason, without a C++ compiler.
+    /// Judge the staged backend on the stand-in: products of matrices by its kernels and by the stand-in for cuBLASLt, and the
+    /// quick cases with a guard page behind each tensor; skipped, with the reason, without a C++ compiler.
     Judge,
 }
 
@@ -109,8 +111,7 @@ fn check(workspace: &Workspace) -> Result<()> {
     let compiler = match Compiler::find(workspace) {
         Ok(compiler) => compiler,
         Err(failure) => {
-            println!("cuda check: skipped: {failure}");
-            return Ok(());
+            return workspace::skipped("cuda check", &failure.to_string());
         }
     };
     let all = compile(workspace, &compiler, &[])?;
@@ -184,6 +185,8 @@ const CASE_SECONDS: &str = "120";
 /// What names another driver to the backend, and another cuBLASLt or none.
 const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
 const BLAS: &str = "KEYWAY_CUDA_BLAS";
+/// What has no block kept or split, so that the stand-in's guard pages stand behind each tensor.
+const GUARDED: (&str, &str) = ("KEYWAY_CUDA_ALLOCATOR", "pool");
 /// The ops that cuBLASLt serves.
 const PRODUCTS: &[&str] = &["mm", "addmm", "bmm", "baddbmm", "mv"];
 
@@ -199,27 +202,35 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt, then products with it.
+/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt, then products with it, then the
+/// quick cases of all ops in memory that is guarded by tensor.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
         Err(reason @ Reason::NoCompiler { .. }) => {
-            println!("cuda judge: skipped: {reason}");
-            return Ok(());
+            return workspace::skipped("cuda judge", &reason.to_string());
         }
         Err(reason) => return Err(Failure::StandIn { reason: reason.to_string() }),
     };
     let library = keyway_test_cuda_driver::blas(&driver);
-    let judged = |blas: &Path, only: &[&str]| {
+    let judge = |blas: &Path| {
         let mut command = workspace.command(workspace.path("dist/bin/keyway"));
         command.args(["conformance", "keyway-cuda", "--timeout", CASE_SECONDS]);
-        command.args(only.iter().flat_map(|op| ["--op", op])).env(DRIVER, &driver).env(BLAS, blas);
-        workspace::run(
-            &mut command,
-            "the cases that are not as expected stand above; `cargo xtask dist` stages the program",
-        )
+        command.env(DRIVER, &driver).env(BLAS, blas);
+        command
     };
-    judged(Path::new("off"), &[])?;
+    let judged = |command: &mut Command| {
+        let begin = Instant::now();
+        workspace::run(
+            command,
+            "the cases that are not as expected stand above; `cargo xtask dist` stages the program",
+        )?;
+        println!("cuda judge: {:.0} s", begin.elapsed().as_secs_f64());
+        Ok(())
+    };
+    judged(&mut judge(Path::new("off")))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
-    judged(&library, PRODUCTS)
+    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))?;
+    println!("\nThe quick cases, a guard page behind each tensor:");
+    judged(judge(&library).arg("--quick").env(GUARDED.0, GUARDED.1))
 }

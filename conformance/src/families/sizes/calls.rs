@@ -153,6 +153,12 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
                 [plain(&IMAGE), plain(&IMAGE), statistics(-0.5, 0.5), statistics(0.5, 2.0), channels()];
             vec![sample(tensors.into_iter().chain([SampleArg::Bool(false), SampleArg::Float(1e-5)]))]
         }
+        "channel_sums" => vec![sample([plain(&IMAGE), plain(&IMAGE), channels()])],
+        "frozen_norm" => {
+            let variances = uniform(&[IMAGE[1]], 0.5, 2.0);
+            let tensors = [plain(&IMAGE), channels(), variances, channels(), channels()];
+            vec![sample(tensors.into_iter().chain([SampleArg::Float(1e-5)]))]
+        }
         "group_norm" => {
             vec![sample([plain(&IMAGE), SampleArg::Int(5), channels(), channels(), SampleArg::Float(1e-5)])]
         }

@@ -1,7 +1,7 @@
 //! The first load of a library happens in a process of its own.
 //!
-//! A new or changed library is opened, set up, registered and asked for its devices by a small program, `keyway-probe`,
-//! under a time limit. What ends or hangs that process would have ended or hung this one, and becomes a record of
+//! A new or changed library is opened, set up, registered and asked for its devices, whose functions are called once each,
+//! by a small program, `keyway-probe`, under a time limit. What ends or hangs that process would have ended or hung this one, and becomes a record of
 //! quarantine; what passes is remembered by its hash and is not tried again.
 //!
 //! Decisions:
@@ -13,8 +13,10 @@
 //! - what the bytes alone decide is recorded for ever; what the machine may have caused (its devices, its speed) only
 //!   as long as the machine is the same. What a set-up answers in order (an error, a caught panic) harms nobody and is
 //!   told anew each time;
-//! - what loading changes of the process itself (limits, umask, folder, arithmetic, open files) breaks others without a
-//!   crash, and is a failure;
+//! - what loading changes of the process itself (limits, umask, folder, arithmetic, open files, timers) breaks others
+//!   without a crash, and is a failure;
+//! - the process is given a moment while threads of the library are left, and ends with a code that comes after all that the
+//!   library does at its end;
 //! - a trial that ends the program which runs it leaves a record, by which a later one knows.
 
 mod process;
@@ -24,7 +26,7 @@ use super::quarantine::Cause;
 use super::trust::TrustPolicy;
 use super::{LoadError, machine, privilege};
 use process::{End, Ended};
-pub(crate) use protocol::{LIBRARY_VARIABLE, Report, Stage};
+pub(crate) use protocol::{COMPLETE, LIBRARY_VARIABLE, Report, Stage};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -196,7 +198,7 @@ fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
         }
     };
     let failed = |cause, reason: String, holds_while| Outcome::Failed(Failed { cause, reason, holds_while });
-    let in_order = matches!(ended.end, End::Exit(0) | End::Unknown);
+    let in_order = ended.end == End::Unknown || ended.end == End::Exit(COMPLETE.into());
     match (&report.refused, report.stage) {
         (Some((true, error)), _) if in_order => {
             failed(Cause::Refused, format!("it was refused: {error}"), Some(machine::host()))
@@ -211,7 +213,7 @@ fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
                 End::Unknown => Cause::Unknown,
             };
             // A machine that is busy, or whose driver is broken, mends.
-            let machines = cause == Cause::Hang || stage == Stage::Devices;
+            let machines = cause == Cause::Hang || matches!(stage, Stage::Devices | Stage::Using);
             let words = ended.last_words();
             let variables = if machines { machine::variables() } else { Vec::new() };
             let with =
@@ -230,6 +232,8 @@ pub(super) fn error(failed: &Failed, record: PathBuf) -> LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DONE: i32 = COMPLETE as i32;
 
     fn ended(lines: &[&str], end: End, errors: &str) -> Ended {
         let mut output = format!("noise\n{}", protocol::greeting());
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn each_end_has_its_cause_and_says_when_it_came() {
         let all = ["registering", "devices", "ending", "ended"];
-        assert_eq!(judged(&all, End::Exit(0), "noise"), Outcome::Sound);
+        assert_eq!(judged(&all, End::Exit(DONE), "noise"), Outcome::Sound);
         let (cause, reason, state) = why(judged(&[], End::Signal(libc::SIGILL), ""));
         assert_eq!((cause, state), (Cause::Crash, None));
         assert_eq!(reason, "it was ended by SIGILL (illegal instruction) while it was opened and set up");
@@ -272,15 +276,19 @@ mod tests {
         let (cause, reason, _) = why(judged(&all, End::Signal(11), ""));
         assert_eq!(cause, Cause::Crash);
         assert!(reason.contains("while the process ended"), "{reason}");
+        // A destructor that makes a success of every end.
+        let (cause, reason, _) = why(judged(&all, End::Exit(0), ""));
+        assert_eq!(cause, Cause::Exit);
+        assert!(reason.contains("exit code 0 while the process ended"), "{reason}");
     }
 
     #[test]
     fn what_the_bytes_decide_is_a_failure_and_what_a_set_up_answers_is_not() {
-        let (cause, reason, state) = why(judged(&["refused always expected\\nmore"], End::Exit(0), ""));
+        let (cause, reason, state) = why(judged(&["refused always expected\\nmore"], End::Exit(DONE), ""));
         assert_eq!((cause, reason.as_str()), (Cause::Refused, "it was refused: expected more"));
         assert_eq!(state, Some(machine::host()));
         assert_eq!(
-            judged(&["refused now no driver"], End::Exit(0), ""),
+            judged(&["refused now no driver"], End::Exit(DONE), ""),
             Outcome::Answered("no driver".into())
         );
         let (cause, ..) = why(judged(&["refused now no driver"], End::Signal(6), ""));

@@ -8,6 +8,10 @@ use std::io::Write;
 /// The environment variable with the library's path, for messages and `$ORIGIN`.
 pub(crate) const LIBRARY_VARIABLE: &str = "KEYWAY_PROBE_LIBRARY";
 
+/// How the process ends whose report is complete. It comes after all that a library does at the end of a process, and is
+/// none that a library would end it with.
+pub(crate) const COMPLETE: u8 = 93;
+
 /// What begins each line of the report: a plugin's own output is none of it.
 const MARK: &str = "\u{1}keyway-probe ";
 /// Longest reason of a refusal.
@@ -19,15 +23,17 @@ pub(crate) enum Stage {
     Opening,
     Registering,
     Devices,
+    Using,
     Ending,
     /// The trial is over; what follows is the end of the process.
     Ended,
 }
 
-const STAGES: [(Stage, &str, &str); 5] = [
+const STAGES: [(Stage, &str, &str); 6] = [
     (Stage::Opening, "opening", "it was opened and set up"),
     (Stage::Registering, "registering", "what it brings was registered"),
     (Stage::Devices, "devices", "its devices were counted"),
+    (Stage::Using, "using", "the functions of its devices were called"),
     (Stage::Ending, "ending", "it was left to itself for a moment"),
     (Stage::Ended, "ended", "the process ended"),
 ];

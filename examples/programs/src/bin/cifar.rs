@@ -6,7 +6,7 @@
 use keyway::data::cifar::{self, Cifar};
 use keyway::data::{DataLoader, Dataset, ImageDataset};
 use keyway::nn::{Conv2d, ConvOptions, Flatten, Linear, MaxPool2d, Module, Relu, Sequential};
-use keyway::optim::{AdamOptions, AdamW, Optimizer};
+use keyway::optim::{AdamW, AdamWOptions, Optimizer};
 use keyway::prelude::*;
 use keyway::rng::Philox;
 
@@ -14,10 +14,10 @@ fn net() -> keyway::Result<Sequential> {
     let same = ConvOptions { padding: keyway::nn::Padding::Same, ..ConvOptions::default() };
     let half = || MaxPool2d::new(2);
     Ok(Sequential::new()
-        .push(Conv2d::new(3, 16, 3, same)?)
+        .push(Conv2d::new_with(3, 16, 3, same)?)
         .push(Relu)
         .push(half())
-        .push(Conv2d::new(16, 32, 3, same)?)
+        .push(Conv2d::new_with(16, 32, 3, same)?)
         .push(Relu)
         .push(half())
         .push(Flatten::default())
@@ -62,7 +62,7 @@ fn train((train, test): (Cifar, Cifar), epochs: u64) -> keyway::Result<f64> {
     let (train, test) = (train.normalized(&stats)?, test.normalized(&stats)?);
     let model = net()?;
     model.to_memory_format(MemoryFormat::ChannelsLast)?;
-    let mut adam = AdamW::new(model.parameters(), AdamOptions { lr: 2e-3, ..AdamOptions::default() })?;
+    let mut adam = AdamW::new(model.parameters(), AdamWOptions { lr: 2e-3, ..AdamWOptions::default() })?;
     let loader = DataLoader::new(train, 50)?.shuffle(0);
     for epoch in 0..epochs {
         let mut total = 0.0;

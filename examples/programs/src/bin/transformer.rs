@@ -5,7 +5,7 @@ use keyway::nn::{
     AttentionOptions, Embedding, KvCache, LayerNorm, Linear, Members, Module, MultiheadAttention,
 };
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
-use keyway::optim::{AdamOptions, AdamW, Optimizer, clip_grad_norm_};
+use keyway::optim::{AdamW, AdamWOptions, Optimizer, clip_grad_norm_};
 use keyway::prelude::*;
 #[cfg(test)]
 use keyway::rng::{self, Generator};
@@ -123,16 +123,16 @@ fn train(model: &Transformer, steps: usize, low: Option<DType>) -> Result<f32> {
     let text: Vec<i64> = TEXT.bytes().map(i64::from).collect();
     let text = Tensor::new(text.repeat(3))?;
     let length = TEXT.len();
-    let mut adam = AdamW::new(model.parameters(), AdamOptions { lr: 1e-2, ..AdamOptions::default() })?;
+    let mut adam = AdamW::new(model.parameters(), AdamWOptions { lr: 1e-2, ..AdamWOptions::default() })?;
     // Less and less towards the end, which settles what was learned.
-    let mut schedule = CosineAnnealingLr::new(&adam, steps as u64, 0.0)?;
+    let mut schedule = CosineAnnealingLr::new(&adam, steps as u64)?;
     let mut last = f32::INFINITY;
     for step in 0..steps {
         // Four pieces that begin at different places.
         let pieces: Vec<Tensor> = (0..4)
             .map(|i| text.narrow(0, ((step * 37 + i * 29) % length) as i64, CONTEXT + 1))
             .collect::<Result<_>>()?;
-        let pieces = Tensor::stack(&pieces.iter().collect::<Vec<_>>(), 0)?;
+        let pieces = Tensor::stack(&pieces, 0)?;
         let loss = {
             let _guard = low.map(autocast).transpose()?;
             let scores = model.forward(&pieces.narrow(1, 0, CONTEXT)?)?;

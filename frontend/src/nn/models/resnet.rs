@@ -17,7 +17,7 @@ const COLOURS: usize = 3;
 /// A convolution without a bias, which the norm behind it would take away, padded so that a stride of 1 keeps the image's
 /// size. The initial values are normal with a variance of `2 / fan_out`.
 fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize) -> Result<Conv2d> {
-    let weight = init::kaiming_normal((outputs, inputs, kernel, kernel), 0.0, init::Fan::Out)?;
+    let weight = init::kaiming_normal_with((outputs, inputs, kernel, kernel), 0.0, init::Fan::Out)?;
     Conv2d::from_tensors(weight, None, ConvOptions::default().stride(stride).padding(kernel / 2))
 }
 

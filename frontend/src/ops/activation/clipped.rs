@@ -5,6 +5,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, real};
+use crate::ops::memory::from_components::{map_stored_as, stored};
 use crate::ops::rules::float_of;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
@@ -48,6 +49,9 @@ impl Tensor {
         if low > high {
             let (expected, got) = (format!("at most `max_val`, {high}"), low.to_string());
             return Err(Error::Value { op: "hardtanh", argument: "min_val", expected, got }.into());
+        }
+        if !self.as_ref().is_strided() && low <= 0.0 && high >= 0.0 {
+            return on_stored(self, |values| values.hardtanh_with(min, max));
         }
         let held = self.detach().clamp(min, max)?;
         self.le(min)?.logical_or(&self.ge(max)?)?.where_cond(&held, self)
@@ -113,6 +117,9 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn softsign(&self) -> Result<Tensor> {
+        if !self.as_ref().is_strided() {
+            return on_stored(self, Tensor::softsign);
+        }
         let x = real(self)?;
         cast(x.div(&x.abs()?.add(1.0)?)?, float_of(self.dtype()))
     }
@@ -160,6 +167,9 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn hardshrink_with(&self, lambd: f64) -> Result<Tensor> {
+        if !self.as_ref().is_strided() {
+            return on_stored(self, |values| values.hardshrink_with(lambd));
+        }
         self.ge(-lambd)?.logical_and(&self.le(lambd)?)?.where_cond(0, self)
     }
 
@@ -180,6 +190,13 @@ impl Tensor {
         number("threshold", "value", &value)?;
         self.le(threshold)?.where_cond(value, self)
     }
+}
+
+/// What `f`, which keeps zero, gives of a sparse tensor: of what it stores, each place once.
+fn on_stored(t: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let whole = t.coalesce()?;
+    let values = f(&stored(&whole)?)?;
+    map_stored_as(&whole, values.dtype(), |_| Ok(values.clone()))
 }
 
 /// A number of either kind.

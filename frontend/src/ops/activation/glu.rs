@@ -11,20 +11,36 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The first half of dimension `dim` times the sigmoid of the second: a gated linear unit (Y. Dauphin and others,
+    /// The first half of the last dimension times the sigmoid of the second: a gated linear unit (Y. Dauphin and others,
     /// "Language modeling with gated convolutional networks", 2017).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::new([3.0f32, -2.0, 0.0, 0.0])?;
-    /// assert_eq!(x.glu(-1)?.to_vec::<f32>()?, [1.5, -1.0]);
+    /// assert_eq!(x.glu()?.to_vec::<f32>()?, [1.5, -1.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A dtype that is not a float; a dimension out of range or of odd size; no dimension.
-    pub fn glu(&self, dim: i64) -> Result<Tensor> {
+    /// A dtype that is not a float; a dimension of odd size; no dimension.
+    pub fn glu(&self) -> Result<Tensor> {
+        self.glu_with(-1)
+    }
+
+    /// [`Tensor::glu`] of the halves of dimension `dim`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[3.0f32, -2.0], [0.0, 0.0]])?;
+    /// assert_eq!(x.glu_with(0)?.to_vec2::<f32>()?, [[1.5, -1.0]]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; a dimension out of range.
+    pub fn glu_with(&self, dim: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim)])
     }
 }

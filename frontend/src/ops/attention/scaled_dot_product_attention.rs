@@ -13,7 +13,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// The options of [`Tensor::scaled_dot_product_attention`].
+/// The options of [`Tensor::scaled_dot_product_attention_with`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -22,7 +22,7 @@ use keyway_dispatcher::tensor::TensorRef;
 /// let (query, key) = (Tensor::zeros((1, 2, 1))?, Tensor::zeros((1, 2, 1))?);
 /// let value = Tensor::new([[[1.0f32], [3.0]]])?;
 /// let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
-/// let y = query.scaled_dot_product_attention(&key, &value, causal)?;
+/// let y = query.scaled_dot_product_attention_with(&key, &value, causal)?;
 /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
 /// # Ok(()) }
 /// ```
@@ -42,26 +42,42 @@ pub struct AttentionOptions<'a> {
 }
 
 impl Tensor {
-    /// `softmax(self @ key^T * scale + mask) @ value` (A. Vaswani and others, "Attention is all you need",
+    /// `softmax(self @ key^T / sqrt(e)) @ value` (A. Vaswani and others, "Attention is all you need",
     /// 2017), for a query `[.., queries, e]`, a key `[.., keys, e]` and a value `[.., keys, ev]`; the result is
-    /// `[.., queries, ev]`. A query that may look at no key gives zeros. f16 and bf16 are computed in f32.
+    /// `[.., queries, ev]`. f16 and bf16 are computed in f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
+    /// let x = Tensor::from_vec(vec![0.0f32, 0.0, 0.0, 0.0], (2, 2))?;
+    /// let value = Tensor::from_vec(vec![2.0f32, 4.0], (2, 1))?;
+    /// assert_eq!(x.scaled_dot_product_attention(&x, &value)?.to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not fit; a dtype that is no float.
+    pub fn scaled_dot_product_attention(&self, key: &Tensor, value: &Tensor) -> Result<Tensor> {
+        self.scaled_dot_product_attention_with(key, value, AttentionOptions::default())
+    }
+
+    /// [`Tensor::scaled_dot_product_attention`] with these options: `softmax(self @ key^T * scale + mask) @ value`. A query that may
+    /// look at no key gives zeros.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::AttentionOptions};
     /// let x = Tensor::from_vec(vec![0.0f32, 0.0, 0.0, 0.0], (2, 2))?;
     /// let value = Tensor::from_vec(vec![2.0f32, 4.0], (2, 1))?;
     /// let options = AttentionOptions { is_causal: true, ..Default::default() };
-    /// let y = x.scaled_dot_product_attention(&x, &value, options)?;
+    /// let y = x.scaled_dot_product_attention_with(&x, &value, options)?;
     /// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a mask that is neither bool nor float, or given with `is_causal`; a dropout
-    /// probability outside 0..=1; a dtype that is no float.
-    pub fn scaled_dot_product_attention(
+    /// The same; a mask that is neither bool nor float, or given with `is_causal`; a dropout probability outside 0..=1.
+    pub fn scaled_dot_product_attention_with(
         &self,
         key: &Tensor,
         value: &Tensor,

@@ -54,7 +54,7 @@ pub(super) fn scores(query: &Tensor, key: &Tensor, mask: Option<&Tensor>, causal
         Some(mask) => scores.add(&cast(mask.clone(), scores.dtype())?),
         None if causal => {
             let [queries, keys] = [2, 1].map(|back| scores.shape()[scores.rank() - back]);
-            let later = Tensor::ones_with([queries, keys], (DType::BOOL, scores.device()))?.triu(1)?;
+            let later = Tensor::ones_with([queries, keys], (DType::BOOL, scores.device()))?.triu_with(1)?;
             scores.masked_fill(&later, f64::NEG_INFINITY)
         }
         None => Ok(scores),

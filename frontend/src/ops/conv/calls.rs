@@ -10,22 +10,45 @@ use keyway_dispatcher::op::Arg;
 impl Tensor {
     /// The convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
     /// `[output channels, channels / groups, length]`, to which a bias `[output channels]` is added:
-    /// `out[n, o, i] = bias[o] + Σ weight[o, c, k] * input[n, c, i * stride + k * dilation - padding]`, with zeros outside the
-    /// input. Its length is `(length + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1`, rounded down.
+    /// `out[n, o, i] = bias[o] + Σ weight[o, c, k] * input[n, c, i + k]`. Its length is `length - kernel + 1`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::Tensor;
     /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 8.0], (1, 1, 4))?;
     /// let difference = Tensor::from_vec(vec![-1.0f32, 1.0], (1, 1, 2))?;
-    /// assert_eq!(x.conv1d(&difference, None, ConvOptions::default())?.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
+    /// assert_eq!(x.conv1d(&difference, None)?.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Tensors of other ranks, shapes that do not fit each other or the groups, no float; a stride or dilation of 0; a kernel
-    /// larger than the padded input; [`Padding::Same`] with a stride other than 1.
-    pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<1>) -> Result<Tensor> {
+    /// Tensors of other ranks, shapes that do not fit each other, no float; a kernel larger than
+    /// the input.
+    pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        convolve("conv1d", self, weight, bias, ConvOptions::<1>::default())
+    }
+
+    /// [`Tensor::conv1d`] with stride, padding, dilation and groups: the output's length is
+    /// `(length + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1`, rounded down.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::ConvOptions};
+    /// let x = Tensor::ones((1, 1, 9))?;
+    /// let weight = Tensor::ones((1, 1, 3))?;
+    /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().stride(2))?.shape(), [1, 1, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; channels that do not fit the groups; a stride or dilation of 0; a kernel larger than the padded input;
+    /// [`Padding::Same`] with a stride other than 1.
+    pub fn conv1d_with(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvOptions<1>,
+    ) -> Result<Tensor> {
         convolve("conv1d", self, weight, bias, options)
     }
 
@@ -38,16 +61,37 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::{ConvOptions, Padding}};
+    /// use keyway::Tensor;
     /// let x = Tensor::ones((1, 1, 3, 3))?;
-    /// let sums = x.conv2d(&x, None, ConvOptions::default().padding(Padding::Same))?;
-    /// assert_eq!(sums.to_vec::<f32>()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
+    /// assert_eq!(x.conv2d(&Tensor::ones((1, 1, 2, 2))?, None)?.to_vec::<f32>()?, [4.0; 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// As [`Tensor::conv1d`].
-    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<2>) -> Result<Tensor> {
+    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        convolve("conv2d", self, weight, bias, ConvOptions::<2>::default())
+    }
+
+    /// [`Tensor::conv2d`] with the options of [`Tensor::conv1d_with`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{ConvOptions, Padding}};
+    /// let x = Tensor::ones((1, 1, 3, 3))?;
+    /// let sums = x.conv2d_with(&x, None, ConvOptions::default().padding(Padding::Same))?;
+    /// assert_eq!(sums.to_vec::<f32>()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv1d_with`].
+    pub fn conv2d_with(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvOptions<2>,
+    ) -> Result<Tensor> {
         convolve("conv2d", self, weight, bias, options)
     }
 
@@ -57,38 +101,76 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::Tensor;
     /// let x = Tensor::ones((1, 2, 3, 3, 3))?;
-    /// let y = x.conv3d(&x, None, ConvOptions::default().stride(2).padding(1))?;
-    /// assert_eq!(y.shape(), [1, 1, 2, 2, 2]);
+    /// assert_eq!(x.conv3d(&x, None)?.to_vec::<f32>()?, [54.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// As [`Tensor::conv1d`].
-    pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<3>) -> Result<Tensor> {
+    pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        convolve("conv3d", self, weight, bias, ConvOptions::<3>::default())
+    }
+
+    /// [`Tensor::conv3d`] with the options of [`Tensor::conv1d_with`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::ConvOptions};
+    /// let x = Tensor::ones((1, 2, 3, 3, 3))?;
+    /// let y = x.conv3d_with(&x, None, ConvOptions::default().stride(2).padding(1))?;
+    /// assert_eq!(y.shape(), [1, 1, 2, 2, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv1d_with`].
+    pub fn conv3d_with(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvOptions<3>,
+    ) -> Result<Tensor> {
         convolve("conv3d", self, weight, bias, options)
     }
 
     /// The transposed convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
     /// `[channels, output channels / groups, length]`, to which a bias `[output channels]` is added: each element adds its
     /// channel's kernels, times itself, to the output, as the gradient of a convolution goes to its input. The length is
-    /// `(length - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1`.
+    /// `length + kernel - 1`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[[1.0f32, 2.0]]])?;
+    /// assert_eq!(x.conv_transpose1d(&x, None)?.to_vec::<f32>()?, [1.0, 4.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors of other ranks, shapes that do not fit each other, no float; an output without elements.
+    pub fn conv_transpose1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        transpose("conv_transpose1d", self, weight, bias, ConvTransposeOptions::<1>::default())
+    }
+
+    /// [`Tensor::conv_transpose1d`] with stride, padding, dilation, groups and output padding: the output's
+    /// length is `(length - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let x = Tensor::from_vec(vec![1.0f32, 2.0], (1, 1, 2))?;
     /// let twice = Tensor::from_vec(vec![1.0f32, 1.0], (1, 1, 2))?;
-    /// let y = x.conv_transpose1d(&twice, None, ConvTransposeOptions::default().stride(2))?;
+    /// let y = x.conv_transpose1d_with(&twice, None, ConvTransposeOptions::default().stride(2))?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Tensors of other ranks, shapes that do not fit each other or the groups, no float; a stride or dilation of 0; an
-    /// output padding that is below neither stride nor dilation; an output without elements.
-    pub fn conv_transpose1d(
+    /// The same; channels that do not fit the groups; a stride or dilation of 0; an output padding that is below neither stride nor
+    /// dilation.
+    pub fn conv_transpose1d_with(
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,
@@ -102,16 +184,32 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::Tensor;
     /// let x = Tensor::ones((1, 1, 3, 3))?;
-    /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
-    /// assert_eq!(x.conv_transpose2d(&x, None, doubled)?.shape(), [1, 1, 6, 6]);
+    /// assert_eq!(x.conv_transpose2d(&x, None)?.shape(), [1, 1, 5, 5]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// As [`Tensor::conv_transpose1d`].
-    pub fn conv_transpose2d(
+    pub fn conv_transpose2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        transpose("conv_transpose2d", self, weight, bias, ConvTransposeOptions::<2>::default())
+    }
+
+    /// [`Tensor::conv_transpose2d`] with the options of [`Tensor::conv_transpose1d_with`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
+    /// let x = Tensor::ones((1, 1, 3, 3))?;
+    /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
+    /// assert_eq!(x.conv_transpose2d_with(&x, None, doubled)?.shape(), [1, 1, 6, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv_transpose1d_with`].
+    pub fn conv_transpose2d_with(
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,
@@ -125,15 +223,32 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::Tensor;
     /// let x = Tensor::ones((1, 1, 2, 2, 2))?;
-    /// assert_eq!(x.conv_transpose3d(&x, None, ConvTransposeOptions::default())?.shape(), [1, 1, 3, 3, 3]);
+    /// assert_eq!(x.conv_transpose3d(&x, None)?.shape(), [1, 1, 3, 3, 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// As [`Tensor::conv_transpose1d`].
-    pub fn conv_transpose3d(
+    pub fn conv_transpose3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        transpose("conv_transpose3d", self, weight, bias, ConvTransposeOptions::<3>::default())
+    }
+
+    /// [`Tensor::conv_transpose3d`] with the options of [`Tensor::conv_transpose1d_with`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
+    /// let x = Tensor::ones((1, 1, 2, 2, 2))?;
+    /// let doubled = ConvTransposeOptions::default().stride(2);
+    /// assert_eq!(x.conv_transpose3d_with(&x, None, doubled)?.shape(), [1, 1, 4, 4, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv_transpose1d_with`].
+    pub fn conv_transpose3d_with(
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,

@@ -81,7 +81,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::{Activation, ConvOptions}};
+    /// use keyway::{Tensor, nn::{Activation, ConvOptions}};
     /// let x = Tensor::from_vec(vec![1.0f32, -2.0, 3.0, -4.0], (1, 1, 2, 2))?;
     /// let twice = Tensor::from_vec(vec![2.0f32], (1, 1, 1, 1))?;
     /// let y = x.conv2d_act(&twice, None, Some(&x), Activation::Relu, ConvOptions::default())?;

@@ -13,6 +13,7 @@ mod whole;
 
 pub(crate) use calls::{batched, unbatched};
 pub use conv_act::Activation;
+pub(crate) use options::from_tuples;
 pub use options::{ConvOptions, ConvTransposeOptions, Padding, PerDim};
 
 crate::ops::family! {

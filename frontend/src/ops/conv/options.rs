@@ -1,11 +1,12 @@
 //! What convolutions are called with besides their tensors.
 
-/// A number for each of `N` spatial dimensions: one for all of them, or an array. Strides, borders, dilations and windows are
+/// A number for each of `N` spatial dimensions: one for all of them, an array or a tuple. Strides, borders, dilations and windows are
 /// at most 2^40; an op refuses larger ones.
 ///
 /// ```
-/// use keyway::ops::conv::PerDim;
+/// use keyway::nn::PerDim;
 /// assert_eq!(PerDim::<2>::from(3), PerDim::from([3, 3]));
+/// assert_eq!(PerDim::from((3, 1)), PerDim([3, 1]));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerDim<const N: usize>(pub [usize; N]);
@@ -22,6 +23,26 @@ impl<const N: usize> From<[usize; N]> for PerDim<N> {
     }
 }
 
+/// The conversions to a list of sizes from the two and three that users write as a tuple.
+macro_rules! from_tuples {
+    ($($to:ident)+) => {$(
+        impl From<(usize, usize)> for $to<2> {
+            fn from((a, b): (usize, usize)) -> $to<2> {
+                [a, b].into()
+            }
+        }
+
+        impl From<(usize, usize, usize)> for $to<3> {
+            fn from((a, b, c): (usize, usize, usize)) -> $to<3> {
+                [a, b, c].into()
+            }
+        }
+    )+};
+}
+pub(crate) use from_tuples;
+
+from_tuples! { PerDim Padding }
+
 impl<const N: usize> PerDim<N> {
     /// As a list argument; what no i64 holds becomes the largest one, which no op takes.
     pub(crate) fn ints(self) -> [i64; N] {
@@ -33,9 +54,9 @@ impl<const N: usize> PerDim<N> {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::conv::{ConvOptions, Padding}};
+/// use keyway::{Tensor, nn::{ConvOptions, Padding}};
 /// let (x, weight) = (Tensor::ones((1, 1, 8))?, Tensor::ones((1, 1, 3))?);
-/// let size = |padding: Padding<1>| x.conv1d(&weight, None, ConvOptions::default().padding(padding))?.dim(2);
+/// let size = |padding: Padding<1>| x.conv1d_with(&weight, None, ConvOptions::default().padding(padding))?.dim(2);
 /// assert_eq!((size(Padding::Valid)?, size(Padding::Same)?, size(Padding::from(2))?), (6, 8, 10));
 /// # Ok(()) }
 /// ```
@@ -66,7 +87,7 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
 /// and groups.
 ///
 /// ```
-/// use keyway::ops::conv::{ConvOptions, Padding};
+/// use keyway::nn::{ConvOptions, Padding};
 /// let halved = ConvOptions::<2>::default().stride(2).padding([1, 0]);
 /// let kept = ConvOptions::<2>::default().padding(Padding::Same).dilation(2).groups(4);
 /// assert_ne!(halved, kept);
@@ -94,9 +115,9 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
-    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().stride(2))?.shape(), [1, 1, 4]);
+    /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().stride(2))?.shape(), [1, 1, 4]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -108,9 +129,9 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
-    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().padding(2))?.shape(), [1, 1, 11]);
+    /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().padding(2))?.shape(), [1, 1, 11]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -122,9 +143,9 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 9))?, Tensor::ones((1, 1, 3))?);
-    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().dilation(2))?.shape(), [1, 1, 5]);
+    /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().dilation(2))?.shape(), [1, 1, 5]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -136,9 +157,9 @@ impl<const N: usize> ConvOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// use keyway::{Tensor, nn::ConvOptions};
     /// let (x, weight) = (Tensor::ones((1, 4, 9))?, Tensor::ones((4, 1, 3))?);
-    /// assert_eq!(x.conv1d(&weight, None, ConvOptions::default().groups(4))?.shape(), [1, 4, 7]);
+    /// assert_eq!(x.conv1d_with(&weight, None, ConvOptions::default().groups(4))?.shape(), [1, 4, 7]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -151,7 +172,7 @@ impl<const N: usize> ConvOptions<N> {
 /// it is, and what is added to the output's end.
 ///
 /// ```
-/// use keyway::ops::conv::ConvTransposeOptions;
+/// use keyway::nn::ConvTransposeOptions;
 /// let doubled = ConvTransposeOptions::<2>::default().stride(2).padding(1).output_padding(1);
 /// assert_eq!(doubled.groups, 1);
 /// ```
@@ -181,9 +202,9 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
-    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().stride(2))?.shape(), [1, 1, 9]);
+    /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().stride(2))?.shape(), [1, 1, 9]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -195,9 +216,9 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
-    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().padding(1))?.shape(), [1, 1, 4]);
+    /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().padding(1))?.shape(), [1, 1, 4]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -209,10 +230,10 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
     /// let options = ConvTransposeOptions::default().stride(2).output_padding(1);
-    /// assert_eq!(x.conv_transpose1d(&weight, None, options)?.shape(), [1, 1, 10]);
+    /// assert_eq!(x.conv_transpose1d_with(&weight, None, options)?.shape(), [1, 1, 10]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -224,9 +245,9 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 1, 4))?, Tensor::ones((1, 1, 3))?);
-    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().dilation(2))?.shape(), [1, 1, 8]);
+    /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().dilation(2))?.shape(), [1, 1, 8]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -238,9 +259,9 @@ impl<const N: usize> ConvTransposeOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// use keyway::{Tensor, nn::ConvTransposeOptions};
     /// let (x, weight) = (Tensor::ones((1, 2, 4))?, Tensor::ones((2, 1, 3))?);
-    /// assert_eq!(x.conv_transpose1d(&weight, None, ConvTransposeOptions::default().groups(2))?.shape(), [1, 2, 6]);
+    /// assert_eq!(x.conv_transpose1d_with(&weight, None, ConvTransposeOptions::default().groups(2))?.shape(), [1, 2, 6]);
     /// # Ok(()) }
     /// ```
     #[must_use]

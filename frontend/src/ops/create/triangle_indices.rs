@@ -7,24 +7,25 @@ use keyway_dispatcher::error::Error;
 use std::ops::Range;
 
 impl Tensor {
-    /// The rows and the columns of the elements on and below a diagonal of a matrix of this size, in row-major order, as i64
-    /// `[2, count]`; `offset` counts the diagonals above the main one.
+    /// The rows and the columns of the elements on and below the diagonal of a matrix of this size, in row-major order, as i64
+    /// `[2, count]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let at = Tensor::tril_indices(2, 2, 0)?;
+    /// let at = Tensor::tril_indices(2, 2)?;
     /// assert_eq!(at.to_vec::<i64>()?, [0, 1, 1, 0, 0, 1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.
-    pub fn tril_indices(rows: usize, columns: usize, offset: i64) -> Result<Tensor> {
-        Tensor::tril_indices_with(rows, columns, offset, ())
+    pub fn tril_indices(rows: usize, columns: usize) -> Result<Tensor> {
+        Tensor::tril_indices_with(rows, columns, 0, ())
     }
 
-    /// [`Tensor::tril_indices`] with a dtype and a device, as far as they are given.
+    /// [`Tensor::tril_indices`] of the diagonal that is `offset` above the main one, with a dtype and a device, as far as they
+    /// are given.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -48,29 +49,30 @@ impl Tensor {
         indices("tril_indices", first.min(rows)..rows, columns, options.into_options()?, |row| 0..end(row))
     }
 
-    /// As [`Tensor::tril_indices`], of the elements on and above that diagonal.
+    /// As [`Tensor::tril_indices`], of the elements on and above the diagonal.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let at = Tensor::triu_indices(2, 2, 1)?;
-    /// assert_eq!(at.to_vec::<i64>()?, [0, 1]);
+    /// let at = Tensor::triu_indices(2, 2)?;
+    /// assert_eq!(at.to_vec::<i64>()?, [0, 0, 1, 0, 1, 1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.
-    pub fn triu_indices(rows: usize, columns: usize, offset: i64) -> Result<Tensor> {
-        Tensor::triu_indices_with(rows, columns, offset, ())
+    pub fn triu_indices(rows: usize, columns: usize) -> Result<Tensor> {
+        Tensor::triu_indices_with(rows, columns, 0, ())
     }
 
-    /// [`Tensor::triu_indices`] with a dtype and a device, as far as they are given.
+    /// [`Tensor::triu_indices`] of the diagonal that is `offset` above the main one, with a dtype and a device, as far as they
+    /// are given.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::prelude::*;
-    /// let at = Tensor::triu_indices_with(2, 2, 0, DType::I32)?;
-    /// assert_eq!(at.to_vec2::<i32>()?, [[0, 0, 1], [0, 1, 1]]);
+    /// let at = Tensor::triu_indices_with(2, 2, 1, DType::I32)?;
+    /// assert_eq!(at.to_vec2::<i32>()?, [[0], [1]]);
     /// # Ok(()) }
     /// ```
     ///

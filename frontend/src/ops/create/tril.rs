@@ -3,28 +3,51 @@
 use super::triangle;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
+use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The lower triangle of each matrix: what lies on the diagonal and below it, 0 elsewhere. Diagonal 0 is the
-    /// main one, 1 the one above it.
+    /// The lower triangle of each matrix: what lies on the diagonal and below it, 0 elsewhere.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let a = Tensor::from_vec(vec![1i32, 2, 3, 4], (2, 2))?;
-    /// assert_eq!(a.tril(0)?.to_vec::<i32>()?, [1, 0, 3, 4]);
+    /// assert_eq!(a.tril()?.to_vec::<i32>()?, [1, 0, 3, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A tensor of fewer than 2 dimensions.
-    pub fn tril(&self, diagonal: i64), in_place: tril_ {
+    pub fn tril(&self), defaults: [Arg::Int(0)], in_place: tril_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;
         /// let a = Tensor::new([[1, 2], [3, 4]])?;
-        /// a.tril_(0)?;
+        /// a.tril_()?;
         /// assert_eq!(a.to_vec::<i32>()?, [1, 0, 3, 4]);
+        /// # Ok(()) }
+        /// ```
+    };
+
+    /// [`Tensor::tril`](crate::Tensor::tril) along another diagonal: 0 is the main one, 1 the one above it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[1, 2], [3, 4]])?;
+    /// assert_eq!(a.tril_with(1)?.to_vec::<i32>()?, [1, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn tril_with(&self, diagonal: i64), in_place: tril_with_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([[1, 2], [3, 4]])?;
+        /// a.tril_with_(1)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 3, 4]);
         /// # Ok(()) }
         /// ```
     };
@@ -33,6 +56,6 @@ forms! {
 /// `tril`
 pub static DEF: OpDef = triangle::def(
     "tril(Tensor self, int diagonal=0) -> Tensor",
-    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.tril(b.int(1)?))),
+    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.tril_with(b.int(1)?))),
     triangle::by_mask(|args| triangle::masked(args, |row, column| column <= row)),
 );

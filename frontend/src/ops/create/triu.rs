@@ -3,28 +3,51 @@
 use super::triangle;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
+use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The upper triangle of each matrix: what lies on the diagonal and above it, 0 elsewhere. Diagonal 0 is the
-    /// main one, 1 the one above it.
+    /// The upper triangle of each matrix: what lies on the diagonal and above it, 0 elsewhere.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let a = Tensor::from_vec(vec![1i32, 2, 3, 4], (2, 2))?;
-    /// assert_eq!(a.triu(0)?.to_vec::<i32>()?, [1, 2, 0, 4]);
+    /// assert_eq!(a.triu()?.to_vec::<i32>()?, [1, 2, 0, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A tensor of fewer than 2 dimensions.
-    pub fn triu(&self, diagonal: i64), in_place: triu_ {
+    pub fn triu(&self), defaults: [Arg::Int(0)], in_place: triu_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;
         /// let a = Tensor::new([[1, 2], [3, 4]])?;
-        /// a.triu_(0)?;
+        /// a.triu_()?;
         /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 0, 4]);
+        /// # Ok(()) }
+        /// ```
+    };
+
+    /// [`Tensor::triu`](crate::Tensor::triu) along another diagonal: 0 is the main one, 1 the one above it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[1, 2], [3, 4]])?;
+    /// assert_eq!(a.triu_with(1)?.to_vec::<i32>()?, [0, 2, 0, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn triu_with(&self, diagonal: i64), in_place: triu_with_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let a = Tensor::new([[1, 2], [3, 4]])?;
+        /// a.triu_with_(1)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [0, 2, 0, 0]);
         /// # Ok(()) }
         /// ```
     };
@@ -33,6 +56,6 @@ forms! {
 /// `triu`
 pub static DEF: OpDef = triangle::def(
     "triu(Tensor self, int diagonal=0) -> Tensor",
-    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.triu(b.int(1)?))),
+    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.triu_with(b.int(1)?))),
     triangle::by_mask(|args| triangle::masked(args, |row, column| column >= row)),
 );

@@ -5,6 +5,7 @@ use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::IntoShape;
 use crate::{DType, Device, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -14,22 +15,38 @@ impl Tensor {
     /// Where [`Tensor::grid_sample`] reads for these affine maps: of `[batch, 2, 3]` and an output of
     /// `[batch, channels, height, width]` a grid `[batch, height, width, 2]`, of `[batch, 3, 4]` and
     /// `[batch, channels, depth, height, width]` one of `[.., 3]`. A place is `(x, y, ..)` in -1..1, the last dimension first;
-    /// -1 and 1 are the centres of the outermost pixels with `align_corners`, else their outer edges.
+    /// -1 and 1 are the outer edges of the outermost pixels.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let same = Tensor::from_vec(vec![1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0], (1, 2, 3))?;
-    /// let grid = same.affine_grid(&[1, 1, 1, 2], false)?;
+    /// let grid = same.affine_grid((1, 1, 1, 2))?;
     /// assert_eq!(grid.to_vec::<f32>()?, [-0.5, 0.0, 0.5, 0.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Maps of another shape or no float; sizes that are not those of images of that many dimensions, or hold 0.
-    pub fn affine_grid(&self, size: &[usize], align_corners: bool) -> Result<Tensor> {
-        let size: Vec<i64> = size.iter().map(|&s| i64::try_from(s).unwrap_or(i64::MAX)).collect();
-        DEF.run(&[self.into(), Arg::Ints(&size), Arg::Bool(align_corners)])
+    pub fn affine_grid(&self, size: impl IntoShape) -> Result<Tensor> {
+        self.affine_grid_with(size, false)
+    }
+
+    /// [`Tensor::affine_grid`] whose -1 and 1 are the centres of the outermost pixels with `align_corners`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let same = Tensor::from_vec(vec![1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0], (1, 2, 3))?;
+    /// let grid = same.affine_grid_with((1, 1, 1, 2), true)?;
+    /// assert_eq!(grid.to_vec::<f32>()?, [-1.0, 0.0, 1.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn affine_grid_with(&self, size: impl IntoShape, align_corners: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&size.into_ints()), Arg::Bool(align_corners)])
     }
 }
 

@@ -51,7 +51,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::ops::image::{InterpolateMode, InterpolateOptions};
+    /// use keyway::nn::{InterpolateMode, InterpolateOptions};
     /// let x = Tensor::from_vec(vec![0.0f32, 4.0], (1, 1, 2))?;
     /// let near = x.interpolate(&InterpolateOptions::scale(2.0))?;
     /// assert_eq!(near.to_vec::<f32>()?, [0.0, 0.0, 4.0, 4.0]);
@@ -107,7 +107,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// use keyway::{Tensor, nn::UnfoldOptions};
     /// let x = Tensor::from_vec((1..=9).map(f64::from).collect(), (1, 1, 3, 3))?;
     /// let columns = x.im2col(UnfoldOptions::new(2))?;
     /// assert_eq!(columns.shape(), [1, 4, 4]);
@@ -136,7 +136,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// use keyway::{Tensor, nn::UnfoldOptions};
     /// let ones = Tensor::ones((1, 4, 4))?;
     /// let counts = ones.col2im([3, 3], UnfoldOptions::new(2))?;
     /// assert_eq!(counts.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0]);

@@ -36,23 +36,39 @@ impl Tensor {
     /// The pixels of images `[batch, channels, height, width]` at the places of a grid `[batch, rows, columns, 2]`: images
     /// `[batch, channels, rows, columns]`. Of volumes, a grid `[batch, layers, rows, columns, 3]`. A place is `(x, y, ..)` in
     /// -1..1, the last dimension first; [`Tensor::affine_grid`] makes such grids (M. Jaderberg and others, "Spatial transformer
-    /// networks", 2015). A place that is NaN gives 0, and so does
-    /// an infinite one with `Reflection`, which has no limit (PyTorch reads a pixel at the border there).
+    /// networks", 2015). Between pixels it is bilinear, outside the image 0; a place that is NaN gives 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::ops::image::GridOptions;
     /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
     /// let grid = Tensor::from_vec(vec![0.0f32, 0.0, 0.5, 0.0], (1, 1, 2, 2))?;
-    /// assert_eq!(x.grid_sample(&grid, GridOptions::default())?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// assert_eq!(x.grid_sample(&grid)?.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Images or a grid of another rank, or that do not fit each other; different dtypes, no float; images without pixels;
-    /// `Bicubic` for volumes.
-    pub fn grid_sample(&self, grid: &Tensor, options: GridOptions) -> Result<Tensor> {
+    /// Images or a grid of another rank, or that do not fit each other; different dtypes, no float; images without pixels.
+    pub fn grid_sample(&self, grid: &Tensor) -> Result<Tensor> {
+        self.grid_sample_with(grid, GridOptions::default())
+    }
+
+    /// [`Tensor::grid_sample`] with these options. An infinite place with `Reflection`, which has no limit, gives 0 (PyTorch reads a
+    /// pixel at the border there).
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{GridMode, GridOptions}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 1, 1, 2))?;
+    /// let grid = Tensor::from_vec(vec![-0.2f32, 0.0, 0.5, 0.0], (1, 1, 2, 2))?;
+    /// let nearest = GridOptions { mode: GridMode::Nearest, ..GridOptions::default() };
+    /// assert_eq!(x.grid_sample_with(&grid, nearest)?.to_vec::<f32>()?, [1.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; `Bicubic` for volumes.
+    pub fn grid_sample_with(&self, grid: &Tensor, options: GridOptions) -> Result<Tensor> {
         let (mode, padding) = (name(options.mode, &MODES), name(options.padding, &PADDINGS));
         let align_corners = Arg::Bool(options.align_corners);
         DEF.run(&[self.into(), grid.into(), Arg::Str(mode), Arg::Str(padding), align_corners])

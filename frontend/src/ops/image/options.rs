@@ -36,7 +36,7 @@ pub enum InterpolateMode {
 /// To which spatial sizes an image is resampled. One number stands for every spatial dimension.
 ///
 /// ```
-/// use keyway::ops::image::{InterpolateOptions, Resize};
+/// use keyway::nn::{InterpolateOptions, Resize};
 /// assert_eq!(InterpolateOptions::scale(2.0).to, Resize::Scale(vec![2.0]));
 /// assert_eq!(InterpolateOptions::sizes(&[3, 4]).to, Resize::Size(vec![3, 4]));
 /// ```
@@ -51,7 +51,7 @@ pub enum Resize {
 /// The options of [`Tensor::interpolate`](crate::Tensor::interpolate).
 ///
 /// ```
-/// use keyway::ops::image::{InterpolateMode, InterpolateOptions};
+/// use keyway::nn::{InterpolateMode, InterpolateOptions};
 /// let doubled = InterpolateOptions::scale(2.0).mode(InterpolateMode::Bilinear);
 /// assert!(!doubled.align_corners);
 /// ```
@@ -159,7 +159,7 @@ impl InterpolateOptions {
     /// With places that follow from the sizes, or from the factors.
     ///
     /// ```
-    /// use keyway::ops::image::InterpolateOptions;
+    /// use keyway::nn::InterpolateOptions;
     /// assert!(!InterpolateOptions::scale(1.5).recompute_scale_factor);
     /// assert!(InterpolateOptions::scale(1.5).recompute_scale_factor(true).recompute_scale_factor);
     /// ```
@@ -172,7 +172,7 @@ impl InterpolateOptions {
 /// A window that moves over images: by default one step at a time, without dilation and padding.
 ///
 /// ```
-/// use keyway::ops::{conv::PerDim, image::UnfoldOptions};
+/// use keyway::nn::{PerDim, UnfoldOptions};
 /// let window = UnfoldOptions::new(3).padding(1);
 /// assert_eq!((window.stride, window.dilation), (PerDim([1, 1]), PerDim([1, 1])));
 /// ```
@@ -193,7 +193,7 @@ impl UnfoldOptions {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// use keyway::{Tensor, nn::UnfoldOptions};
     /// let x = Tensor::ones((1, 1, 4, 4))?;
     /// assert_eq!(x.im2col(UnfoldOptions::new([2, 3]))?.shape(), [1, 6, 6]);
     /// # Ok(()) }
@@ -206,7 +206,7 @@ impl UnfoldOptions {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// use keyway::{Tensor, nn::UnfoldOptions};
     /// let x = Tensor::ones((1, 1, 4, 4))?;
     /// assert_eq!(x.im2col(UnfoldOptions::new(2).dilation(3))?.shape(), [1, 4, 1]);
     /// # Ok(()) }
@@ -220,7 +220,7 @@ impl UnfoldOptions {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// use keyway::{Tensor, nn::UnfoldOptions};
     /// let x = Tensor::ones((1, 1, 4, 4))?;
     /// assert_eq!(x.im2col(UnfoldOptions::new(2).padding(1))?.shape(), [1, 4, 25]);
     /// # Ok(()) }
@@ -234,7 +234,7 @@ impl UnfoldOptions {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// use keyway::{Tensor, nn::UnfoldOptions};
     /// let x = Tensor::ones((1, 1, 4, 4))?;
     /// assert_eq!(x.im2col(UnfoldOptions::new(2).stride(2))?.shape(), [1, 4, 4]);
     /// # Ok(()) }
@@ -249,9 +249,9 @@ impl UnfoldOptions {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::image::{GridMode, GridOptions}};
+/// use keyway::{Tensor, nn::{GridMode, GridOptions}};
 /// let (x, at) = (Tensor::new([[[[1.0f32, 3.0]]]])?, Tensor::new([[[[0.25f32, 0.0]]]])?);
-/// let by = |mode| x.grid_sample(&at, GridOptions { mode, ..GridOptions::default() })?.item::<f32>();
+/// let by = |mode| x.grid_sample_with(&at, GridOptions { mode, ..GridOptions::default() })?.item::<f32>();
 /// assert_eq!((by(GridMode::Bilinear)?, by(GridMode::Nearest)?), (2.5, 3.0));
 /// # Ok(()) }
 /// ```
@@ -270,9 +270,9 @@ pub enum GridMode {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::image::{GridOptions, GridPadding}};
+/// use keyway::{Tensor, nn::{GridOptions, GridPadding}};
 /// let (x, at) = (Tensor::new([[[[1.0f32, 3.0]]]])?, Tensor::new([[[[5.0f32, 0.0]]]])?);
-/// let by = |padding| x.grid_sample(&at, GridOptions { padding, ..GridOptions::default() })?.item::<f32>();
+/// let by = |padding| x.grid_sample_with(&at, GridOptions { padding, ..GridOptions::default() })?.item::<f32>();
 /// assert_eq!((by(GridPadding::Zeros)?, by(GridPadding::Border)?), (0.0, 3.0));
 /// # Ok(()) }
 /// ```
@@ -291,11 +291,11 @@ pub enum GridPadding {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::image::GridOptions};
+/// use keyway::{Tensor, nn::GridOptions};
 /// let (x, at) = (Tensor::new([[[[1.0f32, 3.0]]]])?, Tensor::new([[[[1.0f32, 0.0]]]])?);
 /// // The centre of the last pixel.
 /// let options = GridOptions { align_corners: true, ..GridOptions::default() };
-/// assert_eq!(x.grid_sample(&at, options)?.item::<f32>()?, 3.0);
+/// assert_eq!(x.grid_sample_with(&at, options)?.item::<f32>()?, 3.0);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

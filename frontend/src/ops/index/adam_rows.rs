@@ -122,9 +122,9 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let grad = if decay == 0.0 { grad } else { grad.add_with(&own, decay)? };
     let means = [
         rows(&first)?.mul(beta1)?.add_with(&grad, 1.0 - beta1)?,
-        rows(&second)?.mul(beta2)?.addcmul(&grad, &grad, 1.0 - beta2)?,
+        rows(&second)?.mul(beta2)?.addcmul_with(&grad, &grad, 1.0 - beta2)?,
     ];
-    let moved = own.mul(shrink)?.addcdiv(&means[0], &root(&means[1])?.add(eps)?, -rate)?;
+    let moved = own.mul(shrink)?.addcdiv_with(&means[0], &root(&means[1])?.add(eps)?, -rate)?;
     let [mean, square] = means;
     let put = |table: &Tensor, made: Tensor| {
         cast(table.clone(), all.dtype())?.index_copy(0, &index, &cast(made, all.dtype())?)

@@ -2,7 +2,9 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::handles;
 use keyway_dispatcher::error::Error;
+use std::borrow::Borrow;
 
 impl Tensor {
     /// One matrix with these along its diagonal and 0 elsewhere. A vector counts as a row, a tensor without dimensions as a
@@ -18,27 +20,31 @@ impl Tensor {
     ///
     /// # Errors
     /// No tensor; one of more than two dimensions; dtypes that have no common one, tensors on different devices.
-    pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
-        let mut blocks = Vec::new();
-        for t in tensors {
-            blocks.push(match *t.shape() {
-                [] => t.reshape([1, 1])?,
-                [_] => t.unsqueeze(0)?,
-                [_, _] => (*t).clone(),
-                _ => {
-                    let expected = "of at most 2 dimensions".to_string();
-                    let got = t.shape().into();
-                    return Err(Error::Shape { op: "block_diag", argument: "tensors", expected, got }.into());
-                }
-            });
-        }
-        let width: usize = blocks.iter().map(|block| block.shape()[1]).sum();
-        let (mut rows, mut before) = (Vec::new(), 0);
-        for block in &blocks {
-            let own = block.shape()[1];
-            rows.push(block.constant_pad(&[before as i64, (width - before - own) as i64], 0)?);
-            before += own;
-        }
-        Tensor::cat(&rows.iter().collect::<Vec<_>>(), 0)
+    pub fn block_diag<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
+        block_diag(handles(tensors))
     }
+}
+
+fn block_diag(tensors: Vec<Tensor>) -> Result<Tensor> {
+    let mut blocks = Vec::new();
+    for t in tensors {
+        blocks.push(match *t.shape() {
+            [] => t.reshape([1, 1])?,
+            [_] => t.unsqueeze(0)?,
+            [_, _] => t,
+            _ => {
+                let expected = "of at most 2 dimensions".to_string();
+                let got = t.shape().into();
+                return Err(Error::Shape { op: "block_diag", argument: "tensors", expected, got }.into());
+            }
+        });
+    }
+    let width: usize = blocks.iter().map(|block| block.shape()[1]).sum();
+    let (mut rows, mut before) = (Vec::new(), 0);
+    for block in &blocks {
+        let own = block.shape()[1];
+        rows.push(block.constant_pad(&[before as i64, (width - before - own) as i64], 0)?);
+        before += own;
+    }
+    Tensor::cat(&rows, 0)
 }

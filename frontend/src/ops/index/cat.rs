@@ -6,10 +6,12 @@ use crate::ops::composite::{decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{piece, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
+use crate::tensor::refs;
 use keyway_dispatcher::dims::{Dims, channels_last_strides, contiguous_strides, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::Images;
+use std::borrow::Borrow;
 
 impl Tensor {
     /// The tensors one behind the other along `dim`, promoted. The result is channels_last if one of them
@@ -20,18 +22,16 @@ impl Tensor {
     /// use keyway::Tensor;
     /// let (a, b) = (Tensor::new([1, 2])?, Tensor::new([3])?);
     /// assert_eq!(Tensor::cat(&[&a, &b], 0)?.to_vec::<i32>()?, [1, 2, 3]);
+    /// assert_eq!(Tensor::cat(&vec![a, b], 0)?.to_vec::<i32>()?, [1, 2, 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// No tensor; tensors whose sizes differ in another dimension than `dim`, or 0-d ones.
-    #[doc(alias = "hstack")]
-    #[doc(alias = "vstack")]
     #[doc(alias = "concat")]
     #[doc(alias = "concatenate")]
-    pub fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
-        let list: Vec<_> = tensors.iter().map(|t| t.as_ref()).collect();
-        DEF.run(&[Arg::Tensors(&list), Arg::Int(dim)])
+    pub fn cat<T: Borrow<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
+        DEF.run(&[Arg::Tensors(&refs(tensors)), Arg::Int(dim)])
     }
 }
 

@@ -16,10 +16,10 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::index::embedding_bag::{BagMode, BagOptions}};
+/// use keyway::{Tensor, nn::{BagMode, BagOptions}};
 /// let (rows, bag) = (Tensor::new([[1.0f32], [4.0]])?, Tensor::new([[0i64, 1, 1]])?);
 /// for (mode, result) in [(BagMode::Sum, 9.0), (BagMode::Mean, 3.0), (BagMode::Max, 4.0)] {
-///     let y = rows.embedding_bag(&bag, BagOptions { mode, ..BagOptions::default() })?;
+///     let y = rows.embedding_bag_with(&bag, BagOptions { mode, ..BagOptions::default() })?;
 ///     assert_eq!(y.to_vec::<f32>()?, [result]);
 /// }
 /// # Ok(()) }
@@ -44,15 +44,15 @@ impl BagMode {
     }
 }
 
-/// The options of [`Tensor::embedding_bag`].
+/// The options of [`Tensor::embedding_bag_with`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::index::embedding_bag::{BagMode, BagOptions}};
+/// use keyway::{Tensor, nn::{BagMode, BagOptions}};
 /// let (rows, indices) = (Tensor::new([[1.0f32], [4.0]])?, Tensor::new([0i64, 1, 1])?);
 /// let offsets = Tensor::new([0i64, 1])?;
 /// let options = BagOptions { offsets: Some(&offsets), mode: BagMode::Sum, ..BagOptions::default() };
-/// assert_eq!(rows.embedding_bag(&indices, options)?.to_vec::<f32>()?, [1.0, 8.0]);
+/// assert_eq!(rows.embedding_bag_with(&indices, options)?.to_vec::<f32>()?, [1.0, 8.0]);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,26 +73,43 @@ pub struct BagOptions<'a> {
 }
 
 impl Tensor {
-    /// The rows of this float matrix at `indices`, summed, averaged or compared by bags: each row of a matrix of
-    /// indices is a bag; indices of one dimension are parted by `offsets`. A bag without indices gives zeros.
-    /// The offsets are read by the host.
+    /// The means of the rows of this float matrix at each row of a matrix of `indices`, which is a bag. A bag without indices gives
+    /// zeros.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
     /// let weight = Tensor::from_vec(vec![1.0f32, 2.0, 4.0], (3, 1))?;
-    /// let at = Tensor::new([0i64, 1, 2])?;
-    /// let offsets = Tensor::new([0i64, 2])?;
-    /// let options = BagOptions { offsets: Some(&offsets), mode: BagMode::Sum, ..Default::default() };
-    /// assert_eq!(weight.embedding_bag(&at, options)?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// let bags = Tensor::new([[0i64, 1], [2, 2]])?;
+    /// assert_eq!(weight.embedding_bag(&bags)?.to_vec::<f32>()?, [1.5, 4.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A weight that is no float matrix; an index outside `0..rows`; offsets that are missing, not wanted or not
+    /// A weight that is no float matrix; an index outside `0..rows`; indices that are no matrix.
+    pub fn embedding_bag(&self, indices: &Tensor) -> Result<Tensor> {
+        self.embedding_bag_with(indices, BagOptions::default())
+    }
+
+    /// [`Tensor::embedding_bag`] with these options: rows are summed, averaged or compared; indices of one dimension are parted by
+    /// `offsets`, which are read by the host.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::nn::{BagMode, BagOptions};
+    /// let weight = Tensor::from_vec(vec![1.0f32, 2.0, 4.0], (3, 1))?;
+    /// let at = Tensor::new([0i64, 1, 2])?;
+    /// let offsets = Tensor::new([0i64, 2])?;
+    /// let options = BagOptions { offsets: Some(&offsets), mode: BagMode::Sum, ..Default::default() };
+    /// assert_eq!(weight.embedding_bag_with(&at, options)?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; offsets that are missing, not wanted or not
     /// ascending from 0; weights of another shape than the indices, or for another mode than the sum.
-    pub fn embedding_bag(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
+    pub fn embedding_bag_with(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
         if options.sparse {
             crate::tensor::sparse_layout(crate::tensor::COO, DEF.name())?;
             // What does not fit is refused below.
@@ -115,7 +132,7 @@ impl Tensor {
 /// Bags of the rows at the indices: of these alone comes a gradient, a sparse one.
 fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
     let (n, device) = (indices.elem_count(), indices.device());
-    let mut rows = weight.embedding_sparse(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
+    let mut rows = weight.embedding_sparse_with(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
     let places = Tensor::from_vec((0..n as i64).collect(), indices.shape())?.to_device(device)?;
     let (mut places, mut padding_idx) = (places, None);
     if let Some(padding) = options.padding_idx {
@@ -126,7 +143,7 @@ fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) ->
         places = places.masked_fill(&indices.eq(row)?, n as i64)?;
         padding_idx = Some(n as i64);
     }
-    rows.embedding_bag(&places, BagOptions { padding_idx, sparse: false, ..options })
+    rows.embedding_bag_with(&places, BagOptions { padding_idx, sparse: false, ..options })
 }
 
 fn mode(args: &Args<'_>) -> RuleResult<BagMode> {

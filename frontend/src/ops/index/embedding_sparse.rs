@@ -17,7 +17,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let rows = Tensor::new([[1.0f32], [2.0], [3.0]])?.requires_grad_(true)?;
-    /// rows.embedding_sparse(&Tensor::new([2i64, 2])?, None)?.sum_all()?.backward()?;
+    /// rows.embedding_sparse(&Tensor::new([2i64, 2])?)?.sum_all()?.backward()?;
     /// let grad = rows.grad().unwrap();
     /// assert_eq!(grad.nnz()?, 2);
     /// assert_eq!(grad.to_dense()?.to_vec::<f32>()?, [0.0, 0.0, 2.0]);
@@ -26,7 +26,24 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::embedding`]; no backend that serves `sparse_coo`.
-    pub fn embedding_sparse(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
+    pub fn embedding_sparse(&self, indices: &Tensor) -> Result<Tensor> {
+        self.embedding_sparse_with(indices, None)
+    }
+
+    /// [`Tensor::embedding_sparse`] where the row `padding_idx` gets no gradient.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let rows = Tensor::new([[1.0f32], [2.0], [3.0]])?.requires_grad_(true)?;
+    /// rows.embedding_sparse_with(&Tensor::new([2i64, 0])?, Some(0))?.sum_all()?.backward()?;
+    /// assert_eq!(rows.grad().unwrap().to_dense()?.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; a padding index that is no row.
+    pub fn embedding_sparse_with(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
         sparse_layout(COO, "embedding_sparse")?;
         DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }

@@ -22,8 +22,6 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range or given twice.
-    #[doc(alias = "fliplr")]
-    #[doc(alias = "flipud")]
     pub fn flip(&self, dims: impl IntoShape) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(&dims.into_ints())])
     }

@@ -121,6 +121,9 @@ pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<
     if t.shape()[dim] == len {
         return Ok(t.clone());
     }
+    if !t.as_ref().is_strided() {
+        return t.narrow(dim as i64, start as i64, len);
+    }
     let mut widths = vec![0i64; 2 * (t.rank() - dim)];
     let at = widths.len() - 2;
     widths[at] = -(start as i64);

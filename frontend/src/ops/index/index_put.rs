@@ -12,24 +12,43 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// This tensor with `values`, a tensor or a number, written where `indices` point (see
-    /// [`Tensor::index`]), or added there with `accumulate`. Values are broadcast to the shape that `index`
-    /// gives. Sums run in the order of the values, whatever the number of threads; without `accumulate` the
-    /// last value for a place wins.
+    /// [`Tensor::index`]). Values are broadcast to the shape that `index` gives; the last value for a place wins.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let a = Tensor::new([1, 2, 3])?;
     /// let at = Tensor::new([0i64, 0, -1])?;
-    /// assert_eq!(a.index_put(&[Some(&at)], 10, true)?.to_vec::<i32>()?, [21, 2, 13]);
+    /// assert_eq!(a.index_put(&[Some(&at)], 10)?.to_vec::<i32>()?, [10, 2, 10]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// As [`Tensor::index`]; values that do not broadcast, or of another dtype.
-    #[doc(alias = "masked_scatter")]
     #[doc(alias = "index_fill")]
     pub fn index_put<'a>(
+        &'a self,
+        indices: &[Option<&Tensor>],
+        values: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        self.index_put_with(indices, values, false)
+    }
+
+    /// [`Tensor::index_put`], or with `accumulate` the values added to what is there, in their order, whatever the number of
+    /// threads.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1, 2, 3])?;
+    /// let at = Tensor::new([0i64, 0, -1])?;
+    /// assert_eq!(a.index_put_with(&[Some(&at)], 10, true)?.to_vec::<i32>()?, [21, 2, 13]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::index_put`].
+    pub fn index_put_with<'a>(
         &'a self,
         indices: &[Option<&Tensor>],
         values: impl Into<Arg<'a>>,
@@ -39,18 +58,37 @@ impl Tensor {
         put_at(self, &indices, &dims, values.into(), accumulate)
     }
 
-    /// [`Tensor::index_put`] in place: `self[indices] = values`, or `+=`.
+    /// [`Tensor::index_put`] in place: `self[indices] = values`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let (a, at) = (Tensor::new([1, 2, 3])?, Tensor::new([2i64, 2])?);
-    /// a.index_put_(&[Some(&at)], 10, true)?;
-    /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 23]);
+    /// a.index_put_(&[Some(&at)], 10)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 10]);
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn index_put_<'a>(
+        &'a self,
+        indices: &[Option<&Tensor>],
+        values: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        self.index_put_with_(indices, values, false)
+    }
+
+    /// [`Tensor::index_put_with`] in place: `self[indices] += values` with `accumulate`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, at) = (Tensor::new([1, 2, 3])?, Tensor::new([2i64, 2])?);
+    /// a.index_put_with_(&[Some(&at)], 10, true)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 23]);
+    /// # Ok(()) }
+    /// ```
+    #[allow(clippy::missing_errors_doc)]
+    pub fn index_put_with_<'a>(
         &'a self,
         indices: &[Option<&Tensor>],
         values: impl Into<Arg<'a>>,

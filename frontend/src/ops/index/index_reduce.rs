@@ -30,7 +30,17 @@ forms! {
     /// # Errors
     /// As [`Tensor::index_add`]; [`Reduce::Sum`]; bool.
     pub fn index_reduce(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: Reduce),
-        defaults: [Arg::Bool(true)], in_place: index_reduce_;
+        defaults: [Arg::Bool(true)], in_place: index_reduce_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::{Tensor, tensor::Reduce};
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// let (at, src) = (Tensor::new([2i64, 2])?, Tensor::new([10, 20])?);
+        /// a.index_reduce_(0, &at, &src, Reduce::Prod)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 600]);
+        /// # Ok(()) }
+        /// ```
+    };
 
     /// [`Tensor::index_reduce`], of the slices of `source` alone where `include_self` is false; what nothing is written to stays.
     ///
@@ -47,7 +57,17 @@ forms! {
     /// # Errors
     /// The same.
     pub fn index_reduce_with(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: Reduce, include_self: bool),
-        in_place: index_reduce_with_;
+        in_place: index_reduce_with_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::{Tensor, tensor::Reduce};
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// let (at, src) = (Tensor::new([2i64, 2])?, Tensor::new([10, 20])?);
+        /// a.index_reduce_with_(0, &at, &src, Reduce::Mean, false)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 15]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {

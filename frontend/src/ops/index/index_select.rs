@@ -66,7 +66,11 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0,
         formula: |b, g| {
             g.set(0, || {
-                zeros(b.grad(0)?, b.sizes(0))?.index_add(b.int(1)?, &b.input(2)?, &b.grad(0)?.to_strided()?)
+                let (dim, index) = (b.int(1)?, b.input(2)?);
+                if let Some(grad) = b.moved_back(0, |whole| whole.index_select(dim, &index))? {
+                    return Ok(grad);
+                }
+                zeros(b.grad(0)?, b.sizes(0))?.index_add(dim, &index, &b.grad(0)?.to_strided()?)
             })
         },
     },

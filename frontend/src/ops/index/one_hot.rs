@@ -12,28 +12,29 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// For each index a row of `num_classes` i64 zeros with a 1 at the index. Without a number of classes
-    /// it is the greatest index and one, for which the values are read.
+    /// For each index a row of `num_classes` i64 zeros with a 1 at the index. With -1 there are as many as the greatest index
+    /// needs, for which the values are read.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let at = Tensor::new([1i64, 0])?;
-    /// assert_eq!(at.one_hot(Some(3))?.to_vec::<i64>()?, [0, 1, 0, 1, 0, 0]);
+    /// assert_eq!(at.one_hot(3)?.to_vec::<i64>()?, [0, 1, 0, 1, 0, 0]);
+    /// assert_eq!(at.one_hot(-1)?.to_vec::<i64>()?, [0, 1, 1, 0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// An index outside `0..num_classes`.
-    pub fn one_hot(&self, num_classes: Option<i64>) -> Result<Tensor> {
+    /// An index outside `0..num_classes`; another negative number.
+    pub fn one_hot(&self, num_classes: i64) -> Result<Tensor> {
         let classes = match num_classes {
-            Some(given) => given,
-            None => self
+            -1 => self
                 .to_dtype(DType::I64)?
                 .to_vec::<i64>()?
                 .into_iter()
                 .max()
                 .map_or(0, |m| m.saturating_add(1)),
+            given => given,
         };
         DEF.run(&[self.into(), Arg::Int(classes)])
     }

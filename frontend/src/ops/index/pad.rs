@@ -15,7 +15,7 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::index::pad::PadMode};
+/// use keyway::{Tensor, nn::PadMode};
 /// let x = Tensor::new([1, 2, 3])?;
 /// let with = |mode| x.pad_with((1, 1), mode, 0)?.to_vec::<i32>();
 /// assert_eq!(with(PadMode::Constant)?, [0, 1, 2, 3, 0]);
@@ -74,7 +74,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::index::pad::PadMode};
+    /// use keyway::{Tensor, nn::PadMode};
     /// let x = Tensor::new([1, 2])?;
     /// assert_eq!(x.pad_with((2, 0), PadMode::Constant, 7)?.to_vec::<i32>()?, [7, 7, 1, 2]);
     /// # Ok(()) }

@@ -6,40 +6,39 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// Each index of dimension `dim` `repeats` times in a row: `[1, 2]` twice is `[1, 1, 2, 2]`. No dim: of the elements in
-    /// row-major order. [`Tensor::repeat`] repeats the whole.
+    /// Each index of dimension `dim` `repeats` times in a row: `[1, 2]` twice is `[1, 1, 2, 2]`. [`Tensor::repeat`]
+    /// repeats the whole; [`Tensor::flatten_all`] before it repeats each element.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::new([1, 2])?.repeat_interleave(2, None)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+    /// assert_eq!(Tensor::new([1, 2])?.repeat_interleave(2, 0)?.to_vec::<i32>()?, [1, 1, 2, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range; sizes whose product overflows.
-    pub fn repeat_interleave(&self, repeats: usize, dim: Option<i64>) -> Result<Tensor> {
+    pub fn repeat_interleave(&self, repeats: usize, dim: i64) -> Result<Tensor> {
         let (t, dim) = self.line(dim)?;
         let mut sizes = t.shape().to_vec();
         sizes.insert(dim + 1, repeats);
         t.unsqueeze(dim as i64 + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
     }
 
-    /// Index `i` of dimension `dim` `repeats[i]` times in a row; one number stands for all. No dim: of the elements in row-major
-    /// order. Waits for the device.
+    /// Index `i` of dimension `dim` `repeats[i]` times in a row; one number stands for all. Waits for the device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let repeats = Tensor::new([0i64, 3])?;
-    /// assert_eq!(Tensor::new([1, 2])?.repeat_interleave_each(&repeats, None)?.to_vec::<i32>()?, [2, 2, 2]);
+    /// assert_eq!(Tensor::new([1, 2])?.repeat_interleave_each(&repeats, 0)?.to_vec::<i32>()?, [2, 2, 2]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dimension out of range; repeats that are no integers, negative, or not one for each index.
     #[doc(alias = "repeat_interleave")]
-    pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+    pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: i64) -> Result<Tensor> {
         let (t, dim) = self.line(dim)?;
         let count = t.shape()[dim];
         let wrong = |expected: String, got: String| -> crate::Error {
@@ -66,17 +65,9 @@ impl Tensor {
         t.index_select(dim as i64, &ends.searchsorted_with(&places, true)?)
     }
 
-    /// The tensor and its dimension `dim`, or its elements in a row.
-    fn line(&self, dim: Option<i64>) -> Result<(Tensor, usize)> {
-        match dim {
-            Some(dim) if self.rank() > 0 => {
-                Ok((self.clone(), wrap_dim("repeat_interleave", dim, self.rank())?))
-            }
-            Some(dim) => {
-                wrap_dim("repeat_interleave", dim, 0)?;
-                Ok((self.reshape([1])?, 0))
-            }
-            None => Ok((self.reshape([-1])?, 0)),
-        }
+    /// The tensor, of one dimension at least, and its dimension `dim`.
+    fn line(&self, dim: i64) -> Result<(Tensor, usize)> {
+        let dim = wrap_dim("repeat_interleave", dim, self.rank())?;
+        Ok((if self.rank() == 0 { self.reshape([1])? } else { self.clone() }, dim))
     }
 }

@@ -17,6 +17,17 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 /// What elements that meet in one place become.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, tensor::Reduce};
+/// let (at, src) = (Tensor::new([0i64, 0])?, Tensor::new([3.0f32, 5.0])?);
+/// for (reduce, expected) in [(Reduce::Sum, 9.0), (Reduce::Prod, 15.0), (Reduce::Mean, 3.0), (Reduce::Amin, 1.0)] {
+///     assert_eq!(Tensor::new([1.0f32])?.scatter_reduce(0, &at, &src, reduce)?.item::<f32>()?, expected);
+/// }
+/// assert_eq!(Reduce::Amax.name(), "amax");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Reduce {
@@ -79,7 +90,17 @@ forms! {
     /// # Errors
     /// As [`Tensor::scatter`]; bool.
     pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: Reduce),
-        defaults: [Arg::Bool(true)], in_place: scatter_reduce_;
+        defaults: [Arg::Bool(true)], in_place: scatter_reduce_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::{Tensor, tensor::Reduce};
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// let (at, src) = (Tensor::new([2i64, 2])?, Tensor::new([10, 20])?);
+        /// a.scatter_reduce_(0, &at, &src, Reduce::Sum)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 33]);
+        /// # Ok(()) }
+        /// ```
+    };
 
     /// [`Tensor::scatter_reduce`], of the elements of `src` alone where `include_self` is false; what nothing is written to stays.
     ///
@@ -96,7 +117,17 @@ forms! {
     /// # Errors
     /// The same.
     pub fn scatter_reduce_with(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: Reduce, include_self: bool),
-        in_place: scatter_reduce_with_;
+        in_place: scatter_reduce_with_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::{Tensor, tensor::Reduce};
+        /// let a = Tensor::new([1, 2, 3])?;
+        /// let (at, src) = (Tensor::new([2i64, 2])?, Tensor::new([10, 20])?);
+        /// a.scatter_reduce_with_(0, &at, &src, Reduce::Sum, false)?;
+        /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 30]);
+        /// # Ok(()) }
+        /// ```
+    };
 }
 
 /// Refuses bool, and another reduction than these.

@@ -26,12 +26,20 @@ impl Tensor {
     ///
     /// # Errors
     /// Dimensions that do not match.
-    #[doc(alias = "bucketize")]
     pub fn searchsorted<'a>(&'a self, values: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.searchsorted_with(values, false)
     }
 
     /// [`Tensor::searchsorted`] at the last such place if `right`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1, 3, 3, 5])?;
+    /// assert_eq!(a.searchsorted_with(3, false)?.item::<i64>()?, 1);
+    /// assert_eq!(a.searchsorted_with(3, true)?.item::<i64>()?, 3);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The same.

@@ -7,10 +7,12 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::cat::list;
 use crate::ops::index::geometry::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, sample};
+use crate::tensor::refs;
 use keyway_dispatcher::dims::{Dims, channels_last_strides, is_channels_last};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
+use std::borrow::Borrow;
 
 impl Tensor {
     /// Tensors of one shape side by side in a new dimension `dim`.
@@ -25,9 +27,8 @@ impl Tensor {
     ///
     /// # Errors
     /// No tensor; tensors of different shapes.
-    pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
-        let list: Vec<_> = tensors.iter().map(|t| t.as_ref()).collect();
-        DEF.run(&[Arg::Tensors(&list), Arg::Int(dim)])
+    pub fn stack<T: Borrow<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
+        DEF.run(&[Arg::Tensors(&refs(tensors)), Arg::Int(dim)])
     }
 }
 
@@ -66,7 +67,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let dim = args.dim(1, first.ndim() + 1)? as i64;
     let part = |t: &&TensorRef| Tensor::from_ref((*t).clone()).unsqueeze(dim);
     let parts = list.iter().map(part).collect::<Result<Vec<_>>>()?;
-    Tensor::cat(&parts.iter().collect::<Vec<_>>(), dim)
+    Tensor::cat(&parts, dim)
 }
 
 /// `stack`

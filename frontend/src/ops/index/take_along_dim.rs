@@ -12,21 +12,21 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The elements at `indices` along `dim`, as [`Tensor::gather`], but with the other dimensions
-    /// broadcast. No dim: of the elements in row-major order.
+    /// broadcast. [`Tensor::take`] reads at places of the whole.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let a = Tensor::from_vec(vec![1, 2, 3, 4], (2, 2))?;
     /// let at = Tensor::from_vec(vec![1i64], (1, 1))?;
-    /// assert_eq!(a.take_along_dim(&at, Some(1))?.to_vec::<i32>()?, [2, 4]);
+    /// assert_eq!(a.take_along_dim(&at, 1)?.to_vec::<i32>()?, [2, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Shapes that do not broadcast; an index outside `0..size`.
-    pub fn take_along_dim(&self, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
-        DEF.run(&[self.into(), indices.into(), Arg::optional(dim)])
+    pub fn take_along_dim(&self, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), indices.into(), Arg::Int(dim)])
     }
 }
 

@@ -1,6 +1,6 @@
 //! `bmm`
 
-use super::mm::product_plan;
+use super::mm::{product_at, product_plan};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
@@ -69,6 +69,10 @@ fn samples() -> Vec<Sample> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (a, b, dtype) = (tensor(args, 0)?, tensor(args, 1)?, args.promote(FIRST_TWO)?);
+    if !a.as_ref().is_strided() && !b.as_ref().is_strided() {
+        let reason = "has no kernel for these two stacks of matrices; convert one with `to_dense()` first";
+        return Err(Error::Layout { op: args.name(), layout: a.layout(), reason }.into());
+    }
     let made = Tensor::empty_with(&product_sizes(args, 0, 1)?, (dtype, a.device()))?;
     for i in 0..made.shape()[0] as i64 {
         made.select(0, i)?.copy_(&a.select(0, i)?.mm(&b.select(0, i)?)?)?;
@@ -82,8 +86,8 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm"), Part::new("copy")]),
     derivative: Derivative::of_inputs(0b11, |b, g| {
-        g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
-        g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))
+        g.set(0, || product_at(&b.input(0)?, b.grad(0)?, &b.input(1)?.transpose(1, 2)?))?;
+        g.set(1, || product_at(&b.input(1)?, &b.input(0)?.transpose(1, 2)?, b.grad(0)?))
     }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,

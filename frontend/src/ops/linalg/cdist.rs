@@ -55,6 +55,6 @@ impl Tensor {
         }
         let apart = self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?;
         // The largest of no differences is 0 as well.
-        if apart.dim(-1)? == 0 { apart.sum(-1) } else { apart.norm(p, -1) }
+        if apart.dim(-1)? == 0 { apart.sum(-1) } else { apart.norm_with(p, -1, false) }
     }
 }

@@ -10,20 +10,36 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The vector products along `dim`, which has 3 elements; the other dimensions broadcast, the dtypes promote.
+    /// The vector products along the last dimension, which has 3 elements; the others broadcast, the dtypes promote.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let (x, y) = (Tensor::new([1, 0, 0])?, Tensor::new([0, 1, 0])?);
-    /// assert_eq!(x.cross(&y, -1)?.to_vec::<i32>()?, [0, 0, 1]);
+    /// assert_eq!(x.cross(&y)?.to_vec::<i32>()?, [0, 0, 1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Bool; tensors of different numbers of dimensions, or whose dimension `dim` has not 3 elements; shapes that do not
+    /// Bool; tensors of different numbers of dimensions, or whose last dimension has not 3 elements; shapes that do not
     /// broadcast.
-    pub fn cross(&self, other: &Tensor, dim: i64) -> Result<Tensor> {
+    pub fn cross(&self, other: &Tensor) -> Result<Tensor> {
+        self.cross_with(other, -1)
+    }
+
+    /// [`Tensor::cross`] along dimension `dim`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (x, y) = (Tensor::new([[1], [0], [0]])?, Tensor::new([[0], [1], [0]])?);
+    /// assert_eq!(x.cross_with(&y, 0)?.to_vec::<i32>()?, [0, 0, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; a dimension out of range.
+    pub fn cross_with(&self, other: &Tensor, dim: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), other.into(), Arg::Int(dim)])
     }
 }

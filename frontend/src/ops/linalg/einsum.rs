@@ -6,11 +6,13 @@ use crate::ops::composite::{cast, decomposed, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
+use crate::tensor::refs;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 impl Tensor {
@@ -31,9 +33,8 @@ impl Tensor {
     ///
     /// # Errors
     /// An equation that does not fit the operands; sizes that differ for one letter.
-    pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
-        let list: Vec<_> = operands.iter().map(|t| t.as_ref()).collect();
-        DEF.run(&[Arg::Str(equation), Arg::Tensors(&list)])
+    pub fn einsum<T: Borrow<Tensor>>(equation: &str, operands: &[T]) -> Result<Tensor> {
+        DEF.run(&[Arg::Str(equation), Arg::Tensors(&refs(operands))])
     }
 }
 

@@ -55,13 +55,18 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     Ok(Dims::from_slice(&[n, m]))
 }
 
+/// The product of two matrices, or of two stacks of them.
+pub(in crate::ops) fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if a.rank() == 2 { a.mm(b) } else { a.bmm(b) }
+}
+
 /// The gradient `a @ b` of one side of a product: of a sparse one, where it stores something, if its backend computes that.
 pub(super) fn product_at(of: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if of.as_ref().is_strided() {
         return product_like(of, a, b);
     }
     match of.detach().sampled_mm(a, b) {
-        Err(crate::Error::Dispatch(Error::MissingKernel(_))) => a.mm(b),
+        Err(crate::Error::Dispatch(Error::MissingKernel(_))) => product(a, b),
         made => made,
     }
 }
@@ -71,7 +76,7 @@ pub(super) fn product_at(of: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> 
 pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     match like.strides() {
         &[1, column] if column > 1 => b.t()?.mm(&a.t()?)?.t(),
-        _ => a.mm(b),
+        _ => product(a, b),
     }
 }
 

@@ -20,7 +20,7 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// let a = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse()?;
     /// assert_eq!(a.component("values")?.to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok(()) }
     /// ```

@@ -29,6 +29,7 @@ impl Tensor {
     /// # Errors
     /// A source that does not broadcast to this shape; memory that overlaps itself; for a composite tensor a source of another
     /// layout or shape or with other places, and a call where a gradient is wanted.
+    #[doc(alias = "slice_assign")]
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
         if !self.as_ref().is_strided() {
             return copy_numbers(self, source);

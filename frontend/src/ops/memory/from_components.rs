@@ -86,10 +86,19 @@ pub(crate) fn with_stored(like: &Tensor, numbers: &Tensor) -> Result<Tensor> {
 }
 
 /// A tensor like another with what `map` gives of its numbers.
-pub(crate) fn map_stored(like: &Tensor, mut map: impl FnMut(Tensor) -> Result<Tensor>) -> Result<Tensor> {
+pub(crate) fn map_stored(like: &Tensor, map: impl FnMut(Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    map_stored_as(like, like.dtype(), map)
+}
+
+/// As [`map_stored`], where what `map` gives is of this dtype.
+pub(crate) fn map_stored_as(
+    like: &Tensor,
+    dtype: DType,
+    mut map: impl FnMut(Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     let one = |(nth, part): (usize, Tensor)| if holds_values(like, nth) { map(part) } else { Ok(part) };
     let parts = like.components()?.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
-    unchecked(like, &parts)
+    run(like.layout(), like.shape(), dtype, &parts, like.attrs(), false)
 }
 
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {

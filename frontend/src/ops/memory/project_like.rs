@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::layouts::{has_pattern_of, project};
+use keyway_dispatcher::layouts::project;
 use keyway_dispatcher::op::{Args, Outputs, Rule};
 
 impl Tensor {
@@ -16,7 +16,7 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let like = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse(2)?;
+    /// let like = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse()?;
     /// let grad = Tensor::new([[1.0f32, 2.0], [5.0, 6.0]])?.project_like(&like)?;
     /// assert_eq!(grad.values()?.to_vec::<f32>()?, [2.0, 5.0]);
     /// # Ok(()) }
@@ -39,16 +39,12 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Host(compose),
     decomposition: None,
     derivative: Derivative::Formula {
-        saves: 0b11,
+        saves: 0b10,
         saves_outputs: 0,
         // Only the pattern of `like` counts, which has no derivative. What is dropped has none either; an element that is
         // taken several times has the sum of theirs, but a tensor of the pattern itself comes back as it is.
         formula: |b, g| {
-            g.set(0, || {
-                let (like, grad) = (b.input(1)?.detach(), b.grad(0)?);
-                let kept = grad.project_like(&like)?;
-                if has_pattern_of(b.input(0)?.as_ref(), like.as_ref()) { Ok(kept) } else { kept.to_strided() }
-            })?;
+            g.set(0, || b.grad(0)?.project_like(&b.input(1)?.detach()))?;
             g.set(1, || b.grad(0)?.zeros_like())
         },
     },

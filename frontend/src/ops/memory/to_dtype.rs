@@ -24,6 +24,9 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that no kernel makes.
+    #[doc(alias = "byte")]
+    #[doc(alias = "char")]
+    #[doc(alias = "short")]
     #[doc(alias = "type")]
     #[doc(alias = "float")]
     #[doc(alias = "double")]

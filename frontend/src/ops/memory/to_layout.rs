@@ -29,7 +29,7 @@ impl Tensor {
         // Between sparse layouts nothing becomes strided.
         match (self.layout().name(), layout.name()) {
             (COO, CSR) => return self.to_sparse_csr(),
-            (CSR, COO) => return self.to_sparse(2),
+            (CSR, COO) => return self.to_sparse_with(2),
             _ => {}
         }
         DEF.run(&[self.into(), Arg::Str(layout.name())])

@@ -1,11 +1,11 @@
 //! What the normalisations of channels share: inputs of `[batch, channels, ..]`, and weights, biases and
 //! running statistics of one number for each channel.
 
-use super::channel_norm;
+use super::{channel_norm, frozen_norm};
 use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, optional, tensor, widened};
+use crate::ops::composite::{cast, float_tensor, optional, tensor};
 use crate::ops::def::{OpDef, no_result};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, fixed, plain, sample, tensor as filled, uniform};
@@ -29,15 +29,10 @@ pub(super) struct Call {
 /// What [`Call::run`] calls.
 pub(super) const PARTS: &[Part] = &[
     Part::new("channel_norm"),
+    Part::new("frozen_norm"),
     Part::widened("mean"),
-    Part::widened("sub"),
-    Part::widened("add"),
-    Part::widened("rsqrt"),
     Part::widened("mul"),
-    Part::widened("addcmul"),
     Part::widened("lerp"),
-    Part::widened("to_dtype"),
-    Part::new("to_dtype"),
 ];
 
 /// Refuses an argument `i` that is neither nothing nor a number for each channel.
@@ -107,9 +102,9 @@ pub(super) fn normalised(
     let scale = if let Some(weight) = weight { rstd.mul(weight)? } else { rstd };
     let rest = own.map(|dims| rounding(&centred, &scale, dims)).transpose()?;
     match (bias, rest) {
-        (Some(bias), Some(rest)) => bias.add(&rest)?.addcmul(&centred, &scale, 1),
-        (Some(offset), None) => offset.addcmul(&centred, &scale, 1),
-        (None, Some(rest)) => rest.addcmul(&centred, &scale, 1),
+        (Some(bias), Some(rest)) => bias.add(&rest)?.addcmul(&centred, &scale),
+        (Some(offset), None) => offset.addcmul(&centred, &scale),
+        (None, Some(rest)) => rest.addcmul(&centred, &scale),
         (None, None) => centred.mul(&scale),
     }
 }
@@ -185,14 +180,9 @@ impl Call {
         }
     }
 
-    fn by_given(&self, running: &[Tensor; 2]) -> Result<Tensor> {
-        let (x, ndim) = (widened(&self.x)?, self.x.rank());
-        let in_x = |t: &Tensor| spread(&cast(t.clone(), x.dtype())?, ndim);
-        let [mean, var] = running.each_ref().map(in_x);
-        let [weight, bias] = [&self.weight, &self.bias].map(|t| t.as_ref().map(in_x).transpose());
-        let affine = [weight?, bias?];
-        let affine = affine.each_ref().map(Option::as_ref);
-        cast(normalised(&x, [&mean?, &var?], affine, self.eps, None)?, self.x.dtype())
+    fn by_given(&self, [mean, var]: &[Tensor; 2]) -> Result<Tensor> {
+        let [weight, bias] = [&self.weight, &self.bias].map(|t| Arg::optional(t.as_ref()));
+        frozen_norm::DEF.run(&[(&self.x).into(), mean.into(), var.into(), weight, bias, Arg::Float(self.eps)])
     }
 
     /// Moves the running statistics towards those of the input: its mean, and its variance divided by the

@@ -62,7 +62,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let unit = |i: usize| {
         let x = widened(&cast(tensor(args, i)?, dtype)?)?;
         let x = if x.shape() == &sizes[..] { x } else { x.expand(&sizes)? };
-        x.div(&x.norm_keepdim(2.0, dim)?.clamp_min(eps)?)
+        x.div(&x.norm_keepdim(dim)?.clamp_min(eps)?)
     };
     cast(unit(0)?.mul(&unit(1)?)?.sum(dim)?, dtype)
 }

@@ -15,21 +15,43 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `(x - mean) / sqrt(variance + eps) * weight + bias`, mean and variance (not corrected) over the last
+    /// `(x - mean) / sqrt(variance + 1e-5) * weight + bias`, mean and variance (not corrected) over the last
     /// dimensions, whose sizes are `normalized_shape`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::new([1.0f32, 3.0])?;
-    /// let y = x.layer_norm(&[2], None, None, 0.0)?;
-    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// let y = x.layer_norm(2, None, None)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[1] - 1.0).abs() < 1e-5);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A shape that does not end in the normalized one; weight or bias of another shape.
     pub fn layer_norm(
+        &self,
+        normalized_shape: impl IntoShape,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        self.layer_norm_with(normalized_shape, weight, bias, 1e-5)
+    }
+
+    /// [`Tensor::layer_norm`] with another `eps`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, 3.0])?;
+    /// let y = x.layer_norm_with(2, None, None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn layer_norm_with(
         &self,
         normalized_shape: impl IntoShape,
         weight: Option<&Tensor>,

@@ -11,21 +11,38 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `x / (k + alpha * mean)^beta` for an input `[batch, channels, ..]`, with the mean of the squares of `size` neighbouring
+    /// `x / (1 + 1e-4 * mean)^0.75` for an input `[batch, channels, ..]`, with the mean of the squares of `size` neighbouring
     /// channels, of which those beyond the first and the last are 0 (A. Krizhevsky and others, "ImageNet classification with
     /// deep convolutional neural networks", 2012).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 2, 1))?;
-    /// assert_eq!(x.local_response_norm(2, 2.0, 1.0, 1.0)?.to_vec::<f32>()?, [0.5, 3.0 / 11.0]);
+    /// let x = Tensor::from_vec(vec![0.0f32, 100.0], (1, 2, 1))?;
+    /// let y = x.local_response_norm(1)?.to_vec::<f32>()?;
+    /// assert!(y[0] == 0.0 && (y[1] - 100.0 / 2f32.powf(0.75)).abs() < 1e-3);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// An input of fewer than 3 dimensions or no float; a size of 0.
-    pub fn local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Tensor> {
+    pub fn local_response_norm(&self, size: usize) -> Result<Tensor> {
+        self.local_response_norm_with(size, 1e-4, 0.75, 1.0)
+    }
+
+    /// [`Tensor::local_response_norm`] as `x / (k + alpha * mean)^beta`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], (1, 2, 1))?;
+    /// assert_eq!(x.local_response_norm_with(2, 2.0, 1.0, 1.0)?.to_vec::<f32>()?, [0.5, 3.0 / 11.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn local_response_norm_with(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Tensor> {
         DEF.run(&[self.into(), whole(size), Arg::Float(alpha), Arg::Float(beta), Arg::Float(k)])
     }
 }

@@ -22,6 +22,9 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
+    /// Of a sparse tensor what is not stored counts as minus infinity, as in [`Tensor::softmax`]; the result has the places of `self`,
+    /// and what it does not store stands for minus infinity, not for 0.
+    ///
     /// # Errors
     /// A dimension out of range.
     pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {

@@ -56,7 +56,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let t = tensor(args, 0)?;
     let x = widened(&t)?;
-    let length = x.norm_keepdim(args.float(1)?, args.optional_ints(2)?.unwrap_or(&[]))?;
+    let length = x.norm_with(args.float(1)?, args.optional_ints(2)?.unwrap_or(&[]), true)?;
     cast(x.div(&length.clamp_min(args.float(3)?)?)?, t.dtype())
 }
 

@@ -13,28 +13,48 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// `x / sqrt(mean(x^2) + eps) * weight`, the mean over the last dimensions, whose sizes are
-    /// `normalized_shape` (B. Zhang, R. Sennrich, "Root mean square layer normalization", 2019). Without `eps`
-    /// it is the distance from 1 to the next number of the dtype that is computed in: f64, else f32.
+    /// `normalized_shape` (B. Zhang, R. Sennrich, "Root mean square layer normalization", 2019). `eps`
+    /// is the distance from 1 to the next number of the dtype that is computed in: f64, else f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::new([1.0f32, -7.0])?;
-    /// assert_eq!(x.rms_norm(&[2], None, Some(0.0))?.to_vec::<f32>()?, [0.2, -1.4]);
+    /// assert_eq!(x.rms_norm(2, None)?.to_vec::<f32>()?, [0.2, -1.4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A shape that does not end in the normalized one; a weight of another shape; a dtype that is no float.
-    pub fn rms_norm(
+    pub fn rms_norm(&self, normalized_shape: impl IntoShape, weight: Option<&Tensor>) -> Result<Tensor> {
+        run(self, &normalized_shape.into_ints(), weight, None)
+    }
+
+    /// [`Tensor::rms_norm`] with another `eps`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([1.0f32, -1.0])?;
+    /// assert_eq!(x.rms_norm_with(2, None, 3.0)?.to_vec::<f32>()?, [0.5, -0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn rms_norm_with(
         &self,
         normalized_shape: impl IntoShape,
         weight: Option<&Tensor>,
-        eps: Option<f64>,
+        eps: f64,
     ) -> Result<Tensor> {
-        let weight = Arg::optional(weight);
-        DEF.run(&[self.into(), Arg::Ints(&normalized_shape.into_ints()), weight, Arg::optional(eps)])
+        run(self, &normalized_shape.into_ints(), weight, Some(eps))
     }
+}
+
+/// The call; `None` is the `eps` of the dtype.
+pub(crate) fn run(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, eps: Option<f64>) -> Result<Tensor> {
+    DEF.run(&[x.into(), Arg::Ints(shape), Arg::optional(weight), Arg::optional(eps)])
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -115,7 +115,7 @@ fn compose(args: &Args<'_>) -> Result<Vec<Tensor>> {
         let grad = widened(grad)?;
         let grad = if decay == 0.0 { grad } else { grad.add_with(&own, decay)? };
         let first = widened(mean)?.mul(beta1)?.add_with(&grad, 1.0 - beta1)?;
-        let second = widened(square)?.mul(beta2)?.addcmul(&grad, &grad, 1.0 - beta2)?;
+        let second = widened(square)?.mul(beta2)?.addcmul_with(&grad, &grad, 1.0 - beta2)?;
         let quotient = first.mul(rate.arg())?.div(&root(&second)?.add(eps.arg())?)?;
         let moved = own.mul(shrink)?.sub(&quotient)?;
         for (list, (like, new)) in made.iter_mut().zip([(p, moved), (mean, first), (square, second)]) {

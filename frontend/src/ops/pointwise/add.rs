@@ -123,7 +123,7 @@ fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool>
     }
     let along = (0..dims).map(along).collect::<Result<Vec<_>>>()?;
     let values = if matches!(factor, Arg::Int(1)) { values } else { values.mul(factor)? };
-    t.index_put_(&along.iter().map(Some).collect::<Vec<_>>(), &values, true)?;
+    t.index_put_with_(&along.iter().map(Some).collect::<Vec<_>>(), &values, true)?;
     Ok(true)
 }
 

@@ -9,25 +9,49 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 forms! {
-    /// `self + value * tensor1 / tensor2`: the three tensors broadcast and promoted.
+    /// `self + tensor1 / tensor2`: the three tensors broadcast and promoted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
-    /// assert_eq!(a.addcdiv(&b, &b, 2.0)?.to_vec::<f32>()?, [3.0]);
+    /// assert_eq!(a.addcdiv(&b, &b)?.to_vec::<f32>()?, [2.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn addcdiv<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
+    pub fn addcdiv<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor), defaults: [Arg::Int(1)],
         in_place: addcdiv_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;
         /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
-        /// a.addcdiv_(&b, &b, 2.0)?;
+        /// a.addcdiv_(&b, &b)?;
+        /// assert_eq!(a.to_vec::<f32>()?, [2.0]);
+        /// # Ok(()) }
+        /// ```
+        };
+
+    /// `self + value * tensor1 / tensor2`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
+    /// assert_eq!(a.addcdiv_with(&b, &b, 2.0)?.to_vec::<f32>()?, [3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::addcdiv`]; a fraction as the factor of integers.
+    pub fn addcdiv_with<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
+        in_place: addcdiv_with_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
+        /// a.addcdiv_with_(&b, &b, 2.0)?;
         /// assert_eq!(a.to_vec::<f32>()?, [3.0]);
         /// # Ok(()) }
         /// ```

@@ -9,25 +9,49 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 forms! {
-    /// `self + value * tensor1 * tensor2`: the three tensors broadcast and promoted.
+    /// `self + tensor1 * tensor2`: the three tensors broadcast and promoted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
-    /// assert_eq!(a.addcmul(&b, &b, 2.0)?.to_vec::<f32>()?, [33.0]);
+    /// assert_eq!(a.addcmul(&b, &b)?.to_vec::<f32>()?, [17.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Two bool operands; a fraction as the factor of integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn addcmul<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
+    /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    pub fn addcmul<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor), defaults: [Arg::Int(1)],
         in_place: addcmul_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;
         /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
-        /// a.addcmul_(&b, &b, 2.0)?;
+        /// a.addcmul_(&b, &b)?;
+        /// assert_eq!(a.to_vec::<f32>()?, [17.0]);
+        /// # Ok(()) }
+        /// ```
+        };
+
+    /// `self + value * tensor1 * tensor2`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
+    /// assert_eq!(a.addcmul_with(&b, &b, 2.0)?.to_vec::<f32>()?, [33.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::addcmul`]; a fraction as the factor of integers.
+    pub fn addcmul_with<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
+        in_place: addcmul_with_ {
+        /// ```
+        /// # fn main() -> keyway::Result<()> {
+        /// use keyway::Tensor;
+        /// let (a, b) = (Tensor::new([1.0f32])?, Tensor::new([4.0f32])?);
+        /// a.addcmul_with_(&b, &b, 2.0)?;
         /// assert_eq!(a.to_vec::<f32>()?, [33.0]);
         /// # Ok(()) }
         /// ```

@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -27,8 +27,6 @@ impl Tensor {
     /// # Errors
     /// No bound at all; a bound tensor whose shape does not broadcast; a number that every result would be, but that the
     /// integer dtype does not hold. Other numbers beyond the dtype's range hold nothing back.
-    #[doc(alias = "hardtanh")]
-    #[doc(alias = "relu6")]
     #[doc(alias = "clip")]
     pub fn clamp<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
         let (min, max) = (min.into(), max.into());
@@ -179,4 +177,5 @@ pub static DEF: OpDef = OpDef {
     errors,
     entry: Entry::new(),
 }
-.decomposed(derived::CLAMP);
+.decomposed(derived::CLAMP)
+.with(Facts::KEEPS_ZERO_BETWEEN);

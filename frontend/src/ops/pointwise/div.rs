@@ -14,7 +14,7 @@ use keyway_dispatcher::op::{Arg, Args, Typing};
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::pointwise::div::Rounding};
+/// use keyway::{Tensor, tensor::Rounding};
 /// let a = Tensor::new([-3.5f32])?;
 /// assert_eq!(a.div_with(2.0, Rounding::Trunc)?.to_vec::<f32>()?, [-1.0]);
 /// assert_eq!(a.div_with(2.0, Rounding::Floor)?.to_vec::<f32>()?, [-2.0]);
@@ -48,6 +48,9 @@ forms! {
     /// # Ok(()) }
     /// ```
     ///
+    /// A sparse tensor divided by a number or a strided tensor has its entries: what is not stored gives 0, also divided by 0. A stored
+    /// 0 divided by 0 is NaN.
+    ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
     #[doc(alias = "broadcast_div")]
@@ -59,7 +62,7 @@ forms! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pointwise::div::Rounding};
+    /// use keyway::{Tensor, tensor::Rounding};
     /// let a = Tensor::new([-7i64, 7])?;
     /// assert_eq!(a.div_with(2, Rounding::Trunc)?.to_vec::<i64>()?, [-3, 3]);
     /// assert_eq!(a.div_with(2, Rounding::Floor)?.to_vec::<i64>()?, [-4, 3]);
@@ -71,7 +74,7 @@ forms! {
     pub fn div_with<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding), in_place: div_with_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
-        /// use keyway::{Tensor, ops::pointwise::div::Rounding};
+        /// use keyway::{Tensor, tensor::Rounding};
         /// let a = Tensor::new([-7i64, 7])?;
         /// a.div_with_(2, Rounding::Floor)?;
         /// assert_eq!(a.to_vec::<i64>()?, [-4, 3]);

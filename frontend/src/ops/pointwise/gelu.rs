@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Typing};
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, ops::pointwise::gelu::Approximate};
+/// use keyway::{Tensor, nn::Approximate};
 /// let x = Tensor::new([1.0f32])?;
 /// let by = |formula| x.gelu_with(formula)?.item::<f32>();
 /// assert!((by(Approximate::None)? - 0.841_345).abs() < 1e-5);
@@ -57,7 +57,7 @@ forms! {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pointwise::gelu::Approximate};
+    /// use keyway::{Tensor, nn::Approximate};
     /// let y = Tensor::new([0.0f32, 1.0])?.gelu_with(Approximate::Tanh)?.to_vec::<f32>()?;
     /// assert!(y[0] == 0.0 && (y[1] - 0.841_192).abs() < 1e-5);
     /// # Ok(()) }

@@ -17,7 +17,7 @@ forms! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::ops::pointwise::gelu::Approximate;
+    /// use keyway::nn::Approximate;
     /// let (grad, input) = (Tensor::new([3.0f32, 3.0])?, Tensor::new([0.0f32, 50.0])?);
     /// assert_eq!(grad.gelu_backward(&input, Approximate::None)?.to_vec::<f32>()?, [1.5, 3.0]);
     /// # Ok(()) }

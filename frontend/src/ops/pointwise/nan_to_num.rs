@@ -97,4 +97,5 @@ pub static DEF: OpDef = OpDef::unary(
     parts: &[Part::new("eq"), Part::new("isnan"), Part::new("where"), Part::new("clone")],
 })
 .with(Facts::EXACT)
-.with(Facts::SIGNED_ZEROS);
+.with(Facts::SIGNED_ZEROS)
+.with(Facts::KEEPS_ZERO);

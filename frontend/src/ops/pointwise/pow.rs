@@ -21,6 +21,9 @@ forms! {
     /// # Ok(()) }
     /// ```
     ///
+    /// A sparse tensor takes a number above 0 as its exponent, with which what is not stored stays 0; entries of one place are added
+    /// up first. Others make 1 or infinity of each place, so they want `to_dense()`.
+    ///
     /// # Errors
     /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no
     /// common one, tensors on different devices.
@@ -38,7 +41,6 @@ impl Tensor {
     /// assert_eq!(x.rpow(2.0)?.to_vec::<f32>()?, [2.0, 8.0]);
     /// # Ok(()) }
     /// ```
-    #[doc(alias = "exp2")]
     #[allow(clippy::missing_errors_doc)]
     pub fn rpow<'a>(&'a self, base: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[base.into(), self.into()])

@@ -22,9 +22,8 @@ macro_rules! pools {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::ops::pool::MaxPoolOptions;\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let y = x.", stringify!($max), "(MaxPoolOptions::new(", $window, "))?;\n",
+                "let y = x.", stringify!($max), "(", $window, ")?;\n",
                 "assert_eq!(y.to_vec::<f32>()?, [4.0, 3.0]);\n",
                 "# Ok(()) }\n```",
             )]
@@ -33,8 +32,8 @@ macro_rules! pools {
             /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
             /// than half the window.
             $(#[$of_max])*
-            pub fn $max(&self, options: MaxPoolOptions<$rank>) -> Result<Tensor> {
-                Ok(largest(stringify!($max), self, options)?.0)
+            pub fn $max(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<Tensor> {
+                Ok(largest(stringify!($max), self, options.into())?.0)
             }
 
             #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
@@ -42,17 +41,16 @@ macro_rules! pools {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::ops::pool::MaxPoolOptions;\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let (_, places) = x.", stringify!($with_indices), "(MaxPoolOptions::new(", $window, "))?;\n",
+                "let (_, places) = x.", stringify!($with_indices), "(", $window, ")?;\n",
                 "assert_eq!(places.to_vec::<i64>()?, [1, 2]);\n",
                 "# Ok(()) }\n```",
             )]
             ///
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($max), "`].")]
-            pub fn $with_indices(&self, options: MaxPoolOptions<$rank>) -> Result<(Tensor, Tensor)> {
-                largest(stringify!($with_indices), self, options)
+            pub fn $with_indices(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<(Tensor, Tensor)> {
+                largest(stringify!($with_indices), self, options.into())
             }
 
             #[doc = concat!("The mean of the elements under each place of a window in `", $images, "`, or in one without a ")]
@@ -60,9 +58,8 @@ macro_rules! pools {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::ops::pool::AvgPoolOptions;\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let y = x.", stringify!($avg), "(AvgPoolOptions::new(", $window, "))?;\n",
+                "let y = x.", stringify!($avg), "(", $window, ")?;\n",
                 "assert_eq!(y.to_vec::<f32>()?, [2.5, 2.5]);\n",
                 "# Ok(()) }\n```",
             )]
@@ -71,8 +68,8 @@ macro_rules! pools {
             /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
             /// than half the window; a divisor of 0.
             $(#[$of_avg])*
-            pub fn $avg(&self, options: AvgPoolOptions<$rank>) -> Result<Tensor> {
-                mean(stringify!($avg), self, options)
+            pub fn $avg(&self, options: impl Into<AvgPoolOptions<$rank>>) -> Result<Tensor> {
+                mean(stringify!($avg), self, options.into())
             }
 
             #[doc = concat!("The root of the sum of powers, `(Σ x^p)^(1/p)`, under each place of a window in `", $images, "`, ")]
@@ -81,7 +78,7 @@ macro_rules! pools {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::ops::pool::LpPoolOptions;\n",
+                "use keyway::nn::LpPoolOptions;\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
                 "let y = x.", stringify!($lp), "(LpPoolOptions::new(1.0, ", $window, "))?;\n",
                 "assert_eq!(y.to_vec::<f32>()?, [5.0, 5.0]);\n",

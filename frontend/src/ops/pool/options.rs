@@ -1,11 +1,32 @@
 //! Windows and how they move.
 
-use crate::ops::conv::PerDim;
+use crate::ops::conv::{PerDim, from_tuples};
 
-/// The window of a maximum over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
+/// A window alone where its options stand: `x.max_pool2d(2)`.
+macro_rules! from_windows {
+    ($($to:ident)+) => {$(
+        impl<const N: usize> From<usize> for $to<N> {
+            fn from(kernel: usize) -> $to<N> {
+                $to::new(kernel)
+            }
+        }
+
+        impl<const N: usize> From<[usize; N]> for $to<N> {
+            fn from(kernel: [usize; N]) -> $to<N> {
+                $to::new(kernel)
+            }
+        }
+    )+};
+}
+
+from_windows! { MaxPoolOptions AvgPoolOptions MaxUnpoolOptions }
+from_tuples! { MaxPoolOptions AvgPoolOptions MaxUnpoolOptions OutputSize }
+
+/// The window of a maximum over `N` spatial dimensions. It moves by its own sizes unless a stride is stated. Its sizes alone, a number,
+/// an array or a tuple, can stand for it.
 ///
 /// ```
-/// use keyway::ops::{conv::PerDim, pool::MaxPoolOptions};
+/// use keyway::nn::{MaxPoolOptions, PerDim};
 /// let halved = MaxPoolOptions::<2>::new(3).stride(2).padding(1);
 /// assert_eq!(MaxPoolOptions::<2>::new([2, 3]).stride, PerDim::from([2, 3]));
 /// assert!(!halved.ceil_mode);
@@ -29,7 +50,7 @@ impl<const N: usize> MaxPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// use keyway::{Tensor, nn::MaxPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2))?.to_vec::<f32>()?, [4.0, 3.0]);
     /// # Ok(()) }
@@ -43,7 +64,7 @@ impl<const N: usize> MaxPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// use keyway::{Tensor, nn::MaxPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).stride(1))?.to_vec::<f32>()?, [4.0, 4.0, 3.0, 6.0]);
     /// # Ok(()) }
@@ -57,7 +78,7 @@ impl<const N: usize> MaxPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// use keyway::{Tensor, nn::MaxPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).padding(1))?.to_vec::<f32>()?, [1.0, 4.0, 6.0]);
     /// # Ok(()) }
@@ -71,7 +92,7 @@ impl<const N: usize> MaxPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// use keyway::{Tensor, nn::MaxPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).dilation(2))?.to_vec::<f32>()?, [3.0, 6.0]);
     /// # Ok(()) }
@@ -85,7 +106,7 @@ impl<const N: usize> MaxPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxPoolOptions};
+    /// use keyway::{Tensor, nn::MaxPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.max_pool1d(MaxPoolOptions::new(2).ceil_mode(true))?.to_vec::<f32>()?, [4.0, 3.0, 6.0]);
     /// # Ok(()) }
@@ -96,10 +117,11 @@ impl<const N: usize> MaxPoolOptions<N> {
     }
 }
 
-/// The window of a mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
+/// The window of a mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated. Its sizes alone, a number,
+/// an array or a tuple, can stand for it.
 ///
 /// ```
-/// use keyway::ops::pool::AvgPoolOptions;
+/// use keyway::nn::AvgPoolOptions;
 /// let kept = AvgPoolOptions::<2>::new(3).stride(1).padding(1).count_include_pad(false);
 /// assert_eq!(kept.divisor_override, None);
 /// ```
@@ -124,7 +146,7 @@ impl<const N: usize> AvgPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// use keyway::{Tensor, nn::AvgPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2))?.to_vec::<f32>()?, [2.5, 2.5]);
     /// # Ok(()) }
@@ -140,7 +162,7 @@ impl<const N: usize> AvgPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// use keyway::{Tensor, nn::AvgPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).stride(3))?.to_vec::<f32>()?, [2.5, 4.0]);
     /// # Ok(()) }
@@ -154,7 +176,7 @@ impl<const N: usize> AvgPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// use keyway::{Tensor, nn::AvgPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).padding(1))?.to_vec::<f32>()?, [0.5, 3.5, 4.0]);
     /// # Ok(()) }
@@ -168,7 +190,7 @@ impl<const N: usize> AvgPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// use keyway::{Tensor, nn::AvgPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).ceil_mode(true))?.to_vec::<f32>()?, [2.5, 2.5, 6.0]);
     /// # Ok(()) }
@@ -182,7 +204,7 @@ impl<const N: usize> AvgPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// use keyway::{Tensor, nn::AvgPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).padding(1).count_include_pad(false))?.to_vec::<f32>()?, [1.0, 3.5, 4.0]);
     /// # Ok(()) }
@@ -196,7 +218,7 @@ impl<const N: usize> AvgPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::AvgPoolOptions};
+    /// use keyway::{Tensor, nn::AvgPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.avg_pool1d(AvgPoolOptions::new(2).divisor_override(1))?.to_vec::<f32>()?, [5.0, 5.0]);
     /// # Ok(()) }
@@ -210,7 +232,7 @@ impl<const N: usize> AvgPoolOptions<N> {
 /// The window of a power mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
 ///
 /// ```
-/// use keyway::ops::pool::LpPoolOptions;
+/// use keyway::nn::LpPoolOptions;
 /// let overlapping = LpPoolOptions::<2>::new(2.0, 3).stride(1);
 /// assert!(!overlapping.ceil_mode);
 /// ```
@@ -231,7 +253,7 @@ impl<const N: usize> LpPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::LpPoolOptions};
+    /// use keyway::{Tensor, nn::LpPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.lp_pool1d(LpPoolOptions::new(1.0, 2))?.to_vec::<f32>()?, [5.0, 5.0]);
     /// # Ok(()) }
@@ -245,7 +267,7 @@ impl<const N: usize> LpPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::LpPoolOptions};
+    /// use keyway::{Tensor, nn::LpPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.lp_pool1d(LpPoolOptions::new(1.0, 2).stride(3))?.to_vec::<f32>()?, [5.0, 8.0]);
     /// # Ok(()) }
@@ -259,7 +281,7 @@ impl<const N: usize> LpPoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::LpPoolOptions};
+    /// use keyway::{Tensor, nn::LpPoolOptions};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0, 6.0]]])?;
     /// assert_eq!(x.lp_pool1d(LpPoolOptions::new(1.0, 2).ceil_mode(true))?.to_vec::<f32>()?, [5.0, 5.0, 12.0]);
     /// # Ok(()) }
@@ -270,11 +292,12 @@ impl<const N: usize> LpPoolOptions<N> {
     }
 }
 
-/// The spatial sizes of a result: one for all of them, or one for each, where `None` keeps the input's.
+/// The spatial sizes of a result: one for all of them, or one for each as an array or a tuple, where `None` keeps the input's.
 ///
 /// ```
-/// use keyway::ops::pool::OutputSize;
+/// use keyway::nn::OutputSize;
 /// assert_eq!(OutputSize::<2>::from(7), OutputSize([Some(7), Some(7)]));
+/// assert_eq!(OutputSize::from((1, 2)), OutputSize([Some(1), Some(2)]));
 /// assert_eq!(OutputSize::from([None, Some(1)]), OutputSize([None, Some(1)]));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -302,7 +325,7 @@ impl<const N: usize> From<[Option<usize>; N]> for OutputSize<N> {
 /// is stated.
 ///
 /// ```
-/// use keyway::ops::pool::MaxUnpoolOptions;
+/// use keyway::nn::MaxUnpoolOptions;
 /// assert_eq!(MaxUnpoolOptions::<2>::new(3).stride(2).padding(1).output_size, None);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -323,7 +346,7 @@ impl<const N: usize> MaxUnpoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// use keyway::{Tensor, nn::MaxUnpoolOptions};
     /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
     /// let back = x.max_unpool1d(&at, MaxUnpoolOptions::new(2))?;
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 6.0, 0.0]);
@@ -338,7 +361,7 @@ impl<const N: usize> MaxUnpoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// use keyway::{Tensor, nn::MaxUnpoolOptions};
     /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
     /// let back = x.max_unpool1d(&at, MaxUnpoolOptions::new(2).stride(1))?;
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 6.0]);
@@ -353,7 +376,7 @@ impl<const N: usize> MaxUnpoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// use keyway::{Tensor, nn::MaxUnpoolOptions};
     /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
     /// let options = MaxUnpoolOptions::new(3).stride(2).padding(1);
     /// assert_eq!(x.max_unpool1d(&at, options)?.to_vec::<f32>()?, [0.0, 4.0, 6.0]);
@@ -368,7 +391,7 @@ impl<const N: usize> MaxUnpoolOptions<N> {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, ops::pool::MaxUnpoolOptions};
+    /// use keyway::{Tensor, nn::MaxUnpoolOptions};
     /// let (x, at) = (Tensor::new([[[4.0f32, 6.0]]])?, Tensor::new([[[1i64, 2]]])?);
     /// let options = MaxUnpoolOptions::new(2).output_size([5]);
     /// assert_eq!(x.max_unpool1d(&at, options)?.shape(), [1, 1, 5]);

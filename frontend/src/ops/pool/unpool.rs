@@ -17,10 +17,9 @@ macro_rules! unpools {
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::ops::pool::{MaxPoolOptions, MaxUnpoolOptions};\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let (largest, places) = x.", stringify!($with_indices), "(MaxPoolOptions::new(", $window, "))?;\n",
-                "let back = largest.", stringify!($unpool), "(&places, MaxUnpoolOptions::new(", $window, "))?;\n",
+                "let (largest, places) = x.", stringify!($with_indices), "(", $window, ")?;\n",
+                "let back = largest.", stringify!($unpool), "(&places, ", $window, ")?;\n",
                 "assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);\n",
                 "# Ok(()) }\n```",
             )]
@@ -28,8 +27,8 @@ macro_rules! unpools {
             /// # Errors
             /// Another rank, no float; indices of another shape, no integers, or outside the result's channels; a result of no
             /// elements, or of sizes that are not pooled to the input's.
-            pub fn $unpool(&self, indices: &Tensor, options: MaxUnpoolOptions<$rank>) -> Result<Tensor> {
-                put(stringify!($unpool), self, indices, options)
+            pub fn $unpool(&self, indices: &Tensor, options: impl Into<MaxUnpoolOptions<$rank>>) -> Result<Tensor> {
+                put(stringify!($unpool), self, indices, options.into())
             }
         )+}
     };

@@ -36,9 +36,9 @@ fn dropped(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
     Tensor::empty_strided_with(&sizes, x.empty_like()?.strides(), (DType::BOOL, x.device()))?.bernoulli_(p)
 }
 
-/// Zero where dropped, the others divided by `1 - p`.
+/// Zero where dropped, the others divided by `1 - p`; where none is left, their gradients are 0, too.
 fn scaled(x: &Tensor, p: f64) -> Result<Tensor> {
-    let kept = widened(x)?.mul(1.0 / (1.0 - p))?;
+    let kept = widened(x)?.mul(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) })?;
     cast(dropped(x, p, true)?.where_cond(0, &kept)?, x.dtype())
 }
 

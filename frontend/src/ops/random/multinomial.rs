@@ -14,10 +14,9 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// Places that are drawn from each row, each with the probability that its element is among those of its row, which need not
-    /// add up to 1. Without `replacement` none is drawn twice. The result is i64, of `[num_samples]` or `[rows, num_samples]`.
+    /// add up to 1. None is drawn twice. The result is i64, of `[num_samples]` or `[rows, num_samples]`.
     ///
-    /// Each draw takes numbers of the stream as [`Tensor::rand`] does in f64. With replacement one for each sample: the first place
-    /// up to which the sum of probabilities exceeds it. Without, one for each element: the places of the least
+    /// Each draw takes numbers of the stream as [`Tensor::rand`] does in f64, one for each element: the places of the least
     /// `-log(1 - u) / p`, in order, which is drawing one after the other (P. S. Efraimidis, P. G. Spirakis, "Weighted random sampling
     /// with a reservoir", 2006). All is computed in f64, so that a seed draws the same on every device, unless two candidates are
     /// as near as the last digits of that.
@@ -26,14 +25,31 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let p = Tensor::new([0.0f32, 3.0, 0.0])?;
-    /// assert_eq!(p.multinomial(4, true)?.to_vec::<i64>()?, [1; 4]);
+    /// assert_eq!(p.multinomial(1)?.to_vec::<i64>()?, [1]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Another number of dimensions than 1 or 2; a dtype that is not a float; no samples; an element that is negative, infinite or
-    /// NaN; a row of zeros; without replacement, a row with fewer elements above 0 than samples.
-    pub fn multinomial(&self, num_samples: usize, replacement: bool) -> Result<Tensor> {
+    /// NaN; a row with fewer elements above 0 than samples.
+    pub fn multinomial(&self, num_samples: usize) -> Result<Tensor> {
+        self.multinomial_with(num_samples, false)
+    }
+
+    /// [`Tensor::multinomial`], or with `replacement` draws that do not mind what was drawn before: each takes one number, whose
+    /// place is the first up to which the sum of probabilities exceeds it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let p = Tensor::new([0.0f32, 3.0, 0.0])?;
+    /// assert_eq!(p.multinomial_with(4, true)?.to_vec::<i64>()?, [1; 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; with replacement a row of zeros, but not one with few elements above 0.
+    pub fn multinomial_with(&self, num_samples: usize, replacement: bool) -> Result<Tensor> {
         let rows = if self.rank() == 2 { self.shape()[0] } else { 1 };
         let draws = if replacement { rows.saturating_mul(num_samples) } else { self.elem_count() };
         let [seed, offset] = super::place_of(self.device(), draws, super::Words::Two)?;

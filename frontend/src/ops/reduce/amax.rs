@@ -17,6 +17,9 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
+    /// Of a sparse tensor what is not stored counts as 0, which may be the largest; entries of one place are added up first, and ties
+    /// share the gradient with the zeros that are not stored.
+    ///
     /// # Errors
     /// A dimension out of range, given twice or of size 0.
     #[doc(alias = "max")]

@@ -22,6 +22,9 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
+    /// Of a sparse tensor what is not stored counts as 0, and as an element: a sum is divided by the sizes, not by how many are
+    /// stored. The results are sparse or strided as those of [`Tensor::sum`].
+    ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
     pub fn mean(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }

@@ -8,27 +8,52 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use crate::tensor::IntoDims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 reduction! {
-    /// The `p`-norm over `dims`, or over all with `..`: the `p`-th root of the sum of the absolute values to the power of `p`; their
-    /// largest for infinity, their smallest for minus infinity, how many are not 0 for 0. Where the norm is 0 so is its gradient,
-    /// whatever `p` is.
+    /// The length of the vectors over `dims`, or of all elements as one with `..`: the root of the sum of squares. Where it is 0 so is
+    /// its gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::prelude::*;
     /// let x = Tensor::new([3.0f32, -4.0])?;
-    /// assert_eq!(x.norm(2.0, 0)?.item::<f32>()?, 5.0);
+    /// assert_eq!(x.norm(0)?.item::<f32>()?, 5.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Of a sparse tensor what is not stored counts as 0, also for minus infinity and 0 as `p`; entries of one place are added up
+    /// first.
+    ///
+    /// # Errors
+    /// A dimension out of range or given twice.
+    #[doc(alias = "pairwise_distance")]
+    #[doc(alias = "vector_norm")]
+    pub fn norm(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(2.0), dims, keepdim]) }
+    keepdim: norm_keepdim, all: norm_all
+}
+
+impl Tensor {
+    /// The `p`-norm over `dims`, or over all with `..`: the `p`-th root of the sum of the absolute values to the power of `p`; their
+    /// largest for infinity, their smallest for minus infinity, how many are not 0 for 0. Where the norm is 0 so is its gradient,
+    /// whatever `p` is. The dimensions stay as size 1 with `keepdim`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[3.0f32, -4.0]])?;
+    /// assert_eq!(x.norm_with(1.0, .., false)?.item::<f32>()?, 7.0);
+    /// assert_eq!(x.norm_with(f64::INFINITY, 1, true)?.to_vec2::<f32>()?, [[4.0]]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range or given twice.
-    #[doc(alias = "vector_norm")]
-    pub fn norm(x, p: f64; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(p), dims, keepdim]) }
-    keepdim: norm_keepdim, all: norm_all, shown: ("2.0", "2.0, ", "")
+    /// As [`Tensor::norm`].
+    pub fn norm_with(&self, p: f64, dims: impl IntoDims, keepdim: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Float(p), Arg::Ints(&dims.into_dims()), Arg::Bool(keepdim)])
+    }
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

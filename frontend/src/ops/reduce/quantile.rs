@@ -8,6 +8,18 @@ use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
 
 /// What a quantile is that falls between two elements in order.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, tensor::Interpolation};
+/// let x = Tensor::new([1.0f64, 2.0])?;
+/// for (interpolation, expected) in
+///     [(Interpolation::Linear, 1.25), (Interpolation::Lower, 1.0), (Interpolation::Higher, 2.0)]
+/// {
+///     assert_eq!(x.quantile_with(0.25, None, false, interpolation)?.item::<f64>()?, expected);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Interpolation {
@@ -45,6 +57,15 @@ impl Tensor {
 
     /// [`Tensor::quantile`] whose dimension stays as size 1.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[3.0f64, 1.0], [2.0, 4.0]])?;
+    /// let made = x.quantile_keepdim(0.5, 1)?;
+    /// assert_eq!((made.shape(), made.to_vec::<f64>()?), (&[2, 1][..], vec![2.0, 3.0]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn quantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
@@ -52,6 +73,14 @@ impl Tensor {
     }
 
     /// [`Tensor::quantile`] of all elements.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[3.0f64, 1.0], [2.0, 4.0]])?;
+    /// assert_eq!(x.quantile_all(0.5)?.item::<f64>()?, 2.5);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The same, but those of dimensions.
@@ -100,6 +129,15 @@ impl Tensor {
 
     /// [`Tensor::nanquantile`] whose dimension stays as size 1.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[3.0f64, f64::NAN, 1.0], [2.0, f64::NAN, 4.0]])?;
+    /// let made = x.nanquantile_keepdim(0.5, 1)?;
+    /// assert_eq!((made.shape(), made.to_vec::<f64>()?), (&[2, 1][..], vec![2.0, 3.0]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same.
     pub fn nanquantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
@@ -108,6 +146,14 @@ impl Tensor {
 
     /// [`Tensor::nanquantile`] of all elements.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[3.0f64, f64::NAN, 1.0], [2.0, f64::NAN, 4.0]])?;
+    /// assert_eq!(x.nanquantile_all(0.5)?.item::<f64>()?, 2.5);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The same, but those of dimensions.
     pub fn nanquantile_all<'a>(&'a self, q: impl Into<Arg<'a>>) -> Result<Tensor> {
@@ -115,6 +161,14 @@ impl Tensor {
     }
 
     /// [`Tensor::quantile_with`] of the elements that are not NaN.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, tensor::Interpolation};
+    /// let x = Tensor::new([3.0f64, f64::NAN, 2.0])?;
+    /// assert_eq!(x.nanquantile_with(0.5, Some(0), true, Interpolation::Higher)?.to_vec::<f64>()?, [3.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::quantile_with`].

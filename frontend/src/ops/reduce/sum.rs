@@ -22,6 +22,9 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
+    /// Of a sparse tensor what is not stored counts as 0. The sum over all sparse dimensions is strided, over others sparse; the
+    /// gradient of an entry is that of its place, also where several entries are of one place.
+    ///
     /// # Errors
     /// A dimension out of range or given twice.
     pub fn sum(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }

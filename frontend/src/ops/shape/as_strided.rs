@@ -10,27 +10,42 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view of the same memory with any sizes and strides, counted from `offset` or from this tensor's own
-    /// first element. The gradient needs this tensor's geometry: it is kept until then, and an in-place
+    /// A view of the same memory with any sizes and strides, counted from this tensor's first element. The gradient needs this tensor's geometry: it is kept until then, and an in-place
     /// change of it in between is an error.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let a = Tensor::new([1, 2, 3, 4])?;
-    /// assert_eq!(a.as_strided(&[3, 2], &[1, 1], None)?.to_vec::<i32>()?, [1, 2, 2, 3, 3, 4]);
+    /// assert_eq!(a.as_strided(&[3, 2], &[1, 1])?.to_vec::<i32>()?, [1, 2, 2, 3, 3, 4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Elements outside of the memory, or numbers of sizes and strides that differ.
-    pub fn as_strided(
+    pub fn as_strided(&self, shape: impl IntoShape, strides: impl IntoShape) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(&shape.into_ints()), Arg::Ints(&strides.into_ints()), Arg::None])
+    }
+
+    /// [`Tensor::as_strided`] from element `offset` of the memory on.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([1, 2, 3, 4])?;
+    /// assert_eq!(a.as_strided_with(2, 2, 1)?.to_vec::<i32>()?, [2, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn as_strided_with(
         &self,
         shape: impl IntoShape,
         strides: impl IntoShape,
-        offset: Option<usize>,
+        offset: usize,
     ) -> Result<Tensor> {
-        let offset = Arg::optional(offset.map(|o| o as i64));
+        let offset = Arg::Int(i64::try_from(offset).unwrap_or(i64::MAX));
         DEF.run(&[self.into(), Arg::Ints(&shape.into_ints()), Arg::Ints(&strides.into_ints()), offset])
     }
 }
@@ -95,16 +110,16 @@ fn backward(
         return Ok(grad.clone());
     }
     let memory = super::gathered(grad, &[last - first + 1], |zeros| {
-        zeros.as_strided(&sizes, &strides, Some(start - first))
+        zeros.as_strided_with(&sizes, &strides, start - first)
     })?;
-    let of_input = memory.as_strided(input.shape(), input.strides(), Some(own - first))?;
+    let of_input = memory.as_strided_with(input.shape(), input.strides(), own - first)?;
     if may_self_overlap(input.shape(), input.strides()) {
         // An element that the input shows several times shares its gradient among them.
         let ones = input.detach().zeros_like()?.add(1)?;
         let shown = super::gathered(&ones, &[last - first + 1], |zeros| {
-            zeros.as_strided(input.shape(), input.strides(), Some(own - first))
+            zeros.as_strided_with(input.shape(), input.strides(), own - first)
         })?;
-        return of_input.div(&shown.as_strided(input.shape(), input.strides(), Some(own - first))?);
+        return of_input.div(&shown.as_strided_with(input.shape(), input.strides(), own - first)?);
     }
     Ok(of_input)
 }

@@ -5,21 +5,17 @@ use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
+use std::borrow::Borrow;
 
 /// Each tensor with at least so many dimensions: those that it lacks have size 1, in front, and the third behind.
-fn at_least(tensors: &[&Tensor], count: usize) -> Result<Vec<Tensor>> {
-    let one = |t: &&Tensor| {
-        let mut made = (*t).clone();
+fn at_least(tensors: &[impl Borrow<Tensor>], count: usize) -> Result<Vec<Tensor>> {
+    fn grown(mut made: Tensor, count: usize) -> Result<Tensor> {
         while made.rank() < count.min(2) {
             made = made.unsqueeze(0)?;
         }
         if made.rank() < count { made.unsqueeze(-1) } else { Ok(made) }
-    };
-    tensors.iter().map(one).collect()
-}
-
-fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
-    Tensor::cat(&tensors.iter().collect::<Vec<_>>(), dim)
+    }
+    tensors.iter().map(|t| grown(t.borrow().clone(), count)).collect()
 }
 
 impl Tensor {
@@ -35,10 +31,9 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::cat`].
-    pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        let tensors = tensors.iter().map(|t| if t.rank() == 0 { t.unsqueeze(0) } else { Ok((*t).clone()) });
-        let tensors = tensors.collect::<Result<Vec<_>>>()?;
-        cat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() > 1)))
+    pub fn hstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
+        let tensors = at_least(tensors, 1)?;
+        Tensor::cat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() > 1)))
     }
 
     /// Tensors below each other, along dimension 0; those of one dimension are rows.
@@ -53,8 +48,8 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::cat`].
-    pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        cat(&at_least(tensors, 2)?, 0)
+    pub fn vstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
+        Tensor::cat(&at_least(tensors, 2)?, 0)
     }
 
     /// Tensors behind each other, along dimension 2; those of fewer dimensions are rows, and matrices of depth 1.
@@ -70,8 +65,8 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::cat`].
-    pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        cat(&at_least(tensors, 3)?, 2)
+    pub fn dstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
+        Tensor::cat(&at_least(tensors, 3)?, 2)
     }
 
     /// The columns in reverse order: [`Tensor::flip`] of dimension 1.

@@ -2,7 +2,9 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::handles;
 use keyway_dispatcher::error::Error;
+use std::borrow::Borrow;
 
 impl Tensor {
     /// The coordinates of all points of a grid, one tensor for each of these vectors, as views that repeat it along the
@@ -20,7 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor of two dimensions or more.
-    pub fn meshgrid(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+    pub fn meshgrid<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Vec<Tensor>> {
         Tensor::meshgrid_with(tensors, "ij")
     }
 
@@ -37,26 +39,30 @@ impl Tensor {
     ///
     /// # Errors
     /// The same; an `indexing` that is neither `ij` nor `xy`.
-    pub fn meshgrid_with(tensors: &[&Tensor], indexing: &str) -> Result<Vec<Tensor>> {
-        if !["ij", "xy"].contains(&indexing) {
-            let (expected, got) = ("`ij` or `xy`".to_string(), format!("`{indexing}`"));
-            return Err(Error::Value { op: "meshgrid", argument: "indexing", expected, got }.into());
-        }
-        if let Some(t) = tensors.iter().find(|t| t.rank() > 1) {
-            let expected = "of at most one dimension".to_string();
-            let got = t.shape().into();
-            return Err(Error::Shape { op: "meshgrid", argument: "tensors", expected, got }.into());
-        }
-        let count = tensors.len();
-        // Which dimension belongs to which vector.
-        let dim = |k: usize| if indexing == "xy" && count > 1 && k < 2 { 1 - k } else { k };
-        let mut sizes = vec![1; count];
-        tensors.iter().enumerate().for_each(|(k, t)| sizes[dim(k)] = t.elem_count());
-        let grid = tensors.iter().enumerate().map(|(k, t)| {
-            let mut own = vec![1; count];
-            own[dim(k)] = t.elem_count();
-            t.reshape_as_sizes(&own)?.expand(&sizes)
-        });
-        grid.collect()
+    pub fn meshgrid_with<T: Borrow<Tensor>>(tensors: &[T], indexing: &str) -> Result<Vec<Tensor>> {
+        meshgrid(&handles(tensors), indexing)
     }
+}
+
+fn meshgrid(tensors: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
+    if !["ij", "xy"].contains(&indexing) {
+        let (expected, got) = ("`ij` or `xy`".to_string(), format!("`{indexing}`"));
+        return Err(Error::Value { op: "meshgrid", argument: "indexing", expected, got }.into());
+    }
+    if let Some(t) = tensors.iter().find(|t| t.rank() > 1) {
+        let expected = "of at most one dimension".to_string();
+        let got = t.shape().into();
+        return Err(Error::Shape { op: "meshgrid", argument: "tensors", expected, got }.into());
+    }
+    let count = tensors.len();
+    // Which dimension belongs to which vector.
+    let dim = |k: usize| if indexing == "xy" && count > 1 && k < 2 { 1 - k } else { k };
+    let mut sizes = vec![1; count];
+    tensors.iter().enumerate().for_each(|(k, t)| sizes[dim(k)] = t.elem_count());
+    let grid = tensors.iter().enumerate().map(|(k, t)| {
+        let mut own = vec![1; count];
+        own[dim(k)] = t.elem_count();
+        t.reshape_as_sizes(&own)?.expand(&sizes)
+    });
+    grid.collect()
 }

@@ -5,6 +5,7 @@ mod meshgrid;
 mod names;
 
 use crate::Tensor;
+use crate::autograd::Backward;
 use crate::error::Result;
 use keyway_dispatcher::dims::may_self_overlap;
 
@@ -28,6 +29,14 @@ crate::ops::family! {
 /// Zeros like `grad` of other sizes, in its format.
 fn zeros(grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     grad.new_zeros(sizes)
+}
+
+/// The gradient of argument 0 from that of its part `view`: zeros around it, or where a sparse one stores something.
+fn placed_back(b: &Backward<'_>, view: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    match b.moved_back(0, &view)? {
+        Some(grad) => Ok(grad),
+        None => placed(b.grad(0)?, b.sizes(0), view),
+    }
 }
 
 /// The gradient of a tensor of `sizes` from that of its part `view`: zeros around it. The view must show no

@@ -65,7 +65,7 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::View(rule),
     decomposition: None,
     derivative: Derivative::of_grad(|b, g| {
-        g.set(0, || super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.select(b.int(1)?, b.int(2)?)))
+        g.set(0, || super::placed_back(b, |whole| whole.select(b.int(1)?, b.int(2)?)))
     }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,

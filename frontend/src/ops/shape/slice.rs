@@ -117,9 +117,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
             let position = |i: usize| if b.is_given(i) { b.int(i).map(Some) } else { Ok(None) };
-            super::placed(b.grad(0)?, b.sizes(0), |zeros| {
-                zeros.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?)
-            })
+            super::placed_back(b, |whole| whole.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?))
         })
     }),
     forms: Forms::New,

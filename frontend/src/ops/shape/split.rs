@@ -24,6 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Sizes whose sum is not that of the dimension, a dimension out of range.
+    #[doc(alias = "split_with_sizes")]
     pub fn split_sizes(&self, sizes: &[usize], dim: i64) -> Result<Vec<Tensor>> {
         let sum = || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
         if !self.as_ref().is_strided() && sum() == Some(self.dim(dim)?) {

@@ -21,6 +21,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
+    #[doc(alias = "swapdims")]
     #[doc(alias = "mT")]
     pub fn transpose(&self, dim0: i64, dim1: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim0), Arg::Int(dim1)])

@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::linalg::mm::product;
 use crate::ops::rules::FIRST_THREE;
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -11,21 +12,21 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The product of two matrices at the places that this one stores, coalesced, in its layout; its values do not count. Of
-    /// a strided matrix the places are those that are not 0. What is not asked for is not computed: it is the gradient of a
-    /// sparse matrix in a product.
+    /// The product of two matrices, or of two stacks of them, at the places that this one stores, coalesced, in its layout; its
+    /// values do not count. Of a strided one the places are those that are not 0. What is not asked for is not computed: it
+    /// is the gradient of a sparse matrix in a product.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let places = Tensor::new([[0.0f32, 1.0], [0.0, 0.0]])?.to_sparse(2)?;
+    /// let places = Tensor::new([[0.0f32, 1.0], [0.0, 0.0]])?.to_sparse()?;
     /// let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
     /// assert_eq!(places.sampled_mm(&a, &a)?.values()?.to_vec::<f32>()?, [10.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Tensors that are not matrices or do not fit each other; a layout whose backend has no kernel for it.
+    /// Tensors that are not matrices, or stacks of them, or do not fit each other; a layout whose backend has no kernel for it.
     #[doc(alias = "sampled_addmm")]
     pub fn sampled_mm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), mat1.into(), mat2.into()])
@@ -37,13 +38,20 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let wrong = |argument, expected: String, got: &[usize]| {
         Err(Error::Shape { op: args.name(), argument, expected, got: got.into() })
     };
-    let &[n, m] = pattern else { return wrong("self", "a matrix".into(), pattern) };
-    let &[rows, inner] = a else { return wrong("mat1", "a matrix".into(), a) };
+    let (n, m, stack) = match *pattern {
+        [n, m] => (n, m, &[][..]),
+        [_, n, m] => (n, m, &pattern[..1]),
+        _ => return wrong("self", "a matrix, or a stack of them".into(), pattern),
+    };
+    let Some((lead, &[rows, inner])) = a.split_last_chunk().filter(|(lead, _)| *lead == stack) else {
+        return wrong("mat1", format!("a matrix, or a stack of them as `self` is, of shape {pattern:?}"), a);
+    };
     if rows != n {
         return wrong("mat1", format!("a matrix of {n} rows, as `self` has {n}"), a);
     }
-    if b != [inner, m] {
-        return wrong("mat2", format!("a matrix of shape [{inner}, {m}]"), b);
+    let expected: Dims = lead.iter().copied().chain([inner, m]).collect();
+    if b != &expected[..] {
+        return wrong("mat2", format!("of shape {:?}", &expected[..]), b);
     }
     let dtype = args.promote(FIRST_THREE)?;
     let mut plan = Plan::one(dtype, Dims::from_slice(pattern), dtype, Strides::Contiguous);
@@ -52,19 +60,22 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    tensor(args, 1)?.mm(&tensor(args, 2)?)?.sparse_mask(&tensor(args, 0)?)
+    product(&tensor(args, 1)?, &tensor(args, 2)?)?.sparse_mask(&tensor(args, 0)?)
 }
 
 /// `sampled_mm`
 pub static DEF: OpDef = OpDef {
     schema: "sampled_mm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor",
     rule: Rule::Allocates(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm"), Part::new("sparse_mask")]),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("mm"), Part::new("bmm"), Part::new("sparse_mask")],
+    ),
     derivative: Derivative::of_inputs(0b111, |b, g| {
         g.set(0, || b.grad(0)?.zeros_like())?;
         let stored = |pattern: Tensor| b.grad(0)?.sparse_mask(&pattern.detach());
-        g.set(1, || stored(b.input(0)?)?.mm(&b.input(2)?.t()?))?;
-        g.set(2, || b.input(1)?.t()?.mm(&stored(b.input(0)?)?))
+        g.set(1, || product(&stored(b.input(0)?)?, &b.input(2)?.transpose(-2, -1)?))?;
+        g.set(2, || product(&b.input(1)?.transpose(-2, -1)?, &stored(b.input(0)?)?))
     }),
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
@@ -72,12 +83,14 @@ pub static DEF: OpDef = OpDef {
         [[2, 3, 4], [1, 1, 1], [6, 6, 6], [3, 17, 2], [2, 0, 3]]
             .iter()
             .map(|&[n, k, m]| sample([plain(&[n, m]), plain(&[n, k]), plain(&[k, m])]))
+            .chain([sample([plain(&[2, 3, 4]), plain(&[2, 3, 5]), plain(&[2, 5, 4])])])
             .collect()
     },
     errors: || {
         vec![
             error([plain(&[2, 4]), plain(&[3, 3]), plain(&[3, 4])], "2 rows"),
             error([plain(&[2, 4]), plain(&[2, 3]), plain(&[2, 4])], "shape [3, 4]"),
+            error([plain(&[2, 2, 4]), plain(&[3, 2, 3]), plain(&[3, 3, 4])], "of shape [2, 2, 4]"),
         ]
     },
     entry: Entry::new(),

@@ -16,7 +16,7 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let mask = Tensor::new([[0.0f32, 1.0], [1.0, 0.0]])?.to_sparse(2)?;
+    /// let mask = Tensor::new([[0.0f32, 1.0], [1.0, 0.0]])?.to_sparse()?;
     /// let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
     /// assert_eq!(a.sparse_mask(&mask)?.values()?.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok(()) }

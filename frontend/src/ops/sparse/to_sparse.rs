@@ -9,10 +9,8 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// A strided tensor as `sparse_coo`, its first `sparse_dim` dimensions sparse and the others dense: an entry for each
-    /// place of the sparse dimensions at which anything differs from 0. Of compressed rows (`sparse_csr`) their entries. Of
-    /// coordinates its entries, each place once: with fewer sparse dimensions than it has, those of a block are put together;
-    /// with more, a block's elements that differ from 0 become entries. The result is coalesced.
+    /// This tensor as `sparse_coo` with all of its dimensions sparse: an entry for each element that differs from 0. The result is
+    /// coalesced.
     ///
     /// Gradients come back whole: also for elements that are 0 and so are not stored.
     ///
@@ -20,14 +18,33 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let a = Tensor::new([[0.0f32, 3.0], [0.0, 0.0]])?;
-    /// assert_eq!(a.to_sparse(2)?.indices()?.to_vec2::<i64>()?, [[0], [1]]);
-    /// assert_eq!(a.to_sparse(1)?.values()?.to_vec2::<f32>()?, [[0.0, 3.0]]);
+    /// assert_eq!(a.to_sparse()?.indices()?.to_vec2::<i64>()?, [[0], [1]]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No backend that serves `sparse_coo`.
+    #[doc(alias = "to_sparse_coo")]
+    pub fn to_sparse(&self) -> Result<Tensor> {
+        self.to_sparse_with(self.rank())
+    }
+
+    /// A strided tensor as `sparse_coo`, its first `sparse_dim` dimensions sparse and the others dense: an entry for each
+    /// place of the sparse dimensions at which anything differs from 0. Of compressed rows (`sparse_csr`) their entries. Of
+    /// coordinates its entries, each place once: with fewer sparse dimensions than it has, those of a block are put together;
+    /// with more, a block's elements that differ from 0 become entries. The result is coalesced.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::new([[0.0f32, 3.0], [0.0, 0.0]])?;
+    /// assert_eq!(a.to_sparse_with(1)?.values()?.to_vec2::<f32>()?, [[0.0, 3.0]]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
-    pub fn to_sparse(&self, sparse_dim: usize) -> Result<Tensor> {
+    pub fn to_sparse_with(&self, sparse_dim: usize) -> Result<Tensor> {
         crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse")?;
         if self.is_coordinates() && sparse_dim <= self.rank() {
             return split_anew(self, sparse_dim);
@@ -48,7 +65,7 @@ fn split_anew(t: &Tensor, sparse_dim: usize) -> Result<Tensor> {
     }
     let (indices, values) = (t.indices()?, t.values()?);
     if own < sparse_dim {
-        let within = values.to_sparse(1 + sparse_dim - own)?;
+        let within = values.to_sparse_with(1 + sparse_dim - own)?;
         let at = within.indices()?;
         let blocks = indices.index_select(1, &at.select(0, 0)?)?;
         let indices = Tensor::cat(&[&blocks, &at.narrow(0, 1, sparse_dim - own)?], 0)?;
@@ -67,7 +84,7 @@ fn split_anew(t: &Tensor, sparse_dim: usize) -> Result<Tensor> {
     let sizes: Vec<usize> = std::iter::once(blocks).chain(t.shape()[sparse_dim..].iter().copied()).collect();
     let inner = (sparse_dim..own).map(|dim| indices.select(0, dim as i64)).collect::<Result<Vec<_>>>()?;
     let at: Vec<Option<&Tensor>> = std::iter::once(&block).chain(&inner).map(Some).collect();
-    let made = Tensor::zeros_with(&sizes, (t.dtype(), device))?.index_put(&at, &values, false)?;
+    let made = Tensor::zeros_with(&sizes, (t.dtype(), device))?.index_put(&at, &values)?;
     Tensor::sparse_coo(&places.indices()?, &made, t.shape())?.coalesce()
 }
 

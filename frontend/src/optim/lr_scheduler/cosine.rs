@@ -21,7 +21,7 @@ pub(super) fn between(from: f64, to: f64, share: f64) -> f64 {
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
 /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
-/// let mut schedule = CosineAnnealingLr::new(&optimizer, 10, 0.0)?;
+/// let mut schedule = CosineAnnealingLr::new(&optimizer, 10)?;
 /// schedule.seek(5, &mut optimizer)?;
 /// assert!((optimizer.learning_rates()[0] - 0.5).abs() < 1e-12);
 /// # Ok(()) }
@@ -35,7 +35,7 @@ pub struct CosineAnnealingLr {
 }
 
 impl CosineAnnealingLr {
-    /// A schedule from the rates that the optimiser has now.
+    /// A schedule from the rates that the optimiser has now to 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -43,7 +43,27 @@ impl CosineAnnealingLr {
     /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
     /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
     /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
-    /// let mut schedule = CosineAnnealingLr::new(&optimizer, 4, 0.1)?;
+    /// let mut schedule = CosineAnnealingLr::new(&optimizer, 4)?;
+    /// schedule.seek(4, &mut optimizer)?;
+    /// assert!(optimizer.learning_rates()[0].abs() < 1e-12);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A `t_max` of 0.
+    pub fn new(optimizer: &dyn Optimizer, t_max: u64) -> Result<CosineAnnealingLr> {
+        CosineAnnealingLr::new_with(optimizer, t_max, 0.0)
+    }
+
+    /// A schedule from the rates that the optimiser has now to `eta_min`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, CosineAnnealingLr};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = CosineAnnealingLr::new_with(&optimizer, 4, 0.1)?;
     /// schedule.seek(4, &mut optimizer)?;
     /// assert!((optimizer.learning_rates()[0] - 0.1).abs() < 1e-12);
     /// # Ok(()) }
@@ -51,7 +71,7 @@ impl CosineAnnealingLr {
     ///
     /// # Errors
     /// A `t_max` of 0, an `eta_min` that is negative or not finite.
-    pub fn new(optimizer: &dyn Optimizer, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLr> {
+    pub fn new_with(optimizer: &dyn Optimizer, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLr> {
         if t_max == 0 {
             return Err(refuse("CosineAnnealingLr", "t_max", "at least 1", t_max).into());
         }
@@ -81,7 +101,7 @@ impl LrScheduler for CosineAnnealingLr {
 /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
 /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
-/// let mut schedule = CosineAnnealingWarmRestarts::new(&optimizer, 4, 2, 0.0)?;
+/// let mut schedule = CosineAnnealingWarmRestarts::new_with(&optimizer, 4, 2, 0.0)?;
 /// schedule.seek(4, &mut optimizer)?;
 /// assert_eq!(optimizer.learning_rates(), [1.0]);
 /// schedule.seek(8, &mut optimizer)?; // half of the second period, which has 8 epochs
@@ -97,7 +117,7 @@ pub struct CosineAnnealingWarmRestarts {
 }
 
 impl CosineAnnealingWarmRestarts {
-    /// A schedule from the rates that the optimiser has now.
+    /// A schedule from the rates that the optimiser has now to 0, which begins again every `t_0` epochs.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -105,7 +125,7 @@ impl CosineAnnealingWarmRestarts {
     /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
     /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
     /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
-    /// let mut schedule = CosineAnnealingWarmRestarts::new(&optimizer, 2, 1, 0.0)?;
+    /// let mut schedule = CosineAnnealingWarmRestarts::new(&optimizer, 2)?;
     /// schedule.seek(1, &mut optimizer)?;
     /// assert!((optimizer.learning_rates()[0] - 0.5).abs() < 1e-12);
     /// schedule.seek(2, &mut optimizer)?;
@@ -114,8 +134,28 @@ impl CosineAnnealingWarmRestarts {
     /// ```
     ///
     /// # Errors
+    /// A `t_0` of 0.
+    pub fn new(optimizer: &dyn Optimizer, t_0: u64) -> Result<CosineAnnealingWarmRestarts> {
+        CosineAnnealingWarmRestarts::new_with(optimizer, t_0, 1, 0.0)
+    }
+
+    /// A schedule from the rates that the optimiser has now to `eta_min`, each of whose periods is `t_mult` times the one before.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{LrScheduler, CosineAnnealingWarmRestarts};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// let mut schedule = CosineAnnealingWarmRestarts::new_with(&optimizer, 2, 2, 0.5)?;
+    /// schedule.seek(4, &mut optimizer)?; // half of the second period, which has 4 epochs
+    /// assert!((optimizer.learning_rates()[0] - 0.75).abs() < 1e-12);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
     /// A `t_0` or `t_mult` of 0, an `eta_min` that is negative or not finite.
-    pub fn new(
+    pub fn new_with(
         optimizer: &dyn Optimizer,
         t_0: u64,
         t_mult: u64,

@@ -7,7 +7,7 @@
 //! use keyway::optim::{Optimizer, Sgd, SgdOptions};
 //! let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
 //! let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
-//! let cosine = CosineAnnealingLr::new(&optimizer, 10, 0.0)?;
+//! let cosine = CosineAnnealingLr::new(&optimizer, 10)?;
 //! let mut schedule = WarmupLr::new(&mut optimizer, 0.1, 3, cosine)?;
 //! let mut rates = Vec::new();
 //! for _epoch in 0..5 {

@@ -113,12 +113,12 @@ fn cosines_with_restarts() {
         0.9831332840130887,
     ];
     let second = |rate: f64| 0.01 + (rate - 0.01) * 0.29 / 0.99;
-    follows(|o| Ok(Box::new(CosineAnnealingWarmRestarts::new(o, 3, 2, 0.01)?)), &expected, second);
+    follows(|o| Ok(Box::new(CosineAnnealingWarmRestarts::new_with(o, 3, 2, 0.01)?)), &expected, second);
     let expected = [1.0, 0.7525, 0.2575, 1.0, 0.7525, 0.2575, 1.0];
-    follows(|o| Ok(Box::new(CosineAnnealingWarmRestarts::new(o, 3, 1, 0.01)?)), &expected, second);
+    follows(|o| Ok(Box::new(CosineAnnealingWarmRestarts::new_with(o, 3, 1, 0.01)?)), &expected, second);
     // So late that periods of 2^63 have passed.
     let mut optimizer = two();
-    let mut schedule = CosineAnnealingWarmRestarts::new(&optimizer, 1, 2, 0.0).unwrap();
+    let mut schedule = CosineAnnealingWarmRestarts::new_with(&optimizer, 1, 2, 0.0).unwrap();
     schedule.seek(u64::MAX, &mut optimizer).unwrap();
     assert!((0.0..=1.0).contains(&optimizer.0[0]));
 }
@@ -277,9 +277,9 @@ fn options_out_of_range_are_refused() {
     refused(PolynomialLr::new(&o, 0, 1.0).map(drop), "total_iters");
     refused(PolynomialLr::new(&o, 1, -1.0).map(drop), "power");
     refused(LambdaLr::new(&mut o, |_| f64::NAN).map(drop), "lr");
-    refused(CosineAnnealingWarmRestarts::new(&o, 0, 1, 0.0).map(drop), "t_0");
-    refused(CosineAnnealingWarmRestarts::new(&o, 1, 0, 0.0).map(drop), "t_mult");
-    refused(CosineAnnealingWarmRestarts::new(&o, 1, 1, -1.0).map(drop), "eta_min");
+    refused(CosineAnnealingWarmRestarts::new(&o, 0).map(drop), "t_0");
+    refused(CosineAnnealingWarmRestarts::new_with(&o, 1, 0, 0.0).map(drop), "t_mult");
+    refused(CosineAnnealingWarmRestarts::new_with(&o, 1, 1, -1.0).map(drop), "eta_min");
     let options = OneCycleLrOptions::default();
     refused(OneCycleLr::new(&mut o, 1.0, 0, options).map(drop), "total_steps");
     refused(OneCycleLr::new(&mut o, 0.0, 1, options).map(drop), "max_lr");

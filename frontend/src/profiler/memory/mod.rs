@@ -15,6 +15,18 @@ pub use timeline::Moment;
 const PAGE: &str = include_str!("page.html");
 
 /// Bytes and storages of one maker or device.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let memory = profiler::memory();
+/// let x = Tensor::zeros(256)?;
+/// drop(Tensor::zeros(256)?);
+/// let held = memory.snapshot().devices[0].held;
+/// assert_eq!((held.bytes, held.peak_bytes, held.made_bytes), (1024, 2048, 2048));
+/// assert_eq!((held.storages, held.made), (1, 2));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Use {
     /// Bytes held now.
@@ -45,6 +57,17 @@ impl Use {
 }
 
 /// Storages of one maker that are held.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let memory = profiler::memory();
+/// let _x = Tensor::zeros(256)?.exp()?;
+/// let snapshot = memory.snapshot();
+/// let holder = snapshot.holders.iter().find(|holder| holder.op == "exp").expect("its result is held");
+/// assert_eq!((holder.device.as_str(), holder.bytes, holder.storages), ("cpu", 1024, 1));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The op that made them; `(program)` for values that the program gave, and for what other threads made; `(backward)` for
@@ -65,6 +88,17 @@ pub struct Holder {
 }
 
 /// What an op made on a device.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let memory = profiler::memory();
+/// drop(Tensor::zeros(256)?.exp()?);
+/// let snapshot = memory.snapshot();
+/// let exp = snapshot.ops.iter().find(|op| op.op == "exp").expect("it made a result");
+/// assert_eq!((exp.held.made_bytes, exp.held.bytes, exp.bytes_at_peak), (1024, 0, 1024));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpMemory {
     /// The op, as in [`Holder::op`].
@@ -79,6 +113,17 @@ pub struct OpMemory {
 }
 
 /// What was held on a device.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let memory = profiler::memory();
+/// let _x = Tensor::zeros(256)?;
+/// let cpu = &memory.snapshot().devices[0];
+/// assert_eq!((cpu.device.as_str(), cpu.held.bytes), ("cpu", 1024));
+/// assert_eq!(cpu.timeline.last().map(|moment| moment.bytes), Some(1024));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// The device.
@@ -97,6 +142,19 @@ pub struct DeviceUse {
 /// What was held at one moment, of the storages that were made since the profile began. Sizes are those that were asked for. Memory
 /// that the program brought, as [`Tensor::from_vec`](crate::Tensor::from_vec) takes it, counts too, which the account of an
 /// allocator, [`memory_stats`](crate::device::memory_stats), does not know.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let memory = profiler::memory();
+/// let _x = Tensor::zeros(256)?.exp()?;
+/// let snapshot = memory.snapshot();
+/// for holder in &snapshot.holders {
+///     println!("{} bytes of `{}` in `{}`", holder.bytes, holder.op, holder.module);
+/// }
+/// assert_eq!(snapshot.devices[0].held.bytes, 1024);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySnapshot {
     /// By device, in the order of names.
@@ -110,6 +168,18 @@ pub struct MemorySnapshot {
 impl MemorySnapshot {
     /// Writes the snapshot as JSON, with the fields as they are called here.
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use keyway::{Tensor, profiler};
+    /// let memory = profiler::memory();
+    /// let _x = Tensor::zeros(256)?;
+    /// let mut file = Vec::new();
+    /// memory.snapshot().write_json(&mut file)?;
+    /// let read: profiler::MemorySnapshot = serde_json::from_slice(&file)?;
+    /// assert_eq!(read.devices[0].held.bytes, 1024);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Those of `out`.
     pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
@@ -119,6 +189,17 @@ impl MemorySnapshot {
 
     /// Writes the snapshot as a page that a browser opens without any other file: what each device held over time, which ops
     /// held it at the peak, and who holds it now.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use keyway::{Tensor, profiler};
+    /// let memory = profiler::memory();
+    /// let _x = Tensor::zeros(256)?;
+    /// let mut page = Vec::new();
+    /// memory.snapshot().write_html(&mut page)?;
+    /// assert!(String::from_utf8(page)?.contains("</html>"));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Those of `out`.
@@ -132,6 +213,17 @@ impl MemorySnapshot {
 }
 
 /// A profile of memory that is being taken; dropping it ends it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let memory: profiler::MemoryProfile = profiler::memory();
+/// let x = Tensor::zeros(256)?;
+/// assert_eq!(memory.snapshot().devices[0].held.bytes, 1024);
+/// drop(x);
+/// assert_eq!(memory.snapshot().devices[0].held.bytes, 0);
+/// # Ok(()) }
+/// ```
 #[must_use = "storages are counted only while the profile lives"]
 pub struct MemoryProfile {
     keeper: Arc<Keeper>,

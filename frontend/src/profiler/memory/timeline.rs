@@ -6,6 +6,17 @@ use serde::{Deserialize, Serialize};
 const MOST: usize = 2048;
 
 /// A stretch of time.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let memory = profiler::memory();
+/// drop(Tensor::zeros(256)?);
+/// let cpu = &memory.snapshot().devices[0];
+/// let highest = cpu.timeline.iter().map(|moment| moment.peak_bytes).max();
+/// assert_eq!((highest, cpu.timeline.last().map(|moment| moment.bytes)), (Some(1024), Some(0)));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// Its end, in microseconds since the profile began.

@@ -1,9 +1,7 @@
 //! candle-core: making tensors, shapes, arithmetic.
 
 use crate::table::section;
-use keyway::nn::{
-    AvgPoolOptions, ConvOptions, ConvTransposeOptions, InterpolateMode, InterpolateOptions, MaxPoolOptions,
-};
+use keyway::nn::{AvgPoolOptions, ConvOptions, InterpolateMode, InterpolateOptions, MaxPoolOptions};
 use keyway::prelude::*;
 
 section! {
@@ -32,8 +30,8 @@ section! {
     "x.ones_like()?" => { x.ones_like()? };
     "x.rand_like(0., 1.)?" => { x.rand_like()? };
     "x.randn_like(0., 1.)?" => { x.randn_like()? };
-    "Tensor::tril2(3, DType::F32, &dev)?" => { Tensor::ones((3, 3))?.tril(0)? };
-    "Tensor::triu2(3, DType::F32, &dev)?" => { Tensor::ones((3, 3))?.triu(0)? };
+    "Tensor::tril2(3, DType::F32, &dev)?" => { Tensor::ones((3, 3))?.tril()? };
+    "Tensor::triu2(3, DType::F32, &dev)?" => { Tensor::ones((3, 3))?.triu()? };
     "Tensor::meshgrid(&[x.get(0)?, x.get(1)?], false)?" => { Tensor::meshgrid(&[&x.i(0)?, &x.i(1)?])? } "`meshgrid_with(.., \"xy\")`";
     "Tensor::cat(&[&x, &x], 1)?" => { Tensor::cat(&[&x, &x], 1)? };
     "Tensor::stack(&[&x, &x], 0)?" => { Tensor::stack(&[&x, &x], 0)? };
@@ -180,7 +178,7 @@ section! {
     "x.argmin_keepdim(1)?" => { x.argmin_keepdim(1)? };
     "x.var(1)?" => { x.var(1)? };
     "x.log_sum_exp(1)?" => { x.logsumexp(1)? };
-    "x.norm()?" => { x.norm_all(2.0)? };
+    "x.norm()?" => { x.norm_all()? };
     "x.cumsum(1)?" => { x.cumsum(1)? };
     "x.matmul(&x.t()?)?" => { x.matmul(&x.t()?)? };
     "x.broadcast_matmul(&x.t()?)?" => { x.matmul(&x.t()?)? };
@@ -194,11 +192,11 @@ section! {
         let x = Tensor::ones((1, 2, 4, 4))?;
         let w = Tensor::ones((2, 2, 3, 3))?;
     }
-    "x.conv2d(&w, 1, 1, 1, 1)?" => { x.conv2d(&w, None, ConvOptions::default().padding(1))? } "padding, stride, dilation, groups by name; the bias too";
-    "x.conv_transpose2d(&w, 0, 0, 1, 1)?" => { x.conv_transpose2d(&w, None, ConvTransposeOptions::default())? };
-    "x.avg_pool2d(2)?" => { x.avg_pool2d(AvgPoolOptions::new(2))? };
+    "x.conv2d(&w, 1, 1, 1, 1)?" => { x.conv2d_with(&w, None, ConvOptions::default().padding(1))? } "padding, stride, dilation, groups by name; the bias too";
+    "x.conv_transpose2d(&w, 0, 0, 1, 1)?" => { x.conv_transpose2d(&w, None)? };
+    "x.avg_pool2d(2)?" => { x.avg_pool2d(2)? };
     "x.avg_pool2d_with_stride(2, 1)?" => { x.avg_pool2d(AvgPoolOptions::new(2).stride(1))? };
-    "x.max_pool2d(2)?" => { x.max_pool2d(MaxPoolOptions::new(2))? };
+    "x.max_pool2d(2)?" => { x.max_pool2d(2)? };
     "x.max_pool2d_with_stride(2, 1)?" => { x.max_pool2d(MaxPoolOptions::new(2).stride(1))? };
     "x.upsample_nearest2d(8, 8)?" => { x.interpolate(&InterpolateOptions::size(8))? };
     "x.upsample_bilinear2d(8, 8, false)?" => { x.interpolate(&InterpolateOptions::size(8).mode(InterpolateMode::Bilinear))? };

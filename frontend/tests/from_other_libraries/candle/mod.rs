@@ -35,13 +35,13 @@ two differ. What is true of all rows:
 - Comparisons give bool, indices are i64.
 - Any tensor can require grad; there is no `Var`. `backward` leaves gradients in the leaves, where they add up until
   `zero_grad`; there is no `GradStore`.
-- A module makes its own parameters, from a generator that you name; there is no `VarBuilder`. They are saved and loaded by
-  `state_dict`, under PyTorch's names.
+- A module makes its own parameters, from the default generator, which `manual_seed` seeds; there is no `VarBuilder`. They are
+  saved and loaded by `state_dict`, under PyTorch's names.
 - A name with `_` at its end works in place.
 
 ```rust
 use keyway::nn::{self, Module};
-use keyway::optim::{AdamOptions, AdamW, Optimizer};
+use keyway::optim::{AdamW, AdamWOptions, Optimizer};
 use keyway::prelude::*;
 
 fn main() -> keyway::Result<()> {
@@ -49,7 +49,7 @@ fn main() -> keyway::Result<()> {
         .push(nn::Linear::new(4, 16)?)
         .push(nn::Relu)
         .push(nn::Linear::new(16, 3)?);
-    let mut opt = AdamW::new(model.parameters(), AdamOptions::adamw())?;
+    let mut opt = AdamW::new(model.parameters(), AdamWOptions::default())?;
     let (x, target) = (Tensor::randn((8, 4))?, Tensor::randint(0, 3, 8)?);
     for _ in 0..3 {
         // `opt.backward_step(&loss)?`

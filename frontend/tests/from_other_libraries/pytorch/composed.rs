@@ -31,7 +31,7 @@ section! {
     "torch.rot90(x)" => { x.rot90()? };
     "torch.quantile(p, 0.5)" => { p.quantile_all(0.5)? };
     "x.masked_scatter(mask, torch.ones(3))" => { x.masked_scatter(&mask, &Tensor::ones(3)?)? };
-    "torch.multinomial(p, 1)" => { p.multinomial(1, false)? };
+    "torch.multinomial(p, 1)" => { p.multinomial(1)? };
     "F.huber_loss(x, y)" => { F::huber_loss(&x, &y)? };
     "F.hardtanh(x, 0, 2)" => { x.hardtanh_with(0.0, 2.0)? };
     "F.hardshrink(x, 1.5)" => { x.hardshrink_with(1.5)? };
@@ -64,13 +64,13 @@ section! {
     "F.softmin(x, dim=0)" => { x.neg()?.softmax(0)? };
     "torch.erfc(x)" => { x.erf()?.rsub(1)? };
     "torch.float_power(x, 2)" => { x.to_dtype(DType::F64)?.pow(2)? };
-    "torch.dist(x, y)" => { (&x - &y)?.norm_all(2.0)? };
+    "torch.dist(x, y)" => { (&x - &y)?.norm_all()? };
     "torch.vdot(p, p)" => { p.dot(&p)? };
     "torch.linalg.multi_dot([x, y, x])" => { x.matmul(&y)?.matmul(&x)? };
     "torch.broadcast_tensors(x, p)" => { vec![x.clone(), p.expand_as(&x)?] };
     "torch.msort(x)" => { x.sort(0)?.0 };
     "torch.normal(x, y)" => { (&x + (&y * x.randn_like()))? };
-    "F.pairwise_distance(x, y)" => { (&x - &y)?.norm(2.0, 1)? };
+    "F.pairwise_distance(x, y)" => { (&x - &y)?.norm(1)? };
     "F.soft_margin_loss(x, torch.ones(2, 2))" => { x.neg()?.softplus()?.mean(..)? };
     "F.poisson_nll_loss(x, y)" => { (x.exp()? - (&x * &y))?.mean(..)? };
     "nn.ZeroPad2d(1)(x[None])" => { x.unsqueeze(0)?.pad((1, 1, 1, 1))? };

@@ -25,8 +25,8 @@ section! {
     "torch.arange(0., 1., 0.25)" => { Tensor::arange_with(0.0, 1.0, 0.25, ())? };
     "torch.linspace(0, 1, 5)" => { Tensor::linspace(0.0, 1.0, 5)? };
     "torch.logspace(0, 2, 3)" => { Tensor::logspace(0.0, 2.0, 3)? };
-    "torch.tril_indices(3, 3)" => { Tensor::tril_indices(3, 3, 0)? };
-    "torch.triu_indices(3, 3)" => { Tensor::triu_indices(3, 3, 0)? };
+    "torch.tril_indices(3, 3)" => { Tensor::tril_indices(3, 3)? };
+    "torch.triu_indices(3, 3)" => { Tensor::triu_indices(3, 3)? };
     "torch.zeros_like(x)" => { x.zeros_like()? };
     "torch.ones_like(x, dtype=torch.int64)" => { x.ones_like_with(DType::I64)? };
     "torch.empty_like(x)" => { x.empty_like()? };
@@ -35,8 +35,8 @@ section! {
     "x.new_ones(4)" => { x.new_ones(4)? };
     "x.new_full((4,), 2.)" => { x.new_full(4, 2.0)? };
     "x.new_empty(4)" => { x.new_empty(4)? };
-    "torch.tril(x)" => { x.tril(0)? } "the diagonal is always written";
-    "torch.triu(x)" => { x.triu(0)? };
+    "torch.tril(x)" => { x.tril()? };
+    "torch.triu(x)" => { x.triu()? };
     "torch.block_diag(x, x)" => { Tensor::block_diag(&[&x, &x])? };
     "torch.meshgrid(x[0], x[1], indexing='ij')" => { Tensor::meshgrid(&[&x.i(0)?, &x.i(1)?])? };
 }
@@ -127,7 +127,7 @@ section! {
     "x.flatten().tolist()" => { x.to_vec::<f32>()? };
     "x.numpy().tobytes()" => { x.to_bytes()? };
     "print(x)" => { println!("{x}") };
-    "repr(x)" => { format!("{x:?}") } "one line: dtype, shape, device";
+    "repr(x)" => { format!("{x:?}") } "the values, as `{x}`; `{x:#?}` is one line: dtype, shape, device";
 }
 
 section! {

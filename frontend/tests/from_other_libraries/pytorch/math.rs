@@ -69,8 +69,8 @@ section! {
     "torch.maximum(a, b)" => { a.maximum(&b)? };
     "torch.minimum(a, b)" => { a.minimum(&b)? };
     "torch.lerp(a, b, 0.5)" => { a.lerp(&b, 0.5)? };
-    "torch.addcmul(a, a, b, value=2)" => { a.addcmul(&a, &b, 2)? };
-    "torch.addcdiv(a, a, b)" => { a.addcdiv(&a, &b, 1)? };
+    "torch.addcmul(a, a, b, value=2)" => { a.addcmul_with(&a, &b, 2)? };
+    "torch.addcdiv(a, a, b)" => { a.addcdiv(&a, &b)? };
     "torch.hypot(a, b)" => { a.hypot(&b)? };
     "torch.copysign(a, b)" => { a.copysign(&b)? };
     "torch.nan_to_num(a)" => { a.nan_to_num()? };
@@ -125,8 +125,8 @@ section! {
     "torch.logsumexp(x, 1)" => { x.logsumexp(1)? };
     "torch.nansum(x)" => { x.nansum(..)? };
     "torch.nanmean(x, 1)" => { x.nanmean(1)? };
-    "torch.norm(x)" => { x.norm_all(2.0)? };
-    "torch.linalg.vector_norm(x, 2, dim=1)" => { x.norm(2.0, 1)? };
+    "torch.norm(x)" => { x.norm_all()? };
+    "torch.linalg.vector_norm(x, 2, dim=1)" => { x.norm(1)? };
     "torch.cumsum(x, 1)" => { x.cumsum(1)? };
     "torch.cumprod(x, 1)" => { x.cumprod(1)? };
     "torch.diff(x)" => { x.diff(-1)? };
@@ -156,10 +156,10 @@ section! {
     "torch.tensordot(a, b, dims=1)" => { a.tensordot_inner(&b, 1)? };
     "torch.tensordot(a, b, dims=([1], [0]))" => { a.tensordot(&b, 1, 0)? };
     "torch.kron(a, a)" => { a.kron(&a)? };
-    "torch.cross(v, v)" => { v.cross(&v, -1)? };
-    "torch.linalg.cross(v, v)" => { v.cross(&v, -1)? };
+    "torch.cross(v, v)" => { v.cross(&v)? };
+    "torch.linalg.cross(v, v)" => { v.cross(&v)? };
     "torch.trace(a @ a.t())" => { a.matmul(&a.t()?)?.trace()? };
     "torch.cdist(a, a)" => { a.cdist(&a)? };
-    "torch.linalg.norm(a)" => { a.norm_all(2.0)? };
+    "torch.linalg.norm(a)" => { a.norm_all()? };
     "torch.diag(a @ a.t())" => { a.matmul(&a.t()?)?.diagonal()? } "of a matrix";
 }

@@ -3,9 +3,6 @@
 use crate::table::section;
 use keyway::nn::functional as F;
 use keyway::nn::{self, *};
-use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
-use keyway::ops::image::GridOptions;
-use keyway::ops::index::embedding_bag::BagOptions;
 use keyway::prelude::*;
 
 section! {
@@ -22,10 +19,10 @@ section! {
     "nn.ModuleDict({'act': nn.ReLU()})" => { let mut modules = nn::ModuleDict::new(); modules.insert("act", nn::Relu); };
     "nn.Parameter(torch.zeros(3))" => { nn::Slot::parameter(Tensor::zeros(3)?)? } "a field of your module; `Module::members` names it";
     "nn.Buffer(torch.zeros(3))" => { nn::Slot::buffer(Tensor::zeros(3)?) };
-    "nn.Conv1d(4, 6, 3)" => { nn::Conv1d::new(4, 6, 3, ConvOptions::default())? };
-    "nn.Conv2d(4, 6, 3, stride=2, padding=1)" => { nn::Conv2d::new(4, 6, 3, ConvOptions::default().stride(2).padding(1))? };
-    "nn.Conv3d(4, 6, 3)" => { nn::Conv3d::new(4, 6, 3, ConvOptions::default())? };
-    "nn.ConvTranspose2d(4, 6, 3)" => { nn::ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default())? };
+    "nn.Conv1d(4, 6, 3)" => { nn::Conv1d::new(4, 6, 3)? };
+    "nn.Conv2d(4, 6, 3, stride=2, padding=1)" => { nn::Conv2d::new_with(4, 6, 3, ConvOptions::default().stride(2).padding(1))? };
+    "nn.Conv3d(4, 6, 3)" => { nn::Conv3d::new(4, 6, 3)? };
+    "nn.ConvTranspose2d(4, 6, 3)" => { nn::ConvTranspose2d::new(4, 6, 3)? };
     "nn.MaxPool2d(2)" => { nn::MaxPool2d::new(2) };
     "nn.AvgPool2d(2)" => { nn::AvgPool2d::new(2) };
     "nn.AdaptiveAvgPool2d(1)" => { nn::AdaptiveAvgPool2d::new(1) };
@@ -63,7 +60,7 @@ section! {
     "nn.Tanhshrink()" => { nn::Tanhshrink };
     "nn.Hardshrink()" => { nn::Hardshrink::default() };
     "nn.LeakyReLU(0.2)" => { nn::LeakyRelu { slope: 0.2 } };
-    "nn.PReLU()" => { nn::Prelu::new(1, 0.25)? };
+    "nn.PReLU()" => { nn::Prelu::new()? };
     "nn.ELU()" => { nn::Elu::default() };
     "nn.SELU()" => { nn::Selu };
     "nn.CELU()" => { nn::Celu::default() };
@@ -107,9 +104,9 @@ section! {
     "model[0].weight" => { &model.state_dict()["0.weight"] };
     "nn.init.uniform_(model[0].weight, -0.1, 0.1)" => { nn::init::uniform(&[3, 4], 0.1)? } "gives a new tensor";
     "nn.init.normal_(model[0].weight, 0., 0.1)" => { nn::init::normal(&[3, 4], 0.1)? };
-    "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4], 0.0)? };
-    "nn.init.kaiming_normal_(model[0].weight)" => { nn::init::kaiming_normal(&[3, 4], 0.0, nn::init::Fan::In)? };
-    "nn.init.xavier_uniform_(model[0].weight)" => { nn::init::xavier_uniform(&[3, 4], 1.0)? };
+    "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4])? };
+    "nn.init.kaiming_normal_(model[0].weight)" => { nn::init::kaiming_normal(&[3, 4])? };
+    "nn.init.xavier_uniform_(model[0].weight)" => { nn::init::xavier_uniform(&[3, 4])? };
     "nn.init.zeros_(model[0].weight)" => { { let _off = no_grad(); model.parameters()[0].zero_()?; } };
 }
 
@@ -132,35 +129,36 @@ section! {
     "F.softplus(x)" => { x.softplus()? };
     "F.hardswish(x)" => { x.hardswish()? };
     "F.mish(x)" => { x.mish()? };
-    "F.glu(x)" => { x.glu(-1)? };
+    "F.glu(x)" => { x.glu()? };
+    "F.local_response_norm(img, 2)" => { img.local_response_norm(2)? };
     "F.softshrink(x)" => { x.softshrink()? };
     "torch.sigmoid(x)" => { x.sigmoid()? };
     "F.softmax(x, dim=-1)" => { x.softmax(-1)? };
     "F.log_softmax(x, dim=-1)" => { x.log_softmax(-1)? };
     "F.linear(x, x)" => { x.linear(&x, None)? };
     "F.dropout(x, 0.5, training=False)" => { x.dropout(0.5, false)? };
-    "F.embedding(at, x)" => { x.embedding(&at)? } "the table comes first";
-    "F.embedding_bag(at, x, torch.tensor([0]))" => { x.embedding_bag(&at, BagOptions { offsets: Some(&Tensor::new([0i64])?), ..Default::default() })? };
-    "F.one_hot(at)" => { at.one_hot(None)? };
+    "F.embedding(at, x)" => { x.embedding(&at)? } "the table comes first, but in `F::embedding(&at, &x)`";
+    "F.embedding_bag(at, x, torch.tensor([0]))" => { x.embedding_bag_with(&at, BagOptions { offsets: Some(&Tensor::new([0i64])?), ..Default::default() })? };
+    "F.one_hot(at)" => { at.one_hot(-1)? };
     "F.normalize(x)" => { x.normalize(1)? };
     "F.cosine_similarity(x, x)" => { x.cosine_similarity(&x, 1)? };
-    "F.layer_norm(x, (4,))" => { x.layer_norm(4, None, None, 1e-5)? };
-    "F.rms_norm(x, (4,))" => { x.rms_norm(4, None, None)? };
-    "F.group_norm(img, 1)" => { img.group_norm(1, None, None, 1e-5)? };
+    "F.layer_norm(x, (4,))" => { x.layer_norm(4, None, None)? };
+    "F.rms_norm(x, (4,))" => { x.rms_norm(4, None)? };
+    "F.group_norm(img, 1)" => { img.group_norm(1, None, None)? };
     "F.batch_norm(img, None, None, training=True)" => { img.batch_norm(None, None, None, true, 0.1, 1e-5)? };
-    "F.conv2d(img, w, padding=1)" => { img.conv2d(&w, None, ConvOptions::default().padding(1))? };
-    "F.conv2d(img, w, padding='same')" => { img.conv2d(&w, None, ConvOptions::default().padding(Padding::Same))? };
-    "F.conv_transpose2d(img, w)" => { img.conv_transpose2d(&w, None, ConvTransposeOptions::default())? };
-    "F.max_pool2d(img, 2)" => { img.max_pool2d(MaxPoolOptions::new(2))? };
-    "F.max_pool2d(img, 2, return_indices=True)" => { img.max_pool2d_with_indices(MaxPoolOptions::new(2))? };
+    "F.conv2d(img, w, padding=1)" => { img.conv2d_with(&w, None, ConvOptions::default().padding(1))? };
+    "F.conv2d(img, w, padding='same')" => { img.conv2d_with(&w, None, ConvOptions::default().padding(Padding::Same))? };
+    "F.conv_transpose2d(img, w)" => { img.conv_transpose2d(&w, None)? };
+    "F.max_pool2d(img, 2)" => { img.max_pool2d(2)? };
+    "F.max_pool2d(img, 2, return_indices=True)" => { img.max_pool2d_with_indices(2)? };
     "F.avg_pool2d(img, 3, stride=1)" => { img.avg_pool2d(AvgPoolOptions::new(3).stride(1))? };
     "F.adaptive_avg_pool2d(img, 2)" => { img.adaptive_avg_pool2d(2)? };
     "F.interpolate(img, scale_factor=2, mode='bilinear')" => { img.interpolate(&InterpolateOptions::scale(2.0).mode(InterpolateMode::Bilinear))? };
     "F.unfold(img, 3)" => { img.im2col(UnfoldOptions::new(3))? } "`unfold` is `torch.Tensor.unfold`";
     "F.fold(F.unfold(img, 3), (4, 4), 3)" => { img.im2col(UnfoldOptions::new(3))?.col2im(4, UnfoldOptions::new(3))? };
-    "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?, GridOptions::default())? };
+    "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?)? };
     "F.pixel_shuffle(torch.ones(1, 4, 2, 2), 2)" => { Tensor::ones((1, 4, 2, 2))?.pixel_shuffle(2)? };
-    "F.scaled_dot_product_attention(q, q, q, is_causal=True)" => { q.scaled_dot_product_attention(&q, &q, AttentionOptions { is_causal: true, ..Default::default() })? };
+    "F.scaled_dot_product_attention(q, q, q, is_causal=True)" => { q.scaled_dot_product_attention_with(&q, &q, AttentionOptions { is_causal: true, ..Default::default() })? };
 }
 
 section! {

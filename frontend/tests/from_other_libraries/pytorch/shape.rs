@@ -41,7 +41,7 @@ section! {
     "x.broadcast_to((5, 2, 3, 4))" => { x.broadcast_to((5, 2, 3, 4))? };
     "x.repeat(1, 2, 1)" => { x.repeat((1, 2, 1))? };
     "x.tile(2)" => { x.tile(2)? };
-    "x.repeat_interleave(2, dim=1)" => { x.repeat_interleave(2, Some(1))? } "`repeat_interleave_each` with a tensor of counts";
+    "x.repeat_interleave(2, dim=1)" => { x.repeat_interleave(2, 1)? } "`repeat_interleave_each` with a tensor of counts";
     "torch.cat([x, x], dim=1)" => { Tensor::cat(&[&x, &x], 1)? };
     "torch.concat([x, x])" => { Tensor::cat(&[&x, &x], 0)? };
     "torch.stack([x, x])" => { Tensor::stack(&[&x, &x], 0)? };
@@ -54,7 +54,7 @@ section! {
     "x.unfold(2, 2, 1)" => { x.unfold(2, 2, 1)? };
     "x.diagonal(0, 1, 2)" => { x.diagonal_with(0, 1, 2)? };
     "torch.diagonal(x)" => { x.diagonal()? };
-    "x.as_strided((2, 2), (1, 2))" => { x.as_strided((2, 2), (1, 2), None)? };
+    "x.as_strided((2, 2), (1, 2))" => { x.as_strided((2, 2), (1, 2))? };
     "torch.flip(x, [0])" => { x.flip(0)? };
     "torch.roll(x, 1, 2)" => { x.roll(1, 2)? };
     "F.pad(x, (1, 2))" => { x.pad((1, 2))? } "widths from the last dimension on, as there";
@@ -84,7 +84,7 @@ section! {
     "x[0, 1, 2] = 5." => { x.i((0, 1, 2))?.fill_(5.0)?; x } "a view, written in place";
     "x[:, 0] = torch.zeros(2, 4)" => { x.i((.., 0))?.copy_(&Tensor::zeros((2, 4))?)?; x };
     "x[mask] = 0." => { x.masked_fill_(&mask, 0.0)? };
-    "x[:, at] += 1." => { x.index_put_(&[None, Some(&at)], 1.0, true)? } "adds also where an index comes twice";
+    "x[:, at] += 1." => { x.index_put_with_(&[None, Some(&at)], 1.0, true)? } "adds also where an index comes twice";
     "x.select(1, 0)" => { x.select(1, 0)? };
     "x.narrow(2, 1, 2)" => { x.narrow(2, 1, 2)? };
     "x.index_select(1, at)" => { x.index_select(1, &at)? };
@@ -94,10 +94,10 @@ section! {
     "x.scatter_add(0, to, x[:1])" => { x.scatter_add(0, &to, &x.i(..1)?)? };
     "x.index_add(1, at, x[:, :2])" => { x.index_add(1, &at, &x.i((.., ..2))?)? };
     "x.index_copy(1, at, x[:, :2])" => { x.index_copy(1, &at, &x.i((.., ..2))?)? };
-    "x.index_put((mask,), torch.tensor(0.))" => { x.index_put(&[Some(&mask)], 0.0, false)? };
+    "x.index_put((mask,), torch.tensor(0.))" => { x.index_put(&[Some(&mask)], 0.0)? };
     "x.index_fill(1, at, 0.)" => { x.index_copy(1, &at, 0.0)? };
     "x.take(at)" => { x.take(&at)? };
-    "torch.take_along_dim(x, to, 0)" => { x.take_along_dim(&to, Some(0))? };
+    "torch.take_along_dim(x, to, 0)" => { x.take_along_dim(&to, 0)? };
     "x.masked_fill(mask, 0.)" => { x.masked_fill(&mask, 0.0)? };
     "x.masked_select(mask)" => { x.masked_select(&mask)? };
     "torch.where(mask, x, 0.)" => { mask.where_cond(&x, 0.0)? };

@@ -17,7 +17,7 @@ section! {
     }
     "torch.optim.SGD([w], lr=0.1, momentum=0.9)" => { optim::Sgd::new(vec![w], SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() })? } "`model.parameters()` is such a vector";
     "torch.optim.Adam([w])" => { optim::Adam::new(vec![w], AdamOptions::default())? };
-    "torch.optim.AdamW([w])" => { optim::AdamW::new(vec![w], AdamOptions::adamw())? };
+    "torch.optim.AdamW([w])" => { optim::AdamW::new(vec![w], AdamWOptions::default())? };
     "torch.optim.Adagrad([w])" => { optim::Adagrad::new(vec![w], AdagradOptions::default())? };
     "torch.optim.RMSprop([w])" => { optim::RmsProp::new(vec![w], RmsPropOptions::default())? };
     "torch.optim.SparseAdam([w])" => { optim::SparseAdam::new(vec![w], SparseAdamOptions::default())? };
@@ -34,8 +34,8 @@ section! {
     "torch.optim.lr_scheduler.StepLR(opt, 10, 0.1)" => { lr_scheduler::StepLr::new(&opt, 10, 0.1)? };
     "torch.optim.lr_scheduler.MultiStepLR(opt, [10, 20], 0.1)" => { lr_scheduler::MultiStepLr::new(&opt, &[10, 20], 0.1)? };
     "torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)" => { lr_scheduler::ExponentialLr::new(&opt, 0.9)? };
-    "torch.optim.lr_scheduler.CosineAnnealingLR(opt, 10)" => { lr_scheduler::CosineAnnealingLr::new(&opt, 10, 0.0)? };
-    "torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(opt, 10)" => { lr_scheduler::CosineAnnealingWarmRestarts::new(&opt, 10, 1, 0.0)? };
+    "torch.optim.lr_scheduler.CosineAnnealingLR(opt, 10)" => { lr_scheduler::CosineAnnealingLr::new(&opt, 10)? };
+    "torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(opt, 10)" => { lr_scheduler::CosineAnnealingWarmRestarts::new(&opt, 10)? };
     "torch.optim.lr_scheduler.LinearLR(opt, 0.3, 1.0, 5)" => { lr_scheduler::LinearLr::new(&mut opt, 0.3, 1.0, 5)? };
     "torch.optim.lr_scheduler.PolynomialLR(opt, 5, 1.0)" => { lr_scheduler::PolynomialLr::new(&opt, 5, 1.0)? };
     "torch.optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.9 ** epoch)" => { lr_scheduler::LambdaLr::new(&mut opt, |epoch| 0.9f64.powi(epoch as i32))? };
@@ -67,8 +67,8 @@ section! {
     "with torch.no_grad():" => { let _off = keyway::no_grad(); } "until the guard is dropped; `let _ = no_grad()` drops it at once";
     "with torch.enable_grad():" => { let _on = keyway::enable_grad(); };
     "with torch.inference_mode():" => { let _off = keyway::inference_mode(); };
-    "with torch.set_grad_enabled(False):" => { let _off = autograd::set_grad_enabled(false); };
-    "torch.is_grad_enabled()" => { autograd::is_grad_enabled() };
+    "with torch.set_grad_enabled(False):" => { let _off = keyway::set_grad_enabled(false); };
+    "torch.is_grad_enabled()" => { keyway::is_grad_enabled() };
     "w.detach()" => { w.detach() } "no `Result`";
     "w.data" => { w.detach() } "a change counts for the graph";
     "y.retain_grad()" => { y.retain_grad()? };
@@ -111,7 +111,7 @@ section! {
     }
     "torch.sparse_coo_tensor(at, v, (2, 3))" => { Tensor::sparse_coo(&at, &v, (2, 3))? };
     "torch.sparse_csr_tensor(c.crow_indices(), c.col_indices(), c.values(), (3, 3))" => { Tensor::sparse_csr(&c.crow_indices()?, &c.col_indices()?, &c.values()?, (3, 3))? };
-    "d.to_sparse()" => { d.to_sparse(2)? } "the number of sparse dimensions is always written";
+    "d.to_sparse()" => { d.to_sparse()? };
     "d.to_sparse_csr()" => { d.to_sparse_csr()? };
     "s.to_dense()" => { s.to_dense()? };
     "s.coalesce()" => { s.coalesce()? };
@@ -127,8 +127,8 @@ section! {
     "torch.sparse.sum(s, 0)" => { s.sum(0)? };
     "torch.sparse.softmax(s, 1)" => { s.softmax(1)? };
     "torch.sparse.sampled_addmm(c, d, d, beta=0)" => { c.sampled_mm(&d, &d)? };
-    "d.sparse_mask(d.to_sparse())" => { d.sparse_mask(&d.to_sparse(2)?)? };
-    "F.embedding(at, d, sparse=True)" => { d.embedding_sparse(&at, None)? } "gradients are sparse";
+    "d.sparse_mask(d.to_sparse())" => { d.sparse_mask(&d.to_sparse()?)? };
+    "F.embedding(at, d, sparse=True)" => { d.embedding_sparse(&at)? } "gradients are sparse";
 }
 
 section! {

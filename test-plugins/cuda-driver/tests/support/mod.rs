@@ -6,6 +6,7 @@
 
 use keyway::{Device, Tensor, runtime};
 use keyway_test_cuda_driver::{Reason, build};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -44,6 +45,11 @@ pub fn cuda(index: u16) -> Device {
     Device::new("cuda", index).unwrap()
 }
 
+/// Whether the driver is the stand-in, of which more is known than of a GPU.
+pub fn is_stand_in() -> bool {
+    std::env::var_os("KEYWAY_CUDA_DRIVER").is_some()
+}
+
 /// The scenario that this program was started for.
 pub fn scenario() -> Option<String> {
     std::env::var(SCENARIO).ok()
@@ -68,6 +74,23 @@ pub fn start(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> Output 
 pub fn run(scenario: &str, driver: &Path, machine: &[(&str, &str)]) {
     let output = start(scenario, driver, machine);
     assert!(output.status.success(), "{scenario} {machine:?}: {}\n{}", output.status, texts(&output));
+}
+
+/// How often each function was called, by a program that ended well.
+#[track_caller]
+pub fn counted(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> BTreeMap<String, usize> {
+    let name = format!("counts-{scenario}-{}-{}", std::process::id(), machine.len());
+    let counts = driver.with_file_name(name);
+    let mut machine = machine.to_vec();
+    machine.push(("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap()));
+    run(scenario, driver, &machine);
+    let text = std::fs::read_to_string(&counts).unwrap();
+    std::fs::remove_file(&counts).unwrap();
+    let line = |line: &str| {
+        let (name, count) = line.split_once(' ').unwrap();
+        (name.to_string(), count.parse().unwrap())
+    };
+    text.lines().map(line).collect()
 }
 
 /// What a program wrote.

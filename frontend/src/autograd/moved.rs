@@ -1,0 +1,50 @@
+//! Gradients of ops that move a sparse tensor's elements.
+
+use super::context::Backward;
+use super::modes::no_grad;
+use super::node::OwnedArg;
+use crate::error::Result;
+use crate::ops::memory::from_components::{map_stored_as, stored};
+use crate::{DType, Tensor};
+
+impl Backward<'_> {
+    /// The gradient of argument `i` of an op whose result holds some of its elements elsewhere, some perhaps several times,
+    /// on the argument's pattern; `None` if gradients of it count everywhere, as those of a strided one do. `moves` is the op:
+    /// of a tensor that holds at each place the number of its element it tells where each came from.
+    pub(crate) fn moved_back(
+        &self,
+        i: usize,
+        moves: impl FnOnce(&Tensor) -> Result<Tensor>,
+    ) -> Result<Option<Tensor>> {
+        let edge = match self.call.args.get(i) {
+            Some(OwnedArg::Tensor { slot }) if !self.call.inputs[*slot].strided => self.node.edges.get(*slot),
+            _ => None,
+        };
+        let Some(pattern) = edge.and_then(Option::as_ref).and_then(|edge| edge.pattern()) else {
+            return Ok(None);
+        };
+        let (grad, kept) = (self.grad(0)?, stored(&pattern)?);
+        let (count, device) = (kept.elem_count(), kept.device());
+        let zeros = |count: usize| Tensor::zeros_with(count, (grad.dtype(), device));
+        // Number 0 is that of what is stored nowhere.
+        let (numbers, grads) = {
+            let _off = no_grad();
+            let numbers = Tensor::arange_with(1, count as i64 + 1, 1, (DType::I64, device))?;
+            let moved = moves(&map_stored_as(&pattern, DType::I64, |_| numbers.reshape(kept.shape()))?)?;
+            match moved.as_ref().is_strided() {
+                true => (moved, None),
+                false => {
+                    let like = |part: Tensor| zeros(1)?.reshape(())?.expand(part.shape());
+                    (stored(&moved)?, Some(map_stored_as(&moved, grad.dtype(), like)?))
+                }
+            }
+        };
+        let grads = match grads {
+            Some(like) => stored(&grad.project_like(&like)?)?,
+            None => grad.to_strided()?,
+        };
+        let sums = zeros(count + 1)?.index_add(0, &numbers.reshape(-1)?, &grads.reshape(-1)?)?;
+        let values = sums.narrow(0, 1, count)?.reshape(kept.shape())?;
+        map_stored_as(&pattern, grad.dtype(), |_| Ok(values.clone())).map(Some)
+    }
+}
