@@ -4,10 +4,12 @@
 mod rehearsal_support;
 mod sparse_support;
 
+use keyway::ops::by_name;
 use keyway::optim::{clip_grad_norm_, clip_grad_value_};
 use keyway::tensor::Rounding;
 use keyway::{DType, Device, Layout, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
+use keyway_dispatcher::op::Arg;
 use rehearsal_support::*;
 use sparse_support::*;
 
@@ -265,4 +267,50 @@ fn compressed_rows_have_norms_powers_and_products_in_stacks() {
     let leaf = c.copy().unwrap().requires_grad_(true).unwrap();
     let refused = keyway::optim::Sgd::new(vec![leaf], keyway::optim::SgdOptions::default());
     assert!(message(refused.map(|_| ())).contains("a sparse tensor"));
+}
+
+/// What a kernel finds that no nested call of it serves is a refusal, and no failure of the kernel.
+#[test]
+fn products_that_are_added_to_other_shapes_are_refused_as_such() {
+    let _one = load(PLUGINS);
+    let matrix = floats(&[1.0, 0.0, 2.0, 0.0], &[2, 2]).to_sparse().unwrap();
+    let vector = floats(&[0.0, 3.0], &[2]).to_sparse().unwrap();
+    let hybrid = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[5.0, 6.0], &[1, 2]), [2, 2]).unwrap();
+    for dtype in [DType::F64, DType::F16] {
+        let [matrix, vector, hybrid] = [&matrix, &vector, &hybrid].map(|t| t.to_dtype(dtype).unwrap());
+        let strided = vector.to_dense().unwrap();
+        for (op, refused) in [
+            ("linear", matrix.linear(&matrix, Some(&vector))),
+            ("linear", matrix.linear(&matrix, Some(&strided))),
+            ("addmm", vector.addmm(&matrix, &matrix)),
+            ("addmm", vector.addmm(&matrix, &matrix.to_dense().unwrap())),
+            ("addmm", hybrid.addmm(&matrix, &matrix)),
+        ] {
+            let text = message(refused);
+            assert!(text.starts_with(op) && text.contains("no kernel for"), "{text}");
+            assert!(!text.contains("failed"), "{text}");
+        }
+        // A strided sum of a strided product takes every shape, and a factor of 0 every tensor.
+        let wanted = strided.addmm(&matrix.to_dense().unwrap(), &matrix.to_dense().unwrap()).unwrap();
+        let made = strided.addmm(&matrix, &matrix.to_dense().unwrap()).unwrap();
+        assert_eq!(f64s(&made), f64s(&wanted));
+        let product = vector.addmm_with(&matrix, &matrix, 0, 1).unwrap();
+        assert_eq!(f64s(&product), [1.0, 0.0, 2.0, 0.0]);
+    }
+}
+
+/// Steps are for strided parameters; a list of any length is refused at once.
+#[test]
+fn steps_of_sparse_tensors_are_refused() {
+    let _one = load(PLUGINS);
+    let own = floats(&[0.5, 0.0, 2.0], &[3]).to_sparse().unwrap();
+    let list = vec![own.as_ref(); 200];
+    let numbers = |numbers: &[f64]| numbers.iter().map(|&n| Arg::Float(n)).collect::<Vec<_>>();
+    let lists = |count: usize| (0..count).map(|_| Arg::Tensors(&list)).collect::<Vec<_>>();
+    let sgd = [lists(3), numbers(&[0.25, 0.5, 0.0, 0.0]), vec![Arg::Bool(false); 2]].concat();
+    let adam = [lists(4), numbers(&[0.875, 0.75, 0.125, 0.25, 0.0, 1.0])].concat();
+    for (op, args) in [("sgd_step", sgd), ("adam_step", adam)] {
+        let text = message(by_name::call(op, &args));
+        assert!(text.starts_with(op), "{text}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::memory::Arrangement;
 use crate::oracle::{Inputs, Value};
 use crate::outcome::Steps;
 use keyway::dispatcher::layouts;
-use keyway::ops::sample::{Role, Sample};
+use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::{Device, Layout, Result, Tensor};
 
 /// A call that is ready to be made.
@@ -126,10 +126,32 @@ fn forms(layout: Layout) -> &'static [(Form, Entries)] {
     }
 }
 
+/// The longest list of which each tensor is in a composite layout alone: of a longer one the first and the last are.
+const LIST: usize = 4;
+
+/// Which tensors under test are in a composite layout alone, counted over all tensors of the sample.
+fn alone(sample: &Sample) -> Vec<usize> {
+    let (mut places, mut before) = (Vec::new(), 0);
+    for arg in &sample.args {
+        let list = match arg {
+            SampleArg::Tensor(t) => std::slice::from_ref(t),
+            SampleArg::Tensors(list) => list.as_slice(),
+            _ => &[],
+        };
+        let chosen = |nth: usize| list.len() <= LIST || nth == 0 || nth + 1 == list.len();
+        let tested = list.iter().enumerate().filter(|(nth, t)| t.role == Role::Tested && chosen(*nth));
+        places.extend(tested.map(|(nth, _)| before + nth));
+        before += list.len();
+    }
+    places
+}
+
 /// How many ways there are to choose which tensors are in a composite layout: all under test, then each alone.
 fn choices(sample: &Sample) -> usize {
-    let tested = tensors(sample).filter(|t| t.role == Role::Tested).count();
-    if tested > 1 { tested + 1 } else { tested }
+    match tensors(sample).filter(|t| t.role == Role::Tested).count() {
+        tested @ (0 | 1) => tested,
+        _ => 1 + alone(sample).len(),
+    }
 }
 
 /// How many placements there are: of composite layouts, for each form of the entries, all tensors under test in the layout,
@@ -207,7 +229,7 @@ fn composite(
         tensors(sample).enumerate().filter(|(_, t)| t.role == Role::Tested).map(|(place, _)| place).collect();
     let chosen: Vec<usize> = match nth {
         0 => tested.clone(),
-        nth => vec![tested[nth - 1]],
+        nth => vec![alone(sample)[nth - 1]],
     };
     for sizes in tensors(sample).enumerate().filter(|(at, _)| chosen.contains(at)).map(|(_, t)| &t.sizes) {
         if !layouts::accepts(layout, device, sizes).map_err(keyway::Error::from)? {
@@ -266,4 +288,25 @@ pub fn filled(dtype: keyway::DType, sizes: &[usize], filling: Filling) -> Array 
         let place = index.iter().fold(0, |place, i| place * 7 + i);
         Number::Float(if filling(index, sizes) { 0.5 + place as f64 } else { 0.0 })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway::ops::sample::{Fill, TensorSample, sample};
+
+    fn one(sizes: &[usize]) -> TensorSample {
+        TensorSample { sizes: sizes.to_vec(), fill: Fill::Uniform(0.0, 1.0), role: Role::Tested }
+    }
+
+    #[test]
+    fn of_a_long_list_the_ends_are_placed_alone() {
+        let short = sample([SampleArg::Tensor(one(&[2])), SampleArg::Tensors(vec![one(&[3]); LIST])]);
+        assert_eq!((alone(&short), choices(&short)), (vec![0, 1, 2, 3, 4], 6));
+        let long =
+            sample([SampleArg::Tensors(vec![one(&[3]); 200]), SampleArg::Tensors(vec![one(&[3]); 200])]);
+        assert_eq!((alone(&long), choices(&long)), (vec![0, 199, 200, 399], 5));
+        let single = sample([SampleArg::Tensors(vec![one(&[3])])]);
+        assert_eq!(choices(&single), 1);
+    }
 }
