@@ -59,3 +59,14 @@ pub fn build<T: Real>(sizes: &[i64], entries: &[Entry<T>], coalesced: bool) -> R
     let parts = [Arg::Owned(&indices), Arg::Owned(&values)];
     new_composite(number, T::dtype(), sizes, &parts, &[i64::from(coalesced)])
 }
+
+/// A tensor with the indices of this one and other values, those of a block one after another.
+pub fn with_values<T: Real>(
+    pattern: &Tensor<'_>,
+    numbers: impl IntoIterator<Item = T>,
+) -> Result<OwnedTensor, Error> {
+    let mut values = new_host_tensor::<T>(pattern.component(1)?.sizes())?;
+    values.view_mut::<T>()?.assign(numbers.into_iter());
+    let parts = [Arg::Tensor(pattern.component(0)?), Arg::Owned(&values)];
+    new_composite(pattern.layout(), T::dtype(), pattern.sizes(), &parts, pattern.attrs())
+}

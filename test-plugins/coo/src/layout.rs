@@ -1,6 +1,6 @@
 //! The layout: its components, its conversions, and what makes one valid.
 
-use crate::entries::{build, is_coo, read, summed, unsupported};
+use crate::entries::{build, is_coo, read, summed, unsupported, with_values};
 use keyway_cpu_loops::{CallExt, ViewExt};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
@@ -82,7 +82,8 @@ fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     }
 }
 
-/// The gradient at each entry's place, in the entries' own order.
+/// The gradient at each entry's place, in the entries' own order. The indices are shared: so it is known that the pattern is
+/// the same.
 fn project<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, pattern) = (call.tensor(0)?, call.tensor(1)?);
     let mut dense = BTreeMap::new();
@@ -100,7 +101,7 @@ fn project<T: Real>(call: &Call<'_>) -> Result<(), Error> {
         }
         .unwrap_or(T::ZERO);
     }
-    call.set_output(0, build(pattern.sizes(), &made, pattern.attrs() == [1])?)
+    call.set_output(0, with_values(&pattern, made.into_iter().map(|(_, value)| value))?)
 }
 
 /// The index of an element of a tensor of these sizes.
