@@ -62,8 +62,11 @@ const POINTS: &[(&str, &[f64])] = &[
     ("tanh_backward", &[0.0]),
 ];
 
+/// What the other of two tensors is where one has this number.
+type Other = fn(f64) -> f64;
+
 /// Ops of two tensors: which of them is near the point, and what the other is beside it.
-const BESIDE: &[(&str, usize, fn(f64) -> f64)] = &[
+const BESIDE: &[(&str, usize, Other)] = &[
     ("gelu_backward", 1, |_| 0.75),
     ("hypot", 0, |x| 0.75 * x),
     ("logaddexp", 1, |_| 0.0),

@@ -66,7 +66,7 @@ pub fn with_values<T: Real>(
     numbers: impl IntoIterator<Item = T>,
 ) -> Result<OwnedTensor, Error> {
     let mut values = new_host_tensor::<T>(pattern.component(1)?.sizes())?;
-    values.view_mut::<T>()?.assign(numbers.into_iter());
+    values.view_mut::<T>()?.assign(numbers);
     let parts = [Arg::Tensor(pattern.component(0)?), Arg::Owned(&values)];
     new_composite(pattern.layout(), T::dtype(), pattern.sizes(), &parts, pattern.attrs())
 }
