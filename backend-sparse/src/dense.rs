@@ -210,16 +210,14 @@ fn offsets_of(sizes: &[i64], strides: &[u64]) -> Vec<u64> {
     offsets
 }
 
-/// The values of a coalesced tensor at the places of a pattern's entries; 0 where it stores nothing.
+/// The values of a coalesced tensor at the places of a pattern's entries; 0 where it stores nothing. One of them may have
+/// dimensions within each entry that the other has beside its entries.
 ///
 /// # Errors
-/// Another number of sparse dimensions; components that do not fit.
+/// Other sizes; components that do not fit.
 pub fn sparse_at_entries(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    if coo.sizes != pattern.sizes || coo.sparse_dim != pattern.sparse_dim {
-        return Err(unsupported(format!(
-            "tensors of shape {:?} and {:?} with {} and {} sparse dimensions",
-            coo.sizes, pattern.sizes, coo.sparse_dim, pattern.sparse_dim
-        )));
+    if coo.sizes != pattern.sizes {
+        return Err(unsupported(format!("tensors of shape {:?} and {:?}", coo.sizes, pattern.sizes)));
     }
     by_size!(coo.dtype(), looked_up(coo, pattern))
 }
@@ -227,21 +225,32 @@ pub fn sparse_at_entries(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor
 fn looked_up<T: Number>(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
     let (keys, wanted) = (coo.keys()?, pattern.keys()?);
     let values = coo.values.tensor().view_bits::<T>()?.contiguous()?;
-    let width = coo.width();
+    let width = pattern.width();
     let mut shape = vec![pattern.nnz as i64];
     shape.extend_from_slice(pattern.dense_sizes());
     let mut made = new_tensor(coo.dtype(), &shape)?;
-    if let (Some(out), true) = (made.view_bits_mut::<T>()?.as_mut_slice(), width > 0) {
+    // What lies together in both, and how often that is in an entry of either: one of the two is 1.
+    let part = width.min(coo.width());
+    if let (Some(out), true) = (made.view_bits_mut::<T>()?.as_mut_slice(), part > 0) {
+        let (own, theirs) = ((width / part) as u64, (coo.width() / part) as u64);
         let entries = (PIECE / width).max(1);
         parallel_chunks_mut(out, entries * width, |piece, out| {
             let mut next = 0;
-            for (block, key) in out.chunks_mut(width).zip(&wanted[piece * entries..]) {
-                // Mostly behind the one before it.
-                let found = if keys.get(next) == Some(key) { Ok(next) } else { keys.binary_search(key) };
-                next = found.map_or_else(|at| at, |at| at + 1);
-                match found {
-                    Ok(at) => block.copy_from_slice(&values[at * width..(at + 1) * width]),
-                    Err(_) => block.fill(T::narrow(T::ZERO)),
+            for (block, wanted) in out.chunks_mut(width).zip(&wanted[piece * entries..]) {
+                for (place, out) in (wanted * own..).zip(block.chunks_mut(part)) {
+                    let (key, within) =
+                        if theirs == 1 { (place, 0) } else { (place / theirs, place % theirs) };
+                    // Mostly behind the one before it.
+                    let found =
+                        if keys.get(next) == Some(&key) { Ok(next) } else { keys.binary_search(&key) };
+                    next = found.map_or_else(|at| at, |at| at + usize::from(within + 1 == theirs));
+                    match found {
+                        Ok(at) => {
+                            let from = (at * theirs as usize + within as usize) * part;
+                            out.copy_from_slice(&values[from..from + part]);
+                        }
+                        Err(_) => out.fill(T::narrow(T::ZERO)),
+                    }
                 }
             }
         })?;

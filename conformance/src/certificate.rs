@@ -1,8 +1,9 @@
-//! Certificates: a note beside the library of what was run on it here. It is bound to the library, the case list, the
-//! profile, the suite and the kind of machine; whoever can write the library's folder can write it too, so it is believed on
+//! Certificates: a note beside the library of what was run on it here. It is bound to the library, what the cases came from,
+//! the profile, the suite and the kind of machine; whoever can write the library's folder can write it too, so it is believed on
 //! the terms on which the library is, and is no proof by its author.
 
-use crate::report::{Machine, Report, SUITE_VERSION, Status};
+use crate::report::{Machine, Report, Status};
+use crate::suite;
 use keyway::dispatcher::loader::side;
 use keyway::dispatcher::loader::trust::TrustPolicy;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 pub struct Certificate {
     /// The version of the suite.
     pub suite: String,
+    /// [`suite::digest`]: what cases were made of, and how they were judged.
+    #[serde(default)]
+    pub digest: String,
     /// The plugin.
     pub plugin: String,
     /// Its version.
@@ -120,6 +124,7 @@ impl Certificate {
             [Status::Unsupported, Status::Skipped, Status::ByOthers].map(count).iter().sum::<usize>();
         let certificate = Certificate {
             suite: report.suite.clone(),
+            digest: suite::digest().to_string(),
             plugin: report.plugin.clone(),
             plugin_version: report.plugin_version.clone(),
             sha256: report.sha256.clone(),
@@ -176,7 +181,9 @@ impl Certificate {
     /// # Errors
     /// A folder that cannot be written.
     pub fn store(&self, library: &Path) -> std::io::Result<Option<PathBuf>> {
-        let same = |old: &Certificate| old.sha256 == self.sha256 && old.suite == self.suite;
+        let same = |old: &Certificate| {
+            (&old.sha256, &old.suite, &old.digest) == (&self.sha256, &self.suite, &self.digest)
+        };
         let old = Certificate::read(library, &TrustPolicy::of_process()).and_then(Result::ok);
         if self.profile.is_some() && old.is_some_and(|old| same(&old) && old.profile.is_none()) {
             return Ok(None);
@@ -192,7 +199,8 @@ impl Certificate {
         if !self.adds_up() {
             Standing::Disbelieved
         } else if self.sha256 != sha256
-            || self.suite != SUITE_VERSION
+            || self.suite != suite::SUITE_VERSION
+            || self.digest != suite::digest()
             || !self.machine.is_like(&Machine::this())
         {
             Standing::Stale
@@ -225,7 +233,8 @@ mod tests {
 
     fn certificate() -> Certificate {
         Certificate {
-            suite: SUITE_VERSION.to_string(),
+            suite: suite::SUITE_VERSION.to_string(),
+            digest: suite::digest().to_string(),
             plugin: "a".to_string(),
             plugin_version: "1".to_string(),
             sha256: "0".repeat(64),
@@ -283,7 +292,16 @@ mod tests {
         let machine = Machine { cpu: "another".to_string(), ..Machine::this() };
         assert_eq!(told(&Certificate { machine, ..certificate() }), "stale");
         assert_eq!(told(&Certificate { suite: "0".to_string(), ..certificate() }), "stale");
+        assert_eq!(told(&Certificate { digest: "0".repeat(64), ..certificate() }), "stale");
         assert_eq!(certificate().standing(&"2".repeat(64)), Standing::Stale);
+    }
+
+    /// As certificates were written before they named what their cases came from.
+    #[test]
+    fn one_that_does_not_say_what_its_cases_came_from_is_stale() {
+        let mut written = serde_json::to_value(certificate()).unwrap();
+        written.as_object_mut().unwrap().remove("digest").expect("a digest");
+        assert_eq!(told(&serde_json::from_value(written).unwrap()), "stale");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub enum Form {
     Duplicates,
     /// Of coordinates: the last dimension within each entry.
     Hybrid,
+    /// Both: blocks in another order, most of them in two parts.
+    HybridDuplicates,
     /// Some zeros among them.
     StoredZeros,
     /// In components whose elements do not follow each other in memory.
@@ -46,9 +48,14 @@ pub enum Form {
 }
 
 impl Form {
-    /// Whether zeros may be stored.
-    pub fn stores_zeros(self) -> bool {
-        matches!(self, Form::Hybrid | Form::StoredZeros)
+    /// Whether the last dimension lies within each entry.
+    fn is_hybrid(self) -> bool {
+        matches!(self, Form::Hybrid | Form::HybridDuplicates)
+    }
+
+    /// Whether entries come in row-major order, and each place once.
+    fn is_in_order(self) -> bool {
+        !matches!(self, Form::Duplicates | Form::HybridDuplicates)
     }
 
     /// What a case says of it.
@@ -57,6 +64,7 @@ impl Form {
             Form::Coalesced => "coalesced",
             Form::Duplicates => "with duplicates",
             Form::Hybrid => "hybrid",
+            Form::HybridDuplicates => "hybrid with duplicates",
             Form::StoredZeros => "with stored zeros",
             Form::Gaps => "with gaps in memory",
         }
@@ -72,26 +80,53 @@ pub fn components(known: Known, array: &Array) -> Vec<Array> {
 fn halves(value: Number) -> [Number; 2] {
     match value {
         Number::Float(v) => [Number::Float(v / 2.0); 2],
+        Number::Int(0) => [Number::Int(0); 2],
         Number::Int(v) if v < 0 => [Number::Int(v + 1), Number::Int(-1)],
         Number::Int(v) => [Number::Int(v - 1), Number::Int(1)],
         other => [other, other],
     }
 }
 
+/// Which elements are stored in this form, in row-major order.
+pub fn stored(array: &Array, form: Form) -> Vec<bool> {
+    let mut stored: Vec<bool> = array.values.iter().map(|value| value.truth()).collect();
+    match form {
+        Form::StoredZeros => {
+            let odd = Indices::new(&array.sizes).map(|at| at.iter().sum::<usize>() % 2 == 1);
+            stored.iter_mut().zip(odd).for_each(|(stored, odd)| *stored |= odd);
+        }
+        Form::Hybrid | Form::HybridDuplicates => {
+            for block in stored.chunks_mut(array.sizes.last().map_or(1, |&width| width.max(1))) {
+                block.fill(block.contains(&true));
+            }
+        }
+        Form::Coalesced | Form::Duplicates | Form::Gaps => {}
+    }
+    stored
+}
+
+/// Numbers as elements of indices.
+fn whole(sizes: Vec<usize>, values: Vec<usize>) -> Array {
+    Array::new(DType::I64, sizes, values.into_iter().map(|v| Number::Int(v as i128)).collect())
+}
+
 /// As [`components`], the entries in this form.
 pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
-    let whole = |sizes: Vec<usize>, values: Vec<usize>| {
-        Array::new(DType::I64, sizes, values.into_iter().map(|v| Number::Int(v as i128)).collect())
-    };
-    let is_stored = |(at, value): &(Vec<usize>, Number)| {
-        value.truth() || form == Form::StoredZeros && at.iter().sum::<usize>() % 2 == 1
-    };
-    let mut entries: Vec<(Vec<usize>, Number)> =
-        Indices::new(&array.sizes).zip(array.values.iter().copied()).filter(is_stored).collect();
-    if let (Form::Duplicates, Known::Coo) = (form, known) {
-        let parted = entries.iter().enumerate().flat_map(|(nth, (at, value))| match nth % 4 {
-            3 => vec![(at.clone(), *value)],
-            _ => halves(*value).map(|part| (at.clone(), part)).to_vec(),
+    let hybrid = form.is_hybrid() && known == Known::Coo && array.ndim() > 0;
+    let sparse_dim = array.ndim() - usize::from(hybrid);
+    let width = if hybrid { array.sizes[sparse_dim].max(1) } else { 1 };
+    let stored = stored(array, form);
+    let mut entries: Vec<(Vec<usize>, Vec<Number>)> = Indices::new(&array.sizes[..sparse_dim])
+        .zip(array.values.chunks(width).zip(stored.chunks(width)))
+        .filter(|(_, (_, stored))| stored[0])
+        .map(|(at, (block, _))| (at, block.to_vec()))
+        .collect();
+    if !form.is_in_order() && known == Known::Coo {
+        let parted = entries.iter().enumerate().flat_map(|(nth, (at, block))| match nth % 4 {
+            3 => vec![(at.clone(), block.clone())],
+            _ => [0, 1]
+                .map(|part| (at.clone(), block.iter().map(|value| halves(*value)[part]).collect()))
+                .to_vec(),
         });
         entries = parted.collect();
         // The last first, and the parts of one place apart from each other.
@@ -100,64 +135,93 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
             entries.into_iter().enumerate().partition(|(nth, _)| nth % 2 == 0);
         entries = even.into_iter().chain(odd).map(|(_, entry)| entry).collect();
     }
-    let values = Array::new(array.dtype, [entries.len()], entries.iter().map(|(_, v)| *v).collect());
+    let nnz = entries.len();
+    let sizes: Vec<usize> = std::iter::once(nnz).chain(array.sizes[sparse_dim..].iter().copied()).collect();
+    let sizes = if known == Known::Coo { sizes } else { vec![nnz] };
+    let values = Array::new(array.dtype, sizes, entries.iter().flat_map(|(_, v)| v.clone()).collect());
     match known {
         Known::Csr => {
             let rows = array.sizes.first().copied().unwrap_or(0);
             let before = |row: usize| entries.iter().filter(|(at, _)| at[0] < row).count();
             let crow = (0..=rows).map(before).collect();
             let col = entries.iter().map(|(at, _)| at[1]).collect();
-            vec![whole(vec![rows + 1], crow), whole(vec![entries.len()], col), values]
-        }
-        Known::Coo if form == Form::Hybrid && array.ndim() > 0 => {
-            let sparse_dim = array.ndim() - 1;
-            let width = array.sizes[sparse_dim];
-            let mut places: Vec<Vec<usize>> =
-                entries.iter().map(|(at, _)| at[..sparse_dim].to_vec()).collect();
-            places.dedup();
-            let indices = (0..sparse_dim).flat_map(|dim| places.iter().map(move |at| at[dim])).collect();
-            let block = |at: &Vec<usize>| {
-                let at = at.clone();
-                (0..width).map(move |last| array.at(&[&at[..], &[last]].concat()))
-            };
-            let values = places.iter().flat_map(block).collect();
-            let values = Array::new(array.dtype, [places.len(), width], values);
-            vec![whole(vec![sparse_dim, places.len()], indices), values]
+            vec![whole(vec![rows + 1], crow), whole(vec![nnz], col), values]
         }
         Known::Coo => {
             let along = |dim: usize| entries.iter().map(move |(at, _)| at[dim]);
-            let indices = (0..array.ndim()).flat_map(along).collect();
-            vec![whole(vec![array.ndim(), entries.len()], indices), values]
+            let indices = (0..sparse_dim).flat_map(along).collect();
+            vec![whole(vec![sparse_dim, nnz], indices), values]
         }
     }
 }
 
-/// Components that do not fit each other, and what is wrong with them, made of right ones with some entries.
-pub fn invalid(known: Known, right: &[Array]) -> Vec<(String, Vec<Array>)> {
+/// Components that are no tensor of their layout.
+pub struct Invalid {
+    /// What is wrong with them.
+    pub what: String,
+    /// The components.
+    pub parts: Vec<Array>,
+    /// Whether they are said to be in order.
+    pub in_order: bool,
+}
+
+/// Components that do not fit each other, made of values some of which differ from zero.
+pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
+    let right = components(known, array);
+    let (places, values) = (right.len() - 2, right.len() - 1);
+    let nnz = right[values].numel();
+    let mut all = Vec::new();
+    let mut add = |what: &str, part: usize, changed: Array| {
+        let mut parts = right.clone();
+        parts[part] = changed;
+        all.push(Invalid { what: what.to_string(), parts, in_order: true });
+    };
     let with = |part: usize, at: usize, value: i128| {
-        let mut parts = right.to_vec();
-        if let Some(place) = parts[part].values.get_mut(at) {
+        let mut changed = right[part].clone();
+        if let Some(place) = changed.values.get_mut(at) {
             *place = Number::Int(value);
         }
-        parts
+        changed
+    };
+    let shaped = |part: usize, sizes: Vec<usize>| {
+        let count = sizes.iter().product();
+        Array::new(right[part].dtype, sizes, right[part].values[..count].to_vec())
     };
     // The indices of the last entry: before the first column, and behind the last.
-    let places = right.len() - 2;
     let last = right[places].values.len().saturating_sub(1);
-    let mut all: Vec<(String, Vec<Array>)> = [-1, 1 << 40]
-        .into_iter()
-        .map(|index| (format!("components with an index of {index}"), with(places, last, index)))
-        .collect();
-    if known == Known::Csr {
-        let (rows, nnz) = (right[0].values.len() - 1, right[1].values.len() as i128);
-        for (what, at, value) in [
-            ("row pointers that begin with 1", 0, 1),
-            ("row pointers that end before the last entry", rows, nnz - 1),
-            ("row pointers that end behind the last entry", rows, nnz + 1),
-            ("row pointers that fall behind the first row", 1, nnz + 1),
-            ("a row pointer of -1", 1, -1),
-        ] {
-            all.push((what.to_string(), with(0, at, value)));
+    add("components with an index of -1", places, with(places, last, -1));
+    add("components with an index of 2^40", places, with(places, last, 1 << 40));
+    add("indices that are no whole numbers", places, right[places].map(DType::F32, |v| v));
+    add("values of another dtype than the tensor's", values, right[values].map(DType::F64, |v| v));
+    add("a value less than there are indices", values, shaped(values, vec![nnz - 1]));
+    add("values with a dimension too many", values, shaped(values, vec![nnz, 1]));
+    let flat = if known == Known::Coo { vec![last + 1] } else { vec![1, last + 1] };
+    add("indices with another number of dimensions", places, shaped(places, flat));
+    match known {
+        Known::Csr => {
+            let (rows, nnz) = (right[0].values.len() - 1, nnz as i128);
+            for (what, at, value) in [
+                ("row pointers that begin with 1", 0, 1),
+                ("row pointers that end before the last entry", rows, nnz - 1),
+                ("row pointers that end behind the last entry", rows, nnz + 1),
+                ("row pointers that fall behind the first row", 1, nnz + 1),
+                ("a row pointer of -1", 1, -1),
+            ] {
+                add(what, 0, with(0, at, value));
+            }
+            add("a row pointer less than there are rows", 0, shaped(0, vec![rows]));
+        }
+        Known::Coo => {
+            add("an index less than there are values", places, shaped(places, vec![array.ndim(), nnz - 1]));
+            let parts = components_in(known, array, Form::Duplicates);
+            let what = "places that come twice, said to be coalesced".to_string();
+            all.push(Invalid { what, parts, in_order: true });
+            // Each place once, the last first.
+            let mut parts = components(known, array);
+            parts[values].values.reverse();
+            parts[places].values.chunks_mut(nnz).for_each(<[Number]>::reverse);
+            let what = "entries out of order, said to be coalesced".to_string();
+            all.push(Invalid { what, parts, in_order: true });
         }
     }
     all
@@ -217,12 +281,32 @@ pub fn make(known: Known, array: &Array, layout: Layout, device: Device, form: F
         .iter()
         .map(|part| Ok(Placed::new(part, arrangement.where_it_suits(&part.sizes), device)?.tensor))
         .collect::<Result<Vec<_>>>()?;
-    let attrs = table::current().layout(layout).map_or(&[][..], |entry| &entry.attrs);
-    // Whether entries come in row-major order, and each place once.
-    let in_order = form != Form::Duplicates;
-    let attrs: Vec<i64> =
-        attrs.iter().map(|name| i64::from(in_order && name.contains("coalesced"))).collect();
-    Tensor::from_components(layout, &array.sizes, array.dtype, &parts, &attrs)
+    Tensor::from_components(layout, &array.sizes, array.dtype, &parts, &attrs(layout, form.is_in_order()))
+}
+
+/// The attributes of a tensor whose entries come in row-major order, each place once, or not.
+pub fn attrs(layout: Layout, in_order: bool) -> Vec<i64> {
+    let names = table::current().layout(layout).map_or(&[][..], |entry| &entry.attrs);
+    names.iter().map(|name| i64::from(in_order && name.contains("coalesced"))).collect()
+}
+
+/// What each entry of coordinates holds for each element of its block: the element's place in row-major order, and the
+/// number. `None` for components that are no such tensor.
+///
+/// # Errors
+/// What the device reports.
+pub fn by_entry(tensor: &Tensor) -> Result<Option<Vec<(usize, Number)>>> {
+    let parts = tensor.detach().components()?;
+    let parts = parts.iter().map(read_strided).collect::<Result<Option<Vec<_>>>>()?;
+    let Some([indices, values]) = parts.as_deref() else { return Ok(None) };
+    let sizes = tensor.shape();
+    let place = |at: &[usize]| {
+        let sparse = (0..indices.sizes[0]).map(|dim| usize::try_from(indices.at(&[dim, at[0]]).int()).ok());
+        let index: Option<Vec<usize>> = sparse.chain(at[1..].iter().map(|&i| Some(i))).collect();
+        index.filter(|index| index.iter().zip(sizes).all(|(i, size)| i < size)).map(|i| flat(sizes, &i))
+    };
+    let entries = Indices::new(&values.sizes).zip(&values.values);
+    Ok(entries.map(|(at, &value)| Some((place(&at)?, value))).collect())
 }
 
 /// The values of a tensor of a known layout; `None` for components that are no such tensor.
@@ -261,9 +345,19 @@ mod tests {
     #[test]
     fn every_form_stands_for_the_same_values() {
         let cube = array(&[2, 3, 2], &[0.0, 5.0, 6.0, 0.0, 1.0, -2.0, 0.0, 0.0, 3.0, 4.0, 7.0, -1.0]);
-        for form in [Form::Coalesced, Form::Duplicates, Form::Hybrid] {
+        for form in [
+            Form::Coalesced,
+            Form::Duplicates,
+            Form::Hybrid,
+            Form::HybridDuplicates,
+            Form::StoredZeros,
+            Form::Gaps,
+        ] {
             let parts = components_in(Known::Coo, &cube, form);
             assert_eq!(values(Known::Coo, &[2, 3, 2], DType::F32, &parts), Some(cube.clone()), "{form:?}");
+            let stored = stored(&cube, form);
+            let twice = usize::from(!form.is_in_order());
+            assert!(parts[1].numel() >= stored.iter().filter(|s| **s).count() + twice, "{form:?}");
         }
         let twice = components_in(Known::Coo, &cube, Form::Duplicates);
         assert!(twice[1].numel() > components(Known::Coo, &cube)[1].numel());
@@ -276,6 +370,24 @@ mod tests {
         let whole = Array::new(DType::I8, [2], vec![Number::Int(-128), Number::Int(127)]);
         let parts = components_in(Known::Coo, &whole, Form::Duplicates);
         assert_eq!(values(Known::Coo, &[2], DType::I8, &parts), Some(whole));
+    }
+
+    #[test]
+    fn what_is_stored_is_told_from_zeros() {
+        let matrix = array(&[2, 3], &[0.0, 5.0, 0.0, 0.0, 0.0, 0.0]);
+        let count = |form| stored(&matrix, form).iter().filter(|s| **s).count();
+        assert_eq!((count(Form::Coalesced), count(Form::StoredZeros), count(Form::Hybrid)), (1, 3, 3));
+        assert_eq!(stored(&array(&[], &[0.0]), Form::Hybrid), [false]);
+    }
+
+    #[test]
+    fn invalid_components_differ_from_right_ones() {
+        let matrix = array(&[3, 3], &[0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0]);
+        for known in [Known::Csr, Known::Coo] {
+            let all = invalid(known, &matrix);
+            assert!(all.len() >= 10, "{known:?}");
+            assert!(all.iter().all(|wrong| wrong.parts != components(known, &matrix)), "{known:?}");
+        }
     }
 
     #[test]

@@ -29,4 +29,5 @@ pub mod process;
 pub mod recorder;
 pub mod report;
 pub mod runner;
+pub mod suite;
 pub mod target;

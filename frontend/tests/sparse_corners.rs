@@ -4,10 +4,12 @@
 mod rehearsal_support;
 mod sparse_support;
 
+use keyway::ops::by_name;
 use keyway::optim::{clip_grad_norm_, clip_grad_value_};
 use keyway::tensor::Rounding;
 use keyway::{DType, Device, Layout, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
+use keyway_dispatcher::op::Arg;
 use rehearsal_support::*;
 use sparse_support::*;
 
@@ -265,4 +267,58 @@ fn compressed_rows_have_norms_powers_and_products_in_stacks() {
     let leaf = c.copy().unwrap().requires_grad_(true).unwrap();
     let refused = keyway::optim::Sgd::new(vec![leaf], keyway::optim::SgdOptions::default());
     assert!(message(refused.map(|_| ())).contains("a sparse tensor"));
+}
+
+/// Right, or refused in the op's name for want of a kernel; no backend's failure.
+#[track_caller]
+fn right_or_refused(op: &str, made: keyway::Result<Tensor>, wanted: &Tensor) {
+    match made {
+        Ok(made) => assert_close(&f64s(&made), &f64s(wanted), 1e-3),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.starts_with(op) && text.contains("no kernel"), "{text}");
+            assert!(!text.contains("failed"), "{text}");
+        }
+    }
+}
+
+/// What a kernel finds that no nested call of it serves is a refusal: then the op's parts are asked.
+#[test]
+fn products_are_added_to_other_shapes_or_refused_as_such() {
+    let _one = load(PLUGINS);
+    let matrix = floats(&[1.0, 0.0, 2.0, 0.0], &[2, 2]).to_sparse().unwrap();
+    let vector = floats(&[0.0, 3.0], &[2]).to_sparse().unwrap();
+    let hybrid = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[5.0, 6.0], &[1, 2]), [2, 2]).unwrap();
+    let served = matrix.linear(&matrix, Some(&vector)).unwrap();
+    assert_eq!(f64s(&served), [1.0, 5.0, 2.0, 7.0]);
+    for dtype in [DType::F64, DType::F16] {
+        let [matrix, vector, hybrid] = [&matrix, &vector, &hybrid].map(|t| t.to_dtype(dtype).unwrap());
+        let [dense, strided, block] = [&matrix, &vector, &hybrid].map(|t| t.to_dense().unwrap());
+        let linear = dense.linear(&dense, Some(&strided)).unwrap();
+        right_or_refused("linear", matrix.linear(&matrix, Some(&vector)), &linear);
+        right_or_refused("linear", matrix.linear(&matrix, Some(&strided)), &linear);
+        let sum = strided.addmm(&dense, &dense).unwrap();
+        right_or_refused("addmm", vector.addmm(&matrix, &matrix), &sum);
+        right_or_refused("addmm", vector.addmm(&matrix, &dense), &sum);
+        right_or_refused("addmm", hybrid.addmm(&matrix, &matrix), &block.addmm(&dense, &dense).unwrap());
+        // A strided sum of a strided product takes every shape, and a factor of 0 every tensor.
+        assert_eq!(f64s(&strided.addmm(&matrix, &dense).unwrap()), f64s(&sum));
+        let product = vector.addmm_with(&matrix, &matrix, 0, 1).unwrap();
+        assert_eq!(f64s(&product), [1.0, 0.0, 2.0, 0.0]);
+    }
+}
+
+/// Steps of a long list of sparse tensors, which no kernel serves, are made of other ops.
+#[test]
+fn a_step_of_many_sparse_tensors_is_right() {
+    let _one = load(PLUGINS);
+    let own = floats(&[0.5, 0.0, 2.0], &[3]).to_sparse().unwrap();
+    let list = vec![own.as_ref(); 200];
+    let mut args = vec![Arg::Tensors(&list); 3];
+    args.extend([0.25, 0.5, 0.0, 0.0].map(Arg::Float));
+    args.extend([Arg::Bool(false), Arg::Bool(false)]);
+    let made = by_name::call("sgd_step", &args).unwrap();
+    assert_eq!(made.len(), 400);
+    assert!(made[..200].iter().all(|t| f64s(t) == [0.3125, 0.0, 1.25]));
+    assert!(made[200..].iter().all(|t| f64s(t) == [0.75, 0.0, 3.0]));
 }

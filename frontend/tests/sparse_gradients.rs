@@ -157,3 +157,40 @@ fn hooks_see_them_and_they_can_be_differentiated() {
     assert_close(&f64s(&w.grad().unwrap()), &wanted, 1e-12);
     assert_eq!(first.dtype(), DType::F64);
 }
+
+/// A gradient may have other dimensions within its entries than the tensor: those of a shape that came from another.
+#[test]
+fn gradients_of_other_sparse_dimensions_are_read_where_entries_are() {
+    let _one = load(PLUGINS);
+    let gradient = floats(&[1.0, 2.0, 0.0, 0.0, 5.0, 6.0, 7.0, 0.0, 0.0, 10.0, 11.0, 12.0], &[2, 3, 2]);
+    let coo = |places: &[i64], rows: usize, block: &[usize]| {
+        let n = places.len() / rows;
+        let sizes: Vec<usize> = std::iter::once(n).chain(block.iter().copied()).collect();
+        let values = floats(&vec![1.0; sizes.iter().product()], &sizes);
+        Tensor::sparse_coo(&ints(places, &[rows, n]), &values, [2, 3, 2]).unwrap()
+    };
+    // Out of order, and one place twice.
+    let patterns = [
+        coo(&[1, 0, 1], 1, &[3, 2]),
+        coo(&[1, 0, 0, 1, 2, 0, 1, 2], 2, &[2]),
+        coo(&[1, 0, 1, 0, 0, 1, 2, 0, 2, 2, 1, 1, 0, 1, 0], 3, &[]),
+    ];
+    for pattern in &patterns {
+        let wanted = gradient.project_like(pattern).unwrap();
+        for made_as in &patterns {
+            // The places of all elements, in each number of sparse dimensions.
+            let own = gradient.sparse_mask(&made_as.coalesce().unwrap()).unwrap();
+            let there = own.to_dense().unwrap().project_like(pattern).unwrap();
+            let made = own.project_like(pattern).unwrap();
+            assert_eq!(f64s(&made.values().unwrap()), f64s(&there.values().unwrap()));
+            assert_eq!(f64s(&made.indices().unwrap().to_dtype(DType::F64).unwrap()), {
+                f64s(&wanted.indices().unwrap().to_dtype(DType::F64).unwrap())
+            });
+        }
+    }
+    let leaf =
+        Tensor::sparse_coo(&ints(&[0, 0, 2, 0], &[2, 2]), &floats(&[3.0, 4.0], &[2, 1]), [1, 3, 1]).unwrap();
+    let leaf = leaf.requires_grad_(true).unwrap();
+    weighted(&leaf.squeeze(..).unwrap().to_dense().unwrap()).backward().unwrap();
+    assert_eq!(f64s(&leaf.grad().unwrap().values().unwrap()), [0.5, -2.5]);
+}

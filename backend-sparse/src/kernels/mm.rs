@@ -8,7 +8,7 @@ use super::by_dense::sparse_by_dense;
 use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
 use super::scattered::{Entries, scattered};
 use crate::coalesce::by_flag;
-use crate::coo::{Coo, Part, index_tensor, is_sparse, new_tensor, one, unsupported};
+use crate::coo::{Coo, Part, index_tensor, is_coo, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
 use crate::number::{Number, by_size, by_sum};
@@ -260,6 +260,22 @@ fn strided_of(sparse: Tensor<'_>) -> Result<OwnedTensor, Error> {
     by_size!(coo.dtype(), strided(&coo))
 }
 
+/// Refuses a sum that `add` would refuse once the product is made: what a nested call does not serve is a failure of this one.
+fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
+    let product = [left.sizes().first(), right.sizes().last()].map(|size| size.copied().unwrap_or(0));
+    let sparse_product = is_sparse(left) && is_sparse(right);
+    if (is_sparse(own) || sparse_product) && own.sizes() != product {
+        return Err(unsupported(format!(
+            "a sum of a sparse tensor where the shapes are {:?} and {product:?}",
+            own.sizes()
+        )));
+    }
+    if is_coo(own) && sparse_product && own.component(0)?.sizes().first() != Some(&2) {
+        return Err(unsupported("a sum of a product and a sparse tensor with dense dimensions"));
+    }
+    Ok(())
+}
+
 /// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0. The result is sparse where all three are.
 fn addmm(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(1)?, call.tensor(2)?);
@@ -267,6 +283,11 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
         return Err(unsupported("a sparse matrix with a product of strided ones added to it"));
     }
     let (beta, alpha) = (factor(call, 3)?, factor(call, 4)?);
+    let own = call.tensor(0)?;
+    let by_zero = matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0);
+    if !by_zero {
+        is_sum_served(&own, &left, &right)?;
+    }
     if matches!(left.dtype(), dtype::F16 | dtype::BF16) {
         // Several steps, rounded once.
         let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
@@ -277,8 +298,7 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
     }
     let product = multiply(call, left, right)?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;
-    let own = call.tensor(0)?;
-    if matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0) {
+    if by_zero {
         // The layout is the sum's, whatever the factor.
         let product = match is_sparse(&product.tensor()) && !is_sparse(&own) {
             true => strided_of(product.tensor())?,

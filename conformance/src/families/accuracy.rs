@@ -5,7 +5,7 @@ use super::{Context, Family, Scope};
 use crate::array::{Array, Number};
 use crate::case::Case;
 use crate::compare::{self, Tolerance};
-use crate::oracle::Value;
+use crate::oracle::{Inputs, Value};
 use crate::outcome::Steps;
 use crate::target::Service;
 use keyway::DType;
@@ -19,7 +19,8 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// The ops, each with the points near which its results must have all their digits: the function is 0 there, or tends to it.
+/// The ops, each with the points near which its results must have all their digits: the function is 0 there, or tends to it,
+/// or loses them in a logarithm near 1.
 const POINTS: &[(&str, &[f64])] = &[
     ("abs", &[0.0]),
     ("acosh", &[1.0]),
@@ -27,20 +28,30 @@ const POINTS: &[(&str, &[f64])] = &[
     ("asinh", &[0.0]),
     ("atan", &[0.0]),
     ("atanh", &[0.0]),
+    ("celu", &[0.0]),
     ("elu", &[0.0]),
     ("erf", &[0.0]),
+    ("erfinv", &[0.0]),
     ("exp", &[-30.0, -9.0]),
     ("expm1", &[0.0]),
     ("gelu", &[0.0]),
+    ("gelu_backward", &[0.0]),
     ("hardswish", &[0.0, -3.0]),
+    ("hypot", &[0.0]),
     ("leaky_relu", &[0.0]),
     ("log", &[1.0]),
     ("log10", &[1.0]),
     ("log1p", &[0.0]),
     ("log2", &[1.0]),
+    ("logaddexp", &[-9.0, -30.0]),
+    ("mish", &[0.0, -9.0]),
+    ("pow", &[1.0]),
     ("reciprocal", &[1000.0]),
+    ("selu", &[0.0]),
     ("sigmoid", &[-9.0, -30.0]),
+    ("sigmoid_backward", &[0.0, 1.0]),
     ("silu", &[0.0, -9.0]),
+    ("silu_backward", &[-9.0]),
     ("sin", &[0.0]),
     ("sinh", &[0.0]),
     ("softplus", &[-9.0, -15.0]),
@@ -48,6 +59,21 @@ const POINTS: &[(&str, &[f64])] = &[
     ("square", &[0.0]),
     ("tan", &[0.0]),
     ("tanh", &[0.0]),
+    ("tanh_backward", &[0.0]),
+];
+
+/// What the other of two tensors is where one has this number.
+type Other = fn(f64) -> f64;
+
+/// Ops of two tensors: which of them is near the point, and what the other is beside it.
+const BESIDE: &[(&str, usize, Other)] = &[
+    ("gelu_backward", 1, |_| 0.75),
+    ("hypot", 0, |x| 0.75 * x),
+    ("logaddexp", 1, |_| 0.0),
+    ("pow", 0, |_| 10.3),
+    ("sigmoid_backward", 1, |_| 0.75),
+    ("silu_backward", 1, |_| 0.75),
+    ("tanh_backward", 1, |_| 0.75),
 ];
 
 fn points(def: &OpDef) -> &'static [f64] {
@@ -106,14 +132,25 @@ fn near(point: f64, dtype: DType) -> Vec<Number> {
     all
 }
 
+/// The op's first sample with numbers near the point for its tensors.
+fn inputs_near(def: &OpDef, point: f64, dtype: DType) -> Inputs {
+    let values = near(point, dtype);
+    let array = |values: Vec<Number>| Value::Array(Array::new(dtype, [values.len()], values));
+    let mut inputs = crate::inputs::of_sample(&(def.samples)()[0].args, dtype, 0);
+    if let Some((_, nth, beside)) = BESIDE.iter().find(|(name, ..)| *name == def.name()) {
+        let other = values.iter().map(|v| Number::Float(beside(v.float())).cast(dtype)).collect();
+        inputs.0[1 - nth] = array(other);
+        inputs.0[*nth] = array(values);
+    } else if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
+        *place = array(values);
+    }
+    inputs
+}
+
 fn run(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     let Some(&point) = points(def).get(context.case.sample) else { return Ok(()) };
-    let values = near(point, dtype);
-    let mut inputs = crate::inputs::of_sample(&(def.samples)()[0].args, dtype, 0);
-    if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
-        *place = Value::Array(Array::new(dtype, [values.len()], values));
-    }
+    let inputs = inputs_near(def, point, dtype);
     let expected = context.expected(&inputs)?;
     // Outside the function's domain there is nothing to be near to.
     let expected: Vec<Array> = expected
@@ -127,7 +164,7 @@ fn run(context: &Context<'_>) -> Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::{self, Inputs, Oracle};
+    use crate::oracle::{self, Oracle};
     use keyway::ops::def::Derivative;
 
     fn oracle_of(name: &str) -> Oracle {

@@ -276,7 +276,7 @@ pub(super) fn weight_of(context: &Context<'_>) -> Weight {
 }
 
 /// The two one-sided derivatives of `value` at 0, if they can be told from differences.
-fn one_sided(value: impl Fn(f64) -> Option<f64>) -> Option<(f64, f64, f64)> {
+pub(super) fn one_sided(value: impl Fn(f64) -> Option<f64>) -> Option<(f64, f64, f64)> {
     const STEPS: [f64; 2] = [2e-5, 1e-5];
     let middle = value(0.0)?;
     let mut sides = [0.0; 2];

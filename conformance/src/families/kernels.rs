@@ -28,7 +28,7 @@ pub const FAMILY: Family =
     Family { name: "kernels", about: "each registered kernel is called, and is right", cases, run };
 
 /// The kernel's device and layout, as a case names them.
-fn place(kernel: &KernelEntry) -> String {
+pub(super) fn place(kernel: &KernelEntry) -> String {
     format!("{}:{}", Device { kind: kernel.device, index: 0 }.name(), kernel.layout)
 }
 
@@ -60,7 +60,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 /// What is changed in the samples, where a kernel serves none of them as they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+pub(super) enum Change {
     None,
     /// Every size but 0 and 1 is the same, for layouts that hold square matrices alone.
     Squared,
@@ -135,7 +135,7 @@ fn attempts(own: DType) -> Vec<(DType, bool)> {
 }
 
 /// The sample with other sizes.
-fn reshaped(sample: &Sample, change: Change) -> Sample {
+pub(super) fn reshaped(sample: &Sample, change: Change) -> Sample {
     let mut sample = sample.clone();
     let reshape = |t: &mut TensorSample| match change {
         Change::Matrices if t.role == Role::Tested && !t.sizes.is_empty() => t.sizes = vec![6, 6],
@@ -219,11 +219,11 @@ impl Asked<'_> {
             self.context.judge_by(how);
         }
         let inputs = &placed.inputs;
-        // The oracle takes zeros for places that are not stored, and so may the reference of a plugin's op.
-        let by_places = self.def.is_none_or(|def| BY_PLACES.contains(&def.name()));
-        let expected = match placed.stores_zeros && by_places {
-            true => None,
-            false => self.expected(inputs, &made)?,
+        let expected = match self.def {
+            Some(def) => by_oracle(def, inputs, &placed),
+            // The reference of a plugin's op may take zeros for places that are not stored.
+            None if placed.stores_zeros() => None,
+            None => plugin_ops::expected(self.context, self.entry, inputs, &made)?,
         };
         let Some(expected) = expected else {
             // At least there must be something to read.
@@ -271,18 +271,6 @@ impl Asked<'_> {
         prepared.call_watched(def.entry()?, Out::Given(&given), &outs)??;
         let got: Vec<Tensor> = outs.iter().map(|out| out.tensor.clone()).collect();
         Ok(compare::outputs(expected, &got, factor)?)
-    }
-
-    fn expected(&self, inputs: &Inputs, made: &[Tensor]) -> Steps<Option<Vec<Array>>> {
-        let composite = !self.kernel.layout.is_strided();
-        match self.def {
-            // What a sparse tensor does not store has no share.
-            Some(def) if composite && ["softmax", "log_softmax"].contains(&def.name()) => {
-                Ok(without_zeros(def, inputs))
-            }
-            Some(def) => Ok(oracle::find(def.name()).and_then(|oracle| oracle(inputs).ok())),
-            None => plugin_ops::expected(self.context, self.entry, inputs, made),
-        }
     }
 
     fn same(&self, expected: &[Array], made: &[Tensor], factor: f64) -> Result<(), Failure> {
@@ -342,24 +330,42 @@ impl Asked<'_> {
     }
 }
 
-/// Ops whose results depend on which places are stored, and not on the values alone.
-const BY_PLACES: [&str; 4] = ["sampled_mm", "sparse_mask", "softmax", "log_softmax"];
+/// Ops that take from one of their tensors, this one, where it stores something, and not what.
+const PATTERNS: [(&str, usize); 2] = [("sampled_mm", 0), ("sparse_mask", 1)];
+/// Ops of which what a sparse tensor does not store has no share.
+const OF_STORED: [&str; 2] = ["softmax", "log_softmax"];
 
-/// What an op gives on tensors of which zeros count as minus infinity, and gives zeros in their places.
-fn without_zeros(def: &'static OpDef, inputs: &Inputs) -> Option<Vec<Array>> {
-    let mut filled = inputs.clone();
-    let mut stored = Vec::new();
-    inputs::map_arrays(&mut filled, |array| {
-        stored.push(array.clone());
-        *array = array.map(array.dtype, |v| if v.truth() { v } else { Number::Float(f64::NEG_INFINITY) });
-    });
-    let mut made = oracle::find(def.name())?(&filled).ok()?;
-    for (made, stored) in made.iter_mut().zip(&stored) {
-        let dtype = made.dtype;
-        for (value, stored) in made.values.iter_mut().zip(&stored.values) {
-            if !stored.truth() {
-                *value = Number::Int(0).cast(dtype);
+/// What the oracle says of a call on these numbers, of which a call's composite tensors store some.
+pub(super) fn by_oracle(
+    def: &'static OpDef,
+    inputs: &Inputs,
+    placed: &placements::Call,
+) -> Option<Vec<Array>> {
+    let mut inputs = inputs.clone();
+    let oracle = oracle::find(def.name())?;
+    let pattern = PATTERNS.iter().find(|(name, _)| *name == def.name()).map(|(_, nth)| *nth);
+    let composite = |nth: usize| placed.tensors.get(nth).is_some_and(|t| !t.as_ref().is_strided());
+    let of_stored = OF_STORED.contains(&def.name()) && composite(0);
+    let mut nth = 0;
+    inputs::map_arrays(&mut inputs, |array| {
+        for (value, &stored) in array.values.iter_mut().zip(&placed.stored[nth]) {
+            if pattern == Some(nth) && composite(nth) {
+                *value = Number::Int(i128::from(stored)).cast(array.dtype);
+            } else if of_stored && nth == 0 && !stored {
+                *value = Number::Float(f64::NEG_INFINITY);
             }
+        }
+        nth += 1;
+    });
+    let mut made = oracle(&inputs).ok()?;
+    if of_stored {
+        for made in &mut made {
+            let zero = Number::Int(0).cast(made.dtype);
+            made.values
+                .iter_mut()
+                .zip(&placed.stored[0])
+                .filter(|(_, stored)| !**stored)
+                .for_each(|(value, _)| *value = zero);
         }
     }
     Some(made)

@@ -1,7 +1,7 @@
 //! Composite layouts that the target serves: round trips, printing, moving, components, gradients. The tensors have a
 //! shape that the layout says it can hold, and values that it takes.
 
-use super::{Context, Family, Scope, placements};
+use super::{Context, Family, Scope, placements, unclaimed};
 use crate::array::{Array, Number};
 use crate::case::Case;
 use crate::compare::{self, Tolerance};
@@ -15,7 +15,7 @@ use keyway::{DType, Device, Layout, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "layout",
-    about: "composite layouts: round trip, printing, moving, components, validity, gradients",
+    about: "composite layouts: round trip, printing, moving, components, validity, gradients; ops without a kernel for them",
     cases,
     run,
 };
@@ -34,6 +34,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 case.dtype = Some(DType::F32);
                 cases.push(case);
             }
+            unclaimed::cases(scope, FAMILY.name, layout.layout, cases);
         }
     }
 }
@@ -76,6 +77,9 @@ fn same(what: &str, expected: &Array, got: &Tensor) -> Steps {
 }
 
 fn run(context: &Context<'_>) -> Steps {
+    if context.case.is_about_op() {
+        return unclaimed::run(context);
+    }
     let (dtype, device) = (context.dtype(), context.target.device);
     let layout = Layout::from_name(&context.case.subject)
         .ok_or_else(|| Stop::Skipped(format!("there is no layout `{}`", context.case.subject)))?;
@@ -152,15 +156,16 @@ fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
     let Some(values) = read(valid)? else {
         return Err(Failure::new("the components", "numbers that fit each other", "others").into());
     };
-    let right = known_layouts::components(known, &values);
-    for (what, parts) in known_layouts::invalid(known, &right) {
-        let parts = parts
+    for wrong in known_layouts::invalid(known, &values) {
+        let attrs = known_layouts::attrs(layout, wrong.in_order);
+        let parts = wrong
+            .parts
             .iter()
             .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
             .collect::<keyway::Result<Vec<_>>>()?;
-        let made = Tensor::from_components(layout, valid.shape(), valid.dtype(), &parts, valid.attrs());
+        let made = Tensor::from_components(layout, valid.shape(), valid.dtype(), &parts, &attrs);
         if made.is_ok() {
-            return Err(Failure::new(what, "an error", "a tensor").into());
+            return Err(Failure::new(wrong.what, "an error", "a tensor").into());
         }
     }
     Ok(())

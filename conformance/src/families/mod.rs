@@ -16,6 +16,7 @@ mod guards;
 mod huge;
 mod kernels;
 mod large;
+mod layout_grads;
 mod layouts;
 mod leaks;
 mod magnitudes;
@@ -30,6 +31,7 @@ mod scalars;
 mod sizes;
 mod strided;
 mod threads;
+mod unclaimed;
 mod values;
 
 pub use context::Context;
@@ -88,6 +90,7 @@ pub const ALL: &[Family] = &[
     leaks::FAMILY,
     devices::FAMILY,
     layouts::FAMILY,
+    layout_grads::FAMILY,
     profile::FAMILY,
     huge::FAMILY,
 ];
@@ -384,7 +387,7 @@ mod tests {
     }
 
     /// The families of which the CPU backend has no case in an ordinary run.
-    const OTHERS: [&str; 4] = ["layout", "plugin_ops", "profile", "huge"];
+    const OTHERS: [&str; 5] = ["layout", "layout_grads", "plugin_ops", "profile", "huge"];
 
     #[test]
     fn the_counts_in_the_readme_add_up() {

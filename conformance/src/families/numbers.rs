@@ -12,7 +12,7 @@ use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::op::{OpEntry, Out};
 use keyway::dispatcher::schema::Kind;
-use keyway::ops::def::{Derivative, OpDef};
+use keyway::ops::def::{Derivative, Forms, OpDef};
 use keyway::ops::pointwise;
 use keyway::{DType, Tensor};
 
@@ -24,10 +24,11 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Arithmetic with a number in the place of the second tensor, which a narrow dtype would round.
-const ROUNDED: [&str; 5] = ["add", "sub", "mul", "div", "floor_divide"];
+/// Arithmetic with a number in the place of the last tensor, which a narrow dtype would round.
+const ROUNDED: [&str; 6] = ["add", "sub", "mul", "div", "floor_divide", "lerp"];
 /// Ops that put a number into a tensor, with the arguments after the tensor; `None` stands for the number.
-const BEYOND: [&str; 5] = ["fill", "masked_fill", "constant_pad", "where", "clamp"];
+const BEYOND: [&str; 8] =
+    ["fill", "masked_fill", "constant_pad", "where", "clamp", "scatter", "index_copy", "index_put"];
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
@@ -42,13 +43,20 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 cases.push(Case::of(FAMILY.name, op.def, dtype, 0, "beyond"));
             }
         }
-        if widened(op.def) {
-            for dtype in [DType::F16, DType::BF16] {
+        let in_place = op.def.forms == Forms::InPlace;
+        for dtype in [DType::F16, DType::BF16] {
+            if widened(op.def) {
                 cases.push(Case::of(FAMILY.name, op.def, dtype, 0, "widths"));
+            }
+            if in_place && (widened(op.def) || name == COPY) {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, 0, "widths_in_place"));
             }
         }
     }
 }
+
+/// It takes a tensor of any dtype into one of another.
+const COPY: &str = "copy";
 
 /// Element-wise ops of two tensors that have a derivative.
 fn widened(def: &'static OpDef) -> bool {
@@ -67,6 +75,7 @@ fn run(context: &Context<'_>) -> Steps {
         "precise" => precise(context),
         "beyond" => beyond(context),
         "widths" => widths(context),
+        "widths_in_place" => widths_in_place(context),
         other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
     }
 }
@@ -85,8 +94,16 @@ fn precise(context: &Context<'_>) -> Steps {
     let values =
         Array::from_fn(dtype, [61], |index| Number::Float(1.0 + 0.0625 * index[0] as f64).cast(dtype));
     for number in [1.0 + 0.98 * 2f64.powi(-bits), 3.0 + 1.9 * 2f64.powi(-bits)] {
-        let inputs = with_rest(def, vec![Value::Array(values.clone()), Value::Float(number)]);
-        let wide = with_rest(def, vec![Value::Array(values.map(DType::F64, |v| v)), Value::Float(number)]);
+        let given = |dtype: DType| {
+            let mut first = vec![Value::Array(values.map(dtype, |v| v))];
+            if def.name() == "lerp" {
+                // Twice the start: what is added is as large as the start itself.
+                first.push(Value::Array(values.map(dtype, |v| Number::Float(2.0 * v.float()))));
+            }
+            first.push(Value::Float(number));
+            with_rest(def, first)
+        };
+        let (inputs, wide) = (given(dtype), given(DType::F64));
         let exact = context.oracle()?(&wide).map_err(|unknown| Stop::Skipped(unknown.to_string()))?;
         let expected: Vec<Array> = exact.iter().map(|a| a.map(dtype, |v| v)).collect();
         let got = context.call(&context.place_bare(&inputs)?)?;
@@ -101,7 +118,8 @@ fn beyond(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     let values = Array::from_fn(dtype, [4], |index| Number::Int(index[0] as i128 + 5));
     let mask = Array::from_fn(DType::BOOL, [4], |index| Number::Bool(index[0] % 2 == 0));
-    let (array, mask) = (Value::Array(values.clone()), Value::Array(mask));
+    let places = Array::from_fn(DType::I64, [2], |index| Number::Int(2 * index[0] as i128));
+    let (array, mask, at) = (Value::Array(values.clone()), Value::Array(mask), Value::Array(places.clone()));
     let infinity = Value::Float(f64::INFINITY);
     let numbers = match dtype {
         DType::I32 => vec![Value::Int(1 << 40), infinity],
@@ -113,6 +131,11 @@ fn beyond(context: &Context<'_>) -> Steps {
             "masked_fill" => vec![array.clone(), mask.clone(), number.clone()],
             "constant_pad" => vec![array.clone(), Value::Ints(vec![1, 1]), number.clone()],
             "where" => vec![mask.clone(), array.clone(), number.clone()],
+            "scatter" | "index_copy" => vec![array.clone(), Value::Int(0), at.clone(), number.clone()],
+            "index_put" => {
+                let at = Value::Arrays(vec![places.clone()]);
+                vec![array.clone(), at, Value::Ints(vec![0]), number.clone(), Value::Bool(false)]
+            }
             _ => vec![array.clone(), Value::None, number.clone()],
         };
         let made = Prepared::bare(&Inputs(inputs), context.target.device)?.call(def, Out::New);
@@ -132,47 +155,79 @@ fn beyond(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// Elements of the wide tensor, over which the gradient of the narrow one is summed.
-const WIDE: usize = 3000;
+/// Elements of the tensor over which the gradient of the other's one number is summed.
+const MANY: usize = 3000;
 
-/// The gradient of one narrow number that meets many wide ones.
-fn gradient(context: &Context<'_>, narrow: DType, wide: DType) -> Steps<Vec<f64>> {
+/// A call on one number and many, the gradient of the one being asked for.
+struct Widths {
+    /// The dtype of the one.
+    one: DType,
+    /// That of the many.
+    many: DType,
+    /// The narrowest that holds the values of both.
+    held: DType,
+    /// Whether the result is written over the many, which come first then.
+    in_place: bool,
+}
+
+/// The gradient of one number that meets many others.
+fn gradient(context: &Context<'_>, widths: &Widths) -> Steps<Vec<f64>> {
     let (def, device) = (context.def()?, context.target.device);
-    let one = Array::new(narrow, [1], vec![Number::Float(0.75)]);
-    let many = Array::from_fn(wide, [WIDE], |index| {
-        Number::Float(f64::from((0.5 + (index[0] * 37 % 101) as f32 / 101.0) * 1.01)).cast(wide)
+    let one = Array::new(widths.one, [1], vec![Number::Float(0.75)]);
+    let many = Array::from_fn(widths.many, [MANY], |index| {
+        let value = f64::from((0.5 + (index[0] * 37 % 101) as f32 / 101.0) * 1.01);
+        Number::Float(value).cast(widths.held)
     });
-    let prepared = Prepared::bare(&with_rest(def, vec![Value::Array(one), Value::Array(many)]), device)?;
-    let tensors = prepared.tensors();
-    let [one, many, rest @ ..] = &tensors[..] else {
+    let (one, many) = (Value::Array(one), Value::Array(many));
+    let (first, leaf) = if widths.in_place { (vec![many, one], 1) } else { (vec![one, many], 0) };
+    let prepared = Prepared::bare(&with_rest(def, first), device)?;
+    let mut tensors = prepared.tensors();
+    if tensors.len() < 2 {
         return Err(Stop::Skipped("it takes one tensor".into()));
-    };
-    let leaf = one.clone().requires_grad_(true)?;
-    let all: Vec<Tensor> = [leaf.clone(), many.clone()].into_iter().chain(rest.iter().cloned()).collect();
-    let outputs = prepared.call_with(def, &all, Out::New).map_err(|e| context.refused(e))?;
+    }
+    tensors[leaf] = tensors[leaf].clone().requires_grad_(true)?;
+    let wanted = tensors[leaf].clone();
+    let out = if widths.in_place { Out::InPlace } else { Out::New };
+    let outputs = prepared.call_with(def, &tensors, out).map_err(|e| context.refused(e))?;
     let Some(output) = outputs.into_iter().next().filter(Tensor::requires_grad) else {
         return Ok(Vec::new());
     };
     let start = Array::from_fn(output.dtype(), output.shape(), |_| Number::Float(1.0));
     let start = Placed::new(&start, Arrangement::Contiguous, device)?.tensor;
     let options = BackwardOptions { gradients: Some(vec![start]), allow_unused: true, ..Default::default() };
-    let made = grad(&[output], &[leaf], options).map_err(|e| context.refused(e))?;
+    let made = grad(&[output], &[wanted], options).map_err(|e| context.refused(e))?;
     match made.into_iter().next().flatten() {
         Some(gradient) => Ok(read(&gradient)?.map_or(Vec::new(), |a| a.floats())),
         None => Ok(Vec::new()),
     }
 }
 
-fn widths(context: &Context<'_>) -> Steps {
-    let narrow = context.dtype();
-    let (got, exact) = (gradient(context, narrow, DType::F32)?, gradient(context, DType::F64, DType::F64)?);
+/// The gradient of a call is that of the same call in f64, rounded to the narrower dtype once, after it was summed.
+fn summed_wide(context: &Context<'_>, widths: &Widths) -> Steps {
+    let exact = Widths { one: DType::F64, many: DType::F64, ..*widths };
+    let (got, exact) = (gradient(context, widths)?, gradient(context, &exact)?);
     let made = |values: &[f64]| {
-        Array::new(narrow, [values.len()], values.iter().map(|&v| Number::Float(v)).collect())
+        Array::new(widths.one, [values.len()], values.iter().map(|&v| Number::Float(v)).collect())
     };
-    // Rounded to the narrow dtype once, after it was summed.
-    let tolerance = Tolerance::of(narrow);
+    let tolerance = Tolerance::of(context.dtype());
     compare::array(0, &made(&exact), &made(&got), tolerance).map_err(|mut failure| {
-        failure.what = format!("the gradient of a tensor of {narrow} beside one of f32: {}", failure.what);
+        let Widths { one, many, .. } = widths;
+        failure.what = format!("the gradient of a tensor of {one} beside one of {many}: {}", failure.what);
         failure.into()
     })
+}
+
+fn widths(context: &Context<'_>) -> Steps {
+    let narrow = context.dtype();
+    let widths = Widths { one: narrow, many: DType::F32, held: DType::F32, in_place: false };
+    summed_wide(context, &widths)
+}
+
+/// Into a tensor of the wider dtype, and into one of the narrower.
+fn widths_in_place(context: &Context<'_>) -> Steps {
+    let narrow = context.dtype();
+    for (one, many) in [(narrow, DType::F32), (DType::F32, narrow)] {
+        summed_wide(context, &Widths { one, many, held: many, in_place: true })?;
+    }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use crate::memory::Arrangement;
 use crate::oracle::{Inputs, Value};
 use crate::outcome::Steps;
 use keyway::dispatcher::layouts;
-use keyway::ops::sample::{Role, Sample};
+use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::{Device, Layout, Result, Tensor};
 
 /// A call that is ready to be made.
@@ -24,8 +24,32 @@ pub struct Call {
     pub name: String,
     /// What else than the suite itself took part in making and reading them.
     pub how: Option<&'static str>,
-    /// Whether composite tensors may store zeros.
-    pub stores_zeros: bool,
+    /// Which elements of each array are stored: of strided tensors all.
+    pub stored: Vec<Vec<bool>>,
+}
+
+impl Call {
+    /// Whether composite tensors store zeros.
+    pub fn stores_zeros(&self) -> bool {
+        let any = |(tensor, (array, stored)): (&Tensor, (&Array, &Vec<bool>))| {
+            !tensor.as_ref().is_strided()
+                && array.values.iter().zip(stored).any(|(value, stored)| *stored && !value.truth())
+        };
+        self.tensors.iter().zip(arrays(&self.inputs).into_iter().zip(&self.stored)).any(any)
+    }
+}
+
+/// The arrays of the inputs, lists flattened.
+pub fn arrays(inputs: &Inputs) -> Vec<&Array> {
+    let mut arrays = Vec::new();
+    for value in &inputs.0 {
+        match value {
+            Value::Array(array) => arrays.push(array),
+            Value::Arrays(list) => arrays.extend(list),
+            _ => {}
+        }
+    }
+    arrays
 }
 
 /// The arrangements for kernels of strided tensors, the usual one first.
@@ -44,16 +68,22 @@ enum Entries {
     InSomeRows,
     /// None.
     None,
+    /// The last.
+    One,
+    /// All.
+    All,
 }
 
 impl Entries {
-    fn fillings(self) -> &'static [fn(&[usize]) -> bool] {
+    fn fillings(self) -> &'static [Filling] {
         match self {
             Entries::Some => &FILLINGS,
-            Entries::InSomeRows => &[|index| {
+            Entries::InSomeRows => &[|index, _| {
                 index.first().is_some_and(|row| row % 3 == 1) && index.iter().sum::<usize>() % 2 == 1
             }],
-            Entries::None => &[|_| false],
+            Entries::None => &[|_, _| false],
+            Entries::One => &[|index, sizes| index.iter().zip(sizes).all(|(i, size)| i + 1 == *size)],
+            Entries::All => &[|_, _| true],
         }
     }
 
@@ -63,6 +93,8 @@ impl Entries {
             Entries::Some => "",
             Entries::InSomeRows => ", with empty rows",
             Entries::None => ", empty",
+            Entries::One => ", one entry",
+            Entries::All => ", all entries",
         }
     }
 }
@@ -74,7 +106,12 @@ fn forms(layout: Layout) -> &'static [(Form, Entries)] {
             (Form::Coalesced, Entries::Some),
             (Form::Duplicates, Entries::Some),
             (Form::Hybrid, Entries::Some),
+            (Form::HybridDuplicates, Entries::Some),
+            (Form::StoredZeros, Entries::Some),
+            (Form::Gaps, Entries::Some),
             (Form::Coalesced, Entries::None),
+            (Form::Coalesced, Entries::One),
+            (Form::Coalesced, Entries::All),
         ],
         Some(Known::Csr) => &[
             (Form::Coalesced, Entries::Some),
@@ -82,15 +119,39 @@ fn forms(layout: Layout) -> &'static [(Form, Entries)] {
             (Form::Gaps, Entries::Some),
             (Form::Coalesced, Entries::InSomeRows),
             (Form::Coalesced, Entries::None),
+            (Form::Coalesced, Entries::One),
+            (Form::Coalesced, Entries::All),
         ],
         None => &[(Form::Coalesced, Entries::Some)],
     }
 }
 
+/// The longest list of which each tensor is in a composite layout alone: of a longer one the first and the last are.
+const LIST: usize = 4;
+
+/// Which tensors under test are in a composite layout alone, counted over all tensors of the sample.
+fn alone(sample: &Sample) -> Vec<usize> {
+    let (mut places, mut before) = (Vec::new(), 0);
+    for arg in &sample.args {
+        let list = match arg {
+            SampleArg::Tensor(t) => std::slice::from_ref(t),
+            SampleArg::Tensors(list) => list.as_slice(),
+            _ => &[],
+        };
+        let chosen = |nth: usize| list.len() <= LIST || nth == 0 || nth + 1 == list.len();
+        let tested = list.iter().enumerate().filter(|(nth, t)| t.role == Role::Tested && chosen(*nth));
+        places.extend(tested.map(|(nth, _)| before + nth));
+        before += list.len();
+    }
+    places
+}
+
 /// How many ways there are to choose which tensors are in a composite layout: all under test, then each alone.
 fn choices(sample: &Sample) -> usize {
-    let tested = tensors(sample).filter(|t| t.role == Role::Tested).count();
-    if tested > 1 { tested + 1 } else { tested }
+    match tensors(sample).filter(|t| t.role == Role::Tested).count() {
+        tested @ (0 | 1) => tested,
+        _ => 1 + alone(sample).len(),
+    }
 }
 
 /// How many placements there are: of composite layouts, for each form of the entries, all tensors under test in the layout,
@@ -138,15 +199,19 @@ pub fn place(
         return Ok(None);
     }
     let (tensors, name) = (prepared.tensors(), arrangement.name().to_string());
-    Ok(Some(Call { prepared, tensors, inputs, name, how: None, stores_zeros: false }))
+    let stored = arrays(&inputs).iter().map(|array| vec![true; array.numel()]).collect();
+    Ok(Some(Call { prepared, tensors, inputs, name, how: None, stored }))
 }
+
+/// Whether an element at an index of a tensor of these sizes differs from zero.
+pub type Filling = fn(&[usize], &[usize]) -> bool;
 
 /// Which elements of a composite tensor differ from zero, from patterns of many to those of few elements; the first that the
 /// layout takes.
-pub const FILLINGS: [fn(&[usize]) -> bool; 3] = [
-    |index| index.iter().fold(0, |place, i| place * 7 + i).is_multiple_of(3),
-    |index| index.windows(2).all(|pair| pair[0] == pair[1]),
-    |index| index.iter().all(|&i| i == 0),
+pub const FILLINGS: [Filling; 3] = [
+    |index, _| index.iter().fold(0, |place, i| place * 7 + i).is_multiple_of(3),
+    |index, _| index.windows(2).all(|pair| pair[0] == pair[1]),
+    |index, _| index.iter().all(|&i| i == 0),
 ];
 
 fn composite(
@@ -164,7 +229,7 @@ fn composite(
         tensors(sample).enumerate().filter(|(_, t)| t.role == Role::Tested).map(|(place, _)| place).collect();
     let chosen: Vec<usize> = match nth {
         0 => tested.clone(),
-        nth => vec![tested[nth - 1]],
+        nth => vec![alone(sample)[nth - 1]],
     };
     for sizes in tensors(sample).enumerate().filter(|(at, _)| chosen.contains(at)).map(|(_, t)| &t.sizes) {
         if !layouts::accepts(layout, device, sizes).map_err(keyway::Error::from)? {
@@ -179,30 +244,24 @@ fn composite(
             if chosen.contains(&at) {
                 let sizes = array.sizes.clone();
                 for (place, value) in array.values.iter_mut().enumerate() {
-                    if !filled(&unravelled(&sizes, place)) {
+                    if !filled(&unravelled(&sizes, place), &sizes) {
                         *value = Number::Int(0).cast(array.dtype);
+                    } else if entries == Entries::All && !value.truth() {
+                        *value = Number::Int(1).cast(array.dtype);
                     }
                 }
             }
             at += 1;
         });
         let prepared = Prepared::contiguous(&inputs, device)?;
-        let arrays: Vec<&Array> = inputs
-            .0
-            .iter()
-            .flat_map(|value| match value {
-                Value::Array(a) => std::slice::from_ref(a),
-                Value::Arrays(list) => list.as_slice(),
-                _ => &[],
-            })
-            .collect();
-        let made = prepared.placed.iter().zip(arrays).enumerate().map(|(at, (placed, array))| {
-            match (chosen.contains(&at), known) {
-                (false, _) => Ok(placed.tensor.clone()),
-                (true, Some(known)) => known_layouts::make(known, array, layout, device, form),
-                (true, None) => placed.tensor.to_layout(layout),
-            }
-        });
+        let made =
+            prepared.placed.iter().zip(arrays(&inputs)).enumerate().map(|(at, (placed, array))| {
+                match (chosen.contains(&at), known) {
+                    (false, _) => Ok(placed.tensor.clone()),
+                    (true, Some(known)) => known_layouts::make(known, array, layout, device, form),
+                    (true, None) => placed.tensor.to_layout(layout),
+                }
+            });
         let Ok(tensors) = made.collect::<Result<Vec<_>>>() else { continue };
         let name = match nth {
             0 => format!("all in {layout}"),
@@ -213,16 +272,41 @@ fn composite(
             form => format!("{name}, {}{}", form.name(), entries.name()),
         };
         let how = known.is_none().then_some("the oracle, through the layout's own conversions");
-        let stores_zeros = form.stores_zeros();
-        return Ok(Some(Call { prepared, tensors, inputs, name, how, stores_zeros }));
+        let stored = arrays(&inputs).into_iter().enumerate().map(|(at, array)| match chosen.contains(&at) {
+            true => known_layouts::stored(array, form),
+            false => vec![true; array.numel()],
+        });
+        let stored = stored.collect();
+        return Ok(Some(Call { prepared, tensors, inputs, name, how, stored }));
     }
     Ok(None)
 }
 
 /// Values of shape `sizes` that a filling leaves.
-pub fn filled(dtype: keyway::DType, sizes: &[usize], filling: fn(&[usize]) -> bool) -> Array {
+pub fn filled(dtype: keyway::DType, sizes: &[usize], filling: Filling) -> Array {
     Array::from_fn(dtype, sizes.to_vec(), |index| {
         let place = index.iter().fold(0, |place, i| place * 7 + i);
-        Number::Float(if filling(index) { 0.5 + place as f64 } else { 0.0 })
+        Number::Float(if filling(index, sizes) { 0.5 + place as f64 } else { 0.0 })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway::ops::sample::{Fill, TensorSample, sample};
+
+    fn one(sizes: &[usize]) -> TensorSample {
+        TensorSample { sizes: sizes.to_vec(), fill: Fill::Uniform(0.0, 1.0), role: Role::Tested }
+    }
+
+    #[test]
+    fn of_a_long_list_the_ends_are_placed_alone() {
+        let short = sample([SampleArg::Tensor(one(&[2])), SampleArg::Tensors(vec![one(&[3]); LIST])]);
+        assert_eq!((alone(&short), choices(&short)), (vec![0, 1, 2, 3, 4], 6));
+        let long =
+            sample([SampleArg::Tensors(vec![one(&[3]); 200]), SampleArg::Tensors(vec![one(&[3]); 200])]);
+        assert_eq!((alone(&long), choices(&long)), (vec![0, 199, 200, 399], 5));
+        let single = sample([SampleArg::Tensors(vec![one(&[3])])]);
+        assert_eq!(choices(&single), 1);
+    }
 }

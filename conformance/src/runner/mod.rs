@@ -40,6 +40,8 @@ pub struct Finished {
     pub judged_by: Option<String>,
     /// Whether it failed and then was as expected in a fresh process, see [`again`].
     pub passed_alone: bool,
+    /// Whether the plugin panicked.
+    pub panicked: bool,
     /// How long it took.
     pub duration: Duration,
 }
@@ -234,11 +236,12 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                     call: None,
                     judged_by: None,
                     passed_alone: false,
+                    panicked: false,
                     duration,
                 });
             }
         };
-        let Said::Done { outcome, call, judged_by, spoiled, micros, .. } = said else { continue };
+        let Said::Done { outcome, call, judged_by, spoiled, panicked, micros, .. } = said else { continue };
         if spoiled {
             // What it says from here on would be the panic's doing.
             *worker = None;
@@ -249,7 +252,7 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
         };
         let duration = Duration::from_micros(micros);
         let case = case.clone();
-        return Some(Finished { case, outcome, call, judged_by, passed_alone: false, duration });
+        return Some(Finished { case, outcome, call, judged_by, passed_alone: false, panicked, duration });
     }
 }
 
@@ -301,7 +304,7 @@ mod tests {
                 outcome='{"outcome":"failed","what":"w","expected":"e","got":"g","mismatch":null}'
             fi
             before=1
-            answer="{\"id\":\"$id\",\"outcome\":$outcome,\"call\":null,\"judged_by\":null,\"spoiled\":false,\"micros\":1}"
+            answer="{\"id\":\"$id\",\"outcome\":$outcome,\"call\":null,\"judged_by\":null,\"spoiled\":false,\"panicked\":false,\"micros\":1}"
             echo "@keyway-conformance {\"done\":$answer}"
         done
     "#;

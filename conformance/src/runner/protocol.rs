@@ -72,8 +72,11 @@ pub enum Said {
         call: Option<String>,
         /// What its results were judged by, where that is not the oracle.
         judged_by: Option<String>,
-        /// Whether the worker can judge no further: the plugin has panicked, and answers no call any more.
+        /// Whether the worker can judge no further: the plugin has panicked, and answers no call any more, or the thread's
+        /// arithmetic is another.
         spoiled: bool,
+        /// Whether the plugin has panicked.
+        panicked: bool,
         /// How long it took.
         micros: u64,
     },

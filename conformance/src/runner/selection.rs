@@ -163,6 +163,7 @@ impl Selection {
         let named = || case.family == CLAIMS && self.ops.iter().any(|pattern| glob(pattern, case.name()));
         // A pattern of ops leaves out what is about no op.
         (case.is_about_op() || self.ops.is_empty() || named())
+            && case.def.is_none_or(|def| self.wants_op(def.name()))
             && (self.dtypes.is_empty() || dtype())
             && (self.cases.is_empty() || id())
     }

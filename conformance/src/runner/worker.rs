@@ -72,18 +72,26 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let Some(case) = by_id.get(&id) else { continue };
         let begun = Instant::now();
         let context = Context::new(&target, case, job.selection.seed);
-        let (outcome, spoiled) = judge(&context);
+        let Verdict { outcome, spoiled, panicked } = judge(&context);
         let micros = begun.elapsed().as_micros() as u64;
         let call = outcome.is_failure().then(|| last::words().or_else(|| describe(&context))).flatten();
         let judged_by = context.judged_by();
-        say(&Said::Done { id, outcome, call, judged_by, spoiled, micros })?;
+        say(&Said::Done { id, outcome, call, judged_by, spoiled, panicked, micros })?;
     }
     Ok(())
 }
 
-/// Runs a case, and says whether the plugin can be judged further. What passes without the judged library counts for
-/// others.
-fn judge(context: &Context<'_>) -> (Outcome, bool) {
+/// What came of a case.
+struct Verdict {
+    outcome: Outcome,
+    /// Whether the plugin cannot be judged further.
+    spoiled: bool,
+    /// Whether it panicked.
+    panicked: bool,
+}
+
+/// Runs a case. What passes without the judged library counts for others.
+fn judge(context: &Context<'_>) -> Verdict {
     drop(recorder::take());
     last::forget();
     let outcome = families::run(context);
@@ -104,10 +112,9 @@ fn judge(context: &Context<'_>) -> (Outcome, bool) {
         (outcome, _) => outcome,
     };
     // Functions of devices and layouts are no kernels, and so not recorded.
-    let panicked = |failure: &Failure| failure.got.contains("panicked");
-    let spoiled = seen.panicked
-        || changed.is_some()
-        || matches!(&outcome, Outcome::Failed(failure) if panicked(failure));
+    let told = |failure: &Failure| failure.got.contains("panicked");
+    let panicked = seen.panicked || matches!(&outcome, Outcome::Failed(failure) if told(failure));
+    let spoiled = panicked || changed.is_some();
     let outcome = match outcome {
         Outcome::Passed if seen.panicked => {
             Outcome::Failed(Failure::new("a kernel panicked", "a result or an error", "a panic"))
@@ -124,7 +131,7 @@ fn judge(context: &Context<'_>) -> (Outcome, bool) {
         }
         outcome => outcome,
     };
-    (outcome, spoiled)
+    Verdict { outcome, spoiled, panicked }
 }
 
 fn start(job: &Job) -> Result<Target, (String, bool)> {

@@ -17,22 +17,28 @@ pub fn is_coo(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
 }
 
-/// The entries of a tensor without dense dimensions, in their own order.
+/// The elements of the entries of a tensor, in their own order: those of a block with dense dimensions follow each other.
 pub fn read<T: Real>(tensor: &Tensor<'_>) -> Result<Vec<Entry<T>>, Error> {
-    if !is_coo(tensor) || tensor.component(0)?.sizes().first() != Some(&(tensor.ndim() as i64)) {
-        return Err(unsupported("anything but coordinates without dense dimensions here"));
+    if !is_coo(tensor) {
+        return Err(unsupported("a tensor of another layout than test.keyway/coo here"));
     }
-    let indices = tensor.component(0)?.view::<i64>()?.contiguous()?;
-    let values = tensor.component(1)?.view::<T>()?.contiguous()?;
-    if indices.len() != values.len() * tensor.ndim() {
-        return Err(Error::InvalidArgument {
-            argument: "values",
-            expected: "one for each column of the indices".into(),
-            got: values.len().to_string(),
-        });
-    }
-    let at = |nth: usize| (0..tensor.ndim()).map(|dim| indices[dim * values.len() + nth]).collect();
-    Ok(values.iter().enumerate().map(|(nth, value)| (at(nth), *value)).collect())
+    let (indices, values) = (tensor.component(0)?, tensor.component(1)?);
+    let (&[sparse_dim, nnz], [_, block @ ..]) = (indices.sizes(), values.sizes()) else {
+        return Err(unsupported("components of other numbers of dimensions"));
+    };
+    let (sparse_dim, nnz) = (sparse_dim as usize, nnz as usize);
+    let (indices, values) = (indices.view::<i64>()?.contiguous()?, values.view::<T>()?.contiguous()?);
+    let width = block.iter().product::<i64>() as usize;
+    let element = |place: usize| {
+        let (nth, mut left) = (place / width, (place % width) as i64);
+        let mut at: Vec<i64> = (0..sparse_dim).map(|dim| indices[dim * nnz + nth]).collect();
+        at.extend(block);
+        for (at, size) in at[sparse_dim..].iter_mut().zip(block).rev() {
+            (*at, left) = (left % size, left / size);
+        }
+        (at, values[place])
+    };
+    Ok((0..values.len()).map(element).collect())
 }
 
 /// The sums of entries of one place, in order.
@@ -52,4 +58,15 @@ pub fn build<T: Real>(sizes: &[i64], entries: &[Entry<T>], coalesced: bool) -> R
     let number = layout::number().ok_or_else(|| unsupported("a layout without a number"))?;
     let parts = [Arg::Owned(&indices), Arg::Owned(&values)];
     new_composite(number, T::dtype(), sizes, &parts, &[i64::from(coalesced)])
+}
+
+/// A tensor with the indices of this one and other values, those of a block one after another.
+pub fn with_values<T: Real>(
+    pattern: &Tensor<'_>,
+    numbers: impl IntoIterator<Item = T>,
+) -> Result<OwnedTensor, Error> {
+    let mut values = new_host_tensor::<T>(pattern.component(1)?.sizes())?;
+    values.view_mut::<T>()?.assign(numbers);
+    let parts = [Arg::Tensor(pattern.component(0)?), Arg::Owned(&values)];
+    new_composite(pattern.layout(), T::dtype(), pattern.sizes(), &parts, pattern.attrs())
 }

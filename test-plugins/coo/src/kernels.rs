@@ -9,6 +9,9 @@ use keyway_test_faults as faults;
 fn coalesce<T: Real>(call: &Call) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
     let entries = read::<T>(&tensor)?;
+    if faults::is("coo_single_lost") && entries.len() == 1 {
+        return call.set_output(0, build::<T>(tensor.sizes(), &[], true)?);
+    }
     let sums = match faults::is("coo_duplicate_dropped") {
         true => entries.into_iter().collect::<std::collections::BTreeMap<_, _>>().into_iter().collect(),
         false => summed(&entries),
@@ -26,8 +29,17 @@ fn square<T: Real>(call: &Call) -> Result<(), Error> {
 
 fn neg<T: Real>(call: &Call) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
-    let made: Vec<Entry<T>> = read::<T>(&tensor)?.into_iter().map(|(at, value)| (at, -value)).collect();
-    let coalesced = tensor.attrs() == [1] || faults::is("coo_stale_flag");
+    let mut made: Vec<Entry<T>> = read::<T>(&tensor)?.into_iter().map(|(at, value)| (at, -value)).collect();
+    let values = tensor.component(1)?;
+    if faults::is("coo_gaps_ignored")
+        && values.strides().last().is_some_and(|&stride| stride > 1)
+        && let Some((_, first)) = made.first().cloned()
+    {
+        made.iter_mut().for_each(|(_, value)| *value = first);
+    }
+    let coalesced = tensor.attrs() == [1]
+        || faults::is("coo_stale_flag")
+        || faults::is("coo_blocks_stale_flag") && values.ndim() > 1;
     call.set_output(0, build(tensor.sizes(), &made, coalesced)?)
 }
 
@@ -37,7 +49,11 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     if is_coo(&right) {
         return Err(unsupported("a product of matrices but coordinates by strided"));
     }
-    let (entries, columns) = (read::<T>(&left)?, right.sizes()[1] as usize);
+    let (mut entries, columns) = (read::<T>(&left)?, right.sizes()[1] as usize);
+    let all = faults::is("coo_last_lost") && entries.len() == left.numel();
+    if all || faults::is("coo_column_lost") && columns == 1 {
+        entries.pop();
+    }
     let b = call.contiguous::<T>(1)?;
     let mut out = call.contiguous_out::<T>(0)?;
     out.fill(T::ZERO);
@@ -56,6 +72,23 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The elements of a strided tensor at the places of coordinates.
+fn sparse_mask<T: Real>(call: &Call) -> Result<(), Error> {
+    let (tensor, mask) = (call.tensor(0)?, call.tensor(1)?);
+    if is_coo(&tensor) {
+        return Err(unsupported("a mask of anything but a strided tensor"));
+    }
+    let mut places = summed(&read::<T>(&mask)?);
+    if faults::is("coo_stored_zero_dropped") {
+        places.retain(|(_, value)| *value != T::ZERO);
+    }
+    let values = call.contiguous::<T>(0)?;
+    let place = |at: &[i64]| at.iter().zip(mask.sizes()).fold(0, |place, (at, size)| place * size + at);
+    let made: Vec<Entry<T>> =
+        places.into_iter().map(|(at, _)| (at.clone(), values[place(&at) as usize])).collect();
+    call.set_output(0, build(mask.sizes(), &made, true)?)
 }
 
 /// Over all dimensions.
@@ -83,6 +116,7 @@ kernels! {
     "coalesce" "T>T" coalesce flags: allocates,;
     "square" "T>T" square flags: allocates,;
     "neg" "T>T" neg flags: allocates,;
+    "sparse_mask" "TT>T" sparse_mask flags: allocates,;
     "mm" "TT>T" mm;
     "amax" "TIb>T" amax;
 }

@@ -1,14 +1,15 @@
 //! The layout: its components, its conversions, and what makes one valid.
 
-use crate::entries::{build, read, summed, unsupported};
+use crate::entries::{build, is_coo, read, summed, unsupported, with_values};
 use keyway_cpu_loops::{CallExt, ViewExt};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::author::{
-    Call, Error, Layout, LayoutOps, NameKind, Real, intern, layout_api, layout_ops_api,
+    Call, CallFn, Error, Layout, LayoutOps, NameKind, Real, intern, layout_api, layout_ops_api,
 };
 use keyway_test_faults as faults;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// What the layout is.
@@ -39,23 +40,78 @@ impl Layout for Coo {
     const ATTRS: &'static [RawStr] = &[RawStr::new("coalesced")];
 }
 
+fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
+    Error::InvalidArgument { argument, expected: expected.into(), got: got.into() }
+}
+
 fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
+    let (indices, values) = (tensor.component(0)?, tensor.component(1)?);
+    if indices.dtype() != dtype::I64 || values.dtype() != tensor.dtype() {
+        return match faults::is("coo_dtype_unchecked") {
+            true => Ok(()),
+            false => Err(wrong("indices", "whole numbers, and values of the tensor's dtype", "others")),
+        };
+    }
+    let dense = indices.sizes().first().and_then(|&sparse| tensor.sizes().get(sparse as usize..));
+    let dense = dense.filter(|dense| indices.ndim() == 2 && values.ndim() == dense.len() + 1);
+    let Some(dense) = dense else {
+        return match faults::is("coo_rank_unchecked") {
+            true => Ok(()),
+            false => Err(wrong("indices", "a row for each dimension that the values lack", "others")),
+        };
+    };
+    if values.sizes()[0] != indices.sizes()[1] || values.sizes()[1..] != *dense {
+        return match faults::is("coo_count_unchecked") {
+            true => Ok(()),
+            false => Err(wrong("values", "one for each column of the indices", "others")),
+        };
+    }
     let entries = read::<T>(&tensor)?;
-    let wrong =
-        |argument, expected: String, got: String| Err(Error::InvalidArgument { argument, expected, got });
     let outside = |at: &[i64]| at.iter().zip(tensor.sizes()).any(|(at, size)| !(0..*size).contains(at));
     if let Some((at, _)) = entries.iter().find(|(at, _)| outside(at)).filter(|_| !faults::is("coo_unchecked"))
     {
-        return wrong("indices", format!("within {:?}", tensor.sizes()), format!("{at:?}"));
+        return Err(wrong("indices", format!("within {:?}", tensor.sizes()), format!("{at:?}")));
     }
     let in_order = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
     match tensor.attrs() {
-        [1] if !in_order => {
-            wrong("coalesced", "1 of entries in order, each place once".into(), "others".into())
+        [1] if !in_order && !faults::is("coo_flag_unchecked") => {
+            Err(wrong("coalesced", "1 of entries in order, each place once", "others"))
         }
         _ => Ok(()),
     }
+}
+
+/// The gradient at each entry's place, in the entries' own order. The indices are shared: so it is known that the pattern is
+/// the same.
+fn project<T: Real>(call: &Call<'_>) -> Result<(), Error> {
+    let (gradient, pattern) = (call.tensor(0)?, call.tensor(1)?);
+    let mut dense = BTreeMap::new();
+    if is_coo(&gradient) {
+        dense.extend(summed(&read::<T>(&gradient)?));
+    } else {
+        let values = gradient.view::<T>()?.contiguous()?;
+        dense.extend(values.iter().enumerate().map(|(place, v)| (index(gradient.sizes(), place), *v)));
+    }
+    let mut made = read::<T>(&pattern)?;
+    for (at, value) in &mut made {
+        *value = match faults::is("coo_gradient_lost") {
+            true => dense.remove(at),
+            false => dense.get(at).copied(),
+        }
+        .unwrap_or(T::ZERO);
+    }
+    call.set_output(0, with_values(&pattern, made.into_iter().map(|(_, value)| value))?)
+}
+
+/// The index of an element of a tensor of these sizes.
+fn index(sizes: &[i64], place: usize) -> Vec<i64> {
+    let mut at = vec![0; sizes.len()];
+    let mut left = place as i64;
+    for (at, size) in at.iter_mut().zip(sizes).rev() {
+        (*at, left) = (left % size, left / size);
+    }
+    at
 }
 
 fn to_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
@@ -72,16 +128,8 @@ fn to_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
 fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
     let dense = tensor.view::<T>()?.contiguous()?;
-    let index = |place: usize| {
-        let mut at = vec![0; tensor.ndim()];
-        let mut left = place as i64;
-        for (at, size) in at.iter_mut().zip(tensor.sizes()).rev() {
-            (*at, left) = (left % size, left / size);
-        }
-        at
-    };
     let stored = dense.iter().enumerate().filter(|(_, value)| **value != T::ZERO);
-    let entries: Vec<_> = stored.map(|(place, value)| (index(place), *value)).collect();
+    let entries: Vec<_> = stored.map(|(place, value)| (index(tensor.sizes(), place), *value)).collect();
     call.set_output(0, build(tensor.sizes(), &entries, true)?)
 }
 
@@ -101,6 +149,7 @@ struct OnCpu;
 impl LayoutOps for OnCpu {
     type Layout = Coo;
     const DEVICE: &'static str = "cpu";
+    const PROJECT: Option<CallFn> = Some(|call| by_dtype!(call, project));
 
     fn validate(call: &Call<'_>) -> Result<(), Error> {
         by_dtype!(call, validate)

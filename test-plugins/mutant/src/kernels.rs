@@ -37,6 +37,7 @@ wrap_images!("mul", "TT>T", [f32]);
 wrap_images!("exp", "T>T", [f32]);
 wrap_images!("sum", "TIb>T", [f32]);
 wrap!("expm1", "T>T", [f32, f64, f16, bf16]);
+wrap!("elu", "Ts>T", [f32]);
 wrap!("log1p", "T>T", [f32, f64, f16, bf16]);
 wrap!("sinh", "T>T", [f32, f64, f16, bf16]);
 wrap!("tanh", "T>T", [f32, f64, f16, bf16]);

@@ -39,11 +39,27 @@ pub(super) const FAULTS: &[Fault] = &[
         site.then_map(rounded)
     })
     .dtypes(&["f32"]),
+    Fault::new("celu_cancels", "celu is computed by `exp(x) - 1`", &["expm1"], cancelled)
+        .dtypes(&["f32"])
+        .judged(&["celu"]),
+    Fault::new("selu_cancels", "selu is computed by `exp(x) - 1`", &["elu"], cancelled)
+        .dtypes(&["f32"])
+        .judged(&["selu"]),
+    Fault::new("logaddexp_cancels", "a sum of exponentials near 1 is rounded to f32", &["log1p"], |site| {
+        formula(site, |x| (1.0 + x).ln())
+    })
+    .dtypes(&["f32"])
+    .judged(&["logaddexp"]),
     Fault::new("double_in_single", "f64 is computed in f32", &["tanh", "log1p"], |site| {
         site.then_map(|y| f64::from(y as f32))
     })
     .dtypes(&["f64"]),
 ];
+
+/// What is left of results below 0 when 1 was added and taken away again.
+fn cancelled(site: &Site<'_>) -> Result<(), Error> {
+    site.then_map(|y| if y < 0.0 { f64::from((1.0 + y as f32) - 1.0) } else { y })
+}
 
 /// Gives the function of the argument instead, computed in f32.
 fn formula(site: &Site<'_>, function: fn(f32) -> f32) -> Result<(), Error> {

@@ -1,0 +1,83 @@
+//! Ops for which the target has no kernel of a composite layout that it serves: a call is refused, in words that say so, or,
+//! where the op is made of others that have one, right; never wrong, and never the failure of a kernel.
+
+use super::{Context, Scope, factor, has_tested, kernels, placements};
+use crate::case::Case;
+use crate::compare::{self, Tolerance};
+use crate::inputs;
+use crate::memory::read;
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::dispatcher::Error as DispatchError;
+use keyway::dispatcher::op::Out;
+use keyway::ops::def::OpDef;
+use keyway::{DType, Error, Layout};
+
+/// Begins the variant of such a case; the layout's name follows.
+const VARIANT: &str = "without_kernel:";
+
+/// A case for each op of which the target has no kernel for this layout.
+pub(super) fn cases(scope: &Scope<'_>, family: &'static str, layout: Layout, cases: &mut Vec<Case>) {
+    let kernels = || scope.target.kernels.iter().filter(move |k| k.layout == layout);
+    let dtype = |def: &OpDef| {
+        let takes = |d: &DType| def.dtypes.has(*d) && kernels().any(|k| k.dtype == d.code());
+        DType::REAL.into_iter().rev().find(takes)
+    };
+    for def in keyway::ops::all().filter(|def| !kernels().any(|k| k.op == def.name())) {
+        let preferred = Some(DType::F32).filter(|d| def.dtypes.has(*d)).or_else(|| dtype(def));
+        if let Some(dtype) = preferred.filter(|_| (def.samples)().iter().any(has_tested)) {
+            cases.push(Case::of(family, def, dtype, 0, format!("{VARIANT}{}", layout.name())));
+        }
+    }
+}
+
+/// Whether an error is about the call, and not the failure of a kernel.
+fn is_refusal(error: &DispatchError) -> bool {
+    match error {
+        DispatchError::Backend { .. } => false,
+        DispatchError::Part { inner, .. } => is_refusal(inner),
+        _ => true,
+    }
+}
+
+/// Ops whose results go by what is stored: one that projects on a pattern, and those made of a softmax, in which what is not
+/// stored has no share.
+const BY_PLACES: [&str; 3] = ["project_like", "cross_entropy", "scaled_dot_product_attention"];
+
+pub(super) fn run(context: &Context<'_>) -> Steps {
+    let (def, device) = (context.def()?, context.target.device);
+    let name = context.case.variant.strip_prefix(VARIANT).unwrap_or_default();
+    let layout =
+        Layout::from_name(name).ok_or_else(|| Stop::Skipped(format!("there is no layout `{name}`")))?;
+    for (nth, sample) in (def.samples)().iter().enumerate().filter(|(_, s)| has_tested(s)) {
+        let inputs = inputs::of_sample(&sample.args, context.dtype(), context.seed + nth as u64);
+        for placement in 0..placements::count(layout, sample) {
+            let Some(placed) = placements::place(layout, sample, &inputs, placement, device)? else {
+                continue;
+            };
+            let told = |what: &str| format!("sample {nth}, {}: {what}", placed.name);
+            let made = match placed.prepared.call_entry(context.entry()?, &placed.tensors, Out::New) {
+                Ok(made) => made,
+                Err(Error::Dispatch(error)) if is_refusal(&error) => continue,
+                Err(Error::NoLayout { .. }) => continue,
+                Err(error) => {
+                    let what = told("a call that no kernel serves");
+                    let expected = "an error that says so, or a right result";
+                    return Err(Failure::new(what, expected, error.to_string()).into());
+                }
+            };
+            let by_places = BY_PLACES.contains(&def.name());
+            let expected = kernels::by_oracle(def, &placed.inputs, &placed).filter(|_| !by_places);
+            let Some(expected) = expected else { continue };
+            for (output, (expected, made)) in expected.iter().zip(&made).enumerate() {
+                let got = read(made)?
+                    .ok_or_else(|| Failure::new(told("the result"), "elements of its dtype", "others"))?;
+                let tolerance = Tolerance::of(expected.dtype).times(factor(def, sample));
+                compare::array(output, expected, &got, tolerance).map_err(|mut failure| {
+                    failure.what = told(&failure.what);
+                    failure
+                })?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! What is said of runs.
+
+use super::*;
+
+fn row(id: &str, status: Status, by: &str) -> Row {
+    let mut parts = id.split('/').map(str::to_string);
+    let mut next = || parts.next().unwrap_or_default();
+    let (family, op, dtype) = (next(), next(), next());
+    let reason = (!by.is_empty()).then(|| by.to_string());
+    Row {
+        id: id.to_string(),
+        family,
+        op,
+        dtype,
+        status,
+        failure: None,
+        judged_by: None,
+        reason,
+        call: None,
+        rerun: None,
+        micros: 0,
+    }
+}
+
+#[test]
+fn families_are_told_of_which_a_library_served_nothing() {
+    let registers = [("linear".to_string(), "f32".to_string())];
+    let cases = [
+        row("values/linear/f32/0", Status::Passed, ""),
+        row("strided/linear/f32/0/transposed", Status::ByOthers, "a"),
+        row("strided/linear/f32/0/stepped", Status::Unsupported, "strides"),
+        // Of a dtype and an op without its kernels, and nothing to judge.
+        row("strided/linear/f64/0/stepped", Status::ByOthers, "a"),
+        row("strided/add/f32/0/stepped", Status::ByOthers, "a"),
+        row("strided/linear/f32/1/stepped", Status::Skipped, "no oracle"),
+        row("large/linear/f32/0/together", Status::Passed, ""),
+    ];
+    let none = Unserved { op: "linear".to_string(), family: "strided".to_string(), cases: 2 };
+    assert_eq!(unserved(&registers, &cases), [none]);
+    assert_eq!(unserved(&[], &cases), []);
+}
+
+#[test]
+fn those_who_served_most_are_named_first() {
+    let cases = vec![
+        row("values/add/f32/0", Status::ByOthers, "b"),
+        row("values/add/f32/1", Status::ByOthers, "a, b"),
+        row("values/add/f32/2", Status::ByOthers, &format!("b{AND_WRONG}output 0, 1")),
+        row("values/add/f32/3", Status::Failed, ""),
+        row("values/add/f32/4", Status::Passed, ""),
+        row("values/add/f32/5", Status::Skipped, "c"),
+    ];
+    let report = report(cases, None);
+    assert_eq!((report.served(), report.others()), (2, vec!["b", "a"]));
+    assert!(!report.lacks_gradients());
+}
+
+#[test]
+fn a_run_that_the_library_had_no_part_in_is_not_green() {
+    let others = || row("values/mm/f64/0", Status::ByOthers, "a");
+    let refused = row("values/mm/f64/1", Status::Unsupported, "no f64");
+    let nothing = report(vec![others(), refused], None);
+    assert!(nothing.says_nothing() && !nothing.is_green());
+    assert!(nothing.junit().contains("no case was served by p: this run says nothing of it"));
+    assert!(nothing.html().contains("\"says_nothing\":true"));
+    let some = report(vec![others(), row("values/mm/f32/0", Status::Passed, "")], None);
+    assert!(!some.says_nothing() && some.is_green() && !some.junit().contains("says nothing"));
+    assert!(!report(Vec::new(), None).says_nothing());
+}
+
+#[test]
+fn a_narrowed_run_says_to_what_wherever_it_is_shown() {
+    let passed = || vec![row("values/mm/f64/0", Status::Passed, "")];
+    let mut one = report(passed(), None);
+    assert_eq!(one.narrowed(), None);
+    one.selection.ops = vec!["mm".to_string(), "add*".to_string()];
+    one.selection.dtypes = vec!["f64".to_string()];
+    let text = "narrowed to op mm or add*, dtype f64: not the whole suite";
+    assert_eq!(one.narrowed().as_deref(), Some(text));
+    assert!(one.html().contains(&format!("\"narrowed\":\"{text}\"")));
+    let mut quick = report(passed(), Some("load"));
+    quick.selection.quick = true;
+    quick.selection.seed = 7;
+    let text = "narrowed to profile load, the quick cases, on the values of seed 7: not the whole suite";
+    assert_eq!(quick.narrowed().as_deref(), Some(text));
+}
+
+#[test]
+fn only_the_usual_values_leave_a_certificate() {
+    let mut run = report(vec![row("values/add/f32/0", Status::Passed, "")], None);
+    assert!(crate::certificate::Certificate::of(&run).is_some());
+    run.selection.seed = 7;
+    assert!(crate::certificate::Certificate::of(&run).is_none());
+    assert_eq!(run.narrowed().as_deref(), Some("on the values of seed 7"));
+}
+
+fn finished(outcome: Outcome) -> Finished {
+    Finished {
+        case: crate::runner::CaseName {
+            id: "values/add/f32/0".to_string(),
+            family: "values".to_string(),
+            op: "add".to_string(),
+            dtype: "f32".to_string(),
+            sample: 0,
+        },
+        outcome,
+        call: None,
+        judged_by: None,
+        passed_alone: false,
+        panicked: false,
+        duration: std::time::Duration::ZERO,
+    }
+}
+
+#[test]
+fn a_list_excuses_a_wrong_answer_and_no_crash() {
+    let entry = crate::known::Known { case: "values/add/*".to_string(), reason: "rounds twice".to_string() };
+    let known = KnownFailures { known: vec![entry] };
+    let told = |outcome, panicked| {
+        let finished = Finished { panicked, ..finished(outcome) };
+        let row = super::row(finished, &known, &|_: &str| String::new());
+        (row.status, row.reason.unwrap_or_default())
+    };
+    let failed = || Outcome::Failed(Failure::new("a call failed", "a result", "panicked"));
+    assert_eq!(told(failed(), false), (Status::KnownFailure, "rounds twice".to_string()));
+    let (status, reason) = told(failed(), true);
+    assert_eq!((status, reason.as_str()), (Status::Failed, "a panic, which no list can excuse"));
+    let (status, reason) = told(Outcome::Died { how: "signal 11".to_string() }, false);
+    assert_eq!((status, reason.as_str()), (Status::Died, "signal 11, which no list can excuse"));
+}
+
+#[test]
+fn a_wrong_answer_that_a_fresh_process_does_not_give_says_so() {
+    let finished = |passed_alone| Finished {
+        passed_alone,
+        ..finished(Outcome::Failed(Failure::new("output 0", "1", "2")))
+    };
+    let row = |passed_alone| {
+        super::row(finished(passed_alone), &KnownFailures::default(), &|_: &str| String::new())
+    };
+    assert_eq!((row(false).status, row(false).reason), (Status::Failed, None));
+    assert_eq!(row(true).reason.as_deref(), Some(PASSED_ALONE));
+    let mut run = report(Vec::new(), None);
+    run.families.insert("values".to_string(), Counts::default());
+    run.cases = vec![row(true)];
+    assert!(run.junit().contains("alone in a fresh process it passed"), "{}", run.junit());
+    assert!(run.html().contains("alone in a fresh process it passed"));
+}
+
+#[test]
+fn a_training_profile_without_derivatives_leaves_no_certificate() {
+    let refused = row("gradcheck/add/f64/0", Status::Unsupported, "no kernel");
+    let passed = row("values/add/f32/0", Status::Passed, "");
+    let certified = |cases: Vec<Row>, profile| {
+        crate::certificate::Certificate::of(&report(cases, Some(profile))).is_some()
+    };
+    assert!(!certified(vec![passed.clone(), refused.clone()], "train"));
+    assert!(certified(vec![passed.clone(), refused], "infer"));
+    assert!(certified(vec![passed, row("gradcheck/add/f32/0", Status::Passed, "")], "train"));
+}
+
+fn report(cases: Vec<Row>, profile: Option<&str>) -> Report {
+    let selection = Selection { profile: profile.map(str::to_string), ..Selection::default() };
+    let judged = crate::runner::Judged {
+        plugin: "p".to_string(),
+        version: "1".to_string(),
+        library: PathBuf::from("libp.so"),
+        stamp: None,
+        device: "cpu:0".to_string(),
+        registers: Vec::new(),
+        rejected: Vec::new(),
+    };
+    let ran = Ran {
+        judged,
+        finished: Vec::new(),
+        wanted: cases.len(),
+        changed: false,
+        interrupted: false,
+        duration: std::time::Duration::ZERO,
+    };
+    let empty = Report::new(ran, &selection, String::new(), &KnownFailures::default(), |_| String::new());
+    let mut counts = Counts::default();
+    cases.iter().for_each(|row| counts.add(row.status));
+    Report { cases, counts, ..empty }
+}
