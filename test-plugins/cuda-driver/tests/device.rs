@@ -225,8 +225,8 @@ fn errors() {
     assert!(text.contains("0 or more for integers"), "{text}");
     assert_eq!(a.remainder(&a).unwrap().to_vec::<i32>().unwrap(), [0, 0], "the program goes on");
     // What has no kernel here is missing, and nothing else does it instead.
-    let text = message(ramp(&[2, 2]).to_device(d).unwrap().to_sparse_with(2));
-    assert!(text.contains("to_sparse") && text.contains("`keyway-sparse`"), "{text}");
+    let text = message(ramp(&[2, 2]).to_device(d).unwrap().to_sparse_csr());
+    assert!(text.contains("to_sparse_csr") && text.contains("`keyway-sparse`"), "{text}");
     if properties(cuda(1)).is_ok() {
         let text = message(ramp(&[2]).to_device(d).unwrap().add(&ramp(&[2]).to_device(cuda(1)).unwrap()));
         assert!(text.contains("cuda:1") && text.contains("to_device"), "{text}");
