@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use support::{Ran, library, library_of, program, run};
+use support::{Ran, known_failures_of, library, library_of, program, run};
 
 /// Judges the CPU backend's kernels with a fault, or with none, and gives the report.
 fn judge(fault: &str, ops: &[&str]) -> (Ran, Value) {
@@ -17,7 +17,7 @@ fn judge_library(library_name: &str, fault: &str, ops: &[&str]) -> (Ran, Value) 
     let report = folder.path().join("report.json");
     let mut command = program(&library());
     command.args(["conformance", "--quick", "--timeout", "3"]);
-    command.arg("--library").arg(&mutant).arg("--json").arg(&report);
+    command.arg("--library").arg(&mutant).arg("--json").arg(&report).args(known_failures_of(library_name));
     ops.iter().for_each(|op| {
         command.args(["--op", op]);
     });

@@ -59,6 +59,13 @@ pub fn library() -> PathBuf {
     library_of("keyway_backend_cpu")
 }
 
+/// What a plugin of the tests is there to do wrong: its list of known failures, as arguments; none without one.
+pub fn known_failures_of(library_name: &str) -> Vec<String> {
+    let name = library_name.strip_prefix("keyway_test_").unwrap_or(library_name);
+    let list = format!("{}/../test-plugins/{name}/known-failures.toml", env!("CARGO_MANIFEST_DIR"));
+    if Path::new(&list).exists() { vec!["--known".to_string(), list] } else { Vec::new() }
+}
+
 /// The library of a plugin that is a dev-dependency.
 pub fn library_of(name: &str) -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();

@@ -9,7 +9,7 @@ use crate::ops::def::OpDef;
 use crate::ops::memory::from_components::unchecked;
 use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::dims::may_self_overlap;
-use keyway_dispatcher::layouts::{can_project, may_repeat};
+use keyway_dispatcher::layouts::{can_project, has_pattern_of, may_repeat};
 use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::op::{Arg, OpEntry};
 use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};
@@ -58,6 +58,8 @@ impl Edge {
             return Ok(grad);
         }
         match self.pattern() {
+            // A formula's gradient comes here twice: as it is made, and as it is added to others.
+            Some(pattern) if has_pattern_of(grad.as_ref(), pattern.as_ref()) => Ok(grad),
             Some(pattern) if grad.dtype() == pattern.dtype() => grad.project_like(&pattern),
             Some(pattern) => grad.project_like(&pattern.to_dtype(grad.dtype())?),
             None => Ok(grad),

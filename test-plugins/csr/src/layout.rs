@@ -41,7 +41,14 @@ fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     if faults::is("csr_unchecked") {
         return Ok(());
     }
-    let m = Matrix::<T>::read(&call.tensor(0)?)?;
+    let tensor = call.tensor(0)?;
+    for (nth, argument) in [(0, "crow_indices"), (1, "col_indices"), (2, "values")] {
+        let dims = tensor.component(nth)?.ndim();
+        if dims != 1 {
+            return Err(wrong(argument, "1 dimension", dims.to_string()));
+        }
+    }
+    let m = Matrix::<T>::read(&tensor)?;
     if m.crow.len() != m.rows + 1 {
         return Err(wrong(
             "crow_indices",
