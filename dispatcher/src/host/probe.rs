@@ -22,7 +22,7 @@ const MAX_ASKED: u32 = 64;
 /// The library as standard input.
 const LIBRARY: &str = if cfg!(target_os = "linux") { "/proc/self/fd/0" } else { "/dev/fd/0" };
 
-/// Runs one trial. The exit code is [`COMPLETE`] if the report is complete, whatever it says, and 2 for wrong usage.
+/// Runs one trial. The exit code is 93 if the report is complete, whatever it says, and 2 for wrong usage.
 pub fn main() -> ExitCode {
     let Some(library) = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from) else {
         eprintln!(
