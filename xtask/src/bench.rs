@@ -27,7 +27,7 @@ pub struct Options {
 
 /// Stages the backends for this CPU, runs the cases and prints the lines.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    dist::build_and_stage(workspace, &dist::Options { native: true })?;
+    dist::build_and_stage(workspace, &dist::Options { native: true, ..Default::default() })?;
     let bench = |name: &str| {
         let mut bench = workspace.cargo();
         bench.args(["bench", "--package", "keyway-benches", "--bench", name]);

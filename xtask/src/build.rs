@@ -32,6 +32,13 @@ pub struct Backend {
     pub builds: Builds,
 }
 
+impl Backend {
+    /// What the package's name says of the backend: `cpu`.
+    pub fn name(&self) -> &'static str {
+        self.package.trim_start_matches("keyway-backend-")
+    }
+}
+
 /// Every backend of this repository. A new backend is one line here.
 pub const BACKENDS: &[Backend] = &[
     Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } },
@@ -107,8 +114,22 @@ pub fn native_level() -> Option<&'static str> {
     None
 }
 
+/// A program's name, and where cargo put it.
+pub type Program = (&'static str, PathBuf);
+
+/// Builds the programs and, at the same time where cargo's folders let it, the libraries: each build ends with work for one
+/// core.
+pub fn all(workspace: &Workspace, jobs: &[Job]) -> Result<([Program; 2], Vec<PathBuf>)> {
+    std::thread::scope(|scope| {
+        let programs = scope.spawn(|| programs(workspace));
+        let libraries: Result<Vec<PathBuf>> = jobs.iter().map(|job| library(workspace, job)).collect();
+        let programs = programs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((programs?, libraries?))
+    })
+}
+
 /// Builds the program and the one that tries backends, and returns the paths of the executables.
-pub fn programs(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2]> {
+fn programs(workspace: &Workspace) -> Result<[Program; 2]> {
     let (package, name) = PROGRAM;
     let mut command = release(workspace, "build", package);
     let messages = messages(&mut command)?;
@@ -124,7 +145,7 @@ pub fn programs(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2]> {
 /// A level is built with `--target`, so that its instructions reach the library alone: build scripts and procedural
 /// macros run on this machine, which may not have them. Each level has a target folder of its own, because cargo gives
 /// all builds of a `cdylib` the same file name.
-pub fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
+fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
     let mut command = release(workspace, "rustc", job.package);
     if let Some(level) = job.level {
         command.arg("--target").arg(host(workspace)?);
@@ -211,6 +232,8 @@ fn own_flags(job: &Job) -> &'static [&'static str] {
 /// A release build of one package.
 fn release(workspace: &Workspace, task: &str, package: &str) -> Command {
     let mut command = workspace.cargo();
+    // Two bars that write over each other tell nothing.
+    command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     command.args([task, "--release", "--message-format=json-render-diagnostics", "--package", package]);
     if package == PROGRAM.0 {
         // One unit of code generation: a sixteenth fewer bytes, for a few seconds more.

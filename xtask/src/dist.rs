@@ -12,10 +12,11 @@
 //!
 //! A backend's list of known conformance failures is staged beside each of its libraries.
 
-use crate::build::{self, Job};
+use crate::build::{self, Backend, Job};
 use crate::failure::{Failure, Result};
 use crate::header;
 use crate::workspace::Workspace;
+use clap::builder::PossibleValuesParser;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,9 @@ pub struct Options {
     /// CPU that lacks this level. Without it, for every level.
     #[arg(long)]
     pub native: bool,
+    /// Only these backends; all, if none is named.
+    #[arg(value_parser = PossibleValuesParser::new(build::BACKENDS.iter().map(Backend::name)))]
+    pub backends: Vec<String>,
 }
 
 /// The list's name in a backend's folder, and the extension of a library's own.
@@ -44,11 +48,17 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
 /// Builds and stages; returns the staged binaries.
 pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<PathBuf>> {
     let only = options.native.then(build::native_level);
+    let wanted = |backend: &&Backend| {
+        options.backends.is_empty() || options.backends.iter().any(|name| name == backend.name())
+    };
+    let wanted: Vec<Backend> = build::BACKENDS.iter().filter(wanted).copied().collect();
+    let jobs = build::jobs(&wanted, build::X86, only);
+    let (programs, libraries) = build::all(workspace, &jobs)?;
     let bin = folder(&workspace.path("dist/bin"))?;
     let backends = folder(&workspace.path("dist/backends"))?;
 
     let mut staged = Vec::new();
-    for (name, program) in build::programs(workspace)? {
+    for (name, program) in programs {
         let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         staged.push(stage(&program, &bin, &name, PROGRAM_MODE)?);
     }
@@ -58,9 +68,8 @@ pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<P
     let include = folder(&workspace.path("dist/include"))?;
     stage(&workspace.path(header::HEADER), &include, "keyway.h", FILE_MODE)?;
     let mut names = Vec::new();
-    for job in build::jobs(build::BACKENDS, build::X86, only) {
-        let built = build::library(workspace, &job)?;
-        let name = library_name(&job);
+    for (job, built) in jobs.iter().zip(libraries) {
+        let name = library_name(job);
         staged.push(stage(&built, &backends, &name, FILE_MODE)?);
         let known = workspace.path(job.folder()).join(KNOWN_FAILURES);
         if known.exists() {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The plugins with the faults, the first with those of kernels.
@@ -81,7 +82,8 @@ struct Judge {
     /// By package.
     mutants: BTreeMap<&'static str, PathBuf>,
     backend: PathBuf,
-    report: PathBuf,
+    /// Where the reports go, a file for each run that is under way.
+    reports: PathBuf,
 }
 
 /// Builds, judges, prints the table.
@@ -110,21 +112,15 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         control.seconds += verdict.seconds;
     }
 
-    let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or_default();
-    let mut verdicts = Vec::new();
-    for fault in &faults {
-        let (ops, families) = together(&[fault]);
-        let verdict = judge.judge(workspace, fault.package, Some(&fault.name), &ops, &families)?;
-        println!("{}", row(width, fault, &verdict));
-        verdicts.push(verdict);
-    }
+    let begun = Instant::now();
+    let verdicts = judge.each(workspace, &faults)?;
     let escaped: Vec<&str> = faults
         .iter()
         .zip(&verdicts)
         .filter(|(_, verdict)| verdict.bad() == 0)
         .map(|(fault, _)| fault.name.as_str())
         .collect();
-    let seconds: f64 = verdicts.iter().map(|verdict| verdict.seconds).sum::<f64>() + control.seconds;
+    let seconds = control.seconds + begun.elapsed().as_secs_f64();
     println!("{} of {} faults caught, {seconds:.0} s", faults.len() - escaped.len(), faults.len());
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", summary(&control, &faults, &verdicts));
@@ -148,10 +144,11 @@ impl Judge {
             Some(path) => path.canonicalize().map_err(Failure::file("find", path))?,
             None => built.library(BACKEND)?,
         };
-        let report = workspace.target().join("mutants.json");
+        let reports = workspace.target().join("mutants");
+        std::fs::create_dir_all(&reports).map_err(Failure::file("make", &reports))?;
         let mutants = MUTANTS.into_iter().map(|package| Ok((package, built.library(package)?)));
         let mutants = mutants.collect::<Result<_>>()?;
-        Ok(Judge { program: built.program()?, mutants, backend, report })
+        Ok(Judge { program: built.program()?, mutants, backend, reports })
     }
 
     /// The program with the wrapped backend and, given by `option` and so before it, the mutant.
@@ -186,6 +183,35 @@ impl Judge {
         }
     }
 
+    /// Judges each fault and prints its row. As many are judged at once as there are cores, each by one worker: a run has
+    /// few cases, and starting it takes longer than they do.
+    fn each(&self, workspace: &Workspace, faults: &[Fault]) -> Result<Vec<Verdict>> {
+        let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or_default();
+        let next = AtomicUsize::new(0);
+        let judge = || -> Result<Vec<(usize, Verdict)>> {
+            let mut judged = Vec::new();
+            while let Some((nth, fault)) = faults.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
+            {
+                let (ops, families) = together(&[fault]);
+                let verdict = self.judge(workspace, fault.package, Some(&fault.name), &ops, &families)?;
+                println!("{}", row(width, fault, &verdict));
+                judged.push((nth, verdict));
+            }
+            Ok(judged)
+        };
+        let mut judged = Vec::new();
+        std::thread::scope(|scope| {
+            let count = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads: Vec<_> = (0..count).map(|_| scope.spawn(judge)).collect();
+            for thread in threads {
+                judged.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            }
+            Ok(())
+        })?;
+        judged.sort_by_key(|(nth, _)| *nth);
+        Ok(judged.into_iter().map(|(_, verdict)| verdict).collect())
+    }
+
     /// Judges these ops and families, all if none is given, with a fault at work, or with none.
     fn judge(
         &self,
@@ -196,10 +222,14 @@ impl Judge {
         families: &[&str],
     ) -> Result<Verdict> {
         let mut words = vec!["conformance", "--quick", "--timeout", TIMEOUT];
+        if fault.is_some() {
+            words.extend(["--jobs", "1"]);
+        }
         ops.iter().for_each(|op| words.extend(["--op", op]));
         families.iter().for_each(|family| words.extend(["--family", family]));
         let mut command = self.command(workspace, package, fault.unwrap_or_default(), &words, "--library");
-        command.arg("--json").arg(&self.report);
+        let report = self.reports.join(format!("{package}-{}.json", fault.unwrap_or("control")));
+        command.arg("--json").arg(&report);
         let name = package.strip_prefix("keyway-test-").unwrap_or(package);
         let known = workspace.path("test-plugins").join(name).join("known-failures.toml");
         if known.exists() {
@@ -207,11 +237,11 @@ impl Judge {
         }
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // A report of an earlier run must not be taken for this one's.
-        remove(&self.report)?;
+        remove(&report)?;
         let begun = Instant::now();
         command.status().map_err(|source| workspace::not_started(&command, source))?;
         let seconds = begun.elapsed().as_secs_f64();
-        let text = std::fs::read_to_string(&self.report).map_err(Failure::file("read", &self.report))?;
+        let text = std::fs::read_to_string(&report).map_err(Failure::file("read", &report))?;
         match serde_json::from_str(&text).ok().and_then(|report| verdict(&report, seconds)) {
             Some(verdict) => Ok(verdict),
             None => Err(Failure::Output {

@@ -222,6 +222,25 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
     call.int(index).map(Arg::Int).or_else(|_| call.float(index).map(Arg::Float))
 }
 
+/// Refuses a sum that `add` would refuse once the product is made: what a nested call does not serve is a failure of this one.
+fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
+    if own.handle().is_null() {
+        return Err(unsupported("a number in the place of a matrix"));
+    }
+    let product = [left.sizes().first(), right.sizes().last()].map(|size| size.copied().unwrap_or(0));
+    let sparse_product = is_coo(left) && is_coo(right);
+    if (is_coo(own) || sparse_product) && own.sizes() != product {
+        return Err(unsupported(format!(
+            "a sum of a sparse tensor where the shapes are {:?} and {product:?}",
+            own.sizes()
+        )));
+    }
+    if is_coo(own) && sparse_product && own.component(0)?.sizes().first() != Some(&2) {
+        return Err(unsupported("a sum of a product and a sparse tensor with dense dimensions"));
+    }
+    Ok(())
+}
+
 /// `addmm`: `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0. The result is sparse where all three
 /// are.
 pub fn addmm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
@@ -231,6 +250,10 @@ pub fn addmm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     }
     let (beta, alpha) = (factor(call, 3)?, factor(call, 4)?);
     let own = call.tensor(0)?;
+    let by_zero = matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0);
+    if !by_zero {
+        is_sum_served(&own, &left, &right)?;
+    }
     if is_narrow(left.dtype()) {
         // Several steps, rounded once.
         let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
@@ -240,16 +263,13 @@ pub fn addmm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     }
     let product = multiply(call, left, right)?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;
-    if matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0) {
+    if by_zero {
         // The layout is the sum's, whatever the factor.
         let made = product.tensor();
         if is_coo(&made) && !is_coo(&own) {
             return call.set_output(0, strided(Coo::read(call, made)?)?);
         }
         return call.set_output(0, product);
-    }
-    if own.handle().is_null() {
-        return Err(unsupported("a number in the place of a matrix"));
     }
     let scaled = one("mul", &[Arg::Tensor(own), beta])?;
     call.set_output(0, one("add", &[Arg::Owned(&scaled), Arg::Owned(&product), Arg::Int(1)])?)
