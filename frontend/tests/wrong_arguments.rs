@@ -1,5 +1,5 @@
-//! Each op's samples with one argument replaced by a wrong or odd one: whatever comes is a result or an error, never a
-//! panic.
+//! Each op's samples with one argument replaced by a wrong or odd one: whatever comes is a result, or an error that names the op
+//! and is no kernel's failure; never a panic.
 
 use keyway::DType;
 use keyway::ops::build::build;
@@ -44,14 +44,15 @@ fn instead(arg: &SampleArg) -> Vec<SampleArg> {
     all
 }
 
-/// The CPU's kernels of `cumsum` and `cumprod` add -1 to the 0 dimensions of a scalar.
-fn known(op: &str, args: &[SampleArg]) -> bool {
-    let scalar = matches!(args.first(), Some(SampleArg::Tensor(t)) if t.sizes.is_empty());
-    matches!(op, "cumsum" | "cumprod") && scalar && args.get(1) == Some(&SampleArg::Int(-1))
+/// An error names the op that was called and what the caller made wrong: it is no kernel's failure, nor one of an op that the
+/// caller did not call. A device that nobody brings is no op's matter.
+fn says_what_is_wrong(op: &str, error: &str) -> bool {
+    let names = error.starts_with(&format!("{op}:")) || error.starts_with("no backend for device");
+    names && !error.contains("panic") && !error.contains("` failed:")
 }
 
 #[test]
-fn one_wrong_argument_never_panics() {
+fn one_wrong_argument_is_an_error_of_the_op() {
     let only = std::env::var("KEYWAY_OPS").ok();
     let mut failures = Vec::new();
     let mut calls = 0;
@@ -64,15 +65,13 @@ fn one_wrong_argument_never_panics() {
                 for other in instead(&sample.args[i]) {
                     let mut args = sample.args.clone();
                     args[i] = other;
-                    if known(def.name(), &args) {
-                        continue;
-                    }
-                    let run =
-                        || build(&args, DType::F32, 0).and_then(|built| built.call(def, &built.tensors));
+                    // Some of the wrong ones are no tensor: so many values and such a shape.
+                    let Ok(built) = build(&args, DType::F32, 0) else { continue };
+                    let run = || built.call(def, &built.tensors);
                     calls += 1;
                     match catch_unwind(AssertUnwindSafe(run)) {
                         Ok(Ok(_)) => {}
-                        Ok(Err(error)) if !error.to_string().contains("panic") => {}
+                        Ok(Err(error)) if says_what_is_wrong(def.name(), &error.to_string()) => {}
                         Ok(Err(error)) => failures.push(format!("{} {args:?}: {error}", def.name())),
                         Err(_) => failures.push(format!("{} {args:?}", def.name())),
                     }
@@ -82,5 +81,5 @@ fn one_wrong_argument_never_panics() {
     }
     println!("{calls} calls");
     failures.dedup_by_key(|failure| failure.split(' ').next().map(str::to_string));
-    assert!(failures.is_empty(), "{} ops panic:\n{}", failures.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{} ops:\n{}", failures.len(), failures.join("\n"));
 }

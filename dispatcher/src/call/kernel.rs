@@ -2,7 +2,7 @@
 
 use super::convert::{cast, contiguous};
 use super::invoke;
-use super::others::{Asked, Next, after_failure};
+use super::others::{Asked, Next, after_failure, as_of};
 use super::outputs::{check_apart, check_target, deliver, may_overwrite_all, targets, unalias};
 use super::strides::choose_strides;
 use crate::base::error::Result;
@@ -121,12 +121,14 @@ fn run(
     }
     let mut outputs = Outputs::new();
     for spec in &plan.outputs {
-        outputs.push(match choose_strides(args, plan, spec) {
-            None => TensorImpl::empty(&spec.sizes, spec.dtype, place.device)?,
-            Some(strides) => {
-                TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, place.device)?
-            }
-        });
+        let output = match choose_strides(args, plan, spec) {
+            None => TensorImpl::empty(&spec.sizes, spec.dtype, place.device),
+            Some(strides) => TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, place.device),
+        };
+        match output {
+            Ok(output) => outputs.push(output),
+            Err(error) => return Err(as_of(args, error)),
+        }
     }
     let filled = invoke::fill(kernel, args, plan, &outputs, place.device, place.plain);
     ledger::set_served(Served::Kernel(kernel));

@@ -193,10 +193,11 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             Arg::Tensor(base) if base.is_strided() => match rule(args) {
                 Ok(ref spec) => {
                     ledger::set_served(Served::View);
-                    let view =
-                        TensorImpl::view(base, spec.offset, &spec.sizes, spec.strides.as_deref(), false)?;
                     let mut views = Outputs::new();
-                    views.push(view);
+                    match TensorImpl::view(base, spec.offset, &spec.sizes, spec.strides.as_deref(), false) {
+                        Ok(view) => views.push(view),
+                        Err(error) => return Err(others::as_of(args, error)),
+                    }
                     if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
                 }
                 Err(error) => Err(error),

@@ -14,10 +14,12 @@ const WORKER: &str = "KEYWAY_CUDA_WORKER";
 const OPS: &str = "KEYWAY_CUDA_OPS";
 /// Whether tensor cores are to multiply.
 const CORES: &str = "KEYWAY_CUDA_CORES";
-/// The families to judge: large calls, and small ones.
-const FAMILIES: [&str; 3] = ["values", "large", "sizes"];
-/// What is judged besides where tensor cores multiply, each case in this dtype.
-const OF_CORES: [&str; 2] = ["corners", "strided"];
+/// The families to judge, with commas.
+const FAMILIES: &str = "KEYWAY_CUDA_FAMILIES";
+/// Small calls and large ones, the quickest first, in groups that are judged one after the other until a case fails.
+const GROUPS: [&str; 3] = ["values", "sizes", "large"];
+/// The same where tensor cores multiply, each case in one dtype.
+const GROUPS_OF_CORES: [&str; 3] = ["values,strided", "corners", "large,sizes"];
 const DTYPE_OF_CORES: &str = "f16";
 /// The stand-in's variable.
 const SKIP: &str = "KEYWAY_STAND_IN_SKIP_BARRIER";
@@ -78,17 +80,16 @@ fn worker() {
     if std::env::var_os(WORKER).is_none() {
         return;
     }
-    let ops = std::env::var(OPS).unwrap().split(',').map(str::to_string).collect();
+    let list = |variable| std::env::var(variable).unwrap().split(',').map(str::to_string).collect();
     let cores = std::env::var_os(CORES).is_some();
-    let families = FAMILIES.iter().chain(OF_CORES.iter().filter(|_| cores));
     let job = worker::Job {
         name: None,
         would_serve: None,
         library: Some(support::built("keyway_backend_cuda")),
         backends: Vec::new(),
         selection: Selection {
-            ops,
-            families: families.map(|family| family.to_string()).collect(),
+            ops: list(OPS),
+            families: list(FAMILIES),
             dtypes: cores.then(|| DTYPE_OF_CORES.to_string()).into_iter().collect(),
             quick: !cores,
             ..Selection::default()
@@ -102,6 +103,7 @@ fn worker() {
 fn judged(
     driver: &Path,
     ops: &[&str],
+    families: &str,
     cores: bool,
     order: Option<&str>,
     skipped: Option<&str>,
@@ -109,7 +111,8 @@ fn judged(
     let command = || {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["worker", "--exact", "--nocapture", "--"]);
-        command.env(WORKER, "1").env(OPS, ops.join(",")).env("KEYWAY_CUDA_DRIVER", driver);
+        command.env(WORKER, "1").env(OPS, ops.join(",")).env(FAMILIES, families);
+        command.env("KEYWAY_CUDA_DRIVER", driver);
         if cores {
             command.env(CORES, "1");
         }
@@ -138,9 +141,11 @@ fn each_barrier_that_is_left_out_fails_a_case() {
         let cores = BY_CORES.contains(&file.as_str());
         // Which orders the few launches of a kernel get by themselves is chance.
         let orders: &[Option<&str>] = if cores { &[Some(BY_WARPS)] } else { &[None, Some(BACKWARDS)] };
-        let is_missed = orders.iter().any(|order| {
-            let (failed, cases) = judged(&driver, ops, cores, *order, Some(place));
-            println!("{place}: {failed} of {cases} cases fail");
+        let groups = if cores { GROUPS_OF_CORES } else { GROUPS };
+        let mut runs = groups.iter().flat_map(|group| orders.iter().map(move |order| (group, order)));
+        let is_missed = runs.any(|(group, order)| {
+            let (failed, cases) = judged(&driver, ops, group, cores, *order, Some(place));
+            println!("{place}: {failed} of {cases} cases of {group} fail");
             failed > 0
         });
         if !is_missed {
@@ -150,6 +155,7 @@ fn each_barrier_that_is_left_out_fails_a_case() {
     assert!(escaped.is_empty() && !all.is_empty(), "nobody misses the barriers at {escaped:?}");
     let ops: Vec<&str> = SERVED.iter().flat_map(|(_, ops)| *ops).copied().collect();
     for (cores, order) in [(false, None), (false, Some(BACKWARDS)), (true, Some(BY_WARPS))] {
-        assert_eq!(judged(&driver, &ops, cores, order, None).0, 0, "with all barriers, {order:?}");
+        let families = if cores { GROUPS_OF_CORES } else { GROUPS }.join(",");
+        assert_eq!(judged(&driver, &ops, &families, cores, order, None).0, 0, "with all barriers, {order:?}");
     }
 }
