@@ -70,11 +70,29 @@ fn what_needs_the_library_names_it() {
         let ran = keyway(&[], &arguments).expect(1);
         assert!(ran.err.contains("`sparse_coo` is served by `keyway-sparse`"), "{}", ran.err);
     }
+    // A GPU's backend brings the layout, and serves it on GPUs alone.
+    let ran = keyway(&["keyway_backend_cuda"], &["train", "graph", "--model", "gcn"]).expect(1);
+    assert!(ran.err.contains("`sparse_coo` is served by `keyway-sparse`"), "{}", ran.err);
     for layout in ["sparse_coo", "sparse_csr"] {
         let explain = ["explain", "mm", "--layout", layout];
         assert!(keyway(&[], &explain).expect(2).err.contains("keyway-sparse"));
         assert!(keyway(SPARSE, &explain).expect(0).out.contains("kernel of `keyway-sparse`"));
     }
+}
+
+/// A library that is there and damaged is not said to be missing.
+#[test]
+fn what_needs_a_refused_library_says_why_it_was_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = library_of(SPARSE[0]);
+    let damaged = folder.path().join(whole.file_name().unwrap());
+    std::fs::write(&damaged, &std::fs::read(&whole).unwrap()[..10_000]).unwrap();
+    let mut command = program(&library());
+    let paths = std::env::join_paths([library(), damaged]).unwrap();
+    command.env("KEYWAY_BACKEND_PATH", paths).args(["train", "graph", "--model", "gcn"]);
+    let ran = run(command).expect(1);
+    assert!(ran.err.contains("`keyway-sparse`, which was found and refused: "), "{}", ran.err);
+    assert!(!ran.err.contains("is not installed"), "{}", ran.err);
 }
 
 #[test]

@@ -42,8 +42,8 @@ pub enum Error {
     Autograd(#[from] crate::autograd::AutogradError),
     /// A layout that no backend here brings.
     #[error(
-        "{op}: `{layout}` is served by `{served_by}`, which is not installed: put its library into a folder that `keyway \
-         backend paths` lists, or run `keyway backend install` with it"
+        "{op}: `{layout}` is served by `{served_by}`, which {}",
+        absent(refused.as_deref())
     )]
     NoLayout {
         /// The op.
@@ -52,6 +52,8 @@ pub enum Error {
         layout: &'static str,
         /// The backend of this project that brings it.
         served_by: &'static str,
+        /// Why its library was refused, if there is one.
+        refused: Option<String>,
     },
     /// Work that cannot be captured, see [`graph`](crate::graph).
     #[error("{op} cannot be captured: {reason}; {instead}")]
@@ -142,9 +144,24 @@ impl Error {
     /// ```
     /// let error = keyway::Error::other("the table has no such column");
     /// assert_eq!(error.to_string(), "the table has no such column");
+    /// fn size(path: &str) -> keyway::Result<u64> {
+    ///     // Errors of the standard library's input and output become one by `?`.
+    ///     Ok(std::fs::metadata(path)?.len())
+    /// }
+    /// assert!(size("/no/such/file").is_err());
     /// ```
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Other(error.into())
+    }
+}
+
+/// What stands of a backend that is wanted and was not loaded.
+fn absent(refused: Option<&str>) -> String {
+    match refused {
+        Some(why) => format!("was found and refused: {why}"),
+        None => "is not installed: put its library into a folder of `KEYWAY_BACKEND_PATH` or one that `keyway backend paths` \
+                 lists, or run `keyway backend install` with it"
+            .to_string(),
     }
 }
 
@@ -175,11 +192,12 @@ impl fmt::Debug for Error {
                 .field("reason", reason)
                 .field("instead", instead)
                 .finish(),
-            Error::NoLayout { op, layout, served_by } => f
+            Error::NoLayout { op, layout, served_by, refused } => f
                 .debug_struct("NoLayout")
                 .field("op", op)
                 .field("layout", layout)
                 .field("served_by", served_by)
+                .field("refused", refused)
                 .finish(),
             Error::HostType { op, expected, got } => f
                 .debug_struct("HostType")
@@ -202,6 +220,13 @@ impl fmt::Debug for Error {
             Error::Trace(error) => f.debug_tuple("Trace").field(error).finish(),
             Error::Other(error) => f.debug_tuple("Other").field(error).finish(),
         }
+    }
+}
+
+/// So that a program's own reading and writing goes by `?` beside calls of this library.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Error {
+        Error::other(error)
     }
 }
 

@@ -297,3 +297,12 @@ fn a_schedule_that_leaves_the_range_is_refused_where_it_does() {
     assert!(text.contains("lr") && text.contains("inf"), "{text}");
     assert_eq!((schedule.epoch(), optimizer.learning_rates()), (1, vec![0.1 * 1e200]));
 }
+
+#[test]
+fn more_rates_than_groups_are_refused() {
+    let mut optimizer = sgd(vec![leaf(&full(&[1], 1.0, DType::F32))]);
+    let before = optimizer.learning_rates();
+    let wrong = optimizer.set_learning_rates(&[0.5, 0.25]).unwrap_err().to_string();
+    assert!(wrong.contains("at most one for each group") && wrong.contains("2 for 1"), "{wrong}");
+    assert_eq!(optimizer.learning_rates(), before);
+}

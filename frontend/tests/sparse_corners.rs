@@ -322,3 +322,38 @@ fn a_step_of_many_sparse_tensors_is_right() {
     assert!(made[..200].iter().all(|t| f64s(t) == [0.3125, 0.0, 1.25]));
     assert!(made[200..].iter().all(|t| f64s(t) == [0.75, 0.0, 3.0]));
 }
+
+#[test]
+fn a_sum_of_more_places_than_can_be_addressed_has_a_gradient() {
+    let _one = load(PLUGINS);
+    let side = 1usize << 31;
+    let whole: [fn(&Tensor) -> keyway::Result<Tensor>; 3] =
+        [|s| s.sum(..), |s| s.sum(0)?.sum(..), |s| s.square()?.sum_keepdim(1)?.sum(..)];
+    for (sum, expected) in whole.iter().zip([[1.0, 1.0], [1.0, 1.0], [4.0, -6.0]]) {
+        let values = floats(&[2.0, -3.0], &[2]).requires_grad_(true).unwrap();
+        let indices = ints(&[0, side as i64 - 1, 5, side as i64 - 1], &[2, 2]);
+        let s = Tensor::sparse_coo(&indices, &values, [side, side]).unwrap();
+        sum(&s).unwrap().backward().unwrap();
+        assert_eq!(values.grad().unwrap().to_f64_vec().unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_size_that_i64_does_not_hold_is_an_error() {
+    let _one = load(PLUGINS);
+    let (indices, values) = (ints(&[0], &[1, 1]), floats(&[1.0], &[1]));
+    let wrong = message(Tensor::sparse_coo(&indices, &values, usize::MAX));
+    assert!(wrong.starts_with("sparse_coo: `shape` must be sizes of 0 or more, below 2^63 - 1"), "{wrong}");
+}
+
+/// Of one element the variance is no number, also where nothing is stored.
+#[test]
+fn a_variance_is_refused_whatever_the_sizes() {
+    let _one = load(PLUGINS);
+    for rows in [1, 3] {
+        let s = Tensor::sparse_coo(&ints(&[0, 1], &[2, 1]), &floats(&[2.0], &[1]), [rows, 3]).unwrap();
+        for wrong in [message(s.var(0)), message(s.std(0)), message(s.var_mean(0))] {
+            assert!(wrong.contains("to_dense()"), "{wrong}");
+        }
+    }
+}

@@ -456,6 +456,13 @@ impl Grads<'_> {
         }
     }
 
+    /// The pattern that the gradient of tensor argument `i` is to have, if it is to be sparse: zeros where the tensor stores
+    /// something.
+    pub(crate) fn pattern(&self, i: usize) -> Option<Tensor> {
+        let Some(&OwnedArg::Tensor { slot }) = self.call.args.get(i) else { return None };
+        self.edges.get(slot)?.as_ref()?.pattern()
+    }
+
     /// Sets the gradient of tensor argument `i`, computing it only if it is wanted. It may still have the
     /// shape of the broadcast result and another float dtype.
     ///

@@ -44,6 +44,7 @@ enum Place {
 /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [0.0]);
 /// # Ok(()) }
 /// ```
+#[must_use = "the hook is taken away when its handle is dropped; call `keep()` to leave it"]
 pub struct HookHandle {
     id: u64,
     place: Option<Place>,

@@ -95,7 +95,11 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
             )),
             (true, true) => None,
             (true, false) => Some(("the result of an op", pass)),
-            (false, _) => Some(("one that does not require grad", pass)),
+            (false, true) => Some((
+                "one that does not require grad",
+                "leave frozen parameters out, `.into_iter().filter(|p| p.requires_grad())`, or call `requires_grad_(true)` on it",
+            )),
+            (false, false) => Some(("a result that does not require grad", pass)),
         };
         if let Some((got, hint)) = wrong {
             return Err(ModuleError::NotParameter { owner, index, got, hint });
@@ -107,13 +111,17 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
     Ok(())
 }
 
-/// Sets the learning rate of each group that there is a rate for, or none if one is refused.
+/// Sets the learning rate of each group that there is a rate for, or none if one is refused or there are more than groups.
 pub(super) fn set_rates<O: Options>(
     owner: &'static str,
     groups: &mut [Group<O>],
     rates: &[f64],
 ) -> Result<()> {
-    groups.iter().zip(rates).try_for_each(|(_, &rate)| require_not_negative(owner, "lr", rate))?;
+    if rates.len() > groups.len() {
+        let got = format!("{} for {}", rates.len(), groups.len());
+        return Err(refuse(owner, "rates", "at most one for each group", got).into());
+    }
+    rates.iter().try_for_each(|&rate| require_not_negative(owner, "lr", rate))?;
     groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.set_lr(rate));
     Ok(())
 }

@@ -95,7 +95,7 @@ pub trait Optimizer {
     /// ```
     ///
     /// # Errors
-    /// A rate that is negative or not finite; then none is set.
+    /// A rate that is negative or not finite, more rates than groups; then none is set.
     #[doc(alias = "set_learning_rate")]
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
 

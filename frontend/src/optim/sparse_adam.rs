@@ -132,7 +132,10 @@ impl SparseAdam {
     /// # Errors
     /// As [`SparseAdam::new`].
     pub fn with_groups(groups: Vec<Group<SparseAdamOptions>>) -> Result<SparseAdam> {
-        sparse_layout(COO, OWNER)?;
+        let mut parameters = groups.iter().flat_map(|group| &group.parameters);
+        if let Some(first) = parameters.next() {
+            sparse_layout(COO, OWNER, first.device())?;
+        }
         Ok(SparseAdam { moments: memory_of(OWNER, &groups)?, groups })
     }
 

@@ -24,7 +24,7 @@ pub use convert::Item;
 pub use format::MemoryFormat;
 pub use options::{IntoOptions, TensorOptions};
 pub use shape::{Int, IntoDims, IntoShape, Ints};
-pub(crate) use sparse::{COO, CSR, served_by, sparse_layout};
+pub(crate) use sparse::{COO, CSR, is_served, served_by, sparse_layout};
 
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
 

@@ -185,7 +185,7 @@ impl IntoDims for RangeFull {
 /// The sizes of a shape.
 ///
 /// # Errors
-/// A negative number.
+/// A negative number, and one that i64 does not hold.
 #[inline]
 pub(crate) fn sizes(op: &'static str, shape: impl IntoShape) -> Result<Dims> {
     not_negative(op, "shape", &shape.into_ints())
@@ -194,10 +194,11 @@ pub(crate) fn sizes(op: &'static str, shape: impl IntoShape) -> Result<Dims> {
 /// As [`sizes`], of any argument.
 ///
 /// # Errors
-/// A negative number.
+/// A negative number, and one that i64 does not hold.
 #[inline]
 pub(crate) fn not_negative(op: &'static str, argument: &'static str, ints: &[i64]) -> Result<Dims> {
-    if ints.iter().any(|&size| size < 0) {
+    // What is larger than i64 came as its largest number.
+    if ints.iter().any(|&size| !(0..i64::MAX).contains(&size)) {
         return Err(negative(op, argument, ints));
     }
     Ok(ints.iter().map(|&size| size as usize).collect())
@@ -206,7 +207,8 @@ pub(crate) fn not_negative(op: &'static str, argument: &'static str, ints: &[i64
 #[cold]
 fn negative(op: &'static str, argument: &'static str, ints: &[i64]) -> crate::Error {
     let what = if argument == "shape" { "sizes" } else { "numbers" };
-    let (expected, got) = (format!("{what} of 0 or more"), format!("{ints:?}"));
+    let most = if ints.contains(&i64::MAX) { ", below 2^63 - 1" } else { "" };
+    let (expected, got) = (format!("{what} of 0 or more{most}"), format!("{ints:?}"));
     Error::Value { op, argument, expected, got }.into()
 }
 

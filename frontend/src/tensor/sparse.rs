@@ -2,11 +2,13 @@
 
 use super::Tensor;
 use super::shape::{self, IntoShape};
-use crate::Layout;
 use crate::error::{Error, Result};
+use crate::{Device, Layout};
 use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::dtype::DType;
+use keyway_dispatcher::registry::{FallbackPolicy, layout_ops};
 use keyway_dispatcher::table;
+use std::path::Path;
 
 /// The name of the layout of coordinates, whoever serves it.
 pub(crate) const COO: &str = "sparse_coo";
@@ -42,14 +44,35 @@ pub(super) fn composed(
     })
 }
 
-/// The layout of this name, one of those above.
+/// The layout of this name, one of those above, for tensors on a device.
 ///
 /// # Errors
-/// No backend that brings it.
-pub(crate) fn sparse_layout(name: &'static str, op: &'static str) -> Result<Layout> {
+/// No backend that brings it; on the CPU none that serves it there, as where only a GPU's backend knows it.
+pub(crate) fn sparse_layout(name: &'static str, op: &'static str, device: Device) -> Result<Layout> {
     crate::runtime::start()?;
-    let found = Layout::from_name(name).filter(|layout| table::current().layout(*layout).is_some());
-    found.ok_or(Error::NoLayout { op, layout: name, served_by: SERVED_BY })
+    let found = Layout::from_name(name).filter(|&layout| is_served(layout, device));
+    found.ok_or_else(|| Error::NoLayout {
+        op,
+        layout: name,
+        served_by: SERVED_BY,
+        refused: refused(SERVED_BY),
+    })
+}
+
+/// Whether somebody brings a layout, and on the CPU serves it: what another device lacks, its own errors say.
+pub(crate) fn is_served(layout: Layout, device: Device) -> bool {
+    let table = table::current();
+    let helped = !matches!(table.fallback(device.kind), FallbackPolicy::Error);
+    table.layout(layout).is_some()
+        && (device.kind != Device::CPU.kind || helped || layout_ops(layout, device.kind).is_some())
+}
+
+/// Why a library that is there was not loaded, if its file's name says that it is this backend.
+fn refused(backend: &str) -> Option<String> {
+    let name = backend.strip_prefix("keyway-").unwrap_or(backend).replace('-', "_");
+    let rejected = &crate::runtime::backends()?.rejected;
+    let named = |path: &Path| path.file_name().is_some_and(|file| file.to_string_lossy().contains(&name));
+    rejected.iter().find(|one| named(&one.path)).map(|one| one.error.to_string())
 }
 
 /// The error for an argument that does not fit.
@@ -87,7 +110,7 @@ impl Tensor {
     #[doc(alias = "sparse_coo_tensor")]
     pub fn sparse_coo(indices: &Tensor, values: &Tensor, shape: impl IntoShape) -> Result<Tensor> {
         let sizes = shape::sizes(COO, shape)?;
-        let layout = sparse_layout(COO, COO)?;
+        let layout = sparse_layout(COO, COO, values.device())?;
         if indices.dtype() != DType::I64 {
             return Err(wrong(COO, "indices", "i64", indices.dtype().to_string()));
         }

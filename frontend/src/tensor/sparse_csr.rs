@@ -34,7 +34,7 @@ impl Tensor {
         shape: impl IntoShape,
     ) -> Result<Tensor> {
         let sizes = sizes(CSR, shape)?;
-        let layout = sparse_layout(CSR, CSR)?;
+        let layout = sparse_layout(CSR, CSR, values.device())?;
         let shape = |t: &Tensor| format!("shape {:?}", t.shape());
         let &[rows, _] = sizes.as_slice() else {
             let expected = "two, of one matrix; batches of matrices are held by `sparse_coo`";

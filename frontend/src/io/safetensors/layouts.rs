@@ -4,7 +4,8 @@
 use super::SafetensorsError as Error;
 use super::header::Header;
 use crate::nn::StateDict;
-use crate::{DType, Layout, Tensor};
+use crate::tensor::is_served;
+use crate::{DType, Device, Layout, Tensor};
 use keyway_dispatcher::layouts::validate;
 use keyway_dispatcher::registry::{LayoutEntry, layout_ops};
 use keyway_dispatcher::table;
@@ -124,7 +125,8 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
         .map_err(|error| wrong(format!("is no object of composite tensors ({error})")))?;
     let mut planned = Vec::new();
     for (name, whole) in &wholes {
-        let known = Layout::from_name(&whole.layout).and_then(|layout| Some((layout, declared(layout)?)));
+        let found = Layout::from_name(&whole.layout).filter(|&layout| is_served(layout, Device::CPU));
+        let known = found.and_then(|layout| Some((layout, declared(layout)?)));
         let (layout, entry) = known.ok_or_else(|| Error::MissingLayout {
             path: path.to_path_buf(),
             tensor: name.clone(),

@@ -111,7 +111,7 @@ impl Tensor {
     /// ascending from 0; weights of another shape than the indices, or for another mode than the sum.
     pub fn embedding_bag_with(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
         if options.sparse {
-            crate::tensor::sparse_layout(crate::tensor::COO, DEF.name())?;
+            crate::tensor::sparse_layout(crate::tensor::COO, DEF.name(), self.device())?;
             // What does not fit is refused below.
             if self.requires_grad() && is_grad_enabled() && self.rank() == 2 {
                 return by_sparse_rows(self, indices, options);

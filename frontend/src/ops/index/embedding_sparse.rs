@@ -44,7 +44,7 @@ impl Tensor {
     /// # Errors
     /// The same; a padding index that is no row.
     pub fn embedding_sparse_with(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
-        sparse_layout(COO, "embedding_sparse")?;
+        sparse_layout(COO, "embedding_sparse", self.device())?;
         DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }
 }

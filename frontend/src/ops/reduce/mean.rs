@@ -1,5 +1,6 @@
 //! `mean`
 
+use super::entries::spread;
 use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
@@ -58,11 +59,14 @@ pub static DEF: OpDef = OpDef {
         saves: 0,
         saves_outputs: 0,
         formula: |b, g| {
-            g.set(0, || {
-                let kept = b.unreduce(&b.grad(0)?.to_strided()?, 0, b.arg(1), b.bool(2)?)?;
-                let share = b.grad(0)?.elem_count() as f64 / b.sizes(0).iter().product::<usize>() as f64;
-                kept.mul(share)?.expand(b.sizes(0))
-            })
+            if !g.needs(0) {
+                return Ok(());
+            }
+            // The sizes of a sparse tensor may have a product that no integer holds.
+            let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
+            let share = b.grad(0)?.mul(product(b.grad(0)?.shape()) / product(b.sizes(0)))?;
+            let grad = spread(b, g, &share)?;
+            g.set(0, || Ok(grad))
         },
     },
     forms: Forms::Out,

@@ -3,6 +3,7 @@
 mod aminmax;
 mod cases;
 mod cumulative;
+mod entries;
 mod extremum;
 mod forms;
 mod median;

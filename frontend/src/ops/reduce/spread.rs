@@ -8,7 +8,7 @@ use crate::ops::composite::{cast, centred, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{keeping, kept, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, sample, tensor as filled};
-use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan, Rule};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -31,6 +31,12 @@ pub(super) const PARTS: &[Part] = &[
 
 /// The variance, f16 and bf16 widened to f32.
 fn wide_variance(args: &Args<'_>) -> Result<Tensor> {
+    let given = args.tensor(0)?;
+    if !given.is_strided() {
+        // Of one element the variance is no number, and what is not stored would be 0.
+        let reason = "leaves nothing unstored once the mean is taken away; convert with `to_dense()` first";
+        return Err(Error::Layout { op: args.name(), layout: given.layout(), reason }.into());
+    }
     let x = widened(&tensor(args, 0)?)?;
     let mask = reduced_dims(args, 1, x.rank())?;
     let divisor = (reduced_count(x.shape(), mask) as f64 - args.float(2)?).max(0.0);

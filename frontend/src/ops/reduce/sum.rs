@@ -1,6 +1,7 @@
 //! `sum`
 
 use super::cases;
+use super::entries::spread;
 use super::forms::reduction;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
@@ -52,10 +53,8 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::of_grad(|b, g| {
-        g.set(0, || {
-            let kept = b.unreduce(&b.grad(0)?.to_strided()?, 0, b.arg(1), b.bool(2)?)?;
-            kept.expand(b.sizes(0))
-        })
+        let made = if g.needs(0) { Some(spread(b, g, b.grad(0)?)?) } else { None };
+        made.map_or(Ok(()), |grad| g.set(0, || Ok(grad)))
     }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

@@ -45,7 +45,7 @@ impl Tensor {
     /// # Errors
     /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
     pub fn to_sparse_with(&self, sparse_dim: usize) -> Result<Tensor> {
-        crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse")?;
+        crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse", self.device())?;
         if self.is_coordinates() && sparse_dim <= self.rank() {
             return split_anew(self, sparse_dim);
         }

@@ -27,7 +27,7 @@ impl Tensor {
     /// # Errors
     /// A tensor that is no matrix, or has dense dimensions; no backend that serves `sparse_csr`.
     pub fn to_sparse_csr(&self) -> Result<Tensor> {
-        sparse_layout(CSR, "to_sparse_csr")?;
+        sparse_layout(CSR, "to_sparse_csr", self.device())?;
         DEF.run(&[self.into()])
     }
 }

@@ -20,8 +20,9 @@
 //! ```
 //!
 //! Decisions:
-//! - a schedule is a formula of the epoch's number, so it is put back by that number alone; only [`ReduceLrOnPlateau`] depends
-//!   on what came before, and has a state;
+//! - a schedule is a formula of the epoch's number and of the rates that it began from, so it is put back by
+//!   [`seek`](LrScheduler::seek): make it before [`load_state_dict`](super::Optimizer::load_state_dict) puts later rates into the
+//!   optimiser, else it begins from those. Only [`ReduceLrOnPlateau`] depends on what came before, and has a state;
 //! - the rates that the optimiser has when a schedule is made are those that the formula begins from. A schedule whose first
 //!   rate is another one takes the optimiser mutably, and sets it at once; make one that comes after a warm-up first.
 
@@ -81,7 +82,8 @@ pub trait LrScheduler: Debug {
     /// ```
     fn epoch(&self) -> u64;
 
-    /// Goes to an epoch by its number, as when a run is taken up again.
+    /// Goes to an epoch by its number, as when a run is taken up again. The formula begins from the rates that the optimiser had
+    /// when the schedule was made: make it before the optimiser's state is loaded.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
