@@ -106,7 +106,7 @@ fn bad_parts_are_refused() {
         (&crow, &ints(&[-1, 0, 2]), &values, &[2, 3], "got -1"),
         (&crow, &ints(&[2, 2, 0]), &values, &[2, 3], "columns that rise within each row"),
         (&crow, &ints(&[2, 1, 1]), &values, &[2, 3], "columns that rise within each row"),
-        (&crow, &col, &values, &[usize::MAX, 3], "one more than"),
+        (&crow, &col, &values, &[(i64::MAX - 1) as usize, 3], "one more than"),
     ] {
         let text = message(Tensor::sparse_csr(crow, col, values, sizes));
         assert!(text.contains(part), "{text}");
