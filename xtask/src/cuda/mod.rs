@@ -41,7 +41,11 @@ pub enum Task {
     StandIn,
     /// Judge the staged backend on the stand-in, with a guard page behind each tensor, and products of matrices by the stand-in
     /// for cuBLASLt too; skipped, with the reason, without a C++ compiler.
-    Judge,
+    Judge {
+        /// A part of the cases of each op, and of products all: a third of the time.
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 /// Does it.
@@ -50,7 +54,7 @@ pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
         Task::Images { families } => images(workspace, families),
         Task::Check => check(workspace),
         Task::StandIn => stand_in(workspace),
-        Task::Judge => judge(workspace),
+        Task::Judge { quick } => judge(workspace, *quick),
     }
 }
 
@@ -204,7 +208,7 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
 
 /// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt in memory that is guarded by
 /// tensor, then products with it, in memory that is kept and split as programs have it.
-fn judge(workspace: &Workspace) -> Result<()> {
+fn judge(workspace: &Workspace, quick: bool) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
         Err(reason @ Reason::NoCompiler { .. }) => {
@@ -228,7 +232,11 @@ fn judge(workspace: &Workspace) -> Result<()> {
         println!("cuda judge: {:.0} s", begin.elapsed().as_secs_f64());
         Ok(())
     };
-    judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1))?;
+    let mut all = judge(Path::new("off"));
+    if quick {
+        all.arg("--quick");
+    }
+    judged(all.env(GUARDED.0, GUARDED.1))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
     judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))
 }

@@ -41,6 +41,9 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
+    /// The gradient goes back sparse through whatever made the weight: an op of which sparse tensors have no derivative there, such
+    /// as a transpose or a product, is an error of the backward pass. Such a weight takes [`Tensor::embedding`].
+    ///
     /// # Errors
     /// The same; a padding index that is no row.
     pub fn embedding_sparse_with(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
