@@ -238,7 +238,8 @@ fn one(
                 }
                 // Views, which no strided tensor needs a kernel for, are not among the parts.
                 None if first && layout != Layout::STRIDED => {
-                    "there is no kernel; whether each of its parts takes this layout shows in the call".to_string()
+                    "there is no kernel; whether each of its parts takes this layout shows in the call"
+                        .to_string()
                 }
                 None if first => "there is no kernel".to_string(),
                 None => "asked if those before refuse; its parts are recorded for gradients".to_string(),
