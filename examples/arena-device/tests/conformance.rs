@@ -20,6 +20,7 @@ fn worker() {
     }
     let job = worker::Job {
         name: None,
+        would_serve: None,
         library: Some(support::library()),
         backends: Vec::new(),
         selection: Selection { profile: Some("train".into()), quick: true, ..Selection::default() },

@@ -188,17 +188,21 @@ impl IntoDims for RangeFull {
 /// A negative number, and one that i64 does not hold.
 #[inline]
 pub(crate) fn sizes(op: &'static str, shape: impl IntoShape) -> Result<Dims> {
-    not_negative(op, "shape", &shape.into_ints())
+    let ints = shape.into_ints();
+    // What is larger than i64 came as its largest number.
+    if ints.contains(&i64::MAX) {
+        return Err(negative(op, "shape", &ints));
+    }
+    not_negative(op, "shape", &ints)
 }
 
 /// As [`sizes`], of any argument.
 ///
 /// # Errors
-/// A negative number, and one that i64 does not hold.
+/// A negative number.
 #[inline]
 pub(crate) fn not_negative(op: &'static str, argument: &'static str, ints: &[i64]) -> Result<Dims> {
-    // What is larger than i64 came as its largest number.
-    if ints.iter().any(|&size| !(0..i64::MAX).contains(&size)) {
+    if ints.iter().any(|&size| size < 0) {
         return Err(negative(op, argument, ints));
     }
     Ok(ints.iter().map(|&size| size as usize).collect())

@@ -49,7 +49,8 @@ two differ. What is true of all rows:
   `sum_keepdim(1)`, `elu()` and `elu_with(0.5)`, `zeros(3)` and `zeros_with(3, DType::F16)`. Long lists are structs with
   defaults: `ConvOptions::default().padding(1)`, `SgdOptions { lr: 0.1, ..Default::default() }`.
 - `Tensor::new` keeps Rust's types: `1.0f32` is f32, `1.0` f64, `1` i32. Other new tensors are f32, or what
-  `keyway::set_default_dtype` says. dtypes promote as in PyTorch.
+  `keyway::set_default_dtype` says; `full`, `arange` and `randint` of integers are i64. dtypes promote as in PyTorch, products and
+  layers too, which PyTorch refuses: f32 weights on an f64 input give f64. Integers divided give f32, whatever the default is.
 - A name with `_` at its end works in place, one with `_out` writes to a tensor.
 - `x.clone()` is the same tensor; `x.copy()?` copies its values.
 
@@ -74,6 +75,39 @@ fn main() -> keyway::Result<()> {
     Ok(())
 }
 ```
+
+`class Net(nn.Module)` is a struct that implements `Module`; `members` names its layers for `parameters()` and `state_dict()`:
+
+```rust
+use keyway::nn::{Linear, Members, Module};
+use keyway::prelude::*;
+
+struct Residual {
+    inner: Linear,
+}
+
+impl Module for Residual {
+    fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> {
+        self.inner.forward(input)?.add(input)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("inner", &self.inner);
+    }
+}
+
+fn main() -> keyway::Result<()> {
+    let model = Residual { inner: Linear::new(3, 3)? };
+    assert!(model.state_dict().keys().eq(["inner.bias", "inner.weight"]));
+    println!("{}", model.forward(&Tensor::randn((2, 3))?)?);
+    Ok(())
+}
+```
+
+Errors of a program's own are made by `keyway::Error::other("no such column")`; those of files become one by `?`. Optimisers take what
+is trained: `model.parameters().into_iter().filter(|p| p.requires_grad()).collect()` where a part is frozen. Options stand beside
+what takes them: `Reduction`, `ConvOptions`, `InterpolateOptions` in `nn`, `BackwardOptions` in `autograd`; schedules step by the
+trait `optim::lr_scheduler::LrScheduler`.
 
 The rows write `nn`, `optim`, `autograd`, `data`, `profiler`, `rng` for the modules of this crate, `F` for
 `keyway::nn::functional`, and leave out the paths of options.
