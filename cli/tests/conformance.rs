@@ -27,22 +27,27 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> support::Ran {
     run(command)
 }
 
-/// Families that take four fifths of a run's time, for large tensors and many calls. Tests leave them to the runs of whole
-/// suites over the staged libraries, and to the mutants' control runs.
-const SLOW: &[&str] = &["corner_grads", "large", "leaks", "magnitudes", "sizes", "threads"];
+/// Families that take four fifths of a run's time, for large tensors and many calls. Tests of their own judge them, so that no
+/// test comes to its time limit on a slow machine.
+const SLOW: [&[&str]; 2] = [&["corner_grads", "sizes"], &["large", "leaks", "magnitudes", "threads"]];
 
-/// `--family` for all families but the slow ones.
-fn fast_families() -> Vec<&'static str> {
-    let fast = keyway_conformance::families::ALL.iter().map(|f| f.name).filter(|name| !SLOW.contains(name));
-    fast.flat_map(|name| ["--family", name]).collect()
+/// All the other families.
+fn fast() -> Vec<&'static str> {
+    let all = keyway_conformance::families::ALL.iter().map(|family| family.name);
+    all.filter(|name| !SLOW.concat().contains(name)).collect()
 }
 
-#[test]
-fn the_cpu_backend_passes_the_quick_run() {
+fn options(families: &[&'static str]) -> Vec<&'static str> {
+    families.iter().flat_map(|name| ["--family", name]).collect()
+}
+
+/// Every quick case of these families is as expected, and so many pass.
+#[track_caller]
+fn assert_the_cpu_passes(families: &[&'static str], more_than: u64) {
     let folder = installed();
     let json = folder.path().join("report.json");
     let mut arguments = vec!["conformance", "cpu", "--quick", "--json", json.to_str().unwrap()];
-    arguments.extend(fast_families());
+    arguments.extend(options(families));
     let ran = in_folder(folder.path(), &arguments);
     let bad: Vec<String> = report(&json)["cases"]
         .as_array()
@@ -54,8 +59,23 @@ fn the_cpu_backend_passes_the_quick_run() {
     assert!(bad.is_empty(), "{} cases:\n{}", bad.len(), bad[..bad.len().min(20)].join("\n"));
     let ran = ran.expect(0);
     assert!(ran.out.contains("every one as expected"), "{}", ran.out);
-    assert!(report(&json)["counts"]["passed"].as_u64().unwrap() > 5_000);
+    assert!(report(&json)["counts"]["passed"].as_u64().unwrap() > more_than);
     assert_eq!(report(&json)["ops"], keyway::ops::all().count());
+}
+
+#[test]
+fn the_cpu_backend_passes_the_quick_run() {
+    assert_the_cpu_passes(&fast(), 5_000);
+}
+
+#[test]
+fn the_cpu_backend_passes_the_quick_run_of_large_sizes() {
+    assert_the_cpu_passes(SLOW[0], 5_000);
+}
+
+#[test]
+fn the_cpu_backend_passes_the_quick_run_of_many_calls() {
+    assert_the_cpu_passes(SLOW[1], 2_000);
 }
 
 /// Its kernels are for images in one format, which every family gives it.
@@ -78,14 +98,14 @@ fn the_backend_for_images_passes_every_case() {
 
 /// What a plugin does not claim is unsupported, and all else is as expected.
 #[track_caller]
-fn assert_passes_the_quick_run(name: &str, family: &str) {
+fn assert_passes_the_quick_run(name: &str, families: &[&'static str], family: &str) {
     let library = library_of(name);
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
     let known = known_failures_of(name);
     let mut arguments = vec!["conformance", "--library", library.to_str().unwrap()];
     arguments.extend(["--quick", "--json", json.to_str().unwrap()]);
-    arguments.extend(fast_families());
+    arguments.extend(options(families));
     arguments.extend(known.iter().map(String::as_str));
     let ran = keyway(&arguments);
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
@@ -96,12 +116,22 @@ fn assert_passes_the_quick_run(name: &str, family: &str) {
 /// A device whose memory the host cannot read, whose work is done later, and which has few kernels.
 #[test]
 fn another_device_passes_the_quick_run() {
-    assert_passes_the_quick_run("keyway_test_device", "device");
+    assert_passes_the_quick_run("keyway_test_device", &fast(), "device");
+}
+
+#[test]
+fn another_device_passes_the_quick_run_of_the_slow_families() {
+    assert_passes_the_quick_run("keyway_test_device", &SLOW.concat(), "large");
 }
 
 #[test]
 fn a_composite_layout_passes_the_quick_run() {
-    assert_passes_the_quick_run("keyway_test_csr", "layout");
+    assert_passes_the_quick_run("keyway_test_csr", &fast(), "layout");
+}
+
+#[test]
+fn a_composite_layout_passes_the_quick_run_of_the_slow_families() {
+    assert_passes_the_quick_run("keyway_test_csr", &SLOW.concat(), "sizes");
 }
 
 #[test]

@@ -460,6 +460,10 @@ impl Grads<'_> {
     /// something.
     pub(crate) fn pattern(&self, i: usize) -> Option<Tensor> {
         let Some(&OwnedArg::Tensor { slot }) = self.call.args.get(i) else { return None };
+        // Few tensors are sparse, and only those are looked at closely.
+        if self.call.inputs[slot].strided {
+            return None;
+        }
         self.edges.get(slot)?.as_ref()?.pattern()
     }
 

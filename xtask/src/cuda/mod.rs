@@ -39,13 +39,9 @@ pub enum Task {
     Check,
     /// Build the stand-ins for the driver and cuBLASLt by a C++ compiler, and say how to use them.
     StandIn,
-    /// Judge the staged backend on the stand-in, with a guard page behind each tensor, and products of matrices by the stand-in
-    /// for cuBLASLt too; skipped, with the reason, without a C++ compiler.
-    Judge {
-        /// A part of the cases of each op, and of products all: a third of the time.
-        #[arg(long)]
-        quick: bool,
-    },
+    /// Judge the staged backend on the stand-in: products of matrices by its kernels and by the stand-in for cuBLASLt, and the
+    /// quick cases with a guard page behind each tensor; skipped, with the reason, without a C++ compiler.
+    Judge,
 }
 
 /// Does it.
@@ -54,7 +50,7 @@ pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
         Task::Images { families } => images(workspace, families),
         Task::Check => check(workspace),
         Task::StandIn => stand_in(workspace),
-        Task::Judge { quick } => judge(workspace, *quick),
+        Task::Judge => judge(workspace),
     }
 }
 
@@ -206,9 +202,9 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt in memory that is guarded by
-/// tensor, then products with it, in memory that is kept and split as programs have it.
-fn judge(workspace: &Workspace, quick: bool) -> Result<()> {
+/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt, then products with it, then the
+/// quick cases of all ops in memory that is guarded by tensor.
+fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
         Err(reason @ Reason::NoCompiler { .. }) => {
@@ -232,11 +228,9 @@ fn judge(workspace: &Workspace, quick: bool) -> Result<()> {
         println!("cuda judge: {:.0} s", begin.elapsed().as_secs_f64());
         Ok(())
     };
-    let mut all = judge(Path::new("off"));
-    if quick {
-        all.arg("--quick");
-    }
-    judged(all.env(GUARDED.0, GUARDED.1))?;
+    judged(&mut judge(Path::new("off")))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
-    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))
+    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))?;
+    println!("\nThe quick cases, a guard page behind each tensor:");
+    judged(judge(&library).arg("--quick").env(GUARDED.0, GUARDED.1))
 }

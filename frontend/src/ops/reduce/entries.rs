@@ -9,7 +9,7 @@ use keyway_dispatcher::op::Arg;
 
 /// The gradient of a sum, for arguments `(self, dim, keepdim)`: that of each sum, at every element that was added to it. That of
 /// a sparse tensor is made at the entries alone, whatever its sizes are.
-pub(super) fn spread(b: &Backward<'_>, g: &Grads<'_>, grad: &Tensor) -> Result<Tensor> {
+pub(super) fn sum_grad(b: &Backward<'_>, g: &Grads<'_>, grad: &Tensor) -> Result<Tensor> {
     if let Some(pattern) = g.pattern(0).filter(Tensor::is_coordinates)
         && let Some(made) = at_entries(b, grad, &pattern)?
     {

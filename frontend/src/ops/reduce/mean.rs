@@ -1,6 +1,6 @@
 //! `mean`
 
-use super::entries::spread;
+use super::entries::sum_grad;
 use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
@@ -65,7 +65,7 @@ pub static DEF: OpDef = OpDef {
             // The sizes of a sparse tensor may have a product that no integer holds.
             let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
             let share = b.grad(0)?.mul(product(b.grad(0)?.shape()) / product(b.sizes(0)))?;
-            let grad = spread(b, g, &share)?;
+            let grad = sum_grad(b, g, &share)?;
             g.set(0, || Ok(grad))
         },
     },

@@ -1,7 +1,7 @@
 //! `sum`
 
 use super::cases;
-use super::entries::spread;
+use super::entries::sum_grad;
 use super::forms::reduction;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
@@ -53,8 +53,11 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::of_grad(|b, g| {
-        let made = if g.needs(0) { Some(spread(b, g, b.grad(0)?)?) } else { None };
-        made.map_or(Ok(()), |grad| g.set(0, || Ok(grad)))
+        if !g.needs(0) {
+            return Ok(());
+        }
+        let grad = sum_grad(b, g, b.grad(0)?)?;
+        g.set(0, || Ok(grad))
     }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
