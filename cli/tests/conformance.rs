@@ -43,7 +43,7 @@ fn options(families: &[&'static str]) -> Vec<&'static str> {
 
 /// Every quick case of these families is as expected, and so many pass.
 #[track_caller]
-fn assert_the_cpu_passes(families: &[&'static str], more_than: u64) {
+fn assert_the_cpu_passes(families: &[&'static str], more_than: u64) -> Value {
     let folder = installed();
     let json = folder.path().join("report.json");
     let mut arguments = vec!["conformance", "cpu", "--quick", "--json", json.to_str().unwrap()];
@@ -59,13 +59,14 @@ fn assert_the_cpu_passes(families: &[&'static str], more_than: u64) {
     assert!(bad.is_empty(), "{} cases:\n{}", bad.len(), bad[..bad.len().min(20)].join("\n"));
     let ran = ran.expect(0);
     assert!(ran.out.contains("every one as expected"), "{}", ran.out);
-    assert!(report(&json)["counts"]["passed"].as_u64().unwrap() > more_than);
-    assert_eq!(report(&json)["ops"], keyway::ops::all().count());
+    let report = report(&json);
+    assert!(report["counts"]["passed"].as_u64().unwrap() > more_than);
+    report
 }
 
 #[test]
 fn the_cpu_backend_passes_the_quick_run() {
-    assert_the_cpu_passes(&fast(), 5_000);
+    assert_eq!(assert_the_cpu_passes(&fast(), 5_000)["ops"], keyway::ops::all().count());
 }
 
 #[test]
@@ -126,12 +127,8 @@ fn another_device_passes_the_quick_run_of_the_slow_families() {
 
 #[test]
 fn a_composite_layout_passes_the_quick_run() {
-    assert_passes_the_quick_run("keyway_test_csr", &fast(), "layout");
-}
-
-#[test]
-fn a_composite_layout_passes_the_quick_run_of_the_slow_families() {
-    assert_passes_the_quick_run("keyway_test_csr", &SLOW.concat(), "sizes");
+    // Of all families: those of the slow ones are of strided tensors, so that alone they would say nothing of it.
+    assert_passes_the_quick_run("keyway_test_csr", &[], "layout");
 }
 
 #[test]
