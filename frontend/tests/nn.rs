@@ -306,7 +306,7 @@ fn a_cache_gives_what_causal_attention_gives() {
         cache.truncate(0);
         let (mut made, mut at) = (Vec::new(), 0);
         for block in blocks {
-            let part = x.narrow(1, at as i64, block).unwrap();
+            let part = x.narrow(1, at, block).unwrap();
             made.push(attention.attend_cached(&part, &mut cache).unwrap());
             at += block;
             assert_eq!(cache.len(), at);

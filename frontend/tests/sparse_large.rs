@@ -4,6 +4,7 @@
 mod rehearsal_support;
 mod sparse_support;
 
+use keyway::autograd::{BackwardOptions, grad};
 use keyway::{DType, Device, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
 use rehearsal_support::*;
@@ -115,6 +116,67 @@ fn backward_passes_need_memory_for_entries_alone() {
                 let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
                 assert!(most < 16 << 20, "{which}: {most} bytes");
             }
+        }
+    }
+}
+
+/// Of a matrix of blocks of two numbers; what is not stored has no share in the result's sum of squares.
+const LINES: &[(&str, fn(&Tensor) -> keyway::Result<Tensor>)] = &[
+    ("sum", |s| s.sum(1)),
+    ("sum of blocks", |s| s.sum(2)),
+    ("sum of lines of blocks", |s| s.sum((0, 2))),
+    ("mean of blocks", |s| s.mean_keepdim(2)),
+    ("norm", |s| s.norm(1)),
+    ("norm, kept", |s| s.norm_keepdim(0)),
+    ("norm of blocks", |s| s.norm(2)),
+    ("norm of lines of blocks", |s| s.norm((1, 2))),
+    ("norm of lines of blocks, kept", |s| s.norm_keepdim((0, 2))),
+    ("norm of all", |s| s.norm(..)),
+    ("largest magnitude", |s| s.norm_with(f64::INFINITY, 1, false)),
+    ("norm of 3", |s| s.norm_with(3.0, 0, true)),
+    ("amax", |s| s.amax(1)),
+    ("amax, kept", |s| s.amax_keepdim(0)),
+    ("amax of blocks", |s| s.amax(2)),
+    ("amin of lines of blocks", |s| s.amin((1, 2))),
+    ("amin of all", |s| s.amin(..)),
+    ("softmax", |s| s.softmax(1)),
+    ("softmax of columns", |s| s.softmax(0)),
+    ("log_softmax", |s| s.log_softmax(1)),
+    ("log_softmax of columns", |s| s.log_softmax(0)),
+];
+
+#[test]
+fn reductions_and_their_gradients_need_no_memory_for_the_lines_that_stay() {
+    let _one = load(PLUGINS);
+    let places = places();
+    let numbers = values(2 * places.len());
+    let run = |name: &str, case: fn(&Tensor) -> keyway::Result<Tensor>, step: i64| -> [Vec<f64>; 3] {
+        let v = floats(&numbers, &[places.len(), 2]).requires_grad_(true).unwrap();
+        let size = SMALL * step as usize;
+        reset_peak(Device::CPU).unwrap();
+        let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
+        let s = Tensor::sparse_coo(&entries(&places, step), &v, [size, size, 2]).unwrap();
+        let loss = case(&s)
+            .and_then(|made| made.square()?.sum_all())
+            .unwrap_or_else(|e| panic!("{name}, {step} apart: {e}"));
+        let options = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
+        let first = grad(&[&loss], &[&v], options)
+            .unwrap_or_else(|e| panic!("{name}, {step} apart, backward: {e}"))
+            .remove(0)
+            .unwrap();
+        let second = grad(&[first.square().unwrap().sum_all().unwrap()], &[&v], BackwardOptions::default())
+            .unwrap_or_else(|e| panic!("{name}, {step} apart, second derivative: {e}"))
+            .remove(0);
+        let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
+        assert!(most < 1 << 20, "{name}, {step} apart: {most} bytes");
+        let second = second.map_or_else(Vec::new, |second| second.to_f64_vec().unwrap());
+        [loss.to_f64_vec().unwrap(), first.to_f64_vec().unwrap(), second]
+    };
+    for (name, case) in LINES {
+        let [near, far] = [1, 1 << 25].map(|step| run(name, *case, step));
+        for (near, far) in std::iter::zip(near, far) {
+            assert_eq!(near.len(), far.len(), "{name}");
+            assert_close(&far, &near, 1e-9);
         }
     }
 }

@@ -33,7 +33,7 @@ const CASES: [(&str, Check); 6] = [
         check(&large.index_select(0, &places)?, 3, |place| [3, 1, 1][place])
     }),
     ("cat", |large| {
-        let tail = large.narrow(0, MARK as i64, 3)?;
+        let tail = large.narrow(0, MARK, 3)?;
         let both = Tensor::cat(&[large, &tail], 0)?;
         check(&both, COUNT + 3, |place| if place == COUNT { 3 } else { expected(place) })
     }),

@@ -50,7 +50,21 @@ macro_rules! from_number {
         }
     )*};
 }
-from_number!(i64 => Int as i64, i32 => Int as i64, f64 => Float as f64, f32 => Float as f64, bool => Bool as bool);
+from_number!(i64 => Int as i64, i32 => Int as i64, u32 => Int as i64, f64 => Float as f64, f32 => Float as f64);
+from_number!(bool => Bool as bool);
+
+macro_rules! from_size {
+    ($($type:ty),*) => {$(
+        impl From<$type> for Arg<'_> {
+            /// What i64 does not hold is a floating-point number.
+            #[inline]
+            fn from(value: $type) -> Self {
+                i64::try_from(value).map_or(Arg::Float(value as f64), Arg::Int)
+            }
+        }
+    )*};
+}
+from_size!(usize, isize, u64);
 
 impl<'a> From<&'a TensorRef> for Arg<'a> {
     fn from(tensor: &'a TensorRef) -> Self {

@@ -4,6 +4,7 @@ use super::slot::Slot;
 use super::{Members, Module, init};
 use crate::autograd::no_grad;
 use crate::ops::index::embedding_bag::{BagMode, BagOptions};
+use crate::tensor::Int;
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 
@@ -86,8 +87,8 @@ impl Embedding {
     ///
     /// # Errors
     /// A number that is no row's.
-    pub fn padding_idx(mut self, row: i64) -> Result<Embedding> {
-        self.padding_idx = Some(blank(&self.weight, row)?);
+    pub fn padding_idx(mut self, row: impl Int) -> Result<Embedding> {
+        self.padding_idx = Some(blank(&self.weight, row.to_i64())?);
         Ok(self)
     }
 
@@ -204,8 +205,8 @@ impl EmbeddingBag {
     ///
     /// # Errors
     /// A number that is no row's.
-    pub fn padding_idx(mut self, row: i64) -> Result<EmbeddingBag> {
-        self.padding_idx = Some(blank(&self.weight, row)?);
+    pub fn padding_idx(mut self, row: impl Int) -> Result<EmbeddingBag> {
+        self.padding_idx = Some(blank(&self.weight, row.to_i64())?);
         Ok(self)
     }
 

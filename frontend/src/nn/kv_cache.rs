@@ -127,7 +127,7 @@ impl KvCache {
             }
         };
         for (room, new) in std::iter::zip(&room, &new) {
-            room.narrow(2, begin as i64, count)?.copy_(new)?;
+            room.narrow(2, begin, count)?.copy_(new)?;
         }
         let all = [room[0].narrow(2, 0, end)?, room[1].narrow(2, 0, end)?];
         (self.room, self.len) = (Some(room), end);

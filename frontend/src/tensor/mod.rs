@@ -125,8 +125,8 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range.
     #[doc(alias = "size")]
-    pub fn dim(&self, dim: i64) -> Result<usize> {
-        let dim = keyway_dispatcher::dims::wrap_dim("dim", dim, self.rank())?;
+    pub fn dim(&self, dim: impl Int) -> Result<usize> {
+        let dim = keyway_dispatcher::dims::wrap_dim("dim", dim.to_i64(), self.rank())?;
         Ok(self.shape().get(dim).copied().unwrap_or(1))
     }
 

@@ -174,7 +174,7 @@ fn collect(t: &Tensor, cuts: &[Cut]) -> Result<Shown> {
         return Ok(Shown::Values(values, gap));
     }
     let chosen = (0..front).chain(size - back..size);
-    let lists = chosen.map(|i| collect(&t.select(0, i as i64)?, &cuts[1..])).collect::<Result<_>>()?;
+    let lists = chosen.map(|i| collect(&t.select(0, i)?, &cuts[1..])).collect::<Result<_>>()?;
     Ok(Shown::Lists(lists, gap))
 }
 

@@ -4,6 +4,7 @@ use super::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::Arg;
 use smallvec::{Array, SmallVec};
 use std::ops::RangeFull;
 
@@ -26,7 +27,7 @@ pub type Ints = SmallVec<[i64; 8]>;
 /// assert_eq!(Tensor::zeros((rows, 2u32))?.shape(), [3, 2]);
 /// # Ok(()) }
 /// ```
-pub trait Int: Copy {
+pub trait Int: Copy + Into<Arg<'static>> {
     /// As i64; what is larger becomes the largest, which is beyond every size.
     ///
     /// ```

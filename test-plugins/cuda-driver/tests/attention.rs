@@ -148,7 +148,7 @@ impl Case {
         let made = Tensor::from_vec(numbers(&order, nth * 31), &order).unwrap();
         // As much as the dtype holds, on every device.
         let made = made.to_dtype(dtype).unwrap().to_device(device).unwrap();
-        if turned { made.transpose(n as i64 - 3, n as i64 - 2).unwrap() } else { made }
+        if turned { made.transpose(n - 3, n - 2).unwrap() } else { made }
     }
 
     /// The result without gradients, with them, and these.

@@ -6,6 +6,7 @@ use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, t
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -40,8 +41,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same; a dimension out of range.
-    pub fn glu_with(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim)])
+    pub fn glu_with(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64())])
     }
 }
 
@@ -63,7 +64,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// The halves of dimension `dim`.
 fn halves(t: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     let half = t.dim(dim)? / 2;
-    Ok((t.narrow(dim, 0, half)?, t.narrow(dim, half as i64, half)?))
+    Ok((t.narrow(dim, 0, half)?, t.narrow(dim, half, half)?))
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {

@@ -25,7 +25,7 @@ fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
     let mut sizes = Dims::from_slice(t.shape());
     let head = t.rank() - 3;
     sizes.insert(head + 1, times);
-    let spread = t.unsqueeze(head as i64 + 1)?.expand(&sizes)?;
+    let spread = t.unsqueeze(head + 1)?.expand(&sizes)?;
     sizes.remove(head + 1);
     sizes[head] *= times;
     spread.reshape_as_sizes(&sizes)

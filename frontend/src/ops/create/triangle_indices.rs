@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::tensor::{IntoOptions, TensorOptions};
+use crate::tensor::{Int, IntoOptions, TensorOptions};
 use keyway_dispatcher::error::Error;
 use std::ops::Range;
 
@@ -40,9 +40,10 @@ impl Tensor {
     pub fn tril_indices_with(
         rows: usize,
         columns: usize,
-        offset: i64,
+        offset: impl Int,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
+        let offset = offset.to_i64();
         // Column `c` of row `r` belongs to it where `c - r <= offset`.
         let first = usize::try_from(offset.checked_neg().unwrap_or(i64::MAX)).unwrap_or(0);
         let end = |row: usize| within(row as i128 + i128::from(offset) + 1, columns);
@@ -81,9 +82,10 @@ impl Tensor {
     pub fn triu_indices_with(
         rows: usize,
         columns: usize,
-        offset: i64,
+        offset: impl Int,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
+        let offset = offset.to_i64();
         let start = |row: usize| within(row as i128 + i128::from(offset), columns);
         let end = within(columns as i128 - i128::from(offset), rows);
         indices("triu_indices", 0..end, columns, options.into_options()?, |row| start(row)..columns)

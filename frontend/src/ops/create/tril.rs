@@ -3,6 +3,7 @@
 use super::triangle;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
+use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 forms! {
@@ -32,7 +33,7 @@ forms! {
     ///
     /// # Errors
     /// The same.
-    pub fn tril_with(&self, diagonal: i64), in_place: tril_with_ {
+    pub fn tril_with(&self, diagonal: impl Int), in_place: tril_with_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;

@@ -3,6 +3,7 @@
 use super::triangle;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
+use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 forms! {
@@ -32,7 +33,7 @@ forms! {
     ///
     /// # Errors
     /// The same.
-    pub fn triu_with(&self, diagonal: i64), in_place: triu_with_ {
+    pub fn triu_with(&self, diagonal: impl Int), in_place: triu_with_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;

@@ -86,7 +86,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let column = |i: usize| -> Result<Tensor> {
         let mut sizes = vec![1; rank + 2];
         (sizes[0], sizes[rank + 1]) = (own.shape()[0], rank);
-        theta.select(2, i as i64)?.reshape_as_sizes(&sizes)
+        theta.select(2, i)?.reshape_as_sizes(&sizes)
     };
     let mut grid = column(rank)?;
     for i in 0..rank {

@@ -50,7 +50,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     // A window may have more elements than there is time for, as long as they are those of no channel.
     let elements = if x.elem_count() == 0 { 0 } else { kh };
     for (i, j) in (0..elements).flat_map(|i| (0..kw).map(move |j| (i, j))) {
-        under(&sums, &places, [i, j])?.add_(&split.select(2, i as i64)?.select(2, j as i64)?)?;
+        under(&sums, &places, [i, j])?.add_(&split.select(2, i)?.select(2, j)?)?;
     }
     let inner = sums.narrow(2, top, sizes[2])?.narrow(3, left, sizes[3])?.contiguous()?;
     cast(inner, own.dtype())

@@ -5,6 +5,7 @@ use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::kept;
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -23,7 +24,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range.
     #[doc(alias = "arg_sort_last_dim")]
-    pub fn argsort(&self, dim: i64) -> Result<Tensor> {
+    pub fn argsort(&self, dim: impl Int) -> Result<Tensor> {
         self.argsort_with(dim, false, false)
     }
 
@@ -39,8 +40,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn argsort_with(&self, dim: i64, descending: bool, stable: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(descending), Arg::Bool(stable)])
+    pub fn argsort_with(&self, dim: impl Int, descending: bool, stable: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(descending), Arg::Bool(stable)])
     }
 }
 

@@ -6,7 +6,7 @@ use crate::ops::composite::{decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{piece, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
-use crate::tensor::refs;
+use crate::tensor::{Int, refs};
 use keyway_dispatcher::dims::{Dims, channels_last_strides, contiguous_strides, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
@@ -30,8 +30,8 @@ impl Tensor {
     /// No tensor; tensors whose sizes differ in another dimension than `dim`, or 0-d ones.
     #[doc(alias = "concat")]
     #[doc(alias = "concatenate")]
-    pub fn cat<T: Borrow<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
-        DEF.run(&[Arg::Tensors(&refs(tensors)), Arg::Int(dim)])
+    pub fn cat<T: Borrow<Tensor>>(tensors: &[T], dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[Arg::Tensors(&refs(tensors)), Arg::Int(dim.to_i64())])
     }
 }
 
@@ -107,7 +107,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let mut start = 0;
     for t in list {
         let size = t.sizes()[dim];
-        made.narrow(dim as i64, start, size)?.copy_(&Tensor::from_ref((*t).clone()))?;
+        made.narrow(dim, start, size)?.copy_(&Tensor::from_ref((*t).clone()))?;
         start += size as i64;
     }
     Ok(made)

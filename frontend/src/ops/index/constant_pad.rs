@@ -74,8 +74,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         if kept <= 0 {
             return Ok(made);
         }
-        from = from.narrow(d as i64, before, kept as usize)?;
-        inside = inside.narrow(d as i64, pair[0].max(0), kept as usize)?;
+        from = from.narrow(d, before, kept as usize)?;
+        inside = inside.narrow(d, pair[0].max(0), kept as usize)?;
     }
     inside.copy_(&from)?;
     Ok(made)

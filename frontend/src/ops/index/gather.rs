@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{along, kept, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -24,8 +25,8 @@ impl Tensor {
     ///
     /// # Errors
     /// An index tensor that is larger than this one in another dimension; an index outside `0..size`.
-    pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into()])
+    pub fn gather(&self, dim: impl Int, index: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), index.into()])
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<
         return Ok(t.clone());
     }
     if !t.as_ref().is_strided() {
-        return t.narrow(dim as i64, start as i64, len);
+        return t.narrow(dim, start, len);
     }
     let mut widths = vec![0i64; 2 * (t.rank() - dim)];
     let at = widths.len() - 2;

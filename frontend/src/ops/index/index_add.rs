@@ -6,6 +6,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::rules::whole_factor;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
@@ -25,8 +26,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
-    pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into(), Arg::Int(1)])
+    pub fn index_add(&self, dim: impl Int, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), index.into(), source.into(), Arg::Int(1)])
     }
 
     /// [`Tensor::index_add`] of `alpha` times the source.
@@ -43,12 +44,12 @@ impl Tensor {
     /// A fraction as the factor of integers; as without one.
     pub fn index_add_with<'a>(
         &'a self,
-        dim: i64,
+        dim: impl Int,
         index: &'a Tensor,
         source: &'a Tensor,
         alpha: impl Into<Arg<'a>>,
     ) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into(), alpha.into()])
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), index.into(), source.into(), alpha.into()])
     }
 
     /// [`Tensor::index_add_with`] in place.
@@ -64,12 +65,12 @@ impl Tensor {
     #[allow(clippy::missing_errors_doc)]
     pub fn index_add_with_<'a>(
         &'a self,
-        dim: i64,
+        dim: impl Int,
         index: &'a Tensor,
         source: &'a Tensor,
         alpha: impl Into<Arg<'a>>,
     ) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into(), alpha.into()])
+        DEF.run_in_place(&[self.into(), Arg::Int(dim.to_i64()), index.into(), source.into(), alpha.into()])
     }
 
     /// [`Tensor::index_add`] in place.
@@ -83,8 +84,8 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
-    pub fn index_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into(), Arg::Int(1)])
+    pub fn index_add_(&self, dim: impl Int, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Int(dim.to_i64()), index.into(), source.into(), Arg::Int(1)])
     }
 }
 

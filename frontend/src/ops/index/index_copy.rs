@@ -4,6 +4,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::slices;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
@@ -23,7 +24,7 @@ forms! {
     /// # Errors
     /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
     #[doc(alias = "index_fill")]
-    pub fn index_copy<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>),
+    pub fn index_copy<'a>(&'a self, dim: impl Int, index: &'a Tensor, source: impl Into<Arg<'a>>),
         in_place: index_copy_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {

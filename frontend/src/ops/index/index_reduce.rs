@@ -7,6 +7,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, tensor as filled};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
@@ -29,7 +30,7 @@ forms! {
     ///
     /// # Errors
     /// As [`Tensor::index_add`]; [`Reduce::Sum`]; bool.
-    pub fn index_reduce(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: Reduce),
+    pub fn index_reduce(&self, dim: impl Int, index: &Tensor, source: &Tensor, reduce: Reduce),
         defaults: [Arg::Bool(true)], in_place: index_reduce_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
@@ -56,7 +57,7 @@ forms! {
     ///
     /// # Errors
     /// The same.
-    pub fn index_reduce_with(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: Reduce, include_self: bool),
+    pub fn index_reduce_with(&self, dim: impl Int, index: &Tensor, source: &Tensor, reduce: Reduce, include_self: bool),
         in_place: index_reduce_with_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {

@@ -7,6 +7,7 @@ use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, kept, spread, with_dim, wrong_shape, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -25,8 +26,8 @@ impl Tensor {
     ///
     /// # Errors
     /// An index tensor of more dimensions than one; an index outside `0..size`.
-    pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into()])
+    pub fn index_select(&self, dim: impl Int, index: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), index.into()])
     }
 }
 
@@ -52,7 +53,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let dim = args.dim(1, t.rank())?;
     let mut sizes = Dims::from_slice(with_dim(t.shape()));
     sizes[dim] = index.elem_count();
-    let made = t.gather(dim as i64, &spread(&index, dim, &sizes)?)?;
+    let made = t.gather(dim, &spread(&index, dim, &sizes)?)?;
     if t.rank() == 0 { made.reshape_as_sizes(&[]) } else { Ok(made) }
 }
 

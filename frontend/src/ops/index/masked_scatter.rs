@@ -55,7 +55,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let nth = flat.to_dtype(DType::I64)?.cumsum(0)?;
     let wanted = match flat.elem_count() {
         0 => 0,
-        n => nth.select(0, n as i64 - 1)?.item::<i64>()?,
+        n => nth.select(0, n - 1)?.item::<i64>()?,
     };
     if wanted as usize > source.elem_count() {
         let expected = format!("of {wanted} elements at least, one for each true one of the mask");

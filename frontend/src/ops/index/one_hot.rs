@@ -7,6 +7,7 @@ use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_value};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
@@ -26,8 +27,8 @@ impl Tensor {
     ///
     /// # Errors
     /// An index outside `0..num_classes`; another negative number.
-    pub fn one_hot(&self, num_classes: i64) -> Result<Tensor> {
-        let classes = match num_classes {
+    pub fn one_hot(&self, num_classes: impl Int) -> Result<Tensor> {
+        let classes = match num_classes.to_i64() {
             -1 => self
                 .to_dtype(DType::I64)?
                 .to_vec::<i64>()?

@@ -164,7 +164,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     }
     for (d, before, after) in borders(widths, t.rank()) {
         let table = Tensor::new(places(mode, t.shape()[d] as i64, before, after))?;
-        t = t.index_select(d as i64, &table.to_device(t.device())?)?;
+        t = t.index_select(d, &table.to_device(t.device())?)?;
     }
     Ok(t)
 }

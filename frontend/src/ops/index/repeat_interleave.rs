@@ -1,6 +1,7 @@
 //! Elements repeated where they stand.
 
 use crate::error::Result;
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
@@ -18,11 +19,11 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range; sizes whose product overflows.
-    pub fn repeat_interleave(&self, repeats: usize, dim: i64) -> Result<Tensor> {
-        let (t, dim) = self.line(dim)?;
+    pub fn repeat_interleave(&self, repeats: usize, dim: impl Int) -> Result<Tensor> {
+        let (t, dim) = self.line(dim.to_i64())?;
         let mut sizes = t.shape().to_vec();
         sizes.insert(dim + 1, repeats);
-        t.unsqueeze(dim as i64 + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
+        t.unsqueeze(dim + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
     }
 
     /// Index `i` of dimension `dim` `repeats[i]` times in a row; one number stands for all. Waits for the device.
@@ -38,8 +39,8 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range; repeats that are no integers, negative, or not one for each index.
     #[doc(alias = "repeat_interleave")]
-    pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: i64) -> Result<Tensor> {
-        let (t, dim) = self.line(dim)?;
+    pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: impl Int) -> Result<Tensor> {
+        let (t, dim) = self.line(dim.to_i64())?;
         let count = t.shape()[dim];
         let wrong = |expected: String, got: String| -> crate::Error {
             Error::Value { op: "repeat_interleave_each", argument: "repeats", expected, got }.into()
@@ -62,7 +63,7 @@ impl Tensor {
         let ends = repeats.cumsum(0)?;
         let total = ends.select(0, -1)?.item::<i64>()?;
         let places = Tensor::arange_with(0, total, 1, (DType::I64, t.device()))?;
-        t.index_select(dim as i64, &ends.searchsorted_with(&places, true)?)
+        t.index_select(dim, &ends.searchsorted_with(&places, true)?)
     }
 
     /// The tensor, of one dimension at least, and its dimension `dim`.

@@ -5,6 +5,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{along, kept, same_dtype, with_dim, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -26,7 +27,7 @@ forms! {
     /// # Errors
     /// An index tensor that is larger than `src`, or than this one in another dimension; an index outside
     /// `0..size`; a `src` of another dtype.
-    pub fn scatter<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>), in_place: scatter_ {
+    pub fn scatter<'a>(&'a self, dim: impl Int, index: &'a Tensor, src: impl Into<Arg<'a>>), in_place: scatter_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;

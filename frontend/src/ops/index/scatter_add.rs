@@ -5,6 +5,7 @@ use crate::ops::forms;
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -24,7 +25,7 @@ forms! {
     ///
     /// # Errors
     /// As [`Tensor::scatter`].
-    pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor), in_place: scatter_add_ {
+    pub fn scatter_add(&self, dim: impl Int, index: &Tensor, src: &Tensor), in_place: scatter_add_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
         /// use keyway::Tensor;

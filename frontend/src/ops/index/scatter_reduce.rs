@@ -12,6 +12,7 @@ use crate::ops::rules::require;
 use crate::ops::sample::{
     ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled,
 };
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -89,7 +90,7 @@ forms! {
     ///
     /// # Errors
     /// As [`Tensor::scatter`]; bool.
-    pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: Reduce),
+    pub fn scatter_reduce(&self, dim: impl Int, index: &Tensor, src: &Tensor, reduce: Reduce),
         defaults: [Arg::Bool(true)], in_place: scatter_reduce_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
@@ -116,7 +117,7 @@ forms! {
     ///
     /// # Errors
     /// The same.
-    pub fn scatter_reduce_with(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: Reduce, include_self: bool),
+    pub fn scatter_reduce_with(&self, dim: impl Int, index: &Tensor, src: &Tensor, reduce: Reduce, include_self: bool),
         in_place: scatter_reduce_with_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
@@ -153,7 +154,7 @@ fn reached(src: &Tensor, index: &Tensor) -> Result<Tensor> {
     }
     let mut part = src.clone();
     for (dim, &size) in with_dim(index.shape()).iter().enumerate() {
-        part = part.narrow(dim as i64, 0, size)?;
+        part = part.narrow(dim, 0, size)?;
     }
     part.reshape_as_sizes(index.shape())
 }

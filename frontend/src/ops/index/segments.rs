@@ -38,7 +38,7 @@ impl Segments {
     }
 
     fn from(&self, t: &Tensor, start: usize, len: usize) -> Result<Tensor> {
-        t.narrow(self.dim, start as i64, len)
+        t.narrow(self.dim, start, len)
     }
 
     /// Whether an element has the place of the one `step` before it; without the first `step` elements.

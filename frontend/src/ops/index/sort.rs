@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -26,7 +27,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range.
     #[doc(alias = "sort_last_dim")]
-    pub fn sort(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+    pub fn sort(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
         self.sort_with(dim, false, false)
     }
 
@@ -42,8 +43,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn sort_with(&self, dim: i64, descending: bool, stable: bool) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(descending), Arg::Bool(stable)])
+    pub fn sort_with(&self, dim: impl Int, descending: bool, stable: bool) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(descending), Arg::Bool(stable)])
     }
 }
 

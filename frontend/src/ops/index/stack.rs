@@ -7,7 +7,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::cat::list;
 use crate::ops::index::geometry::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, sample};
-use crate::tensor::refs;
+use crate::tensor::{Int, refs};
 use keyway_dispatcher::dims::{Dims, channels_last_strides, is_channels_last};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
@@ -27,8 +27,8 @@ impl Tensor {
     ///
     /// # Errors
     /// No tensor; tensors of different shapes.
-    pub fn stack<T: Borrow<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
-        DEF.run(&[Arg::Tensors(&refs(tensors)), Arg::Int(dim)])
+    pub fn stack<T: Borrow<Tensor>>(tensors: &[T], dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[Arg::Tensors(&refs(tensors)), Arg::Int(dim.to_i64())])
     }
 }
 

@@ -5,6 +5,7 @@ use crate::ops::composite::{decomposed, in_format_of, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, index, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -25,8 +26,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast; an index outside `0..size`.
-    pub fn take_along_dim(&self, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), indices.into(), Arg::Int(dim)])
+    pub fn take_along_dim(&self, indices: &Tensor, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), indices.into(), Arg::Int(dim.to_i64())])
     }
 }
 
@@ -73,7 +74,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     };
     let spread =
         |x: &Tensor, sizes: &[usize]| if x.shape() == sizes { Ok(x.clone()) } else { x.expand(sizes) };
-    in_format_of(&t, spread(&t, &own)?.gather(dim as i64, &spread(&index, &sizes)?)?)
+    in_format_of(&t, spread(&t, &own)?.gather(dim, &spread(&index, &sizes)?)?)
 }
 
 /// `take_along_dim`

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -24,7 +25,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range; more than it has; none of a 0-d tensor, whose result has one.
-    pub fn topk(&self, k: usize, dim: i64) -> Result<(Tensor, Tensor)> {
+    pub fn topk(&self, k: usize, dim: impl Int) -> Result<(Tensor, Tensor)> {
         self.topk_with(k, dim, true, true)
     }
 
@@ -40,9 +41,21 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn topk_with(&self, k: usize, dim: i64, largest: bool, sorted: bool) -> Result<(Tensor, Tensor)> {
+    pub fn topk_with(
+        &self,
+        k: usize,
+        dim: impl Int,
+        largest: bool,
+        sorted: bool,
+    ) -> Result<(Tensor, Tensor)> {
         let k = i64::try_from(k).unwrap_or(i64::MAX);
-        DEF.run_two(&[self.into(), Arg::Int(k), Arg::Int(dim), Arg::Bool(largest), Arg::Bool(sorted)])
+        DEF.run_two(&[
+            self.into(),
+            Arg::Int(k),
+            Arg::Int(dim.to_i64()),
+            Arg::Bool(largest),
+            Arg::Bool(sorted),
+        ])
     }
 }
 

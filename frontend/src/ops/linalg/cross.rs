@@ -5,6 +5,7 @@ use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, kept, require, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -39,8 +40,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same; a dimension out of range.
-    pub fn cross_with(&self, other: &Tensor, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), Arg::Int(dim)])
+    pub fn cross_with(&self, other: &Tensor, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Int(dim.to_i64())])
     }
 }
 

@@ -8,6 +8,7 @@ use crate::ops::composite::{cast, float_tensor, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, wrong_shape, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -52,7 +53,7 @@ impl Tensor {
         &self,
         target: &Tensor,
         weight: Option<&Tensor>,
-        ignore_index: i64,
+        ignore_index: impl Int,
         label_smoothing: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
@@ -60,7 +61,7 @@ impl Tensor {
             self.into(),
             target.into(),
             Arg::optional(weight),
-            Arg::Int(ignore_index),
+            Arg::Int(ignore_index.to_i64()),
             Arg::Float(label_smoothing),
             reduction.into(),
         ])

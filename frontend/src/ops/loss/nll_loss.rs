@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::ops::composite::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -50,14 +51,14 @@ impl Tensor {
         &self,
         target: &Tensor,
         weight: Option<&Tensor>,
-        ignore_index: i64,
+        ignore_index: impl Int,
         reduction: Reduction,
     ) -> Result<Tensor> {
         DEF.run(&[
             self.into(),
             target.into(),
             Arg::optional(weight),
-            Arg::Int(ignore_index),
+            Arg::Int(ignore_index.to_i64()),
             reduction.into(),
         ])
     }

@@ -45,7 +45,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     Tensor::zeros_with(&sizes, (grad.dtype(), grad.device()))?.scatter_add(
         at as i64,
         &places,
-        &values.unsqueeze(at as i64)?,
+        &values.unsqueeze(at)?,
     )
 }
 

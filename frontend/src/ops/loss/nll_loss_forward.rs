@@ -83,7 +83,7 @@ fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
 pub(super) fn places(target: Tensor, ignored: i64, at: usize) -> Result<(Tensor, Tensor)> {
     let target = cast(target, DType::I64)?;
     let absent = target.eq(ignored)?;
-    let places = target.masked_fill(&absent, 0)?.unsqueeze(at as i64)?;
+    let places = target.masked_fill(&absent, 0)?.unsqueeze(at)?;
     Ok((absent, places))
 }
 
@@ -98,7 +98,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
         None => Tensor::ones_with(absent.shape(), (x.dtype(), x.device()))?,
     };
     let weights = weights.masked_fill(&absent, 0)?;
-    let picked = x.gather(at as i64, &places)?.squeeze(at as i64)?.neg()?;
+    let picked = x.gather(at, &places)?.squeeze(at as i64)?.neg()?;
     // Also where an ignored element is infinite or NaN, nothing of it counts.
     let loss = picked.mul(&weights)?.masked_fill(&absent, 0)?;
     Ok([loss.contiguous()?, weights.contiguous()?])

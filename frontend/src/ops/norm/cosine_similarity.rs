@@ -6,6 +6,7 @@ use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, binary_real, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, tensor as filled};
+use crate::tensor::Int;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
@@ -23,7 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Operands that are no floats; a dimension out of range; shapes that do not broadcast.
-    pub fn cosine_similarity(&self, other: &Tensor, dim: i64) -> Result<Tensor> {
+    pub fn cosine_similarity(&self, other: &Tensor, dim: impl Int) -> Result<Tensor> {
         self.cosine_similarity_with(other, dim, 1e-8)
     }
 
@@ -39,8 +40,8 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::cosine_similarity`].
-    pub fn cosine_similarity_with(&self, other: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), Arg::Int(dim), Arg::Float(eps)])
+    pub fn cosine_similarity_with(&self, other: &Tensor, dim: impl Int, eps: f64) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Int(dim.to_i64()), Arg::Float(eps)])
     }
 }
 

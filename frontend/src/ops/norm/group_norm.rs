@@ -7,6 +7,7 @@ use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tenso
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -30,7 +31,7 @@ impl Tensor {
     /// a weight or bias not of shape `[channels]`.
     pub fn group_norm(
         &self,
-        num_groups: i64,
+        num_groups: impl Int,
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
     ) -> Result<Tensor> {
@@ -51,13 +52,13 @@ impl Tensor {
     /// The same.
     pub fn group_norm_with(
         &self,
-        num_groups: i64,
+        num_groups: impl Int,
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
         let (weight, bias) = (Arg::optional(weight), Arg::optional(bias));
-        DEF.run(&[self.into(), Arg::Int(num_groups), weight, bias, Arg::Float(eps)])
+        DEF.run(&[self.into(), Arg::Int(num_groups.to_i64()), weight, bias, Arg::Float(eps)])
     }
 }
 

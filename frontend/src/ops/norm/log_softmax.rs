@@ -5,9 +5,11 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::memory::from_components::unchecked;
+use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::ops::sparse::lines::at_entries;
+use crate::tensor::Int;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
@@ -27,8 +29,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim)])
+    pub fn log_softmax(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64())])
     }
 }
 
@@ -45,14 +47,12 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// The gradient of a sparse argument: of what it stores alone.
-fn stored(y: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
-    let grad = grad.sparse_mask(y)?;
-    let sums = grad.sum_keepdim(dim)?.to_strided()?;
+fn at_stored(y: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
+    let (grad, pattern) = (grad.sparse_mask(y)?, y.detach());
+    let sums = at_entries(&pattern, &grad.sum_keepdim(dim)?, Arg::Int(dim), true)?;
     // e to the power of what is stored; what is not has no share.
-    let power = |part: Tensor| if part.dtype().is_float() { part.exp() } else { Ok(part) };
-    let parts = y.components()?.into_iter().map(power).collect::<Result<Vec<_>>>()?;
-    let shares = unchecked(y, &parts)?;
-    grad.sub(&shares.mul(&sums)?)
+    let shares = stored(y)?.exp()?.mul(&sums)?;
+    with_stored(&grad, &stored(&grad)?.sub(&shares)?)
 }
 
 /// `log_softmax`
@@ -78,7 +78,7 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || {
                 let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
                 if !y.as_ref().is_strided() {
-                    return stored(&y, &grad, dim);
+                    return at_stored(&y, &grad, dim);
                 }
                 cast(grad.sub(&y.exp()?.mul(&grad.sum_keepdim(dim)?)?)?, b.output(0)?.dtype())
             })

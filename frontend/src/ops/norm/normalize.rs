@@ -6,7 +6,7 @@ use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{like_first, reduced_dims};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
-use crate::tensor::IntoDims;
+use crate::tensor::{Int, IntoDims};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
@@ -22,7 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range.
-    pub fn normalize(&self, dim: i64) -> Result<Tensor> {
+    pub fn normalize(&self, dim: impl Int) -> Result<Tensor> {
         self.normalize_with(2.0, dim, 1e-12)
     }
 

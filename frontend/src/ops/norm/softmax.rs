@@ -3,8 +3,11 @@
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::ops::sparse::lines::at_entries;
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -26,8 +29,8 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range.
     #[doc(alias = "softmax_last_dim")]
-    pub fn softmax(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim)])
+    pub fn softmax(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64())])
     }
 }
 
@@ -80,9 +83,14 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || {
                 let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
                 let product = grad.mul(&y)?;
-                // Of a sparse result: its sums are strided, one for each line.
-                let sums = product.sum_keepdim(dim)?.to_strided()?;
-                cast(product.sub(&y.mul(&sums)?)?, b.output(0)?.dtype())
+                let sums = product.sum_keepdim(dim)?;
+                let shares = if y.as_ref().is_strided() {
+                    y.mul(&sums)?
+                } else {
+                    let sums = at_entries(&y.detach(), &sums, b.arg(1), true)?;
+                    with_stored(&y, &stored(&y)?.mul(&sums)?)?
+                };
+                cast(product.sub(&shares)?, b.output(0)?.dtype())
             })
         },
     },

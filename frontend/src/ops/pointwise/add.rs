@@ -112,7 +112,7 @@ fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool>
         return Ok(false);
     }
     let (indices, values) = (sparse.indices()?, sparse.values()?);
-    let along = |dim: usize| indices.select(0, dim as i64);
+    let along = |dim: usize| indices.select(0, dim);
     if dims == 1 {
         t.index_add_with_(0, &along(0)?, &values, factor)?;
         return Ok(true);

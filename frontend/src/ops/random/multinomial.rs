@@ -116,7 +116,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     super::uniform::DEF.run_in_place(&[(&u).into(), low, high, args.get(3), args.get(4)])?;
     let places = if replacement {
         let sums = p.cumsum(-1)?;
-        sums.searchsorted_with(&u.mul(&sums.narrow(-1, n as i64 - 1, 1)?)?, true)?
+        sums.searchsorted_with(&u.mul(&sums.narrow(-1, n - 1, 1)?)?, true)?
     } else {
         let keys = u.neg()?.log1p()?.neg()?.div(&p)?;
         // Where `u` is 0 there is no quotient by a probability of 0.

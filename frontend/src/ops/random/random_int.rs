@@ -4,9 +4,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
-use crate::tensor::filled::new;
-use crate::tensor::shape::sizes;
-use crate::tensor::{IntoOptions, IntoShape};
+use crate::tensor::{Int, IntoOptions, IntoShape, filled::new, shape::sizes};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -25,7 +23,7 @@ impl Tensor {
     ///
     /// # Errors
     /// `low` that is not below `high`; a bound that the dtype cannot hold; a bool dtype.
-    pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<Tensor> {
+    pub fn randint(low: impl Int, high: impl Int, shape: impl IntoShape) -> Result<Tensor> {
         Tensor::randint_with(low, high, shape, ())
     }
 
@@ -43,11 +41,13 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty_with`] and [`Tensor::randint`].
     pub fn randint_with(
-        low: i64,
-        high: i64,
+        low: impl Int,
+        high: impl Int,
         shape: impl IntoShape,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
+        let low = low.to_i64();
+        let high = high.to_i64();
         let mut options = options.into_options()?;
         options.dtype = options.dtype.or(Some(DType::I64));
         new("randint", &sizes("randint", shape)?, options)?.random_int_(low, high)
@@ -63,7 +63,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
-    pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
+    pub fn randint_like(&self, low: impl Int, high: impl Int) -> Result<Tensor> {
         self.randint_like_with(low, high, ())
     }
 
@@ -77,7 +77,12 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
-    pub fn randint_like_with(&self, low: i64, high: i64, options: impl IntoOptions) -> Result<Tensor> {
+    pub fn randint_like_with(
+        &self,
+        low: impl Int,
+        high: impl Int,
+        options: impl IntoOptions,
+    ) -> Result<Tensor> {
         self.empty_like_with(options)?.random_int_(low, high)
     }
 
@@ -135,8 +140,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::randint`].
     #[doc(alias = "random_")]
-    pub fn random_int_(&self, low: i64, high: i64) -> Result<Tensor> {
-        super::draw_into(&DEF, self, &[Arg::Int(low), Arg::Int(high)], super::Words::Two)
+    pub fn random_int_(&self, low: impl Int, high: impl Int) -> Result<Tensor> {
+        super::draw_into(&DEF, self, &[Arg::Int(low.to_i64()), Arg::Int(high.to_i64())], super::Words::Two)
     }
 }
 

@@ -4,6 +4,7 @@ use super::extremum;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
@@ -19,8 +20,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range or of size 0.
-    pub fn argmin(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    pub fn argmin(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
     /// [`Tensor::argmin`] whose dimension stays as size 1.
@@ -35,8 +36,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn argmin_keepdim(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
+    pub fn argmin_keepdim(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 
     /// The place of the smallest of all elements in row-major order.

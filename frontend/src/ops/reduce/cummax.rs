@@ -5,6 +5,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::tensor::Int;
 use keyway_dispatcher::op::{Decomposition, Part};
 
 impl Tensor {
@@ -22,8 +23,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn cummax(&self, dim: i64) -> Result<(Tensor, Tensor)> {
-        cumulative::call(&DEF, self, dim)
+    pub fn cummax(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        cumulative::call(&DEF, self, dim.to_i64())
     }
 }
 

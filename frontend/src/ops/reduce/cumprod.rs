@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
+use crate::tensor::Int;
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
@@ -19,8 +20,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn cumprod(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim)])
+    pub fn cumprod(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64())])
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -21,8 +22,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    pub fn cumsum(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
     /// The sums of all elements from each one to the last along `dim`.
@@ -36,8 +37,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn cumsum_reversed(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
+    pub fn cumsum_reversed(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 }
 

@@ -5,6 +5,7 @@ use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, whole, 
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -23,7 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range; no dimension.
-    pub fn diff(&self, dim: i64) -> Result<Tensor> {
+    pub fn diff(&self, dim: impl Int) -> Result<Tensor> {
         self.diff_with(1, dim)
     }
 
@@ -39,8 +40,8 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::diff`].
-    pub fn diff_with(&self, n: usize, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), whole(n), Arg::Int(dim)])
+    pub fn diff_with(&self, n: usize, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), whole(n), Arg::Int(dim.to_i64())])
     }
 }
 

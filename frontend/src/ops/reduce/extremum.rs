@@ -6,10 +6,10 @@ use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
-use crate::ops::memory::component::holds_values;
-use crate::ops::memory::from_components::map_stored;
+use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
+use crate::ops::sparse::lines::at_entries;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -64,25 +64,23 @@ fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
 /// the result they have one too, which goes to nobody.
 fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
     let x = b.input(0)?.detach().coalesce()?;
-    let whole = |t: &Tensor| b.unreduce(&t.to_strided()?, 0, b.arg(1), b.bool(2)?);
-    let (out, grad) = (whole(&b.output(0)?.detach())?, whole(b.grad(0)?)?);
-    let at_entries = out.expand(x.shape())?.project_like(&x)?;
-    let stored = |value: &dyn Fn(&Tensor, &Tensor) -> Result<Tensor>| -> Result<Tensor> {
-        let mut others =
-            at_entries.components()?.into_iter().enumerate().filter(|(n, _)| holds_values(&x, *n));
-        map_stored(&x, |part| {
-            others.next().map_or_else(|| Ok(part.clone()), |(_, other)| value(&part, &other))
-        })
-    };
-    let ties = stored(&|part, other| part.eq(other)?.to_dtype(part.dtype()))?;
-    let ones = stored(&|part, _| part.zeros_like()?.add(1))?;
+    let of_lines = |t: &Tensor| at_entries(&x, t, b.arg(1), b.bool(2)?);
+    let (out, grad) = (of_lines(&b.output(0)?.detach())?, of_lines(b.grad(0)?)?);
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
     // Counts that f16 does not hold.
     let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-    let count = |t: &Tensor| t.to_dtype(wide)?.sum_keepdim(dims)?.to_strided();
-    let places = x.elem_count() as f64 / out.elem_count().max(1) as f64;
-    let zeros = out.eq(0)?.to_dtype(wide)?.mul(&count(&ones)?.neg()?.add(places)?)?;
-    grad.to_dtype(wide)?.div(&count(&ties)?.add(&zeros)?)?.to_dtype(x.dtype())?.mul(&ties)
+    let count = |these: &Tensor| {
+        let these = map_stored_as(&x, wide, |_| Ok(these.clone()))?;
+        at_entries(&x, &these.sum_keepdim(dims)?, b.arg(1), true)
+    };
+    let ties = stored(&x)?.eq(&out)?.to_dtype(wide)?;
+    // The sizes of a sparse tensor may have a product that no integer holds.
+    let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
+    let length = product(x.shape()) / product(b.output(0)?.shape()).max(1.0);
+    let unstored = count(&ties.ones_like()?)?.neg()?.add(length)?;
+    let zeros = out.eq(0)?.to_dtype(wide)?.mul(&unstored)?;
+    let shares = grad.to_dtype(wide)?.div(&count(&ties)?.add(&zeros)?)?.mul(&ties)?;
+    with_stored(&x, &shares.to_dtype(x.dtype())?)
 }
 
 fn distinct(sizes: &[usize]) -> SampleArg {

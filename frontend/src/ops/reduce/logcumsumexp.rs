@@ -7,6 +7,7 @@ use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{keeping, unary_real};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, refuses_integers, sample, tensor as filled};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
@@ -24,8 +25,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range.
-    pub fn logcumsumexp(&self, dim: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim)])
+    pub fn logcumsumexp(&self, dim: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64())])
     }
 }
 
@@ -43,7 +44,7 @@ fn gradient(x: &Tensor, out: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor>
     let n = if x.rank() == 0 { 1 } else { x.dim(dim)? };
     let (mut sum, mut step) = (grad.clone(), 1);
     while step < n {
-        let at = |t: &Tensor, start: usize| t.narrow(dim, start as i64, n - step);
+        let at = |t: &Tensor, start: usize| t.narrow(dim, start, n - step);
         let (here, later) = (at(out, 0)?, at(out, step)?);
         // Equal ones first, since the difference of infinities is NaN.
         let factor = here.eq(&later)?.where_cond(0, &here.sub(&later)?)?.exp()?;

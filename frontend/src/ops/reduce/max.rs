@@ -4,6 +4,7 @@ use super::{amax, argmax, extremum};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::tensor::Int;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
 
@@ -21,8 +22,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range or of size 0.
-    pub fn max(&self, dim: i64) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    pub fn max(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
     /// [`Tensor::max`] whose dimension stays as size 1.
@@ -37,8 +38,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn max_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
+    pub fn max_keepdim(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 }
 

@@ -1,6 +1,5 @@
 //! `mean`
 
-use super::entries::sum_grad;
 use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
@@ -9,6 +8,7 @@ use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{SampleArg, error, plain};
+use crate::ops::sparse::lines::sum_grad;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 

@@ -1,6 +1,7 @@
 //! The middle of elements in order.
 
 use crate::error::Result;
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
@@ -20,8 +21,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Bool; a dimension out of range or of size 0.
-    pub fn median(&self, dim: i64) -> Result<(Tensor, Tensor)> {
-        self.medians(dim, false)
+    pub fn median(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        self.medians(dim.to_i64(), false)
     }
 
     /// [`Tensor::median`] whose dimension stays as size 1.
@@ -36,8 +37,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn median_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
-        self.medians(dim, true)
+    pub fn median_keepdim(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        self.medians(dim.to_i64(), true)
     }
 
     /// The middle one of all elements in order, the lower of two; NaN if there is one.
@@ -68,7 +69,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Bool; a dimension out of range; a `k` that is not within 1 and its size.
-    pub fn kthvalue(&self, k: usize, dim: i64) -> Result<(Tensor, Tensor)> {
+    pub fn kthvalue(&self, k: usize, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        let dim = dim.to_i64();
         let size = self.shape().get(wrap_dim("kthvalue", dim, self.rank())?).copied().unwrap_or(1);
         if k == 0 || k > size {
             let (op, argument, got) = ("kthvalue", "k", k.to_string());
@@ -78,7 +80,7 @@ impl Tensor {
         if self.rank() == 0 {
             return Ok((sorted, places));
         }
-        Ok((sorted.select(dim, k as i64 - 1)?, places.select(dim, k as i64 - 1)?))
+        Ok((sorted.select(dim, k - 1)?, places.select(dim, k - 1)?))
     }
 
     fn medians(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
@@ -96,7 +98,7 @@ impl Tensor {
             let got = self.shape().into();
             return Err(Error::Shape { op: "median", argument: "self", expected, got }.into());
         };
-        let at = |x: &Tensor, i: usize| x.narrow(dim, i as i64, 1);
+        let at = |x: &Tensor, i: usize| x.narrow(dim, i, 1);
         // NaN is sorted behind all numbers, so that the last element tells of any.
         let nan = if self.dtype().is_float() { Some(at(&sorted, last)?.isnan()?) } else { None };
         let choose = |x: &Tensor| -> Result<Tensor> {

@@ -4,6 +4,7 @@ use super::extremum;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
@@ -20,8 +21,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range or of size 0.
-    pub fn min(&self, dim: i64) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    pub fn min(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
     /// [`Tensor::min`] whose dimension stays as size 1.
@@ -36,8 +37,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn min_keepdim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
+    pub fn min_keepdim(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 }
 

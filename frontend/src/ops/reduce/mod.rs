@@ -3,7 +3,6 @@
 mod aminmax;
 mod cases;
 mod cumulative;
-mod entries;
 mod extremum;
 mod forms;
 mod median;

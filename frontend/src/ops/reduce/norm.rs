@@ -8,6 +8,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use crate::ops::sparse::lines::at_entries;
 use crate::tensor::IntoDims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -136,17 +137,19 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     if p == 0.0 {
         return x.zeros_like();
     }
-    let of_lines = |t: &Tensor| b.unreduce(&t.to_strided()?, 0, b.arg(2), b.bool(3)?);
-    let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
     let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
     if x.as_ref().is_strided() {
+        let of_lines = |t: &Tensor| b.unreduce(t, 0, b.arg(2), b.bool(3)?);
+        let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
         return slope(&x, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
     }
     // Of a sparse tensor what it stores, each place once.
     let x = x.coalesce()?;
-    let at_entries = |t: &Tensor| stored(&t.expand(x.shape())?.sparse_mask(&x.detach())?);
-    let made = slope(&stored(&x)?, [&at_entries(&norm)?, &at_entries(&grad)?], p, |ties| {
-        at_entries(&with_stored(&x, ties)?.sum_keepdim(dims)?.to_strided()?)
+    let pattern = x.detach();
+    let of_lines = |t: &Tensor| at_entries(&pattern, t, b.arg(2), b.bool(3)?);
+    let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
+    let made = slope(&stored(&x)?, [&norm, &grad], p, |ties| {
+        at_entries(&pattern, &with_stored(&x, ties)?.sum_keepdim(dims)?, b.arg(2), true)
     })?;
     with_stored(&x, &made)
 }

@@ -55,7 +55,7 @@ fn reorder(x: &Tensor, order: &[usize]) -> Result<Tensor> {
     let (mut x, mut now) = (x.clone(), (0..order.len()).collect::<Vec<_>>());
     for (to, wanted) in order.iter().enumerate() {
         if let Some(from) = now.iter().position(|d| d == wanted).filter(|from| *from != to) {
-            x = x.transpose(to as i64, from as i64)?;
+            x = x.transpose(to, from)?;
             now.swap(to, from);
         }
     }

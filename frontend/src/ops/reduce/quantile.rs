@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, widened};
+use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
@@ -51,8 +52,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float; a `q` outside 0..=1, or of more than one dimension; a dimension out of range or of size 0.
-    pub fn quantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.quantile_with(q, Some(dim), false, Interpolation::Linear)
+    pub fn quantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: impl Int) -> Result<Tensor> {
+        self.quantile_with(q, Some(dim.to_i64()), false, Interpolation::Linear)
     }
 
     /// [`Tensor::quantile`] whose dimension stays as size 1.
@@ -68,8 +69,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn quantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.quantile_with(q, Some(dim), true, Interpolation::Linear)
+    pub fn quantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: impl Int) -> Result<Tensor> {
+        self.quantile_with(q, Some(dim.to_i64()), true, Interpolation::Linear)
     }
 
     /// [`Tensor::quantile`] of all elements.
@@ -123,8 +124,8 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::quantile`].
-    pub fn nanquantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.nanquantile_with(q, Some(dim), false, Interpolation::Linear)
+    pub fn nanquantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: impl Int) -> Result<Tensor> {
+        self.nanquantile_with(q, Some(dim.to_i64()), false, Interpolation::Linear)
     }
 
     /// [`Tensor::nanquantile`] whose dimension stays as size 1.
@@ -140,8 +141,8 @@ impl Tensor {
     ///
     /// # Errors
     /// The same.
-    pub fn nanquantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: i64) -> Result<Tensor> {
-        self.nanquantile_with(q, Some(dim), true, Interpolation::Linear)
+    pub fn nanquantile_keepdim<'a>(&'a self, q: impl Into<Arg<'a>>, dim: impl Int) -> Result<Tensor> {
+        self.nanquantile_with(q, Some(dim.to_i64()), true, Interpolation::Linear)
     }
 
     /// [`Tensor::nanquantile`] of all elements.
@@ -270,7 +271,7 @@ fn ranked(
         q.mul(&counted.sub(1)?.maximum(0)?.to_dtype(x.dtype())?)?
     } else {
         let last = (n - 1) as f64;
-        sorted.narrow(dim, n as i64 - 1, 1)?.isnan()?.where_cond(last, &q.mul(last)?)?
+        sorted.narrow(dim, n - 1, 1)?.isnan()?.where_cond(last, &q.mul(last)?)?
     };
     let ranks = ranks.expand(&sizes)?;
     let taken = |places: &Tensor| {

@@ -14,7 +14,7 @@ pub(super) fn running(
     let mut step = 1;
     while step < n {
         let slices = |start: usize, len: usize| -> Result<Vec<Tensor>> {
-            parts.iter().map(|t| t.narrow(dim, start as i64, len)).collect()
+            parts.iter().map(|t| t.narrow(dim, start, len)).collect()
         };
         let (first, before, after) = (slices(0, step)?, slices(0, n - step)?, slices(step, n - step)?);
         let joined = join(&before, &after)?;

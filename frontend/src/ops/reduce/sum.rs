@@ -1,11 +1,11 @@
 //! `sum`
 
 use super::cases;
-use super::entries::sum_grad;
 use super::forms::reduction;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, plain};
+use crate::ops::sparse::lines::sum_grad;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};

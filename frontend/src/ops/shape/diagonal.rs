@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -37,8 +38,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Dimensions out of range, or the same one twice.
-    pub fn diagonal_with(&self, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(offset), Arg::Int(dim1), Arg::Int(dim2)])
+    pub fn diagonal_with(&self, offset: impl Int, dim1: impl Int, dim2: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(offset.to_i64()), Arg::Int(dim1.to_i64()), Arg::Int(dim2.to_i64())])
     }
 }
 

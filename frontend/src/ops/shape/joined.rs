@@ -3,6 +3,7 @@
 use super::placed;
 use crate::Tensor;
 use crate::error::Result;
+use crate::tensor::Int;
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 use std::borrow::Borrow;
@@ -125,7 +126,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Dimensions out of range, or twice the same.
-    pub fn rot90_with(&self, k: i64, (first, second): (i64, i64)) -> Result<Tensor> {
+    pub fn rot90_with(&self, k: impl Int, (first, second): (i64, i64)) -> Result<Tensor> {
+        let k = k.to_i64();
         let [from, to] = [first, second].map(|dim| wrap_dim("rot90", dim, self.rank()));
         if from? == to? {
             let (op, argument) = ("rot90", "dims");
@@ -170,7 +172,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor of another number of dimensions than one or two.
-    pub fn diag_with(&self, diagonal: i64) -> Result<Tensor> {
+    pub fn diag_with(&self, diagonal: impl Int) -> Result<Tensor> {
         match self.rank() {
             1 => self.diag_embed_with(diagonal),
             2 => self.diagonal_with(diagonal, 0, 1),
@@ -209,7 +211,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor without dimensions; a diagonal so far off that the sizes overflow.
-    pub fn diag_embed_with(&self, diagonal: i64) -> Result<Tensor> {
+    pub fn diag_embed_with(&self, diagonal: impl Int) -> Result<Tensor> {
+        let diagonal = diagonal.to_i64();
         let side = usize::try_from(diagonal.unsigned_abs()).ok().zip(self.shape().last());
         let Some(side) = side.and_then(|(off, &size)| size.checked_add(off)) else {
             let expected = "of one dimension or more, on a diagonal that fits a matrix".to_string();
@@ -234,7 +237,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::select`]; a shape that does not broadcast to the slice.
-    pub fn select_scatter(&self, src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+    pub fn select_scatter(&self, src: &Tensor, dim: impl Int, index: impl Int) -> Result<Tensor> {
         let made = self.copy()?;
         made.select(dim, index)?.copy_(src)?;
         Ok(made)
@@ -253,7 +256,13 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::narrow`]; a shape that does not broadcast to the slices.
     #[doc(alias = "slice_scatter")]
-    pub fn narrow_scatter(&self, src: &Tensor, dim: i64, start: i64, length: usize) -> Result<Tensor> {
+    pub fn narrow_scatter(
+        &self,
+        src: &Tensor,
+        dim: impl Int,
+        start: impl Int,
+        length: usize,
+    ) -> Result<Tensor> {
         let made = self.copy()?;
         made.narrow(dim, start, length)?.copy_(src)?;
         Ok(made)

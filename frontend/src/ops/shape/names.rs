@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::tensor::IntoShape;
+use crate::tensor::{Int, IntoShape};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Error;
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
-    pub fn swapaxes(&self, axis0: i64, axis1: i64) -> Result<Tensor> {
+    pub fn swapaxes(&self, axis0: impl Int, axis1: impl Int) -> Result<Tensor> {
         self.transpose(axis0, axis1)
     }
 
@@ -34,7 +34,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
-    pub fn moveaxis(&self, source: i64, destination: i64) -> Result<Tensor> {
+    pub fn moveaxis(&self, source: impl Int, destination: impl Int) -> Result<Tensor> {
         self.movedim(source, destination)
     }
 
@@ -106,7 +106,9 @@ impl Tensor {
     ///
     /// # Errors
     /// Dimensions out of range, or in the wrong order.
-    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+    pub fn flatten(&self, start: impl Int, end: impl Int) -> Result<Tensor> {
+        let start = start.to_i64();
+        let end = end.to_i64();
         let (first, last) =
             (wrap_dim("flatten", start, self.rank())?, wrap_dim("flatten", end, self.rank())?);
         if first > last {
@@ -154,7 +156,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::flatten`].
-    pub fn flatten_from(&self, start: i64) -> Result<Tensor> {
+    pub fn flatten_from(&self, start: impl Int) -> Result<Tensor> {
         self.flatten(start, -1)
     }
 
@@ -169,7 +171,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::flatten`].
-    pub fn flatten_to(&self, end: i64) -> Result<Tensor> {
+    pub fn flatten_to(&self, end: impl Int) -> Result<Tensor> {
         self.flatten(0, end)
     }
 
@@ -185,7 +187,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range, sizes whose product is not its size.
-    pub fn unflatten(&self, dim: i64, sizes: impl IntoShape) -> Result<Tensor> {
+    pub fn unflatten(&self, dim: impl Int, sizes: impl IntoShape) -> Result<Tensor> {
+        let dim = dim.to_i64();
         let sizes = sizes.into_ints();
         let at = wrap_dim("unflatten", dim, self.rank())?;
         let size = self.shape().get(at).copied().unwrap_or(1);

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use crate::tensor::IntoShape;
+use crate::tensor::{Int, IntoShape};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -38,7 +38,9 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn movedim(&self, source: i64, destination: i64) -> Result<Tensor> {
+    pub fn movedim(&self, source: impl Int, destination: impl Int) -> Result<Tensor> {
+        let source = source.to_i64();
+        let destination = destination.to_i64();
         let (from, to) =
             (wrap_dim("movedim", source, self.rank())?, wrap_dim("movedim", destination, self.rank())?);
         let mut order: SmallVec<[i64; 8]> = (0..self.rank() as i64).collect();

@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -23,8 +24,8 @@ impl Tensor {
     /// A dimension or an index out of range.
     #[doc(alias = "get")]
     #[doc(alias = "get_on_dim")]
-    pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), Arg::Int(index)])
+    pub fn select(&self, dim: impl Int, index: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Int(index.to_i64())])
     }
 }
 

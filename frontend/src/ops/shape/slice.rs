@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -23,9 +24,21 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range; a step below 1: strides are never negative, `flip` copies.
-    pub fn slice(&self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
+    pub fn slice(
+        &self,
+        dim: impl Int,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: impl Int,
+    ) -> Result<Tensor> {
         let position = |p: Option<i64>| Arg::optional(p);
-        DEF.run(&[self.into(), Arg::Int(dim), position(start), position(end), Arg::Int(step)])
+        DEF.run(&[
+            self.into(),
+            Arg::Int(dim.to_i64()),
+            position(start),
+            position(end),
+            Arg::Int(step.to_i64()),
+        ])
     }
 
     /// A view of `length` indices of dimension `dim` from `start` on; a negative `start` counts from the end.
@@ -40,7 +53,9 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range, a part that lies outside of it.
-    pub fn narrow(&self, dim: i64, start: i64, length: usize) -> Result<Tensor> {
+    pub fn narrow(&self, dim: impl Int, start: impl Int, length: usize) -> Result<Tensor> {
+        let dim = dim.to_i64();
+        let start = start.to_i64();
         let size = self.dim(dim)?;
         let from = if start < 0 { start.saturating_add(size as i64) } else { start };
         let end =

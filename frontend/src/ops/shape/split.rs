@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -25,7 +26,7 @@ impl Tensor {
     /// # Errors
     /// Sizes whose sum is not that of the dimension, a dimension out of range.
     #[doc(alias = "split_with_sizes")]
-    pub fn split_sizes(&self, sizes: &[usize], dim: i64) -> Result<Vec<Tensor>> {
+    pub fn split_sizes(&self, sizes: &[usize], dim: impl Int) -> Result<Vec<Tensor>> {
         let sum = || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
         if !self.as_ref().is_strided() && sum() == Some(self.dim(dim)?) {
             let mut start = 0;
@@ -36,7 +37,7 @@ impl Tensor {
             return sizes.iter().map(part).collect();
         }
         let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
-        DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim)])
+        DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim.to_i64())])
     }
 
     /// Views of `size` consecutive indices of dimension `dim`; the last may be smaller.
@@ -52,7 +53,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A size of 0, a dimension out of range.
-    pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
+    pub fn split(&self, size: usize, dim: impl Int) -> Result<Vec<Tensor>> {
         let whole = self.dim(dim)?;
         if size == 0 && whole > 0 {
             return Err(Error::Value {
@@ -81,7 +82,7 @@ impl Tensor {
     ///
     /// # Errors
     /// No chunks, a dimension out of range.
-    pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
+    pub fn chunk(&self, chunks: usize, dim: impl Int) -> Result<Vec<Tensor>> {
         if chunks == 0 {
             return Err(Error::Value {
                 op: "chunk",
@@ -107,7 +108,7 @@ impl Tensor {
     /// # Errors
     /// No sections, a dimension out of range, no dimension.
     #[doc(alias = "array_split")]
-    pub fn tensor_split(&self, sections: usize, dim: i64) -> Result<Vec<Tensor>> {
+    pub fn tensor_split(&self, sections: usize, dim: impl Int) -> Result<Vec<Tensor>> {
         if sections == 0 {
             return Err(Error::Value {
                 op: "tensor_split",
@@ -137,7 +138,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range, no dimension.
     #[doc(alias = "tensor_split")]
-    pub fn tensor_split_at(&self, indices: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+    pub fn tensor_split_at(&self, indices: &[i64], dim: impl Int) -> Result<Vec<Tensor>> {
         if self.rank() == 0 {
             return self.split_sizes(&[1], dim);
         }

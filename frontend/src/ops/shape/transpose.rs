@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -23,8 +24,8 @@ impl Tensor {
     /// A dimension out of range.
     #[doc(alias = "swapdims")]
     #[doc(alias = "mT")]
-    pub fn transpose(&self, dim0: i64, dim1: i64) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim0), Arg::Int(dim1)])
+    pub fn transpose(&self, dim0: impl Int, dim1: impl Int) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim0.to_i64()), Arg::Int(dim1.to_i64())])
     }
 
     /// The transpose of a matrix, as a view; tensors of fewer dimensions stay as they are.

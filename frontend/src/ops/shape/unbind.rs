@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -22,11 +23,11 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor of no dimensions, a dimension out of range.
-    pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
+    pub fn unbind(&self, dim: impl Int) -> Result<Vec<Tensor>> {
         if !self.as_ref().is_strided() && !self.shape().is_empty() {
             return (0..self.dim(dim)? as i64).map(|index| self.select(dim, index)).collect();
         }
-        DEF.run_all(&[self.into(), Arg::Int(dim)])
+        DEF.run_all(&[self.into(), Arg::Int(dim.to_i64())])
     }
 }
 

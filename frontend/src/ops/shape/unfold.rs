@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -21,8 +22,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dimension out of range, windows that are longer than it, a step below 1.
-    pub fn unfold(&self, dim: i64, size: usize, step: usize) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), Arg::Int(size as i64), Arg::Int(step as i64)])
+    pub fn unfold(&self, dim: impl Int, size: usize, step: usize) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Int(size as i64), Arg::Int(step as i64)])
     }
 }
 

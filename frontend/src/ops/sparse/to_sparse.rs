@@ -82,7 +82,7 @@ fn split_anew(t: &Tensor, sparse_dim: usize) -> Result<Tensor> {
     let first = Tensor::zeros_with([nnz - others], (DType::I64, device))?;
     let block = Tensor::cat(&[&first, &begins.cumsum(0)?], 0)?;
     let sizes: Vec<usize> = std::iter::once(blocks).chain(t.shape()[sparse_dim..].iter().copied()).collect();
-    let inner = (sparse_dim..own).map(|dim| indices.select(0, dim as i64)).collect::<Result<Vec<_>>>()?;
+    let inner = (sparse_dim..own).map(|dim| indices.select(0, dim)).collect::<Result<Vec<_>>>()?;
     let at: Vec<Option<&Tensor>> = std::iter::once(&block).chain(&inner).map(Some).collect();
     let made = Tensor::zeros_with(&sizes, (t.dtype(), device))?.index_put(&at, &values)?;
     Tensor::sparse_coo(&places.indices()?, &made, t.shape())?.coalesce()
