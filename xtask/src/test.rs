@@ -64,6 +64,11 @@ impl Tally {
 /// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
+/// One profile for all workspaces under `examples/`, so that what they have in common is built once, and their tests, of which some
+/// train and judge, run in optimised code.
+const EXAMPLES_PROFILE: [&str; 4] =
+    ["--config", "profile.dev.opt-level=1", "--config", "profile.dev.debug=\"line-tables-only\""];
+
 /// Where the counts of a command's tests stand.
 enum Counts {
     /// In the lines that it prints.
@@ -110,13 +115,15 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            let mut build = workspace.cargo();
-            build.arg("build").arg("--manifest-path").arg(&manifest);
-            build.arg("--target-dir").arg(workspace.target().join("examples"));
-            step(&format!("build of examples/{name}"), build, Counts::Lines)?;
-            let mut tests = workspace.cargo();
-            tests.args(["test", "--workspace", "--no-fail-fast"]).arg("--manifest-path").arg(&manifest);
-            tests.arg("--target-dir").arg(workspace.target().join("examples"));
+            let cargo = |verb: &str| {
+                let mut command = workspace.cargo();
+                command.arg(verb).args(EXAMPLES_PROFILE).arg("--manifest-path").arg(&manifest);
+                command.arg("--target-dir").arg(workspace.target().join("examples"));
+                command
+            };
+            step(&format!("build of examples/{name}"), cargo("build"), Counts::Lines)?;
+            let mut tests = cargo("test");
+            tests.args(["--workspace", "--no-fail-fast"]);
             step(&format!("examples/{name}"), tests, Counts::Lines)?;
         }
     }

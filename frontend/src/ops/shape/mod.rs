@@ -75,6 +75,5 @@ pub(crate) fn add_to(view: &Tensor, grad: &Tensor) -> Result<()> {
     }
     let shortest = (0..view.rank()).filter(|&d| sizes[d] > 1).min_by_key(|&d| sizes[d]);
     let Some(dim) = shortest else { return Ok(()) };
-    (0..sizes[dim] as i64)
-        .try_for_each(|i| add_to(&view.select(dim, i)?, &grad.select(dim, i)?))
+    (0..sizes[dim] as i64).try_for_each(|i| add_to(&view.select(dim, i)?, &grad.select(dim, i)?))
 }
