@@ -1,6 +1,7 @@
 //! Values as the oracle sees them: numbers in row-major order, with their dtype and sizes.
 
 use keyway::DType;
+use smallvec::SmallVec;
 
 /// One element. An integer is exact; a float is the f64 nearest to the exact result, not rounded to the dtype.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,7 +117,12 @@ impl Array {
         mut element: impl FnMut(&[usize]) -> Number,
     ) -> Array {
         let sizes = sizes.into();
-        let values = Indices::new(&sizes).map(|index| element(&index)).collect();
+        let mut values = Vec::with_capacity(sizes.iter().product());
+        let mut index = Indices::new(&sizes);
+        while let Some(at) = &index.at {
+            values.push(element(at));
+            index.advance();
+        }
         Array { dtype, sizes, values }
     }
 
@@ -143,10 +149,8 @@ impl Array {
     /// The element at a multi-index of a shape that this one broadcasts to: leading dimensions are dropped,
     /// and where a size is 1 the index is taken as 0.
     pub fn broadcast_at(&self, index: &[usize]) -> Number {
-        let lead = index.len() - self.sizes.len();
-        let own: Vec<usize> =
-            self.sizes.iter().zip(&index[lead..]).map(|(&size, &i)| if size == 1 { 0 } else { i }).collect();
-        self.at(&own)
+        let own = self.sizes.iter().zip(&index[index.len() - self.sizes.len()..]);
+        self.values[own.fold(0, |at, (&size, &i)| if size == 1 { at } else { at * size + i })]
     }
 
     /// Each element by itself.
@@ -192,28 +196,42 @@ pub fn unravelled(sizes: &[usize], mut place: usize) -> Vec<usize> {
     index
 }
 
+/// A multi-index.
+pub type Index = SmallVec<[usize; 8]>;
+
 /// Every multi-index of a shape, in row-major order.
 #[derive(Clone, Debug)]
 pub struct Indices {
-    sizes: Vec<usize>,
-    next: usize,
-    count: usize,
+    sizes: Index,
+    /// The next, until there is none.
+    at: Option<Index>,
 }
 
 impl Indices {
     /// The indices of this shape; one, empty, for no dimensions.
     pub fn new(sizes: &[usize]) -> Indices {
-        Indices { sizes: sizes.to_vec(), next: 0, count: sizes.iter().product() }
+        let first = (!sizes.contains(&0)).then(|| SmallVec::from_elem(0, sizes.len()));
+        Indices { sizes: SmallVec::from_slice(sizes), at: first }
+    }
+
+    fn advance(&mut self) {
+        let Some(at) = &mut self.at else { return };
+        for (i, &size) in at.iter_mut().zip(&self.sizes).rev() {
+            *i += 1;
+            if *i < size {
+                return;
+            }
+            *i = 0;
+        }
+        self.at = None;
     }
 }
 
 impl Iterator for Indices {
-    type Item = Vec<usize>;
-    fn next(&mut self) -> Option<Vec<usize>> {
-        if self.next == self.count {
-            return None;
-        }
-        self.next += 1;
-        Some(unravelled(&self.sizes, self.next - 1))
+    type Item = Index;
+    fn next(&mut self) -> Option<Index> {
+        let now = self.at.clone();
+        self.advance();
+        now
     }
 }

@@ -3,18 +3,19 @@
 use crate::array::{Number, round_to, wrapped};
 use half::{bf16, f16};
 use keyway::DType;
+use smallvec::SmallVec;
 
 /// The bytes of one element. A float is rounded to the dtype, an integer taken modulo 2^bits; `Any` is zero.
-pub fn bytes(value: Number, dtype: DType) -> Vec<u8> {
+pub fn bytes(value: Number, dtype: DType) -> SmallVec<[u8; 8]> {
     match dtype {
-        DType::F64 => value.float().to_ne_bytes().to_vec(),
-        DType::F32 => (value.float() as f32).to_ne_bytes().to_vec(),
-        DType::F16 => f16::from_f32(value.float() as f32).to_ne_bytes().to_vec(),
-        DType::BF16 => bf16::from_f32(value.float() as f32).to_ne_bytes().to_vec(),
-        DType::BOOL => vec![u8::from(value.truth())],
+        DType::F64 => SmallVec::from_slice(&value.float().to_ne_bytes()),
+        DType::F32 => SmallVec::from_slice(&(value.float() as f32).to_ne_bytes()),
+        DType::F16 => SmallVec::from_slice(&f16::from_f32(value.float() as f32).to_ne_bytes()),
+        DType::BF16 => SmallVec::from_slice(&bf16::from_f32(value.float() as f32).to_ne_bytes()),
+        DType::BOOL => SmallVec::from_slice(&[u8::from(value.truth())]),
         _ => {
             let wide = wrapped(value.int(), dtype).to_le_bytes();
-            let mut narrow = wide[..dtype.size()].to_vec();
+            let mut narrow = SmallVec::from_slice(&wide[..dtype.size()]);
             if cfg!(target_endian = "big") {
                 narrow.reverse();
             }

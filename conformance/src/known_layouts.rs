@@ -5,7 +5,7 @@
 //!   `crow_indices[i + 1]`, whose columns and values lie in the two other components;
 //! - `indices`, `values`: coordinates. Entry `n` lies at `indices[.., n]`; entries of one place are added up.
 
-use crate::array::{Array, Indices, Number, flat};
+use crate::array::{Array, Index, Indices, Number, flat};
 use crate::memory::{Arrangement, Placed, read_strided};
 use crate::oracle::plus;
 use keyway::dispatcher::table;
@@ -116,7 +116,7 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
     let sparse_dim = array.ndim() - usize::from(hybrid);
     let width = if hybrid { array.sizes[sparse_dim].max(1) } else { 1 };
     let stored = stored(array, form);
-    let mut entries: Vec<(Vec<usize>, Vec<Number>)> = Indices::new(&array.sizes[..sparse_dim])
+    let mut entries: Vec<(Index, Vec<Number>)> = Indices::new(&array.sizes[..sparse_dim])
         .zip(array.values.chunks(width).zip(stored.chunks(width)))
         .filter(|(_, (_, stored))| stored[0])
         .map(|(at, (block, _))| (at, block.to_vec()))

@@ -7,8 +7,6 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
-#include <random>
 #include <string>
 #include <vector>
 #include <ucontext.h>
@@ -100,6 +98,8 @@ void enter(Fibre* fibre) { swapcontext(&scheduler, &fibre->context); }
 
 ShimIndex index_of(unsigned number) {
   const ShimIndex& size = shim_context.threads;
+  // Most blocks have one dimension, and need no divisions.
+  if (number < size.x) return {number, 0, 0};
   return {number % size.x, number / size.x % size.y, number / size.x / size.y};
 }
 
@@ -162,10 +162,29 @@ void resume(Fibre* fibre) {
 // warp after the other, each as far as it comes without the others.
 enum Way { NUMBERED, BACKWARDS, MIXED, BY_WARPS, WAYS };
 
-void order_threads(std::mt19937_64& random, Way way) {
+// Random numbers by SplitMix64: a launch begins with few instructions.
+class Random {
+  uint64_t state;
+
+ public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  uint64_t operator()() {
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+};
+
+void number_threads(Way way) {
   const size_t count = order.size();
   for (size_t i = 0; i < count; i++) order[i] = way == BACKWARDS ? count - 1 - i : i;
+}
+
+// Anew for each block.
+void mix_threads(Random& random, Way way) {
   if (way != MIXED && way != BY_WARPS) return;
+  const size_t count = order.size();
   const size_t unit = way == MIXED ? 1 : 32;
   for (size_t i = count / unit; i > 1; i--) {
     const auto last = order.begin() + (i - 1) * unit;
@@ -177,42 +196,49 @@ void order_threads(std::mt19937_64& random, Way way) {
 using Group = std::vector<Fibre*>;
 
 void resume_all(Group& group, Wait wait) {
-  Group now;
-  now.swap(group);
-  for (Fibre* fibre : now) {
+  size_t kept = 0;
+  for (Fibre* fibre : group) {
     if (fibre->wait == wait) resume(fibre);
-    if (fibre->wait != ENDED) group.push_back(fibre);
+    if (fibre->wait != ENDED) group[kept++] = fibre;
   }
+  group.resize(kept);
 }
 
 // Until all of them wait for the block. A warp goes on where all of its threads wait for each other.
 void resume_warps(Group& group) {
   for (;;) {
-    std::map<unsigned, bool> warps;
+    // Of each warp what its threads wait for.
+    Wait waits[32] = {};
     bool any = false;
     for (const Fibre* fibre : group) {
-      const bool for_warp = fibre->wait == WARP;
-      if (warps.emplace(warp_of(fibre->thread), for_warp).first->second != for_warp)
-        fail("threads of a warp wait for different things");
-      any = any || for_warp;
+      Wait& wait = waits[warp_of(fibre->thread)];
+      if (wait != ENDED && wait != fibre->wait) fail("threads of a warp wait for different things");
+      wait = fibre->wait;
+      any = any || wait == WARP;
     }
     if (!any) return;
     resume_all(group, WARP);
   }
 }
 
-void run_block(std::mt19937_64& random, Way way) {
+// The groups of a block that wait, and how many there are: their memory serves all blocks.
+std::vector<Group> groups;
+size_t waiting;
+
+void run_block(Random& random, Way way) {
   // No kernel may rely on what a block before it left.
   std::memset(shared_memory, 0xff, shared_used);
   shared_used = 0;
   shared_parts.clear();
-  order_threads(random, way);
+  mix_threads(random, way);
   const size_t count = order.size(), unit = way == BY_WARPS ? 32 : count;
-  std::vector<Group> groups;
+  waiting = 0;
   size_t used = 0;
   for (next_thread = 0; next_thread < count;) {
     last_thread = std::min(next_thread + unit, count);
-    Group group;
+    if (waiting == groups.size()) groups.emplace_back();
+    Group& group = groups[waiting];
+    group.clear();
     while (next_thread < last_thread) {
       if (used == fibres.size()) fibres.push_back(new_fibre());
       Fibre* fibre = fibres[used++];
@@ -220,14 +246,14 @@ void run_block(std::mt19937_64& random, Way way) {
       if (fibre->wait != ENDED) group.push_back(fibre);
     }
     resume_warps(group);
-    if (!group.empty()) groups.push_back(std::move(group));
+    waiting += !group.empty();
   }
-  for (bool any = !groups.empty(); any;) {
+  for (bool any = waiting > 0; any;) {
     any = false;
-    for (Group& group : groups) {
-      resume_all(group, BLOCK);
-      resume_warps(group);
-      any = any || !group.empty();
+    for (size_t i = 0; i < waiting; i++) {
+      resume_all(groups[i], BLOCK);
+      resume_warps(groups[i]);
+      any = any || !groups[i].empty();
     }
   }
 }
@@ -353,9 +379,11 @@ extern "C" __attribute__((visibility("default"))) bool shim_launch(const ShimKer
   shim_context.threads = threads;
   shim_context.blocks = blocks;
   order.resize(size_t(threads.x) * threads.y * threads.z);
-  std::mt19937_64 random(seed);
+  Random random(seed);
   const Way way = Way((always ? std::strtoull(always, nullptr, 10) : seed) % WAYS);
-  if (sigsetjmp(escape, 1) != 0) {
+  number_threads(way);
+  // No mask of signals is kept: the driver's handler blocks none.
+  if (sigsetjmp(escape, 0) != 0) {
     // The stacks of threads that were under way hold what nobody ends.
     fibres.clear();
     can_escape = false;

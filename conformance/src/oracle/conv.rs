@@ -2,7 +2,7 @@
 
 use super::number::{float_total, overflows};
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Indices, Number, flat};
+use crate::array::{Array, Index, Indices, Number, flat};
 
 /// How the kernel moves: arguments 3 to 6.
 struct Moves<'a> {
@@ -43,7 +43,7 @@ impl Moves<'_> {
     }
 
     /// The element of the input that an element of the kernel reads at a place.
-    fn read(&self, sizes: &[usize], place: &[usize], tap: &[usize]) -> Option<Vec<usize>> {
+    fn read(&self, sizes: &[usize], place: &[usize], tap: &[usize]) -> Option<Index> {
         (0..sizes.len())
             .map(|d| {
                 let at =
@@ -69,8 +69,8 @@ fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, us
         for tap in Indices::new(&sizes.weight[1..]) {
             let Some(read) = moves.read(&sizes.input[2..], &out[2..], &tap[1..]) else { continue };
             let group = out[1] / outputs;
-            let input: Vec<usize> = [out[0], group * of_group + tap[0]].into_iter().chain(read).collect();
-            let weight: Vec<usize> = [out[1]].into_iter().chain(tap).collect();
+            let input: Index = [out[0], group * of_group + tap[0]].into_iter().chain(read).collect();
+            let weight: Index = [out[1]].into_iter().chain(tap).collect();
             each(flat(&sizes.output, &out), flat(&sizes.weight, &weight), flat(&sizes.input, &input));
         }
     }

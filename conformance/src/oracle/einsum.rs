@@ -3,7 +3,7 @@
 use super::args::wrap;
 use super::number::{float_total, one, plus, times, zero};
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Indices, Number};
+use crate::array::{Array, Index, Indices, Number};
 use std::collections::BTreeMap;
 
 /// The name of a dimension: the code of a letter, or `DOTS` and the place, counted from the last, of one of those
@@ -36,7 +36,7 @@ fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Resul
             let at: BTreeMap<Name, usize> =
                 result.iter().zip(kept).chain(summed.iter().zip(&gone)).map(|(&n, &i)| (n, i)).collect();
             operands.iter().zip(names).fold(one(dtype), |value, (a, names)| {
-                let place: Vec<usize> = names.iter().map(|name| at[name]).collect();
+                let place: Index = names.iter().map(|name| at[name]).collect();
                 times(value, a.broadcast_at(&place))
             })
         });

@@ -2,7 +2,7 @@
 
 use super::number::float_total;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Indices, Number, flat};
+use crate::array::{Array, Index, Indices, Number, flat};
 
 pub(super) fn whole(v: i64) -> Result<usize, Unknown> {
     usize::try_from(v).ok().filter(|&v| v > 0).ok_or_else(|| Unknown("no positive number".into()))
@@ -16,7 +16,7 @@ fn channels_first(a: &Array) -> Result<(&[usize], [usize; 3]), Unknown> {
     }
 }
 
-fn with_last(index: &[usize], last: [usize; 3]) -> Vec<usize> {
+fn with_last(index: &[usize], last: [usize; 3]) -> Index {
     index[..index.len() - 3].iter().copied().chain(last).collect()
 }
 

@@ -3,7 +3,7 @@
 use super::number::{float_total, plus, times, zero};
 use super::pointwise::broadcast;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Number};
+use crate::array::{Array, Index, Number};
 use keyway::DType;
 
 /// `Σ a b` of elements of `dtype`.
@@ -36,7 +36,7 @@ pub(super) fn product(a: &Array, b: &Array) -> Result<Array, Unknown> {
     let lead = sizes.len();
     sizes.extend([*n, *m]);
     let at = |t: &Array, index: &[usize], i: usize, j: usize| {
-        let place: Vec<usize> = index[..lead].iter().copied().chain([i, j]).collect();
+        let place: Index = index[..lead].iter().copied().chain([i, j]).collect();
         t.broadcast_at(&place)
     };
     let mut made = Array::from_fn(a.dtype, sizes, |index| {

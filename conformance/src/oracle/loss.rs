@@ -4,7 +4,7 @@ use super::norm::log_shares;
 use super::number::{along, float_total, may_overflow, sum};
 use super::pointwise::broadcast;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Indices, Number, flat};
+use crate::array::{Array, Index, Indices, Number, flat};
 use keyway::DType;
 
 /// A loss for each element, reduced as text argument `i` says.
@@ -124,8 +124,8 @@ fn class_weights(inputs: &Inputs, i: usize, dtype: DType, classes: usize) -> Res
 }
 
 /// The multi-index with `class` put in at `dim`.
-fn with_class(index: &[usize], dim: usize, class: usize) -> Vec<usize> {
-    let mut full = index.to_vec();
+fn with_class(index: &[usize], dim: usize, class: usize) -> Index {
+    let mut full = Index::from_slice(index);
     full.insert(dim, class);
     full
 }

@@ -2,7 +2,7 @@
 
 use super::args::wrap;
 use super::{Inputs, Unknown};
-use crate::array::{Array, Indices, Number, flat};
+use crate::array::{Array, Index, Indices, Number, flat};
 use keyway::DType;
 use std::cmp::Ordering;
 
@@ -102,7 +102,7 @@ pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
     let kept: Vec<usize> = a.sizes.iter().zip(reduced).map(|(&n, &r)| if r { 1 } else { n }).collect();
     let mut members = vec![Vec::new(); kept.iter().product()];
     for (index, &value) in Indices::new(&a.sizes).zip(&a.values) {
-        let own: Vec<usize> = index.iter().zip(reduced).map(|(&i, &r)| if r { 0 } else { i }).collect();
+        let own: Index = index.iter().zip(reduced).map(|(&i, &r)| if r { 0 } else { i }).collect();
         members[flat(&kept, &own)].push(value);
     }
     let stays = kept.iter().zip(reduced).filter(|&(_, &r)| keepdim || !r);

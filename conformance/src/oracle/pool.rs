@@ -2,7 +2,7 @@
 
 use super::number::float_total;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Indices, Number, flat};
+use crate::array::{Array, Index, Indices, Number, flat};
 use keyway::DType;
 
 /// A window of one spatial dimension.
@@ -68,7 +68,7 @@ impl Window {
 /// Every combination of one number of each list.
 fn combinations(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let sizes: Vec<usize> = lists.iter().map(Vec::len).collect();
-    let pick = |index: Vec<usize>| index.iter().zip(lists).map(|(&i, list)| list[i]).collect();
+    let pick = |index: Index| index.iter().zip(lists).map(|(&i, list)| list[i]).collect();
     Indices::new(&sizes).map(pick).collect()
 }
 

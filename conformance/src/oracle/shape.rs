@@ -2,10 +2,10 @@
 
 use super::args::wrap;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Number};
+use crate::array::{Array, Index, Number};
 
 /// An array whose element at each index is that of `a` at another.
-fn moved(a: &Array, sizes: Vec<usize>, source: impl Fn(&[usize]) -> Vec<usize>) -> Vec<Array> {
+fn moved(a: &Array, sizes: Vec<usize>, source: impl Fn(&[usize]) -> Index) -> Vec<Array> {
     vec![Array::from_fn(a.dtype, sizes, |index| a.at(&source(index)))]
 }
 
@@ -42,7 +42,7 @@ fn diagonal(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let sizes = others.iter().map(|&d| a.sizes[d]).chain([length]).collect();
     Ok(moved(a, sizes, |index| {
         let along = index[others.len()];
-        let mut source = vec![0; a.ndim()];
+        let mut source = Index::from_elem(0, a.ndim());
         others.iter().zip(index).for_each(|(&d, &i)| source[d] = i);
         source[first] = along + down;
         source[second] = along + across;
@@ -68,7 +68,7 @@ fn expand(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 /// The array with its dimensions in another order: dimension `d` of the result is `order[d]`.
 fn ordered(a: &Array, order: &[usize]) -> Vec<Array> {
     moved(a, order.iter().map(|&d| a.sizes[d]).collect(), |index| {
-        let mut source = vec![0; a.ndim()];
+        let mut source = Index::from_elem(0, a.ndim());
         order.iter().zip(index).for_each(|(&d, &i)| source[d] = i);
         source
     })

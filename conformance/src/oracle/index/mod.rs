@@ -16,7 +16,7 @@ pub use write::ALL as WRITE;
 
 use super::Unknown;
 use super::pointwise::broadcast;
-use crate::array::{Array, Indices, Number};
+use crate::array::{Array, Index, Indices, Number};
 
 /// The sizes with a tensor of no dimensions seen as one element in a row.
 fn with_dim(a: &Array) -> Array {
@@ -43,8 +43,8 @@ fn places(index: &Array, size: usize) -> Result<Vec<usize>, Unknown> {
 }
 
 /// The multi-index with another number at `dim`.
-fn with(index: &[usize], dim: usize, i: usize) -> Vec<usize> {
-    let mut changed = index.to_vec();
+fn with(index: &[usize], dim: usize, i: usize) -> Index {
+    let mut changed = Index::from_slice(index);
     changed[dim] = i;
     changed
 }
@@ -52,11 +52,7 @@ fn with(index: &[usize], dim: usize, i: usize) -> Vec<usize> {
 /// What index tensors point at, each for one of the ascending dimensions `dims`: the shape, and for each of its
 /// elements the multi-index into an array of `sizes`. The indices are broadcast together; their shape is in the
 /// place of the dimensions, or in front where these are not neighbours, as in NumPy.
-fn pointed(
-    sizes: &[usize],
-    indices: &[Array],
-    dims: &[i64],
-) -> Result<(Vec<usize>, Vec<Vec<usize>>), Unknown> {
+fn pointed(sizes: &[usize], indices: &[Array], dims: &[i64]) -> Result<(Vec<usize>, Vec<Index>), Unknown> {
     let dims: Vec<usize> = dims.iter().map(|&d| d as usize).collect();
     if dims.len() != indices.len() || dims.iter().any(|&d| d >= sizes.len()) {
         return Err(Unknown(format!("{} indices for dimensions {dims:?}", indices.len())));
@@ -69,8 +65,8 @@ fn pointed(
     shape.splice(at..at, own.iter().copied());
     let mut found = Vec::new();
     for index in Indices::new(&shape) {
-        let (mut source, mut rest) = (vec![0; sizes.len()], index.clone());
-        let shared: Vec<usize> = rest.splice(at..at + own.len(), []).collect();
+        let (mut source, mut rest) = (Index::from_elem(0, sizes.len()), index);
+        let shared: Index = rest.drain(at..at + own.len()).collect();
         others.iter().zip(rest).for_each(|(&d, i)| source[d] = i);
         for (&d, tensor) in dims.iter().zip(indices) {
             source[d] = place_from_end(tensor.broadcast_at(&shared), sizes[d])?;

@@ -1,7 +1,7 @@
 //! Ops that read elements at given places.
 
 use super::{places, pointed, with, with_dim};
-use crate::array::{Array, Indices, Number};
+use crate::array::{Array, Index, Indices, Number};
 use crate::oracle::pointwise::broadcast;
 use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
@@ -88,7 +88,7 @@ fn masked_select(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 /// A row of indices for each element that is not 0.
 fn nonzero(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
-    let found: Vec<Vec<usize>> = Indices::new(&a.sizes).filter(|i| a.at(i).truth()).collect();
+    let found: Vec<Index> = Indices::new(&a.sizes).filter(|i| a.at(i).truth()).collect();
     let values = found.iter().flatten().map(|&i| Number::Int(i as i128)).collect();
     Ok(vec![Array::new(DType::I64, [found.len(), a.ndim()], values)])
 }

@@ -1,7 +1,7 @@
 //! Ops that join elements to those at given places by other reductions than the sum, and the sum beside them.
 
 use super::{places, with, with_dim};
-use crate::array::{Array, Indices, Number, flat, wrapped};
+use crate::array::{Array, Index, Indices, Number, flat, wrapped};
 use crate::oracle::number::{may_overflow, plus, total, zero};
 use crate::oracle::reduce::{average, extreme, product};
 use crate::oracle::{Family, Inputs, Unknown};
@@ -65,7 +65,7 @@ fn scatter_reduce(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         return Err(Unknown(format!("an index of {:?} into {:?}", index.sizes, a.sizes)));
     }
     let found = places(&index, own.sizes[dim])?;
-    let to = |(i, place): (Vec<usize>, usize)| (flat(&own.sizes, &with(&i, dim, place)), src.at(&i));
+    let to = |(i, place): (Index, usize)| (flat(&own.sizes, &with(&i, dim, place)), src.at(&i));
     joined(inputs, Indices::new(&index.sizes).zip(found).map(to).collect())
 }
 
@@ -79,7 +79,7 @@ fn index_reduce(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     if source.sizes != sizes || inputs.str(4)? == "sum" {
         return Err(Unknown(format!("slices of {:?} for {sizes:?}", source.sizes)));
     }
-    let to = |i: Vec<usize>| (flat(&own.sizes, &with(&i, dim, found[i[dim]])), source.at(&i));
+    let to = |i: Index| (flat(&own.sizes, &with(&i, dim, found[i[dim]])), source.at(&i));
     joined(inputs, Indices::new(&sizes).map(to).collect())
 }
 
