@@ -108,7 +108,8 @@ void live() {
   for (;;) {
     Fibre* own = running;
     while (next_thread < last_thread) {
-      own->thread = shim_context.thread = index_of(order[next_thread++]);
+      // Its fibre keeps its index where it waits.
+      shim_context.thread = index_of(order[next_thread++]);
       own->exchanged = 0;
       own->copies.clear();
       own->group = 0;

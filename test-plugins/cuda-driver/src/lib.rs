@@ -16,7 +16,7 @@ use std::time::SystemTime;
 pub const FOLDER: &str = "cuda-stand-in";
 /// Options of every compilation. Products and sums are rounded apart, as `-fmad=false` has it on a GPU.
 const OPTIONS: &[&str] =
-    &["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"];
+    &["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"];
 /// What the kernels' text makes a compiler for the processor say: it does not know the other one's pragmas.
 const OF_KERNELS: &[&str] =
     &["-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-type-limits", "-Wno-bool-operation"];
