@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from beside_pytorch import PROGRAM, arguments, ours
+from beside_pytorch import arguments, built, ours
 
 SIDE, ENTRIES = 10_000, 1_000_000
 OPS = ("coalesce", "softmax", "add", "mm_sparse", "csr_mm_64", "mm_64", "unsorted_mm_64", "dense_grad_64", "values_grad_64")
@@ -110,7 +110,7 @@ def main():
         call = scipys(case) if library == "scipy" else pytorchs(case, options.threads)
         print(median(call) if call else "inf")
         return
-    program = [options.program] if options.program else PROGRAM
+    program = built(options)
     for case in (case for case in CASES if options.case in case):
         rows = []
         for _ in range(options.rounds):

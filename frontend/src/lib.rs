@@ -68,6 +68,7 @@ pub use keyway_dispatcher as dispatcher;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::op::Arg;
+pub use keyway_dispatcher::parallel::{num_threads, set_num_threads};
 pub use keyway_dispatcher::{DType, Device, Layout};
 pub use precision::{MatmulPrecision, float32_matmul_precision, set_float32_matmul_precision};
 pub use rng::manual_seed;

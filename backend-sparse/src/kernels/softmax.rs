@@ -45,7 +45,7 @@ fn in_order<T: Number>(coo: &Coo<'_>, logarithm: bool) -> Result<OwnedTensor, Er
     if let Some(out) = less.view_mut::<T::Acc>()?.as_mut_slice() {
         each_line(out, &begins, |first, out| {
             let line = &values[first..first + out.len()];
-            let most = line.iter().fold(T::LEAST, |most, value| T::greater(most, value.widen()));
+            let most = greatest_of(line);
             out.iter_mut().zip(line).for_each(|(out, value)| *out = T::minus(value.widen(), most));
         })?;
     }
@@ -66,11 +66,27 @@ fn in_order<T: Number>(coo: &Coo<'_>, logarithm: bool) -> Result<OwnedTensor, Er
                     .zip(less)
                     .for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
             } else {
-                out.iter_mut().zip(powers).for_each(|(out, power)| *out = T::from_f64(power.to_f64() / sum));
+                // Where the result is rounded to fewer bits anyway, a product is as good as a quotient.
+                let share = |power: &T::Acc| match size_of::<T>() {
+                    8 => power.to_f64() / sum,
+                    _ => power.to_f64() * (1.0 / sum),
+                };
+                out.iter_mut().zip(powers).for_each(|(out, power)| *out = T::from_f64(share(power)));
             }
         })?;
     }
     Ok(made)
+}
+
+/// The greatest of sixteen side by side, and then of these.
+fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
+    let (blocks, rest) = numbers.as_chunks::<16>();
+    let mut most = [T::LEAST; 16];
+    for block in blocks {
+        most.iter_mut().zip(block).for_each(|(most, number)| *most = T::greater(*most, number.widen()));
+    }
+    let all = most.into_iter().chain(rest.iter().map(|number| number.widen()));
+    all.fold(T::LEAST, T::greater)
 }
 
 /// In eight sums side by side, which are then added up.
@@ -83,17 +99,26 @@ fn sum_of<A: Element>(numbers: &[A]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|number| number.to_f64()).sum::<f64>()
 }
 
-/// Where the entries of each line along the last sparse dimension begin, and the end.
+/// Where the entries of each line along the last sparse dimension begin, and the end. That an index lies outside the sizes
+/// is no matter.
 fn line_begins(coo: &Coo<'_>) -> Result<Vec<usize>, Error> {
-    let (index, nnz) = (coo.index()?, coo.nnz);
+    let (index, nnz) = (coo.unchecked_index()?, coo.nnz);
     let mut begins = vec![0];
-    match coo.sparse_dim {
-        0 | 1 => {}
-        2 => begins.extend((1..nnz).filter(|&n| index[n] != index[n - 1])),
-        dims => {
-            let rows: Vec<&[i64]> = index.chunks(nnz.max(1)).take(dims - 1).collect();
-            begins.extend((1..nnz).filter(|&n| rows.iter().any(|row| row[n] != row[n - 1])));
+    let rows: Vec<&[i64]> = index.chunks(nnz.max(1)).take(coo.sparse_dim.saturating_sub(1)).collect();
+    let mut first = 1;
+    while first < nnz && !rows.is_empty() {
+        // A bit for each entry that is in another line than the one before it.
+        let count = (nnz - first).min(64);
+        let mut bits = 0u64;
+        for row in &rows {
+            let pairs = row[first..first + count].iter().zip(&row[first - 1..]);
+            bits |= pairs.enumerate().fold(0, |bits, (n, (at, before))| bits | u64::from(at != before) << n);
         }
+        while bits != 0 {
+            begins.push(first + bits.trailing_zeros() as usize);
+            bits &= bits - 1;
+        }
+        first += count;
     }
     begins.push(nnz);
     Ok(begins)

@@ -23,13 +23,24 @@ fn cores() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// Limits the threads that one call may use; 0 means as many as there are cores. The pool is made at its
-/// first use, with at least as many threads as the limit at that time, the caller among them.
+/// Limits the threads that one call may use, the caller among them; 0 means as many as there are cores, which is so unless
+/// a limit is set. Results have the same bits at any number of threads. The pool is made at its first use, with at least as many
+/// threads as the limit at that time: a limit that is raised later stays without effect beyond them and the cores.
+///
+/// ```
+/// use keyway_dispatcher::parallel::{num_threads, set_num_threads};
+/// set_num_threads(1);
+/// assert_eq!(num_threads(), 1);
+/// set_num_threads(0);
+/// assert!(num_threads() >= 1);
+/// ```
+#[doc(alias = "RAYON_NUM_THREADS")]
 pub fn set_num_threads(threads: usize) {
     LIMIT.store(threads, Ordering::Relaxed);
 }
 
-/// The threads that one call may use.
+/// The threads that one call may use: [`set_num_threads`].
+#[doc(alias = "get_num_threads")]
 #[inline]
 pub fn num_threads() -> usize {
     match LIMIT.load(Ordering::Relaxed) {

@@ -93,6 +93,8 @@ section! {
     "x.bool()" => { x.to_dtype(DType::BOOL)? };
     "x.type_as(x)" => { x.to(x.dtype())? };
     "torch.set_default_dtype(torch.float32)" => { keyway::set_default_dtype(DType::F32)? };
+    "torch.set_num_threads(1)" => { keyway::set_num_threads(1) } "0: as many as there are cores; results have the same bits at any number";
+    "torch.get_num_threads()" => { keyway::num_threads() };
     "torch.get_default_dtype()" => { keyway::default_dtype() };
     "torch.set_default_device('cpu')" => { keyway::set_default_device("cpu")? };
     "torch.get_default_device()" => { keyway::default_device() };
