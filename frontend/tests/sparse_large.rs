@@ -120,8 +120,10 @@ fn backward_passes_need_memory_for_entries_alone() {
     }
 }
 
+type Reduction = fn(&Tensor) -> keyway::Result<Tensor>;
+
 /// Of a matrix of blocks of two numbers; what is not stored has no share in the result's sum of squares.
-const LINES: &[(&str, fn(&Tensor) -> keyway::Result<Tensor>)] = &[
+const LINES: &[(&str, Reduction)] = &[
     ("sum", |s| s.sum(1)),
     ("sum of blocks", |s| s.sum(2)),
     ("sum of lines of blocks", |s| s.sum((0, 2))),
@@ -150,7 +152,7 @@ fn reductions_and_their_gradients_need_no_memory_for_the_lines_that_stay() {
     let _one = load(PLUGINS);
     let places = places();
     let numbers = values(2 * places.len());
-    let run = |name: &str, case: fn(&Tensor) -> keyway::Result<Tensor>, step: i64| -> [Vec<f64>; 3] {
+    let run = |name: &str, case: Reduction, step: i64| -> [Vec<f64>; 3] {
         let v = floats(&numbers, &[places.len(), 2]).requires_grad_(true).unwrap();
         let size = SMALL * step as usize;
         reset_peak(Device::CPU).unwrap();
