@@ -68,6 +68,10 @@ pub use keyway_dispatcher as dispatcher;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::op::Arg;
+/// ```
+/// keyway::set_num_threads(1);
+/// assert_eq!(keyway::num_threads(), 1);
+/// ```
 pub use keyway_dispatcher::parallel::{num_threads, set_num_threads};
 pub use keyway_dispatcher::{DType, Device, Layout};
 pub use precision::{MatmulPrecision, float32_matmul_precision, set_float32_matmul_precision};

@@ -18,6 +18,16 @@ static LIMIT: AtomicUsize = AtomicUsize::new(0);
 /// Pieces given to each thread, so that one that is held up does not hold up the rest.
 const PIECES_PER_THREAD: usize = 4;
 
+/// The greatest limit of threads where there are fewer cores: more of them do nothing but wait for each other.
+///
+/// ```
+/// use keyway_dispatcher::parallel::{MOST_THREADS, num_threads, set_num_threads};
+/// set_num_threads(usize::MAX);
+/// assert!(num_threads() >= MOST_THREADS && num_threads() < usize::MAX);
+/// set_num_threads(0);
+/// ```
+pub const MOST_THREADS: usize = 64;
+
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
@@ -25,7 +35,8 @@ fn cores() -> usize {
 
 /// Limits the threads that one call may use, the caller among them; 0 means as many as there are cores, which is so unless
 /// a limit is set. Results have the same bits at any number of threads. The pool is made at its first use, with at least as many
-/// threads as the limit at that time: a limit that is raised later stays without effect beyond them and the cores.
+/// threads as the limit at that time: a limit that is raised later stays without effect beyond them and the cores. A limit above
+/// [`MOST_THREADS`] and the cores is one of as many as these.
 ///
 /// ```
 /// use keyway_dispatcher::parallel::{num_threads, set_num_threads};
@@ -36,7 +47,7 @@ fn cores() -> usize {
 /// ```
 #[doc(alias = "RAYON_NUM_THREADS")]
 pub fn set_num_threads(threads: usize) {
-    LIMIT.store(threads, Ordering::Relaxed);
+    LIMIT.store(threads.min(MOST_THREADS.max(cores())), Ordering::Relaxed);
 }
 
 /// The threads that one call may use: [`set_num_threads`].

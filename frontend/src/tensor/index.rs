@@ -1,6 +1,6 @@
 //! Indexing that reads as in NumPy: `t.i((0, 1..3, .., NewAxis))`.
 
-use super::Tensor;
+use super::{Int, Tensor};
 use crate::error::Result;
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::Dims;
@@ -114,7 +114,7 @@ impl From<i32> for Index {
 impl From<usize> for Index {
     fn from(at: usize) -> Index {
         // An index beyond i64 is beyond every dimension too, and is reported as such.
-        Index::At(i64::try_from(at).unwrap_or(i64::MAX))
+        Index::At(at.to_i64())
     }
 }
 
@@ -124,36 +124,37 @@ impl From<RangeFull> for Index {
     }
 }
 
+// A bound beyond i64 is beyond every dimension too.
 macro_rules! ranges {
     ($($t:ty),*) => {$(
         impl From<Range<$t>> for Index {
             fn from(r: Range<$t>) -> Index {
-                range(Some(r.start as i64), Some(r.end as i64))
+                range(Some(r.start.to_i64()), Some(r.end.to_i64()))
             }
         }
         impl From<RangeFrom<$t>> for Index {
             fn from(r: RangeFrom<$t>) -> Index {
-                range(Some(r.start as i64), None)
+                range(Some(r.start.to_i64()), None)
             }
         }
         impl From<RangeTo<$t>> for Index {
             fn from(r: RangeTo<$t>) -> Index {
-                range(None, Some(r.end as i64))
+                range(None, Some(r.end.to_i64()))
             }
         }
         impl From<RangeInclusive<$t>> for Index {
             fn from(r: RangeInclusive<$t>) -> Index {
-                range(Some(*r.start() as i64), behind(*r.end() as i64))
+                range(Some(r.start().to_i64()), behind(r.end().to_i64()))
             }
         }
         impl From<RangeToInclusive<$t>> for Index {
             fn from(r: RangeToInclusive<$t>) -> Index {
-                range(None, behind(r.end as i64))
+                range(None, behind(r.end.to_i64()))
             }
         }
     )*};
 }
-ranges!(i32, i64, usize);
+ranges!(i32, i64, u32, u64, usize);
 
 impl From<NewAxis> for Index {
     fn from(_: NewAxis) -> Index {

@@ -40,11 +40,13 @@ pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     }
     for (k, pair) in widths.chunks_exact(2).enumerate() {
         let d = sizes.len() - 1 - k;
-        let size = i128::from(pair[0]) + i128::from(pair[1]) + sizes[d] as i128;
-        let fits = usize::try_from(size).map_err(|_| ());
-        sizes[d] = fits.map_err(|()| {
-            wrong_value(args, 1, format!("at least {} off dimension {d}", -(sizes[d] as i128)))
-        })?;
+        let (before, after, whole) = (i128::from(pair[0]), i128::from(pair[1]), sizes[d] as i128);
+        // What is cut off is there, whatever is added on the other side.
+        if before.min(0) + after.min(0) < -whole {
+            return Err(wrong_value(args, 1, format!("widths that take at most {whole} off dimension {d}")));
+        }
+        sizes[d] = usize::try_from(whole + before + after)
+            .map_err(|_| wrong_value(args, 1, format!("a size of dimension {d} that can be counted")))?;
     }
     Ok(sizes)
 }

@@ -54,10 +54,14 @@ impl Tensor {
         if count == 0 {
             return t.copy();
         }
-        let (least, _) = repeats.aminmax(..)?;
-        let least = least.item::<i64>()?;
+        let (least, most) = repeats.aminmax(..)?;
+        let (least, most) = (least.item::<i64>()?, most.item::<i64>()?);
         if least < 0 {
             return Err(wrong("numbers of 0 or more".to_string(), least.to_string()));
+        }
+        let most_each = i64::MAX / count as i64;
+        if most > most_each {
+            return Err(wrong(format!("at most {most_each} of each"), most.to_string()));
         }
         // Place `k` of the result belongs to the first index whose running sum is above `k`.
         let ends = repeats.cumsum(0)?;

@@ -7,6 +7,7 @@ use crate::ops::sample::{SampleArg, error, plain};
 use crate::tensor::{Int, IntoOptions, IntoShape, filled::new, shape::sizes};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 use keyway_sdk::philox::Philox;
 
@@ -121,8 +122,9 @@ impl Tensor {
         options.device = Some(device);
         // Stream 0 of a seed is that of the elements; every block of it names another stream.
         let place = crate::rng::generator::current(device).reserve(1);
-        let order = Philox::with_stream(place.seed, place.offset.wrapping_add(1)).permutation(n);
-        let order: Vec<i64> = order.into_iter().map(|i| i as i64).collect();
+        let mut order = host_vec(n)?;
+        order.extend((0..n).map(|i| i as i64));
+        Philox::with_stream(place.seed, place.offset.wrapping_add(1)).shuffle(&mut order);
         Tensor::from_vec(order, n)?.to(options)
     }
 

@@ -7,6 +7,7 @@ use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 use smallvec::SmallVec;
 
@@ -36,7 +37,7 @@ impl Tensor {
             };
             return sizes.iter().map(part).collect();
         }
-        let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
+        let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|s| s.to_i64()).collect();
         DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim.to_i64())])
     }
 
@@ -66,7 +67,8 @@ impl Tensor {
         }
         let size = size.max(1);
         let count = whole.div_ceil(size).max(1);
-        let sizes: Vec<usize> = (0..count).map(|i| size.min(whole - i * size)).collect();
+        let mut sizes = host_vec(count)?;
+        sizes.extend((0..count).map(|i| size.min(whole - i * size)));
         self.split_sizes(&sizes, dim)
     }
 
@@ -119,8 +121,8 @@ impl Tensor {
             .into());
         }
         let whole = self.dim(dim)?;
-        let sizes: Vec<usize> =
-            (0..sections).map(|k| whole / sections + usize::from(k < whole % sections)).collect();
+        let mut sizes = host_vec(sections)?;
+        sizes.extend((0..sections).map(|k| whole / sections + usize::from(k < whole % sections)));
         self.split_sizes(&sizes, dim)
     }
 

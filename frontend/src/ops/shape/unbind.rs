@@ -7,6 +7,7 @@ use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
@@ -44,7 +45,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
     let step = if t.numel() > 0 { stride } else { 0 };
     let view =
         |i| ViewSpec { offset: t.offset() + i * step, sizes: sizes.clone(), strides: Some(strides.clone()) };
-    Ok((0..size).map(view).collect())
+    let mut views = host_vec(size)?;
+    views.extend((0..size).map(view));
+    Ok(views)
 }
 
 fn samples() -> Vec<Sample> {
