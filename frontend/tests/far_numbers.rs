@@ -2,7 +2,7 @@
 //! never the number that they wrap to.
 
 use keyway::tensor::Step;
-use keyway::{Result, Tensor, num_threads, set_num_threads};
+use keyway::{DType, Result, Tensor, num_threads, set_num_threads};
 
 fn three() -> Tensor {
     Tensor::new([1.0f32, 2.0, 3.0]).unwrap()
@@ -62,6 +62,13 @@ fn counts_that_no_memory_holds_are_errors() {
     refused("", "out of memory", Tensor::zeros((1usize << 50, 0)).unwrap().chunk(1 << 50, 0));
     refused("", "out of memory", x.tensor_split(1 << 60, 0));
     refused("split_sizes", "9223372036854775807", x.split_sizes(&[usize::MAX, 4], 0));
+}
+
+#[test]
+fn random_integers_are_finite() {
+    refused("", "largest f16", Tensor::randint_with(0, 100_000, 3, DType::F16));
+    let most = Tensor::randint_with(65_504, 65_505, 3, DType::F16).unwrap();
+    assert_eq!(most.to_f64_vec().unwrap(), [65_504.0; 3]);
 }
 
 #[test]

@@ -122,6 +122,8 @@ pub static DEF: OpDef = OpDef {
             call(&[1], "two widths"),
             call(&[1, 1, 1, 1], "two widths"),
             call(&[-2, -2], "off dimension 0"),
+            call(&[-4, 4], "off dimension 0"),
+            call(&[i64::MAX, i64::MIN], "off dimension 0"),
         ]
     },
     entry: Entry::new(),
