@@ -3,6 +3,7 @@
 use super::error::AutogradError;
 use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use crate::error::Result;
+use crate::ops::rules::{reduced_by, reduced_sizes};
 use crate::{DType, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
@@ -400,19 +401,8 @@ impl<'a> Backward<'a> {
         if keepdim {
             return Ok(grad.clone());
         }
-        let mut kept: SmallVec<[usize; 8]> = SmallVec::from_slice(sizes);
-        let one = |kept: &mut SmallVec<[usize; 8]>, dim: i64| -> Result<()> {
-            if !sizes.is_empty() {
-                kept[keyway_dispatcher::dims::wrap_dim(self.call.op.name, dim, sizes.len())?] = 1;
-            }
-            Ok(())
-        };
-        match dims {
-            Arg::Ints(list) if !list.is_empty() => list.iter().try_for_each(|&d| one(&mut kept, d))?,
-            Arg::Int(dim) => one(&mut kept, dim)?,
-            _ => kept.iter_mut().for_each(|s| *s = 1),
-        }
-        grad.reshape_as_sizes(&kept)
+        let reduced = reduced_by(self.call.op.name, dims, sizes.len())?;
+        grad.reshape_as_sizes(&reduced_sizes(sizes, reduced, true))
     }
 }
 

@@ -433,7 +433,7 @@ pub fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
 pub fn reduced_dims(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
     let dims = args.optional_ints(i)?.unwrap_or(&[]);
     if dims.is_empty() {
-        return Ok(if ndim >= 64 { u64::MAX } else { (1 << ndim) - 1 });
+        return Ok(all_dims(ndim));
     }
     let mut mask = 0u64;
     for &dim in dims {
@@ -449,6 +449,21 @@ pub fn reduced_dims(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
         mask |= bit;
     }
     Ok(mask)
+}
+
+fn all_dims(ndim: usize) -> u64 {
+    if ndim >= 64 { u64::MAX } else { (1 << ndim) - 1 }
+}
+
+/// As [`reduced_dims`], of the argument of a call that was checked: one dimension, a list, or all where there is none.
+pub(crate) fn reduced_by(op: &'static str, dims: Arg<'_>, ndim: usize) -> Result<u64> {
+    match dims {
+        Arg::Ints(list) if !list.is_empty() => {
+            list.iter().try_fold(0, |mask, &dim| Ok(mask | (1 << wrap_dim(op, dim, ndim)?)))
+        }
+        Arg::Int(dim) => Ok(1 << wrap_dim(op, dim, ndim)?),
+        _ => Ok(all_dims(ndim)),
+    }
 }
 
 /// [`reduced_dims`] of one dimension in argument `i`, or all where it was not given.

@@ -158,9 +158,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     if low >= high {
         return wrong("low", format!("below `high`, which is {high}"), low);
     }
-    // Other floats come as near to each i64 as they can; f16 has an infinity there.
-    let range = if dtype == DType::F16 { Some((-65504, 65504)) } else { dtype.integer_range() };
-    if let Some((least, most)) = range {
+    // Floats come as near to each integer as they can, as long as they are finite.
+    let finite = || dtype.limits().map(|limits| (limits.min as i128, limits.max as i128));
+    if let Some((least, most)) = dtype.integer_range().or_else(finite) {
         if i128::from(low) < least {
             return wrong("low", format!("at least {least}, the least {dtype}"), low);
         }

@@ -9,7 +9,7 @@ use crate::ops::def::{Derivative, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
-use crate::ops::sparse::lines::at_entries;
+use crate::ops::sparse::lines::{at_entries, length};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -74,10 +74,7 @@ fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
         at_entries(&x, &these.sum_keepdim(dims)?, b.arg(1), true)
     };
     let ties = stored(&x)?.eq(&out)?.to_dtype(wide)?;
-    // The sizes of a sparse tensor may have a product that no integer holds.
-    let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
-    let length = product(x.shape()) / product(b.output(0)?.shape()).max(1.0);
-    let unstored = count(&ties.ones_like()?)?.neg()?.add(length)?;
+    let unstored = count(&ties.ones_like()?)?.neg()?.add(length(x.shape(), b.output(0)?.shape()))?;
     let zeros = out.eq(0)?.to_dtype(wide)?.mul(&unstored)?;
     let shares = grad.to_dtype(wide)?.div(&count(&ties)?.add(&zeros)?)?.mul(&ties)?;
     with_stored(&x, &shares.to_dtype(x.dtype())?)

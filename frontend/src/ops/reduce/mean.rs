@@ -8,7 +8,7 @@ use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{SampleArg, error, plain};
-use crate::ops::sparse::lines::sum_grad;
+use crate::ops::sparse::lines::{length, sum_grad};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
@@ -62,9 +62,7 @@ pub static DEF: OpDef = OpDef {
             if !g.needs(0) {
                 return Ok(());
             }
-            // The sizes of a sparse tensor may have a product that no integer holds.
-            let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
-            let share = b.grad(0)?.mul(product(b.grad(0)?.shape()) / product(b.sizes(0)))?;
+            let share = b.grad(0)?.mul(1.0 / length(b.sizes(0), b.grad(0)?.shape()))?;
             let grad = sum_grad(b, g, &share)?;
             g.set(0, || Ok(grad))
         },

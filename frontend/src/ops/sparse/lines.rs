@@ -4,8 +4,8 @@
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::memory::from_components::{map_stored_as, stored};
+use crate::ops::rules::{reduced_by, reduced_sizes};
 use crate::{DType, Tensor};
-use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::op::Arg;
 
 /// The gradient of a sum, for arguments `(self, dim, keepdim)`: that of each sum, at every element that was added to it. That of
@@ -21,33 +21,34 @@ pub(crate) fn sum_grad(b: &Backward<'_>, g: &Grads<'_>, grad: &Tensor) -> Result
 /// `lines` has a number for each line of `pattern` over `dims`, all without any, as a reduction gives them: these numbers in
 /// the shape of what `pattern` stores, each where its line has an entry.
 pub(crate) fn at_entries(pattern: &Tensor, lines: &Tensor, dims: Arg<'_>, keepdim: bool) -> Result<Tensor> {
-    let rank = pattern.rank();
-    let mut reduced = vec![false; rank];
-    match dims {
-        Arg::Ints(dims) if !dims.is_empty() => {
-            for &dim in dims {
-                reduced[wrap_dim("sum", dim, rank)?] = true;
-            }
-        }
-        Arg::Int(dim) if rank > 0 => reduced[wrap_dim("sum", dim, rank)?] = true,
-        _ => reduced.fill(true),
+    let reduced = reduced_by("sum", dims, pattern.rank())?;
+    if pattern.is_coordinates()
+        && let [indices, values] = &pattern.components()?[..]
+    {
+        return at_coordinates([indices, values], lines, reduced, keepdim);
     }
-    if pattern.is_coordinates() {
-        return at_coordinates(pattern, lines, &reduced, keepdim);
-    }
-    let kept =
-        std::iter::zip(pattern.shape(), &reduced).map(|(&size, &reduced)| if reduced { 1 } else { size });
-    let whole = lines.to_strided()?.reshape(kept.collect::<Vec<usize>>())?.expand(pattern.shape())?;
-    stored(&whole.project_like(pattern)?)
+    let kept = reduced_sizes(pattern.shape(), reduced, true);
+    stored(&lines.to_strided()?.reshape(&kept)?.expand(pattern.shape())?.project_like(pattern)?)
 }
 
-fn at_coordinates(pattern: &Tensor, lines: &Tensor, reduced: &[bool], keepdim: bool) -> Result<Tensor> {
-    let [indices, values] = &pattern.components()?[..] else { return stored(pattern) };
+/// How many elements each of `lines` was made of, for a reduction of these sizes. The sizes of a sparse tensor may have a product
+/// that no integer holds.
+pub(crate) fn length(sizes: &[usize], lines: &[usize]) -> f64 {
+    let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
+    product(sizes) / product(lines).max(1.0)
+}
+
+fn at_coordinates(
+    [indices, values]: [&Tensor; 2],
+    lines: &Tensor,
+    reduced: u64,
+    keepdim: bool,
+) -> Result<Tensor> {
     let (sparse_dim, entries) = (indices.dim(0)?, indices.dim(1)?);
-    let (sparse, dense) = reduced.split_at(sparse_dim);
+    let is_reduced = |dim: usize| reduced & (1 << dim) != 0;
     // Which rows of the indices say where the entries lie among the lines.
     let row = |dim: usize| -> Result<Option<Tensor>> {
-        match (sparse[dim], keepdim) {
+        match (is_reduced(dim), keepdim) {
             (true, false) => Ok(None),
             (true, true) => Tensor::zeros_with((1, entries), (DType::I64, indices.device())).map(Some),
             (false, _) => indices.narrow(0, dim, 1).map(Some),
@@ -55,9 +56,9 @@ fn at_coordinates(pattern: &Tensor, lines: &Tensor, reduced: &[bool], keepdim: b
     };
     let rows: Vec<Tensor> = (0..sparse_dim).filter_map(|dim| row(dim).transpose()).collect::<Result<_>>()?;
     let block = &lines.shape()[rows.len()..];
-    let mut blocks = if sparse.contains(&false) {
+    let mut blocks = if !(0..sparse_dim).all(is_reduced) {
         let sizes: Vec<usize> = std::iter::once(entries).chain(block.iter().copied()).collect();
-        let zeros = values.new_zeros(&sizes)?.to_dtype(lines.dtype())?;
+        let zeros = Tensor::zeros_with(sizes, (lines.dtype(), values.device()))?;
         let places = Tensor::sparse_coo(&Tensor::cat(&rows, 0)?, &zeros, lines.shape())?;
         stored(&lines.project_like(&places)?)?
     } else {
@@ -65,8 +66,8 @@ fn at_coordinates(pattern: &Tensor, lines: &Tensor, reduced: &[bool], keepdim: b
         lines.to_strided()?.reshape(sizes)?
     };
     if !keepdim {
-        for dim in (0..dense.len()).filter(|&dim| dense[dim]) {
-            blocks = blocks.unsqueeze(dim + 1)?;
+        for dim in (1..values.rank()).filter(|&dim| is_reduced(sparse_dim + dim - 1)) {
+            blocks = blocks.unsqueeze(dim)?;
         }
     }
     blocks.expand(values.shape())
