@@ -69,9 +69,10 @@ fn by_panels<T: Number, const W: usize>(
         let pairs = entries.to.iter().zip(entries.from).zip(entries.values);
         pairs.for_each(|((&to, &from), value)| match (sums.get_mut(to as usize), panel.get(from as usize)) {
             (Some(sum), Some(line)) => {
-                // Apart from both, so that it is computed in vectors: the compiler does not see that they do not overlap.
-                let (value, before) = (value.widen(), *sum);
-                *sum = std::array::from_fn(|at| T::plus(before[at], T::times(value, line[at])));
+                let value = value.widen();
+                for (sum, other) in sum.iter_mut().zip(line) {
+                    *sum = T::plus(*sum, T::times(value, *other));
+                }
             }
             _ => all_within = false,
         });
