@@ -66,12 +66,7 @@ fn in_order<T: Number>(coo: &Coo<'_>, logarithm: bool) -> Result<OwnedTensor, Er
                     .zip(less)
                     .for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
             } else {
-                // Where the result is rounded to fewer bits anyway, a product is as good as a quotient.
-                let share = |power: &T::Acc| match size_of::<T>() {
-                    8 => power.to_f64() / sum,
-                    _ => power.to_f64() * (1.0 / sum),
-                };
-                out.iter_mut().zip(powers).for_each(|(out, power)| *out = T::from_f64(share(power)));
+                out.iter_mut().zip(powers).for_each(|(out, power)| *out = T::from_f64(power.to_f64() / sum));
             }
         })?;
     }
