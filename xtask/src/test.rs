@@ -67,7 +67,7 @@ const REPORT: &str = "target/nextest/default/junit.xml";
 /// One profile for all workspaces under `examples/`, so that what they have in common is built once, and their tests, of which some
 /// train and judge, run in optimised code.
 const EXAMPLES_PROFILE: [&str; 4] =
-    ["--config", "profile.dev.opt-level=1", "--config", "profile.dev.debug=\"line-tables-only\""];
+    ["--config", "profile.dev.opt-level=1", "--config", "profile.dev.debug=false"];
 
 /// Where the counts of a command's tests stand.
 enum Counts {

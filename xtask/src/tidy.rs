@@ -6,6 +6,7 @@
 mod absences;
 mod files;
 mod levels;
+mod locks;
 mod manifests;
 mod source;
 mod tokens;
@@ -47,6 +48,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     found.extend(unsafety::check(&files));
     found.extend(absences::check(&files));
     found.extend(levels::check(&files));
+    found.extend(locks::check(&files));
     found.extend(manifests::check(workspace, &files)?);
     found.sort();
 
