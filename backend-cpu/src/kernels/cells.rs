@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Registers a kernel that moves cells, for each dtype by its size.
 macro_rules! cell_kernel {
     ($op:literal, $signature:literal, $run:ident $(, $flag:ident)?) => {
-        keyway_sdk::register_kernel! {
+        $crate::kernels::register! {
             op: $op, signature: $signature, device: "cpu", layout: "strided",
             $(flags: $flag,)?
             f32 => $run::<u32>, f64 => $run::<u64>, f16 => $run::<u16>, bf16 => $run::<u16>,

@@ -158,7 +158,7 @@ fn masked_select<C: Plain>(call: &Call) -> Result<(), Error> {
     call.set_output(0, made)
 }
 
-keyway_sdk::register_kernel! {
+super::register! {
     op: "nonzero", signature: "T>T", device: "cpu", layout: "strided",
     flags: allocates,
     f32 => nonzero::<f32>, f64 => nonzero::<f64>, f16 => nonzero::<f16>, bf16 => nonzero::<bf16>,

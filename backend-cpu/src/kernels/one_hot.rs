@@ -18,7 +18,7 @@ fn one_hot(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-keyway_sdk::register_kernel! {
+super::register! {
     op: "one_hot", signature: "Ti>T", device: "cpu", layout: "strided",
     i64 => one_hot
 }

@@ -113,7 +113,7 @@ fn unique<T: Key>(call: &Call) -> Result<(), Error> {
     call.set_output(2, counts)
 }
 
-keyway_sdk::register_kernel! {
+super::register! {
     op: "unique", signature: "Tbb>TTT", device: "cpu", layout: "strided",
     flags: allocates,
     f32 => unique::<f32>, f64 => unique::<f64>, f16 => unique::<f16>, bf16 => unique::<bf16>,
