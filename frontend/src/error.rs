@@ -18,7 +18,8 @@ use std::fmt;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with what was expected, what came, and what to do next.
+/// What went wrong, with what was expected, what came, and what to do next. What a caller did wrong begins with the name of the
+/// function that was called, without the suffix of a form (`_`, `_with`, `_out`, `_keepdim`, `_all`).
 ///
 /// `{:?}` gives the message too, so that `fn main() -> keyway::Result<()>` and `unwrap` print what people can read; `{:#?}`
 /// gives the structure.
@@ -152,6 +153,38 @@ impl Error {
     /// ```
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Other(error.into())
+    }
+}
+
+/// Runs what the function `name` is composed of. An error in it is one of `name`: the caller knows the function that was called,
+/// not the ops that it is made of. Where the argument at fault is one of `params`, those of the function, it goes by that name;
+/// else what the part said is kept.
+#[inline(always)]
+pub(crate) fn called<T>(name: &'static str, params: &[&str], run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let mut made = run();
+    if let Err(error) = &mut made {
+        rename(error, name, params);
+    }
+    made
+}
+
+#[cold]
+#[inline(never)]
+fn rename(error: &mut Error, name: &'static str, params: &[&str]) {
+    match error {
+        Error::Autograd(error) => error.rename(name),
+        Error::NoLayout { op, .. }
+        | Error::Captured { op, .. }
+        | Error::Length { op, .. }
+        | Error::NotOneElement { op, .. }
+        | Error::HostType { op, .. } => *op = name,
+        Error::Dispatch(_) => {
+            if let Error::Dispatch(inner) = std::mem::replace(error, Error::Forked) {
+                *error = Error::Dispatch(inner.within(name, params));
+            }
+        }
+        // These name a file, a module or nobody.
+        _ => {}
     }
 }
 

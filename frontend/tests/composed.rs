@@ -434,8 +434,12 @@ fn turned_and_joined() -> Result<()> {
     assert_eq!(Tensor::dstack(&[&one, &two])?.shape(), [1, 1, 2]);
     assert_eq!(Tensor::dstack(&[&a, &a])?.shape(), [2, 3, 2]);
     let none: [Tensor; 0] = [];
-    for empty in [Tensor::hstack(&none), Tensor::vstack(&none), Tensor::dstack(&none)] {
-        assert!(empty.unwrap_err().to_string().contains("cat"));
+    for (name, empty) in [
+        ("hstack", Tensor::hstack(&none)),
+        ("vstack", Tensor::vstack(&none)),
+        ("dstack", Tensor::dstack(&none)),
+    ] {
+        assert!(empty.unwrap_err().to_string().starts_with(&format!("{name}: `tensors` must be one tensor")));
     }
     Ok(())
 }

@@ -21,6 +21,12 @@ pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
     counted(op, sizes, MAX_NUMEL)
 }
 
+/// The number of elements of a tensor that is there. Of an empty one the other sizes may be beyond all numbers.
+#[inline]
+pub(crate) fn count(sizes: &[usize]) -> usize {
+    if sizes.contains(&0) { 0 } else { sizes.iter().product() }
+}
+
 /// The number of elements of a composite tensor, whose sizes are not those of its memory.
 ///
 /// # Errors

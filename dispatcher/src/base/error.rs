@@ -90,7 +90,7 @@ pub enum Error {
         got: Device,
     },
     /// An index outside its dimension.
-    #[error("{op}: index {index} is out of range for dimension {dim} of size {size}: expected {}..{size}", -(*.size as i128))]
+    #[error("{op}: index {} is out of range for dimension {dim} of size {size}: expected {}..{size}", shown(*.index), -(*.size as i128))]
     Index {
         /// The op.
         op: &'static str,
@@ -102,7 +102,7 @@ pub enum Error {
         size: usize,
     },
     /// A dimension that the tensor does not have.
-    #[error("{op}: dimension {dim} is out of range for a tensor of {ndim} dimensions: expected {}..={}", -(*.ndim.max(&1) as i64), *.ndim.max(&1) as i64 - 1)]
+    #[error("{op}: dimension {} is out of range for a tensor of {ndim} dimensions: expected {}..={}", shown(*.dim), -(*.ndim.max(&1) as i64), *.ndim.max(&1) as i64 - 1)]
     Dim {
         /// The op.
         op: &'static str,
@@ -264,6 +264,26 @@ pub enum Error {
     Layer(Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// A number for a message. What is larger than i64 reaches an op as the largest i64, which is said.
+///
+/// ```
+/// use keyway_dispatcher::error::shown;
+/// assert_eq!((shown(-3), shown(i64::MAX)), ("-3".to_string(), "9223372036854775807 or more".to_string()));
+/// ```
+pub fn shown(number: i64) -> String {
+    if number == i64::MAX { format!("{number} or more") } else { number.to_string() }
+}
+
+/// As [`shown`], of a list.
+///
+/// ```
+/// use keyway_dispatcher::error::shown_all;
+/// assert_eq!(shown_all(&[2, i64::MAX]), "[2, 9223372036854775807 or more]");
+/// ```
+pub fn shown_all(numbers: &[i64]) -> String {
+    format!("[{}]", numbers.iter().map(|&number| shown(number)).collect::<Vec<_>>().join(", "))
+}
+
 /// Who holds memory that is wanted for oneself.
 fn held(tensors: usize, storages: usize) -> String {
     match (tensors, storages) {
@@ -294,13 +314,23 @@ fn asked(requested: u64, detail: &str) -> String {
 }
 
 impl Error {
-    /// This error as one of `outer`, whose part failed: the caller knows the op that was called, not those that it is made
-    /// of. Where the argument at fault is one of `params`, which are those of `outer`, it goes by that name; else what the
-    /// part said is kept.
+    /// This error as one of `outer`, whose part failed: the caller knows the op or function that was called, not those that
+    /// it is made of. Where the argument at fault is one of `params`, which are those of `outer`, it goes by that name; else
+    /// what the part said is kept.
+    ///
+    /// ```
+    /// use keyway_dispatcher::Error;
+    /// let wrong = || Error::Value { op: "narrow", argument: "length", expected: "2 at most".into(), got: "3".into() };
+    /// let known = wrong().within("narrow_scatter", &["self", "src", "length"]);
+    /// assert_eq!(known.to_string(), "narrow_scatter: `length` must be 2 at most, but got 3");
+    /// let part = wrong().within("chunk", &["self", "chunks"]);
+    /// assert_eq!(part.to_string(), "chunk: in its part narrow: `length` must be 2 at most, but got 3");
+    /// ```
     #[must_use]
-    pub(crate) fn within(mut self, outer: &'static str, params: &[&str]) -> Error {
+    pub fn within(mut self, outer: &'static str, params: &[&str]) -> Error {
         let known = |argument: &str| params.contains(&argument);
         match &mut self {
+            Error::MissingKernel(missing) if missing.name() != outer => missing.within.push(outer),
             Error::Part { op, .. } | Error::Broadcast { op, .. } | Error::Promotion { op, .. } => *op = outer,
             Error::Shape { op, argument, .. }
             | Error::DType { op, argument, .. }
@@ -315,7 +345,13 @@ impl Error {
             {
                 *op = outer;
             }
-            Error::Index { op, .. } | Error::Dim { op, .. } | Error::SizeOverflow { op, .. } => *op = outer,
+            Error::Index { op, .. }
+            | Error::Dim { op, .. }
+            | Error::SizeOverflow { op, .. }
+            | Error::ReadOnly { op, .. }
+            | Error::Held { op, .. }
+            | Error::NotOnHost { op, .. } => *op = outer,
+            Error::Overlap { op, .. } | Error::Layout { op, .. } if *op == outer => {}
             Error::Shape { .. }
             | Error::DType { .. }
             | Error::DeviceMismatch { .. }
@@ -350,6 +386,13 @@ pub struct MissingKernel {
     pub fallback: Option<String>,
     /// The command that helps.
     pub help: String,
+}
+
+impl MissingKernel {
+    /// The op that was called.
+    fn name(&self) -> &'static str {
+        self.within.last().unwrap_or(&self.op)
+    }
 }
 
 impl fmt::Display for MissingKernel {

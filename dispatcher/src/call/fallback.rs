@@ -84,7 +84,7 @@ fn run_there(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Out
         Out::InPlace => SmallVec::from_iter([call.args.tensor(0)?]),
     };
     for target in &targets {
-        check_target(&call.args, target, target.sizes(), target.dtype())?;
+        check_target(call.out, &call.args, target, target.sizes(), target.dtype())?;
     }
     check_apart(name, targets.iter().copied())?;
     let twins = targets.iter().map(|t| twin(t, there)).collect::<Result<Outputs>>()?;

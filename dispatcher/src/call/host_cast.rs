@@ -37,7 +37,7 @@ pub(super) fn run(call: &Call<'_>, plan: &Plan) -> Result<Option<Outputs>> {
     };
     let made = match target {
         Some(target) => {
-            check_target(args, target, &spec.sizes, spec.dtype)?;
+            check_target(call.out, args, target, &spec.sizes, spec.dtype)?;
             if target.dtype() == spec.dtype {
                 write(target, source)?;
             } else if spec.dtype.converts_by_host(target.dtype()) {

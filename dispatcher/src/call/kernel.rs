@@ -160,7 +160,7 @@ fn into_made(
             Some(spec) if !target.is_strided() => spec.dtype,
             _ => target.dtype(),
         };
-        check_target(args, target, target.sizes(), dtype)?;
+        check_target(call.out, args, target, target.sizes(), dtype)?;
     }
     let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device);
     let served = Served::Kernel(kernel);
@@ -190,7 +190,7 @@ fn into_given(
     let targets = targets(call)?;
     let mut direct = targets.len() == plan.outputs.len();
     for (target, spec) in targets.iter().zip(&plan.outputs) {
-        check_target(args, target, &spec.sizes, spec.dtype)?;
+        check_target(call.out, args, target, &spec.sizes, spec.dtype)?;
         direct &= target.dtype() == spec.dtype && target.device() == place.device;
         direct &= target.is_strided();
     }

@@ -1,7 +1,7 @@
 //! The raw form of one call, built on the stack.
 
 use super::holder::Holder;
-use crate::base::dims::{Dims, expanded_strides, same};
+use crate::base::dims::{self, Dims, expanded_strides, same};
 use crate::base::dtype::{Category, DType};
 use crate::base::key::Device;
 use crate::base::message::set_error;
@@ -263,7 +263,7 @@ impl Frame<'_, '_> {
             raw.ndim = target.len() as u32;
             raw.sizes = target.as_ptr().cast();
             raw.strides = self.expanded.last().map_or(std::ptr::null(), |e| e.as_ptr().cast());
-            raw.numel = target.iter().product::<usize>() as i64;
+            raw.numel = dims::count(target) as i64;
             raw.flags = 0;
         }
         if host_scalar {
@@ -278,7 +278,7 @@ impl Frame<'_, '_> {
         let marshalling = self.marshalling;
         let bytes = self.numbers.push(encode(arg, marshalling.compute)?);
         let shape = (marshalling.broadcast & (1 << i) != 0)
-            .then(|| (marshalling.target, marshalling.target.iter().product()));
+            .then(|| (marshalling.target, dims::count(marshalling.target)));
         Some(self.raws.push(raw_number(bytes, marshalling.compute, self.device, shape)))
     }
 }

@@ -132,14 +132,7 @@ fn parts_of(call: &Call<'_>) -> Result<Outputs> {
     let _nested = Nested::enter();
     let result = (decomposition.run)(&call.args).and_then(|made| deliver(call, made));
     ledger::set_served(Served::Decomposition);
-    match result {
-        Err(Error::MissingKernel(mut missing)) => {
-            missing.within.push(call.args.name());
-            Err(Error::MissingKernel(missing))
-        }
-        Err(error) => Err(as_of(&call.args, error)),
-        made => made,
-    }
+    result.map_err(|error| as_of(&call.args, error))
 }
 
 /// What a part of an op reports, as an error of the op.

@@ -35,13 +35,16 @@ pub(super) fn targets(call: &Call<'_>) -> Result<Outputs> {
     })
 }
 
+/// `out` says whether the caller knows the target as an output that was given, or as the op's own argument.
 pub(crate) fn check_target(
+    out: Out<'_>,
     args: &Args<'_>,
     target: &TensorRef,
     sizes: &[usize],
     dtype: crate::base::dtype::DType,
 ) -> Result<()> {
     let op = args.name();
+    let argument = if matches!(out, Out::InPlace) { args.op.schema.param_name(0) } else { "out" };
     target.check_writable(op)?;
     // A composite tensor keeps its other components, so that only an op's own argument can be it.
     let in_place = || matches!(args.values.first(), Some(Arg::Tensor(t)) if Shared::ptr_eq(t, target));
@@ -49,23 +52,18 @@ pub(crate) fn check_target(
         // An argument that was cast is another tensor, and the dtype is the reason.
         if dtype != target.dtype() && target.sizes() == sizes {
             let expected = format!("of the result's {dtype}");
-            return Err(Error::DType { op, argument: "out", expected, got: target.dtype() });
+            return Err(Error::DType { op, argument, expected, got: target.dtype() });
         }
         let reason = "cannot be written to; use the form that returns a new tensor";
         return Err(Error::Layout { op, layout: target.layout(), reason });
     }
     if target.sizes() != sizes {
         let got = target.sizes().into();
-        return Err(Error::Shape {
-            op,
-            argument: "out",
-            expected: format!("of the result's shape {sizes:?}"),
-            got,
-        });
+        return Err(Error::Shape { op, argument, expected: format!("of the result's shape {sizes:?}"), got });
     }
     if dtype.category() > target.dtype().category() {
         let expected = format!("able to hold the result's {dtype}");
-        return Err(Error::DType { op, argument: "out", expected, got: target.dtype() });
+        return Err(Error::DType { op, argument, expected, got: target.dtype() });
     }
     if target.is_strided() && dims::may_self_overlap(target.sizes(), target.strides()) {
         return Err(Error::Overlap { op, with: "itself" });
@@ -163,7 +161,7 @@ pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     }
     let targets = targets(call)?;
     for (target, result) in targets.iter().zip(&made) {
-        check_target(&call.args, target, result.sizes(), result.dtype())?;
+        check_target(call.out, &call.args, target, result.sizes(), result.dtype())?;
     }
     check_apart(call.args.name(), targets.iter())?;
     for (target, result) in targets.iter().zip(&made) {

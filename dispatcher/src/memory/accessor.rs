@@ -100,7 +100,7 @@ impl<T: Element, const N: usize> Strided<T, N> {
 
     /// All elements, where they lie side by side in row-major order.
     fn whole(&self) -> Option<(NonNull<T>, usize)> {
-        dims::is_contiguous(&self.sizes, &self.strides).then(|| (self.first, self.sizes.iter().product()))
+        dims::is_contiguous(&self.sizes, &self.strides).then(|| (self.first, dims::count(&self.sizes)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::copy::{is_host, read_bytes};
 use super::{Storage, host_vec};
-use crate::base::dims::Dims;
+use crate::base::dims::{Dims, count};
 use crate::base::error::Result;
 
 /// Elements that are read one by one where the host cannot read the memory and most of what lies between them is not wanted.
@@ -59,7 +59,7 @@ impl ElementReader {
     /// What the device reports; `OutOfMemory`.
     pub fn new(storage: &Storage, places: Places<'_>) -> Result<ElementReader> {
         let Places { offset, element, .. } = places;
-        let numel = places.sizes.iter().product();
+        let numel = count(places.sizes);
         let (sizes, strides) = loops(places.sizes, places.strides);
         let begin = offset * element;
         let source = match (&sizes[..], &strides[..]) {

@@ -4,7 +4,7 @@ use super::OpEntry;
 use super::schema::Kind;
 use crate::base::dims::{self, Dims, wrap_dim};
 use crate::base::dtype::{DType, Promotion};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, shown, shown_all};
 use crate::tensor::TensorRef;
 use smallvec::SmallVec;
 
@@ -84,10 +84,10 @@ impl<'a> Arg<'a> {
             Arg::None => "nothing".into(),
             Arg::Tensor(t) => format!("a tensor {:?}", t),
             Arg::Tensors(list) => format!("a list of {} tensors", list.len()),
-            Arg::Int(v) => format!("the integer {v}"),
+            Arg::Int(v) => format!("the integer {}", shown(*v)),
             Arg::Float(v) => format!("the number {v}"),
             Arg::Bool(v) => format!("{v}"),
-            Arg::Ints(v) => format!("the integers {v:?}"),
+            Arg::Ints(v) => format!("the integers {}", shown_all(v)),
             Arg::Floats(v) => format!("the numbers {v:?}"),
             Arg::Str(v) => format!("the text `{v}`"),
             Arg::DType(v) => format!("the dtype {v}"),

@@ -137,8 +137,12 @@ pub enum AutogradError {
         call: &'static str,
     },
     /// A tensor that cannot require grad.
-    #[error("only floating-point tensors can require grad, but this is {dtype}")]
+    #[error(
+        "{op}: only floating-point tensors can require grad, but this is {dtype}; convert it with `to_dtype`"
+    )]
     NotFloating {
+        /// The function that was called.
+        op: &'static str,
         /// The dtype.
         dtype: String,
     },
@@ -155,7 +159,7 @@ pub enum AutogradError {
     },
     /// Switching a result of the graph.
     #[error(
-        "`requires_grad` can be switched off only on leaves; use `detach()` for a tensor outside the graph"
+        "requires_grad_: it can be switched off only on leaves; use `detach()` for a tensor outside the graph"
     )]
     NotLeaf,
     /// An input of `grad` that the outputs do not depend on.
@@ -211,4 +215,24 @@ pub enum AutogradError {
         /// How many came.
         got: usize,
     },
+}
+
+impl AutogradError {
+    /// Names the function that was called in the place of the op that it is composed of; what a backward pass reports is of its
+    /// own ops.
+    pub(crate) fn rename(&mut self, name: &'static str) {
+        use AutogradError as E;
+        match self {
+            E::LeafInPlace { op }
+            | E::WrittenByHand { op }
+            | E::CompositeInPlace { op }
+            | E::ViewInPlace { op, .. }
+            | E::OutRequiresGrad { op }
+            | E::NotFloating { op, .. }
+            | E::ComponentChanged { op, .. }
+            | E::RequiresNoGrad { op } => *op = name,
+            E::Missing { op, .. } | E::Complex { op, .. } | E::Inference { op } => *op = name.to_string(),
+            _ => {}
+        }
+    }
 }

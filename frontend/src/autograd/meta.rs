@@ -130,7 +130,9 @@ pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
         refuse_complex("requires_grad_", tensor)?;
     }
     if on && !tensor.dtype().is_differentiable() {
-        return Err(AutogradError::NotFloating { dtype: tensor.dtype().to_string() }.into());
+        return Err(
+            AutogradError::NotFloating { op: "requires_grad_", dtype: tensor.dtype().to_string() }.into()
+        );
     }
     if on && tensor.is_inference() && !super::is_inference_mode() {
         return Err(AutogradError::Inference { op: "requires_grad_".into() }.into());

@@ -2,6 +2,7 @@
 
 use super::slot::{Mode, Slot};
 use super::{AttentionOptions, KvCache, Linear, Members, Module, ModuleError, init};
+use crate::error::called;
 use crate::rng::{self, Generator};
 use crate::{DType, Result, Tensor};
 
@@ -42,21 +43,23 @@ impl MultiheadAttention {
     /// # Errors
     /// A number of heads that does not divide the width.
     pub fn new(width: usize, heads: usize) -> Result<MultiheadAttention> {
-        if heads == 0 || !width.is_multiple_of(heads) {
-            let (expected, got) = ("a divisor of the width", format!("{heads} for a width of {width}"));
-            let owner = "MultiheadAttention";
-            return Err(ModuleError::Option { owner, option: "heads", expected, got }.into());
-        }
-        let in_proj_weight = init::xavier_uniform((3 * width, width))?;
-        let out = init::kaiming_uniform_with((width, width), 5f64.sqrt(), init::Fan::In)?;
-        Ok(MultiheadAttention {
-            heads,
-            in_proj_weight: Slot::parameter(in_proj_weight)?,
-            in_proj_bias: Slot::parameter(init::constant(3 * width, 0.0)?)?,
-            out_proj: Linear::from_tensors(out, Some(init::constant(width, 0.0)?))?,
-            dropout: 0.0,
-            generator: None,
-            mode: Mode::default(),
+        called("MultiheadAttention", &["width", "heads"], || {
+            if heads == 0 || !width.is_multiple_of(heads) {
+                let (expected, got) = ("a divisor of the width", format!("{heads} for a width of {width}"));
+                let owner = "MultiheadAttention";
+                return Err(ModuleError::Option { owner, option: "heads", expected, got }.into());
+            }
+            let in_proj_weight = init::xavier_uniform((width.saturating_mul(3), width))?;
+            let out = init::kaiming_uniform_with((width, width), 5f64.sqrt(), init::Fan::In)?;
+            Ok(MultiheadAttention {
+                heads,
+                in_proj_weight: Slot::parameter(in_proj_weight)?,
+                in_proj_bias: Slot::parameter(init::constant(width.saturating_mul(3), 0.0)?)?,
+                out_proj: Linear::from_tensors(out, Some(init::constant(width, 0.0)?))?,
+                dropout: 0.0,
+                generator: None,
+                mode: Mode::default(),
+            })
         })
     }
 
@@ -117,8 +120,10 @@ impl MultiheadAttention {
         value: &Tensor,
         options: AttentionOptions<'_>,
     ) -> Result<Tensor> {
-        let [q, k, v] = self.projected([query, key, value])?;
-        self.gathered(query, [&q, &k, &v], options)
+        called("MultiheadAttention", &[], || {
+            let [q, k, v] = self.projected([query, key, value])?;
+            self.gathered(query, [&q, &k, &v], options)
+        })
     }
 
     /// What new places gather from those before them and from each other up to themselves (causal attention): `[batch, new, width]`.
@@ -143,24 +148,26 @@ impl MultiheadAttention {
     /// # Errors
     /// Shapes, a dtype or a device that are not those of the cache; a call that autograd records.
     pub fn attend_cached(&self, input: &Tensor, cache: &mut KvCache) -> Result<Tensor> {
-        let [q, k, v] = self.projected([input; 3])?;
-        let before = cache.len();
-        let [k, v] = cache.append([k, v])?;
-        let new = input.shape()[1];
-        // Query `i` is place `before + i`.
-        let mask = match (before, new) {
-            (0, _) | (_, 0 | 1) => None,
-            _ => Some(
-                Tensor::ones_with((new, before + new), (DType::BOOL, q.device()))?
-                    .tril_with(before as i64)?,
-            ),
-        };
-        let options = AttentionOptions {
-            attn_mask: mask.as_ref(),
-            is_causal: before == 0,
-            ..AttentionOptions::default()
-        };
-        self.gathered(input, [&q, &k, &v], options)
+        called("MultiheadAttention", &[], || {
+            let [q, k, v] = self.projected([input; 3])?;
+            let before = cache.len();
+            let [k, v] = cache.append([k, v])?;
+            let new = input.shape()[1];
+            // Query `i` is place `before + i`.
+            let mask = match (before, new) {
+                (0, _) | (_, 0 | 1) => None,
+                _ => Some(
+                    Tensor::ones_with((new, before + new), (DType::BOOL, q.device()))?
+                        .tril_with(before as i64)?,
+                ),
+            };
+            let options = AttentionOptions {
+                attn_mask: mask.as_ref(),
+                is_causal: before == 0,
+                ..AttentionOptions::default()
+            };
+            self.gathered(input, [&q, &k, &v], options)
+        })
     }
 
     /// Query, key and value by heads: `[batch, heads, length, width / heads]` each.

@@ -3,6 +3,7 @@
 use super::slot::{Mode, Slot};
 use super::{Members, ModuleError, init};
 use crate::autograd::no_grad;
+use crate::error::called;
 use crate::ops::composite::widened;
 use crate::{Result, Tensor};
 
@@ -83,22 +84,26 @@ impl ChannelNorm {
 
     /// With a weight of ones and a bias of zeros, or without them.
     pub(super) fn with_affine(mut self, on: bool) -> Result<ChannelNorm> {
-        let part = |value| on.then(|| Slot::parameter(init::constant(self.features, value)?)).transpose();
-        (self.weight, self.bias) = (part(1.0)?, part(0.0)?);
-        Ok(self)
+        called(self.owner, &["features"], || {
+            let part = |value| on.then(|| Slot::parameter(init::constant(self.features, value)?)).transpose();
+            (self.weight, self.bias) = (part(1.0)?, part(0.0)?);
+            Ok(self)
+        })
     }
 
     /// With running statistics, at first of mean 0 and variance 1, or without them.
     pub(super) fn with_running(mut self, on: bool) -> Result<ChannelNorm> {
-        let make = || -> Result<Running> {
-            Ok(Running {
-                mean: Slot::buffer(init::constant(self.features, 0.0)?),
-                var: Slot::buffer(init::constant(self.features, 1.0)?),
-                batches: Slot::buffer(Tensor::new(0i64)?),
-            })
-        };
-        self.running = on.then(make).transpose()?;
-        Ok(self)
+        called(self.owner, &["features"], || {
+            let make = || -> Result<Running> {
+                Ok(Running {
+                    mean: Slot::buffer(init::constant(self.features, 0.0)?),
+                    var: Slot::buffer(init::constant(self.features, 1.0)?),
+                    batches: Slot::buffer(Tensor::new(0i64)?),
+                })
+            };
+            self.running = on.then(make).transpose()?;
+            Ok(self)
+        })
     }
 
     /// Refuses inputs of another number of dimensions or features.

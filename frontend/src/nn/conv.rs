@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module, ModuleError, init};
+use crate::error::called;
 use crate::ops::conv::{ConvOptions, ConvTransposeOptions, PerDim};
 use crate::{Result, Tensor};
 
@@ -72,9 +73,11 @@ macro_rules! convolutions {
                 kernel: impl Into<PerDim<$rank>>,
                 options: $options<$rank>
             ) -> Result<$name> {
-                let mut module = $name::without_bias(inputs, outputs, kernel, options)?;
-                module.bias = Some(bias(&module.weight, outputs)?);
-                Ok(module)
+                called(stringify!($name), &["inputs", "outputs", "kernel"], || {
+                    let mut module = $name::without_bias(inputs, outputs, kernel, options)?;
+                    module.bias = Some(bias(&module.weight, outputs)?);
+                    Ok(module)
+                })
             }
 
             /// The same without a bias, which most networks with norms leave out together with other options.
@@ -97,9 +100,11 @@ macro_rules! convolutions {
                 kernel: impl Into<PerDim<$rank>>,
                 options: $options<$rank>
             ) -> Result<$name> {
-                let channels = [[inputs, outputs][$first], [inputs, outputs][$second]];
-                let weight = self::kernel(stringify!($name), channels, options.groups, &kernel.into().0)?;
-                Ok($name { weight, bias: None, options })
+                called(stringify!($name), &["inputs", "outputs", "kernel"], || {
+                    let channels = [[inputs, outputs][$first], [inputs, outputs][$second]];
+                    let weight = self::kernel(stringify!($name), channels, options.groups, &kernel.into().0)?;
+                    Ok($name { weight, bias: None, options })
+                })
             }
 
             #[doc = concat!("A module of these tensors: the weight `", $shape, "`, the bias `[out]`.")]
@@ -121,8 +126,10 @@ macro_rules! convolutions {
                 bias: Option<Tensor>,
                 options: $options<$rank>,
             ) -> Result<$name> {
-                let bias = bias.map(Slot::parameter).transpose()?;
-                Ok($name { weight: Slot::parameter(weight)?, bias, options })
+                called(stringify!($name), &["weight", "bias"], || {
+                    let bias = bias.map(Slot::parameter).transpose()?;
+                    Ok($name { weight: Slot::parameter(weight)?, bias, options })
+                })
             }
 
             #[doc = concat!("The weight, `", $shape, "`.")]

@@ -3,6 +3,7 @@
 use super::slot::Slot;
 use super::{BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Members, Module};
 use crate::autograd::no_grad;
+use crate::error::called;
 use crate::ops::composite::{cast, widened};
 use crate::ops::conv::{Activation, ConvOptions};
 use crate::{Result, Tensor};
@@ -74,11 +75,13 @@ macro_rules! convolutions {
             /// A norm without running statistics, or of another number of channels.
             #[doc(alias = "fuse_conv_bn_eval")]
             pub fn fused(conv: &$conv, norm: &$norm, activation: Activation) -> Result<$name> {
-                let _off = no_grad();
-                let outputs = conv.weight().shape()[0];
-                let [weight, bias] =
-                    folded(&conv.weight(), conv.bias().as_ref(), norm.0.scale_and_shift(outputs)?)?;
-                Ok($name::from_tensors(&weight, Some(&bias), activation, conv.options))
+                called(stringify!($name), &["conv", "norm"], || {
+                    let _off = no_grad();
+                    let outputs = conv.weight().shape()[0];
+                    let [weight, bias] =
+                        folded(&conv.weight(), conv.bias().as_ref(), norm.0.scale_and_shift(outputs)?)?;
+                    Ok($name::from_tensors(&weight, Some(&bias), activation, conv.options))
+                })
             }
 
             #[doc = concat!("[`Tensor::", stringify!($call), "`], to whose sums `add` is added.")]

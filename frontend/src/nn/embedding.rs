@@ -1,12 +1,14 @@
 //! Rows of a learned matrix, alone or in bags.
 
 use super::slot::Slot;
-use super::{Members, Module, init};
+use super::{Members, Module, ModuleError, init};
 use crate::autograd::no_grad;
+use crate::error::called;
 use crate::ops::index::embedding_bag::{BagMode, BagOptions};
 use crate::tensor::Int;
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::error::shown;
 
 /// A matrix whose initial values are normal numbers of mean 0 and deviation 1, as PyTorch's.
 fn rows(count: usize, columns: usize) -> Result<Slot> {
@@ -14,9 +16,14 @@ fn rows(count: usize, columns: usize) -> Result<Slot> {
 }
 
 /// Sets a row to 0 and gives its number, counted from the front.
-fn blank(weight: &Slot, row: i64) -> Result<i64> {
+fn blank(owner: &'static str, weight: &Slot, row: i64) -> Result<i64> {
     let weight = weight.get();
-    let row = wrap_dim("padding_idx", row, weight.shape()[0])? as i64;
+    let rows = weight.shape().first().copied().unwrap_or(0);
+    let wrong = |_| {
+        let got = format!("{} of {rows}", shown(row));
+        ModuleError::Option { owner, option: "padding_idx", expected: "a row of the weight", got }
+    };
+    let row = wrap_dim(owner, row, rows).map_err(wrong)? as i64;
     let _off = no_grad();
     weight.select(0, row)?.zero_()?;
     Ok(row)
@@ -53,7 +60,8 @@ impl Embedding {
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(count: usize, columns: usize) -> Result<Embedding> {
-        Ok(Embedding { weight: rows(count, columns)?, padding_idx: None, sparse: false })
+        let weight = called("Embedding", &["count", "columns"], || rows(count, columns))?;
+        Ok(Embedding { weight, padding_idx: None, sparse: false })
     }
 
     /// A module of this weight, `[rows, columns]`.
@@ -70,7 +78,8 @@ impl Embedding {
     /// A dtype that has no gradient.
     #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<Embedding> {
-        Ok(Embedding { weight: Slot::parameter(weight)?, padding_idx: None, sparse: false })
+        let weight = called("Embedding", &["weight"], || Slot::parameter(weight))?;
+        Ok(Embedding { weight, padding_idx: None, sparse: false })
     }
 
     /// With a row that is set to 0 and gets no gradient.
@@ -88,7 +97,7 @@ impl Embedding {
     /// # Errors
     /// A number that is no row's.
     pub fn padding_idx(mut self, row: impl Int) -> Result<Embedding> {
-        self.padding_idx = Some(blank(&self.weight, row.to_i64())?);
+        self.padding_idx = Some(blank("Embedding", &self.weight, row.to_i64())?);
         Ok(self)
     }
 
@@ -154,7 +163,7 @@ impl EmbeddingBag {
     /// Sizes whose product overflows.
     pub fn new(count: usize, columns: usize) -> Result<EmbeddingBag> {
         Ok(EmbeddingBag {
-            weight: rows(count, columns)?,
+            weight: called("EmbeddingBag", &["count", "columns"], || rows(count, columns))?,
             mode: BagMode::Mean,
             padding_idx: None,
             sparse: false,
@@ -175,7 +184,7 @@ impl EmbeddingBag {
     /// A dtype that has no gradient.
     #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<EmbeddingBag> {
-        let weight = Slot::parameter(weight)?;
+        let weight = called("EmbeddingBag", &["weight"], || Slot::parameter(weight))?;
         Ok(EmbeddingBag { weight, mode: BagMode::Mean, padding_idx: None, sparse: false })
     }
 
@@ -206,7 +215,7 @@ impl EmbeddingBag {
     /// # Errors
     /// A number that is no row's.
     pub fn padding_idx(mut self, row: impl Int) -> Result<EmbeddingBag> {
-        self.padding_idx = Some(blank(&self.weight, row.to_i64())?);
+        self.padding_idx = Some(blank("EmbeddingBag", &self.weight, row.to_i64())?);
         Ok(self)
     }
 

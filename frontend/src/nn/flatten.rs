@@ -1,6 +1,7 @@
 //! Dimensions made one.
 
 use super::Module;
+use crate::error::called;
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 
@@ -33,7 +34,7 @@ impl Module for Flatten {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let sizes = input.shape();
         let (start, end) =
-            (wrap_dim("flatten", self.start, sizes.len())?, wrap_dim("flatten", self.end, sizes.len())?);
+            (wrap_dim("Flatten", self.start, sizes.len())?, wrap_dim("Flatten", self.end, sizes.len())?);
         if start > end {
             return Err(super::ModuleError::Option {
                 owner: "Flatten",
@@ -43,12 +44,6 @@ impl Module for Flatten {
             }
             .into());
         }
-        if sizes.is_empty() {
-            return input.reshape([1]);
-        }
-        let mut flat = sizes[..start].to_vec();
-        flat.push(sizes[start..=end].iter().product());
-        flat.extend_from_slice(&sizes[end + 1..]);
-        input.reshape_as_sizes(&flat)
+        called("Flatten", &["start", "end"], || input.flatten(self.start, self.end))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module, ModuleError, init};
+use crate::error::called;
 use crate::{Result, Tensor};
 
 /// [`Tensor::group_norm`] of inputs `[batch, channels, ..]`, then a scale and a shift for each channel.
@@ -35,13 +36,17 @@ impl GroupNorm {
     /// # Errors
     /// A number of groups that does not divide the channels.
     pub fn new(groups: usize, channels: usize) -> Result<GroupNorm> {
-        if groups == 0 || !channels.is_multiple_of(groups) {
-            let got = format!("{groups} for {channels} channels");
-            let expected = "a divisor of the number of channels";
-            return Err(ModuleError::Option { owner: "GroupNorm", option: "groups", expected, got }.into());
-        }
-        let full = |value: f64| Slot::parameter(init::constant(channels, value)?);
-        Ok(GroupNorm { groups, eps: 1e-5, weight: Some(full(1.0)?), bias: Some(full(0.0)?) })
+        called("GroupNorm", &["groups", "channels"], || {
+            if groups == 0 || !channels.is_multiple_of(groups) {
+                let got = format!("{groups} for {channels} channels");
+                let expected = "a divisor of the number of channels";
+                return Err(
+                    ModuleError::Option { owner: "GroupNorm", option: "groups", expected, got }.into()
+                );
+            }
+            let full = |value: f64| Slot::parameter(init::constant(channels, value)?);
+            Ok(GroupNorm { groups, eps: 1e-5, weight: Some(full(1.0)?), bias: Some(full(0.0)?) })
+        })
     }
 
     /// Without weight and bias.
@@ -75,7 +80,7 @@ impl GroupNorm {
 impl Module for GroupNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let [weight, bias] = [&self.weight, &self.bias].map(|slot| slot.as_ref().map(Slot::get));
-        input.group_norm_with(self.groups as i64, weight.as_ref(), bias.as_ref(), self.eps)
+        input.group_norm_with(self.groups, weight.as_ref(), bias.as_ref(), self.eps)
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {

@@ -4,10 +4,12 @@
 //! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`] puts another in its place. The numbers are
 //! those of [`Tensor::rand`] and [`Tensor::randn`] (these to rounding), scaled.
 
+use crate::error::called;
 use crate::rng::{self, philox};
 use crate::tensor::{IntoShape, shape};
 use crate::{Device, Result, Tensor, default_device, default_dtype};
 use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::memory::host_vec;
 
 /// Numbers in `[-bound, bound)`; rounding to a narrow default dtype may make `bound` of one.
 ///
@@ -22,9 +24,11 @@ use keyway_dispatcher::dims::Dims;
 /// # Errors
 /// Sizes whose product overflows.
 pub fn uniform(shape: impl IntoShape, bound: f64) -> Result<Tensor> {
-    let sizes = &sizes(shape)?;
-    let scaled = |word| (bound * (2.0 * f64::from(philox::uniform_f32(word)) - 1.0)) as f32;
-    placed(words(sizes)?.into_iter().map(scaled).collect(), sizes)
+    called("uniform", &["shape", "bound"], || {
+        let sizes = &sizes(shape)?;
+        let scaled = |word| (bound * (2.0 * f64::from(philox::uniform_f32(word)) - 1.0)) as f32;
+        placed(words(sizes)?.into_iter().map(scaled).collect(), sizes)
+    })
 }
 
 /// Numbers of mean 0 and this deviation.
@@ -41,12 +45,14 @@ pub fn uniform(shape: impl IntoShape, bound: f64) -> Result<Tensor> {
 /// # Errors
 /// Sizes whose product overflows.
 pub fn normal(shape: impl IntoShape, deviation: f64) -> Result<Tensor> {
-    let sizes = &sizes(shape)?;
-    let words = words(sizes)?;
-    let upper = |word: u32| u64::from(word) << 32;
-    let pair = |&[first, second]: &[u32; 2]| philox::normal_pair(upper(first), upper(second));
-    let scaled = |number| (deviation * number) as f32;
-    placed(words.as_chunks::<2>().0.iter().flat_map(pair).map(scaled).collect(), sizes)
+    called("normal", &["shape", "deviation"], || {
+        let sizes = &sizes(shape)?;
+        let words = words(sizes)?;
+        let upper = |word: u32| u64::from(word) << 32;
+        let pair = |&[first, second]: &[u32; 2]| philox::normal_pair(upper(first), upper(second));
+        let scaled = |number| (deviation * number) as f32;
+        placed(words.as_chunks::<2>().0.iter().flat_map(pair).map(scaled).collect(), sizes)
+    })
 }
 
 /// Uniform numbers whose variance keeps that of the activations through a ReLU (K. He and others, "Delving deep into
@@ -80,8 +86,10 @@ pub fn kaiming_uniform(shape: impl IntoShape) -> Result<Tensor> {
 /// # Errors
 /// Sizes whose product overflows.
 pub fn kaiming_uniform_with(shape: impl IntoShape, a: f64, fan: Fan) -> Result<Tensor> {
-    let sizes = sizes(shape)?;
-    uniform(&sizes[..], (6.0 / ((1.0 + a * a) * fan.of(&sizes))).sqrt())
+    called("kaiming_uniform", &["shape", "a", "fan"], || {
+        let sizes = sizes(shape)?;
+        uniform(&sizes[..], (6.0 / ((1.0 + a * a) * fan.of(&sizes))).sqrt())
+    })
 }
 
 /// What a variance is divided by.
@@ -146,8 +154,10 @@ pub fn kaiming_normal(shape: impl IntoShape) -> Result<Tensor> {
 /// # Errors
 /// Sizes whose product overflows.
 pub fn kaiming_normal_with(shape: impl IntoShape, a: f64, fan: Fan) -> Result<Tensor> {
-    let sizes = sizes(shape)?;
-    normal(&sizes[..], (2.0 / ((1.0 + a * a) * fan.of(&sizes))).sqrt())
+    called("kaiming_normal", &["shape", "a", "fan"], || {
+        let sizes = sizes(shape)?;
+        normal(&sizes[..], (2.0 / ((1.0 + a * a) * fan.of(&sizes))).sqrt())
+    })
 }
 
 /// Uniform numbers whose variance balances both directions (X. Glorot, Y. Bengio, "Understanding the difficulty of
@@ -180,15 +190,18 @@ pub fn xavier_uniform(shape: impl IntoShape) -> Result<Tensor> {
 /// # Errors
 /// Sizes whose product overflows.
 pub fn xavier_uniform_with(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
-    let sizes = sizes(shape)?;
-    let (fan_in, fan_out) = fans(&sizes);
-    uniform(&sizes[..], gain * (6.0 / (fan_in + fan_out)).sqrt())
+    called("xavier_uniform", &["shape", "gain"], || {
+        let sizes = sizes(shape)?;
+        let (fan_in, fan_out) = fans(&sizes);
+        uniform(&sizes[..], gain * (6.0 / (fan_in + fan_out)).sqrt())
+    })
 }
 
 /// How many inputs one output has, and how many outputs one input: for `[out, in, window…]`.
 fn fans(sizes: &[usize]) -> (f64, f64) {
-    let window: usize = sizes.iter().skip(2).product();
-    let fan = |size: Option<&usize>| (size.copied().unwrap_or(1).max(1) * window.max(1)) as f64;
+    // No product of them is beyond f64, as it may be beyond usize where one is 0.
+    let window: f64 = sizes.iter().skip(2).map(|&size| size as f64).product();
+    let fan = |size: Option<&usize>| size.copied().unwrap_or(1).max(1) as f64 * window.max(1.0);
     (fan(sizes.get(1)), fan(sizes.first()))
 }
 
@@ -205,8 +218,10 @@ fn fans(sizes: &[usize]) -> (f64, f64) {
 /// Sizes whose product overflows.
 #[doc(alias = "constant_")]
 pub fn constant(shape: impl IntoShape, value: f64) -> Result<Tensor> {
-    let sizes = &sizes(shape)?;
-    placed(vec![value as f32; numel(sizes)?], sizes)
+    called("constant", &["shape", "value"], || {
+        let sizes = &sizes(shape)?;
+        placed(filled(value as f32, numel(sizes)?)?, sizes)
+    })
 }
 
 fn sizes(shape: impl IntoShape) -> Result<Dims> {
@@ -217,10 +232,17 @@ fn numel(sizes: &[usize]) -> Result<usize> {
     Ok(keyway_dispatcher::dims::numel("init", sizes)?)
 }
 
+/// So many elements on the host.
+fn filled<T: Copy>(value: T, count: usize) -> Result<Vec<T>> {
+    let mut all = host_vec(count)?;
+    all.resize(count, value);
+    Ok(all)
+}
+
 /// One word of the generator's stream for each element, as [`philox::element`] numbers them, rounded up to an even number of
 /// elements.
 fn words(sizes: &[usize]) -> Result<Vec<u32>> {
-    let mut words = vec![0; numel(sizes)?.next_multiple_of(2)];
+    let mut words = filled(0, numel(sizes)?.next_multiple_of(2))?;
     let place = rng::generator::current(Device::CPU).reserve(words.len().div_ceil(4) as u64);
     philox::element::words(place.seed, place.offset, &mut words);
     Ok(words)

@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module, init};
+use crate::error::called;
 use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
 
@@ -38,13 +39,15 @@ impl LayerNorm {
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<LayerNorm> {
-        let mut plain = LayerNorm::plain(normalized_shape);
-        let sizes = shape::sizes("LayerNorm", &plain.sizes)?;
-        let full = |value: f64| Slot::parameter(init::constant(&sizes[..], value)?);
-        let (weight, bias) = (full(1.0)?, full(0.0)?);
-        plain.weight = Some(weight);
-        plain.bias = Some(bias);
-        Ok(plain)
+        called("LayerNorm", &["normalized_shape"], || {
+            let mut plain = LayerNorm::plain(normalized_shape);
+            let sizes = shape::sizes("LayerNorm", &plain.sizes)?;
+            let full = |value: f64| Slot::parameter(init::constant(&sizes[..], value)?);
+            let (weight, bias) = (full(1.0)?, full(0.0)?);
+            plain.weight = Some(weight);
+            plain.bias = Some(bias);
+            Ok(plain)
+        })
     }
 
     /// A module without weight and bias.

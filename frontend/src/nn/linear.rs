@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module, init};
+use crate::error::called;
 use crate::{Result, Tensor};
 
 /// `input @ weight.T + bias` over the last dimension: `[…, in]` to `[…, out]`.
@@ -37,10 +38,12 @@ impl Linear {
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(inputs: usize, outputs: usize) -> Result<Linear> {
-        let mut layer = Linear::without_bias(inputs, outputs)?;
-        let bound = if inputs > 0 { 1.0 / (inputs as f64).sqrt() } else { 0.0 };
-        layer.bias = Some(Slot::parameter(init::uniform(outputs, bound)?)?);
-        Ok(layer)
+        called("Linear", &["inputs", "outputs"], || {
+            let mut layer = Linear::without_bias(inputs, outputs)?;
+            let bound = if inputs > 0 { 1.0 / (inputs as f64).sqrt() } else { 0.0 };
+            layer.bias = Some(Slot::parameter(init::uniform(outputs, bound)?)?);
+            Ok(layer)
+        })
     }
 
     /// A layer without a bias, in f32.
@@ -56,9 +59,11 @@ impl Linear {
     /// Sizes whose product overflows.
     #[doc(alias = "linear_no_bias")]
     pub fn without_bias(inputs: usize, outputs: usize) -> Result<Linear> {
-        // The slope that gives a bound of 1 / sqrt(inputs).
-        let weight = init::kaiming_uniform_with((outputs, inputs), 5f64.sqrt(), init::Fan::In)?;
-        Ok(Linear { weight: Slot::parameter(weight)?, bias: None })
+        called("Linear", &["inputs", "outputs"], || {
+            // The slope that gives a bound of 1 / sqrt(inputs).
+            let weight = init::kaiming_uniform_with((outputs, inputs), 5f64.sqrt(), init::Fan::In)?;
+            Ok(Linear { weight: Slot::parameter(weight)?, bias: None })
+        })
     }
 
     /// A layer of these tensors: the weight `[out, in]`, the bias `[out]`.
@@ -74,7 +79,9 @@ impl Linear {
     /// # Errors
     /// A dtype that has no gradient.
     pub fn from_tensors(weight: Tensor, bias: Option<Tensor>) -> Result<Linear> {
-        Ok(Linear { weight: Slot::parameter(weight)?, bias: bias.map(Slot::parameter).transpose()? })
+        called("Linear", &["weight", "bias"], || {
+            Ok(Linear { weight: Slot::parameter(weight)?, bias: bias.map(Slot::parameter).transpose()? })
+        })
     }
 
     /// The weight, `[out, in]`.

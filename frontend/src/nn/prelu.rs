@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module, ModuleError};
+use crate::error::called;
 use crate::{Result, Tensor};
 
 /// [`Tensor::prelu`]: elements below 0 are multiplied by a learned number, one for all or one for each channel.
@@ -48,14 +49,16 @@ impl Prelu {
     /// # Errors
     /// No slopes.
     pub fn new_with(num_parameters: usize, init: f64) -> Result<Prelu> {
-        if num_parameters == 0 {
-            let (expected, got) = ("1, or the number of channels", num_parameters.to_string());
-            return Err(
-                ModuleError::Option { owner: "Prelu", option: "num_parameters", expected, got }.into()
-            );
-        }
-        let weight = super::init::constant(num_parameters, init)?;
-        Ok(Prelu { weight: Slot::parameter(weight)? })
+        called("Prelu", &["num_parameters"], || {
+            if num_parameters == 0 {
+                let (expected, got) = ("1, or the number of channels", num_parameters.to_string());
+                return Err(
+                    ModuleError::Option { owner: "Prelu", option: "num_parameters", expected, got }.into()
+                );
+            }
+            let weight = super::init::constant(num_parameters, init)?;
+            Ok(Prelu { weight: Slot::parameter(weight)? })
+        })
     }
 }
 

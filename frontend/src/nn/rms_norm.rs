@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Members, Module, init};
+use crate::error::called;
 use crate::ops::norm::rms_norm;
 use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
@@ -37,10 +38,12 @@ impl RmsNorm {
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<RmsNorm> {
-        let plain = RmsNorm::plain(normalized_shape);
-        let sizes = shape::sizes("RmsNorm", &plain.sizes)?;
-        let weight = init::constant(&sizes[..], 1.0)?;
-        Ok(RmsNorm { weight: Some(Slot::parameter(weight)?), ..plain })
+        called("RmsNorm", &["normalized_shape"], || {
+            let plain = RmsNorm::plain(normalized_shape);
+            let sizes = shape::sizes("RmsNorm", &plain.sizes)?;
+            let weight = init::constant(&sizes[..], 1.0)?;
+            Ok(RmsNorm { weight: Some(Slot::parameter(weight)?), ..plain })
+        })
     }
 
     /// A module without weight.

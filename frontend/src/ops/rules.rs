@@ -127,7 +127,7 @@ pub fn unary_float(args: &Args<'_>) -> Result<Typing> {
 /// `DType`.
 pub fn unary_number(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
-    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
+    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype")?;
     Ok(Typing::of(dtype))
 }
 
@@ -147,7 +147,7 @@ pub fn unary_number(args: &Args<'_>) -> Result<Typing> {
 pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
-    require(args, 0, dtype, allowed, "a floating-point dtype; cast it with `to_dtype`")?;
+    require(args, 0, dtype, allowed, "a floating-point dtype")?;
     Ok(Typing::of(dtype))
 }
 
@@ -167,7 +167,7 @@ pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
 pub fn unary_integral(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let allowed = matches!(dtype.category(), Category::Bool | Category::Integer);
-    require(args, 0, dtype, allowed, "an integer dtype or bool; cast it with `to_dtype`")?;
+    require(args, 0, dtype, allowed, "an integer dtype or bool")?;
     Ok(Typing::of(dtype))
 }
 
@@ -232,7 +232,7 @@ pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
 pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
     let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
-    require(args, 0, dtype, allowed, "a floating-point dtype; cast it with `to_dtype`")?;
+    require(args, 0, dtype, allowed, "a floating-point dtype")?;
     Ok(Typing::of(dtype))
 }
 

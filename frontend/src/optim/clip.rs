@@ -2,6 +2,7 @@
 
 use super::group::refuse;
 use crate::autograd::no_grad;
+use crate::error::called;
 use crate::ops::memory::component::holds_values;
 use crate::tensor::handles;
 use crate::{DType, Result, Tensor};
@@ -24,7 +25,9 @@ use std::borrow::Borrow;
 /// # Errors
 /// A `max_norm` that is negative or not a number; what the backend reports.
 pub fn clip_grad_norm_<T: Borrow<Tensor>>(parameters: &[T], max_norm: f64) -> Result<Tensor> {
-    clip_norm(parameters.iter().filter_map(|p| p.borrow().grad()).collect(), max_norm)
+    called("clip_grad_norm_", &["parameters", "max_norm"], || {
+        clip_norm(parameters.iter().filter_map(|p| p.borrow().grad()).collect(), max_norm)
+    })
 }
 
 fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
@@ -72,7 +75,9 @@ pub fn clip_grad_value_<T: Borrow<Tensor>>(parameters: &[T], clip_value: f64) ->
     if clip_value.is_nan() || clip_value < 0.0 {
         return Err(refuse("clip_grad_value_", "clip_value", "a number of 0 or more", clip_value).into());
     }
-    clip_values(&handles(parameters), clip_value)
+    called("clip_grad_value_", &["parameters", "clip_value"], || {
+        clip_values(&handles(parameters), clip_value)
+    })
 }
 
 fn clip_values(parameters: &[Tensor], clip_value: f64) -> Result<()> {

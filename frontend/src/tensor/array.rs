@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::options::IntoOptions;
-use crate::error::Result;
+use crate::error::{Result, called};
 use half::{bf16, f16};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
@@ -152,9 +152,11 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::new`]; a device that is not there.
     pub fn new_with<A: NdArray>(array: A, options: impl IntoOptions) -> Result<Tensor> {
-        let mut options = options.into_options()?;
-        options.device = Some(options.device());
-        Tensor::of(&array)?.to(options)
+        called("new", &["array", "options"], || {
+            let mut options = options.into_options()?;
+            options.device = Some(options.device());
+            Tensor::of(&array)?.to(options)
+        })
     }
 
     fn of<A: NdArray>(array: &A) -> Result<Tensor> {

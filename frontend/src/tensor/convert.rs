@@ -1,7 +1,7 @@
 //! Values back to the host.
 
 use super::Tensor;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, called};
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::memory::{ElementReader, Places, bytes::Plain, host_vec, read_bytes};
 use keyway_dispatcher::registry::layout_ops;
@@ -41,13 +41,15 @@ impl Tensor {
     #[doc(alias = "numpy")]
     #[doc(alias = "tolist")]
     pub fn to_vec<T: Plain>(&self) -> Result<Vec<T>> {
-        self.check_host_type("to_vec", T::DTYPE)?;
-        let mut out = host_vec(self.elem_count())?;
-        self.for_each_chunk(|bytes| {
-            out.extend(bytes.chunks_exact(size_of::<T>()).map(T::read));
-            Ok(())
-        })?;
-        Ok(out)
+        called("to_vec", &["self"], || {
+            self.check_host_type("to_vec", T::DTYPE)?;
+            let mut out = host_vec(self.elem_count())?;
+            self.for_each_chunk(|bytes| {
+                out.extend(bytes.chunks_exact(size_of::<T>()).map(T::read));
+                Ok(())
+            })?;
+            Ok(out)
+        })
     }
 
     /// [`Tensor::to_vec`] of a tensor of one dimension.
@@ -63,8 +65,10 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to_vec`]; another number of dimensions. So for the next two.
     pub fn to_vec1<T: Plain>(&self) -> Result<Vec<T>> {
-        self.dims1()?;
-        self.to_vec()
+        called("to_vec1", &["self"], || {
+            self.dims1()?;
+            self.to_vec()
+        })
     }
 
     /// The rows of a tensor of two dimensions.
@@ -77,8 +81,10 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn to_vec2<T: Plain>(&self) -> Result<Vec<Vec<T>>> {
-        let (rows, columns) = self.dims2()?;
-        rows_of(&self.to_vec()?, rows, columns)
+        called("to_vec2", &["self"], || {
+            let (rows, columns) = self.dims2()?;
+            rows_of(&self.to_vec()?, rows, columns)
+        })
     }
 
     /// The matrices of a tensor of three dimensions, by rows.
@@ -92,14 +98,16 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn to_vec3<T: Plain>(&self) -> Result<Vec<Vec<Vec<T>>>> {
-        let (count, rows, columns) = self.dims3()?;
-        let values = self.to_vec()?;
-        let size = rows * columns;
-        let mut matrices = host_vec(count)?;
-        for i in 0..count {
-            matrices.push(rows_of(&values[i * size..(i + 1) * size], rows, columns)?);
-        }
-        Ok(matrices)
+        called("to_vec3", &["self"], || {
+            let (count, rows, columns) = self.dims3()?;
+            let values = self.to_vec()?;
+            let size = rows * columns;
+            let mut matrices = host_vec(count)?;
+            for i in 0..count {
+                matrices.push(rows_of(&values[i * size..(i + 1) * size], rows, columns)?);
+            }
+            Ok(matrices)
+        })
     }
 
     /// The one element of a tensor that has one.
@@ -117,23 +125,25 @@ impl Tensor {
     #[doc(alias = "to_vec0")]
     #[doc(alias = "to_scalar")]
     pub fn item<T: Item>(&self) -> Result<T> {
-        let wrong = |got| Error::NotOneElement { op: "item", sizes: self.shape().to_vec(), got };
-        if self.elem_count() != 1 {
-            return Err(wrong(self.elem_count()));
-        }
-        self.check_host_type("item", T::DTYPE)?;
-        if let Some(storage) = self.inner.storage() {
-            let mut buffer = [0u8; 16];
-            let size = self.dtype().size();
-            read_bytes(storage, self.inner.offset() * size, &mut buffer[..size])?;
-            return Ok(T::read(&buffer[..size]));
-        }
-        let mut value = None;
-        self.for_each_chunk(|bytes| {
-            value = Some(T::read(bytes));
-            Ok(())
-        })?;
-        value.ok_or_else(|| wrong(0))
+        called("item", &["self"], || {
+            let wrong = |got| Error::NotOneElement { op: "item", sizes: self.shape().to_vec(), got };
+            if self.elem_count() != 1 {
+                return Err(wrong(self.elem_count()));
+            }
+            self.check_host_type("item", T::DTYPE)?;
+            if let Some(storage) = self.inner.storage() {
+                let mut buffer = [0u8; 16];
+                let size = self.dtype().size();
+                read_bytes(storage, self.inner.offset() * size, &mut buffer[..size])?;
+                return Ok(T::read(&buffer[..size]));
+            }
+            let mut value = None;
+            self.for_each_chunk(|bytes| {
+                value = Some(T::read(bytes));
+                Ok(())
+            })?;
+            value.ok_or_else(|| wrong(0))
+        })
     }
 
     /// All elements in row-major order as f64, whatever the dtype; large integers are rounded. A plugin's dtype is read
@@ -150,41 +160,43 @@ impl Tensor {
     /// # Errors
     /// A dtype that is no real number.
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
-        use half::{bf16, f16};
-        let mut out = host_vec(self.elem_count())?;
-        macro_rules! widen {
-            ($type:ty, $widen:expr) => {{
-                let widen = |bytes: &[u8]| $widen(<$type>::read(bytes));
-                self.for_each_chunk(|bytes| {
-                    out.extend(bytes.chunks_exact(size_of::<$type>()).map(widen));
-                    Ok(())
-                })?
-            }};
-        }
-        match self.dtype() {
-            DType::F64 => return self.to_vec(),
-            DType::F32 => widen!(f32, f64::from),
-            DType::F16 => widen!(f16, f16::to_f64),
-            DType::BF16 => widen!(bf16, bf16::to_f64),
-            DType::I64 => widen!(i64, |v| v as f64),
-            DType::I32 => widen!(i32, f64::from),
-            DType::I16 => widen!(i16, f64::from),
-            DType::I8 => widen!(i8, f64::from),
-            DType::U64 => widen!(u64, |v| v as f64),
-            DType::U32 => widen!(u32, f64::from),
-            DType::U16 => widen!(u16, f64::from),
-            DType::U8 => widen!(u8, f64::from),
-            DType::BOOL => widen!(bool, |v| f64::from(u8::from(v))),
-            other if other.is_built_in() || other.category() == Category::Complex => {
-                return Err(Error::HostType { op: "to_f64_vec", expected: DType::F64, got: other });
+        called("to_f64_vec", &["self"], || {
+            use half::{bf16, f16};
+            let mut out = host_vec(self.elem_count())?;
+            macro_rules! widen {
+                ($type:ty, $widen:expr) => {{
+                    let widen = |bytes: &[u8]| $widen(<$type>::read(bytes));
+                    self.for_each_chunk(|bytes| {
+                        out.extend(bytes.chunks_exact(size_of::<$type>()).map(widen));
+                        Ok(())
+                    })?
+                }};
             }
-            other => self.for_each_chunk(|bytes| {
-                let begin = out.len();
-                out.resize(begin + bytes.len() / other.size(), 0.0);
-                Ok(other.decode(bytes, &mut out[begin..])?)
-            })?,
-        }
-        Ok(out)
+            match self.dtype() {
+                DType::F64 => return self.to_vec(),
+                DType::F32 => widen!(f32, f64::from),
+                DType::F16 => widen!(f16, f16::to_f64),
+                DType::BF16 => widen!(bf16, bf16::to_f64),
+                DType::I64 => widen!(i64, |v| v as f64),
+                DType::I32 => widen!(i32, f64::from),
+                DType::I16 => widen!(i16, f64::from),
+                DType::I8 => widen!(i8, f64::from),
+                DType::U64 => widen!(u64, |v| v as f64),
+                DType::U32 => widen!(u32, f64::from),
+                DType::U16 => widen!(u16, f64::from),
+                DType::U8 => widen!(u8, f64::from),
+                DType::BOOL => widen!(bool, |v| f64::from(u8::from(v))),
+                other if other.is_built_in() || other.category() == Category::Complex => {
+                    return Err(Error::HostType { op: "to_f64_vec", expected: DType::F64, got: other });
+                }
+                other => self.for_each_chunk(|bytes| {
+                    let begin = out.len();
+                    out.resize(begin + bytes.len() / other.size(), 0.0);
+                    Ok(other.decode(bytes, &mut out[begin..])?)
+                })?,
+            }
+            Ok(out)
+        })
     }
 
     fn check_host_type(&self, op: &'static str, expected: DType) -> Result<()> {
@@ -207,12 +219,14 @@ impl Tensor {
     /// # Errors
     /// A layout that cannot become strided; host memory that does not suffice; what the device reports.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut out = host_vec(self.elem_count().saturating_mul(self.dtype().size()))?;
-        self.for_each_chunk(|bytes| {
-            out.extend_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(out)
+        called("to_bytes", &["self"], || {
+            let mut out = host_vec(self.elem_count().saturating_mul(self.dtype().size()))?;
+            self.for_each_chunk(|bytes| {
+                out.extend_from_slice(bytes);
+                Ok(())
+            })?;
+            Ok(out)
+        })
     }
 
     /// Gives the elements' bytes in row-major order, some whole elements at a time. Needs no backend: the host iterates

@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, called};
 use keyway_dispatcher::dims::{contiguous_strides, numel};
 use keyway_dispatcher::memory::{Storage, bytes::Plain, host_vec};
 use keyway_dispatcher::tensor::TensorImpl;
@@ -21,14 +21,21 @@ impl Tensor {
     /// A length that does not fit the shape.
     #[doc(alias = "from_numpy")]
     pub fn from_vec<T: Plain>(values: Vec<T>, shape: impl IntoShape) -> Result<Tensor> {
-        let sizes = sizes("from_vec", shape)?;
-        let expected = numel("from_vec", &sizes)?;
-        if expected != values.len() {
-            return Err(Error::Length { op: "from_vec", sizes: sizes.to_vec(), expected, got: values.len() });
-        }
-        let storage = Storage::from_vec(values);
-        let inner = TensorImpl::strided(storage, 0, &sizes, &contiguous_strides(&sizes), T::DTYPE)?;
-        Ok(Tensor { inner })
+        called("from_vec", &["values", "shape"], || {
+            let sizes = sizes("from_vec", shape)?;
+            let expected = numel("from_vec", &sizes)?;
+            if expected != values.len() {
+                return Err(Error::Length {
+                    op: "from_vec",
+                    sizes: sizes.to_vec(),
+                    expected,
+                    got: values.len(),
+                });
+            }
+            let storage = Storage::from_vec(values);
+            let inner = TensorImpl::strided(storage, 0, &sizes, &contiguous_strides(&sizes), T::DTYPE)?;
+            Ok(Tensor { inner })
+        })
     }
 
     /// A tensor with a copy of the values; see also [`Tensor::new`].
@@ -44,8 +51,10 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::from_vec`]; memory that does not suffice.
     pub fn from_slice<T: Plain>(values: &[T], shape: impl IntoShape) -> Result<Tensor> {
-        let mut copy = host_vec(values.len())?;
-        copy.extend_from_slice(values);
-        Tensor::from_vec(copy, shape)
+        called("from_slice", &["values", "shape"], || {
+            let mut copy = host_vec(values.len())?;
+            copy.extend_from_slice(values);
+            Tensor::from_vec(copy, shape)
+        })
     }
 }

@@ -5,7 +5,7 @@ use super::options::{IntoOptions, TensorOptions};
 use super::shape::{IntoShape, sizes};
 use super::{MemoryFormat, Tensor};
 use crate::defaults::default_dtype;
-use crate::error::Result;
+use crate::error::{Result, called};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::Arg;
@@ -45,7 +45,9 @@ impl Tensor {
     /// As [`Tensor::empty`]; a device that is not there; channels_last of fewer than 3 or more than 5 dimensions;
     /// [`MemoryFormat::Preserve`], since there is nothing to preserve. So for all factories with options.
     pub fn empty_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
-        new("empty", &sizes("empty", shape)?, options.into_options()?)
+        called("empty", &["shape", "options"], || {
+            new("empty", &sizes("empty", shape)?, options.into_options()?)
+        })
     }
 
     /// A new tensor with these strides in elements, its elements undefined.
@@ -81,21 +83,25 @@ impl Tensor {
         strides: impl IntoShape,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        const OP: &str = "empty_strided";
-        let (sizes, strides) = (sizes(OP, shape)?, sizes(OP, strides)?);
-        let options = options.into_options()?;
-        let wrong =
-            |argument, expected, got| keyway_dispatcher::Error::Value { op: OP, argument, expected, got };
-        if sizes.len() != strides.len() {
-            let expected = format!("{} strides, one for each size", sizes.len());
-            return Err(wrong("strides", expected, format!("{:?}", strides.as_slice())).into());
-        }
-        if let Some(format) = options.format {
-            let expected = "no memory format, since the strides are given".into();
-            return Err(wrong("options", expected, format.to_string()).into());
-        }
-        crate::runtime::start()?;
-        Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())? })
+        called("empty_strided", &["shape", "strides", "options"], || {
+            const OP: &str = "empty_strided";
+            let (sizes, strides) = (sizes(OP, shape)?, sizes(OP, strides)?);
+            let options = options.into_options()?;
+            let wrong =
+                |argument, expected, got| keyway_dispatcher::Error::Value { op: OP, argument, expected, got };
+            if sizes.len() != strides.len() {
+                let expected = format!("{} strides, one for each size", sizes.len());
+                return Err(wrong("strides", expected, format!("{:?}", strides.as_slice())).into());
+            }
+            if let Some(format) = options.format {
+                let expected = "no memory format, since the strides are given".into();
+                return Err(wrong("options", expected, format.to_string()).into());
+            }
+            crate::runtime::start()?;
+            Ok(Tensor {
+                inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())?,
+            })
+        })
     }
 
     /// A new tensor whose elements are all `value`: i64 for an integer, bool for a truth value, else of the default dtype.
@@ -131,7 +137,9 @@ impl Tensor {
         value: impl Into<Arg<'a>>,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        filled("full", &sizes("full", shape)?, value.into(), options.into_options()?)
+        called("full", &["shape", "value", "options"], || {
+            filled("full", &sizes("full", shape)?, value.into(), options.into_options()?)
+        })
     }
 
     /// A new tensor of zeros.
@@ -161,7 +169,9 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty_with`].
     pub fn zeros_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
-        number("zeros", &sizes("zeros", shape)?, 0, options.into_options()?)
+        called("zeros", &["shape", "options"], || {
+            number("zeros", &sizes("zeros", shape)?, 0, options.into_options()?)
+        })
     }
 
     /// A new tensor of ones.
@@ -191,7 +201,9 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty_with`].
     pub fn ones_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
-        number("ones", &sizes("ones", shape)?, 1, options.into_options()?)
+        called("ones", &["shape", "options"], || {
+            number("ones", &sizes("ones", shape)?, 1, options.into_options()?)
+        })
     }
 }
 
@@ -228,14 +240,16 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty_with`], but that a format may be preserved. So for all below.
     pub fn empty_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
-        let TensorOptions { dtype, device, format } = options.into_options()?;
-        let sizes = Dims::from_slice(self.shape());
-        let strides = match format {
-            None | Some(MemoryFormat::Preserve) => self.preserved_strides(),
-            Some(format) => strides_in("empty_like", &sizes, format)?,
-        };
-        let (dtype, device) = (dtype.unwrap_or(self.dtype()), device.unwrap_or(self.device()));
-        Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, dtype, device)? })
+        called("empty_like", &["self", "options"], || {
+            let TensorOptions { dtype, device, format } = options.into_options()?;
+            let sizes = Dims::from_slice(self.shape());
+            let strides = match format {
+                None | Some(MemoryFormat::Preserve) => self.preserved_strides(),
+                Some(format) => strides_in("empty_like", &sizes, format)?,
+            };
+            let (dtype, device) = (dtype.unwrap_or(self.dtype()), device.unwrap_or(self.device()));
+            Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, dtype, device)? })
+        })
     }
 
     /// `value` in this tensor's shape, dtype, device and memory format.
@@ -262,7 +276,9 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn full_like_with<'a>(&self, value: impl Into<Arg<'a>>, options: impl IntoOptions) -> Result<Tensor> {
-        fill(&self.empty_like_with(options)?, value.into())
+        called("full_like", &["self", "value", "options"], || {
+            fill(&self.empty_like_with(options)?, value.into())
+        })
     }
 
     /// Ones in this tensor's shape, dtype, device and memory format.
@@ -275,7 +291,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn ones_like(&self) -> Result<Tensor> {
-        self.full_like(1)
+        called("ones_like", &["self"], || self.full_like(1))
     }
 
     /// [`Tensor::ones_like`], but for what the options name.
@@ -289,7 +305,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn ones_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
-        self.full_like_with(1, options)
+        called("ones_like", &["self", "options"], || self.full_like_with(1, options))
     }
 
     /// [`Tensor::zeros_like`], but for what the options name, and strided.
@@ -303,7 +319,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn zeros_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
-        self.full_like_with(0, options)
+        called("zeros_like", &["self", "options"], || self.full_like_with(0, options))
     }
 
     /// A new tensor of this one's dtype and device, its elements undefined; channels_last where this one is and has as many
@@ -318,7 +334,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_empty(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.new_of("new_empty", shape)
+        called("new_empty", &["self", "shape"], || self.new_of("new_empty", shape))
     }
 
     /// [`Tensor::new_empty`] whose elements are all `value`.
@@ -331,7 +347,9 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_full<'a>(&self, shape: impl IntoShape, value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        fill(&self.new_of("new_full", shape)?, value.into())
+        called("new_full", &["self", "shape", "value"], || {
+            fill(&self.new_of("new_full", shape)?, value.into())
+        })
     }
 
     /// [`Tensor::new_empty`] of zeros.
@@ -344,7 +362,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
-        fill(&self.new_of("new_zeros", shape)?, Arg::Int(0))
+        called("new_zeros", &["self", "shape"], || fill(&self.new_of("new_zeros", shape)?, Arg::Int(0)))
     }
 
     /// [`Tensor::new_empty`] of ones.
@@ -357,7 +375,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_ones(&self, shape: impl IntoShape) -> Result<Tensor> {
-        fill(&self.new_of("new_ones", shape)?, Arg::Int(1))
+        called("new_ones", &["self", "shape"], || fill(&self.new_of("new_ones", shape)?, Arg::Int(1)))
     }
 
     fn new_of(&self, op: &'static str, shape: impl IntoShape) -> Result<Tensor> {

@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::options::{IntoOptions, TensorOptions};
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::memory::clone;
 use crate::ops::rules::check_images;
 use keyway_dispatcher::dims::{
@@ -106,7 +106,7 @@ impl Tensor {
     #[doc(alias = "memory_format")]
     #[doc(alias = "type_as")]
     pub fn to(&self, options: impl IntoOptions) -> Result<Tensor> {
-        self.with_options(options.into_options()?)
+        called("to", &["self", "options", "device"], || self.with_options(options.into_options()?))
     }
 
     fn with_options(&self, options: TensorOptions) -> Result<Tensor> {
@@ -159,7 +159,7 @@ impl Tensor {
     /// # Errors
     /// What the backend reports.
     pub fn contiguous(&self) -> Result<Tensor> {
-        self.in_format(MemoryFormat::Contiguous)
+        called("contiguous", &["self"], || self.in_format(MemoryFormat::Contiguous))
     }
 
     /// [`Tensor::contiguous`] in any format. In [`MemoryFormat::Preserve`] it is a copy without gaps where there are gaps;
@@ -178,10 +178,10 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to`].
     pub fn contiguous_in(&self, format: MemoryFormat) -> Result<Tensor> {
-        match format {
+        called("contiguous_in", &["self", "format"], || match format {
             MemoryFormat::Preserve if !is_dense(self.shape(), self.strides()) => self.copy(),
             _ => self.in_format(format),
-        }
+        })
     }
 
     /// [`Tensor::copy`] in a memory format.
@@ -199,7 +199,7 @@ impl Tensor {
     /// # Errors
     /// channels_last on a tensor of fewer than 3 or more than 5 dimensions.
     pub fn copy_with(&self, format: MemoryFormat) -> Result<Tensor> {
-        clone::DEF.run(&[self.into(), Arg::Str(format.name())])
+        called("copy", &["self", "format"], || clone::DEF.run(&[self.into(), Arg::Str(format.name())]))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::shape::{IntoShape, not_negative, sizes};
 use crate::autograd::{AutogradError, is_grad_enabled};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, called};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::{contiguous_strides, numel};
 use keyway_dispatcher::memory::bytes::{Element, Plain};
@@ -78,9 +78,11 @@ impl Tensor {
     #[doc(alias = "from_raw_buffer")]
     #[doc(alias = "frombuffer")]
     pub fn from_blob(blob: Blob, shape: impl IntoShape, dtype: DType) -> Result<Tensor> {
-        let sizes = sizes("from_blob", shape)?;
-        numel("from_blob", &sizes)?;
-        Tensor::from_blob_strided(blob, &sizes, contiguous_strides(&sizes), dtype)
+        called("from_blob", &["blob", "shape", "dtype"], || {
+            let sizes = sizes("from_blob", shape)?;
+            numel("from_blob", &sizes)?;
+            Tensor::from_blob_strided(blob, &sizes, contiguous_strides(&sizes), dtype)
+        })
     }
 
     /// As [`Tensor::from_blob`], with strides in elements. Strides that show an element twice are allowed, as `expand` makes them;
@@ -104,15 +106,17 @@ impl Tensor {
         strides: impl IntoShape,
         dtype: DType,
     ) -> Result<Tensor> {
-        const OP: &str = "from_blob";
-        let (sizes, strides) = (sizes(OP, shape)?, not_negative(OP, "strides", &strides.into_ints())?);
-        if sizes.len() != strides.len() {
-            let expected = format!("{} strides, one for each size", sizes.len());
-            let (argument, got) = ("strides", format!("{:?}", strides.as_slice()));
-            return Err(keyway_dispatcher::Error::Value { op: OP, argument, expected, got }.into());
-        }
-        let storage = Storage::from_blob(OP, blob, dtype)?;
-        Ok(Tensor { inner: TensorImpl::strided_for(OP, storage, 0, &sizes, &strides, dtype)? })
+        called("from_blob_strided", &["blob", "shape", "strides", "dtype"], || {
+            const OP: &str = "from_blob";
+            let (sizes, strides) = (sizes(OP, shape)?, not_negative(OP, "strides", &strides.into_ints())?);
+            if sizes.len() != strides.len() {
+                let expected = format!("{} strides, one for each size", sizes.len());
+                let (argument, got) = ("strides", format!("{:?}", strides.as_slice()));
+                return Err(keyway_dispatcher::Error::Value { op: OP, argument, expected, got }.into());
+            }
+            let storage = Storage::from_blob(OP, blob, dtype)?;
+            Ok(Tensor { inner: TensorImpl::strided_for(OP, storage, 0, &sizes, &strides, dtype)? })
+        })
     }
 
     /// A row-major tensor over the slice that `owner` shows, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. The owner is
@@ -139,14 +143,16 @@ impl Tensor {
         owner: impl AsRef<[T]> + Send + Sync + 'static,
         shape: impl IntoShape,
     ) -> Result<Tensor> {
-        let sizes = sizes("from_owner", shape)?;
-        let expected = numel("from_owner", &sizes)?;
-        let blob = Blob::from_owner(owner);
-        let got = blob.bytes() / size_of::<T>();
-        if got != expected {
-            return Err(Error::Length { op: "from_owner", sizes: sizes.to_vec(), expected, got });
-        }
-        Tensor::from_blob(blob, &sizes, T::DTYPE)
+        called("from_owner", &["owner", "shape"], || {
+            let sizes = sizes("from_owner", shape)?;
+            let expected = numel("from_owner", &sizes)?;
+            let blob = Blob::from_owner(owner);
+            let got = blob.bytes() / size_of::<T>();
+            if got != expected {
+                return Err(Error::Length { op: "from_owner", sizes: sizes.to_vec(), expected, got });
+            }
+            Tensor::from_blob(blob, &sizes, T::DTYPE)
+        })
     }
 
     /// Whether the memory may not be written to, see [`Tensor::from_owner`].

@@ -1,7 +1,7 @@
 //! Indexing that reads as in NumPy: `t.i((0, 1..3, .., NewAxis))`.
 
 use super::{Int, Tensor};
-use crate::error::Result;
+use crate::error::{Result, called};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
@@ -255,64 +255,66 @@ impl Tensor {
     /// # Errors
     /// More indices than dimensions, an index out of range, a step below 1; tensors as [`Tensor::index`] says.
     pub fn i(&self, indices: impl IntoIndices) -> Result<Tensor> {
-        let indices = indices.into_indices();
-        let used: usize = indices.iter().map(Index::width).sum();
-        let ellipses = indices.iter().filter(|i| matches!(i, Index::Ellipsis)).count();
-        if used > self.rank() || ellipses > 1 {
-            let expected = if ellipses > 1 {
-                "at most one Ellipsis".to_string()
-            } else {
-                format!("at most {} indices, for shape {:?}", self.rank(), Dims::from_slice(self.shape()))
-            };
-            let got = if ellipses > 1 { format!("{ellipses}") } else { format!("{used}") };
-            return Err(Error::Value { op: "index", argument: "indices", expected, got }.into());
-        }
-        let mut made = self.clone();
-        // `source` counts the tensor's own dimensions for messages, `dim` those of the result so far.
-        let (mut source, mut dim) = (0usize, 0i64);
-        // An entry for each dimension of the result so far, one for all dimensions of a mask.
-        let mut tensors: SmallVec<[Option<Tensor>; 8]> = SmallVec::new();
-        for index in indices {
-            let width = index.width();
-            match index {
-                Index::At(at) => {
-                    let size = self.shape()[source];
-                    if at >= size as i64 || at < -(size as i64) {
-                        return Err(Error::Index { op: "index", index: at, dim: source as i64, size }.into());
+        called("i", &["indices"], || {
+            let indices = indices.into_indices();
+            let used: usize = indices.iter().map(Index::width).sum();
+            let ellipses = indices.iter().filter(|i| matches!(i, Index::Ellipsis)).count();
+            if used > self.rank() || ellipses > 1 {
+                let expected = if ellipses > 1 {
+                    "at most one Ellipsis".to_string()
+                } else {
+                    format!("at most {} indices, for shape {:?}", self.rank(), Dims::from_slice(self.shape()))
+                };
+                let got = if ellipses > 1 { format!("{ellipses}") } else { format!("{used}") };
+                return Err(Error::Value { op: "i", argument: "indices", expected, got }.into());
+            }
+            let mut made = self.clone();
+            // `source` counts the tensor's own dimensions for messages, `dim` those of the result so far.
+            let (mut source, mut dim) = (0usize, 0i64);
+            // An entry for each dimension of the result so far, one for all dimensions of a mask.
+            let mut tensors: SmallVec<[Option<Tensor>; 8]> = SmallVec::new();
+            for index in indices {
+                let width = index.width();
+                match index {
+                    Index::At(at) => {
+                        let size = self.shape()[source];
+                        if at >= size as i64 || at < -(size as i64) {
+                            return Err(Error::Index { op: "i", index: at, dim: source as i64, size }.into());
+                        }
+                        made = made.select(dim, at)?;
+                        source += 1;
                     }
-                    made = made.select(dim, at)?;
-                    source += 1;
-                }
-                Index::Range { start, end, step } => {
-                    if (start, end, step) != (None, None, 1) {
-                        made = made.slice(dim, start, end, step)?;
+                    Index::Range { start, end, step } => {
+                        if (start, end, step) != (None, None, 1) {
+                            made = made.slice(dim, start, end, step)?;
+                        }
+                        source += 1;
+                        dim += 1;
+                        tensors.push(None);
                     }
-                    source += 1;
-                    dim += 1;
-                    tensors.push(None);
-                }
-                Index::NewAxis => {
-                    made = made.unsqueeze(dim)?;
-                    dim += 1;
-                    tensors.push(None);
-                }
-                Index::Ellipsis => {
-                    let whole = self.rank() - used;
-                    source += whole;
-                    dim += whole as i64;
-                    tensors.extend((0..whole).map(|_| None));
-                }
-                Index::Tensor(at) => {
-                    source += width;
-                    dim += width as i64;
-                    tensors.push(Some(at));
+                    Index::NewAxis => {
+                        made = made.unsqueeze(dim)?;
+                        dim += 1;
+                        tensors.push(None);
+                    }
+                    Index::Ellipsis => {
+                        let whole = self.rank() - used;
+                        source += whole;
+                        dim += whole as i64;
+                        tensors.extend((0..whole).map(|_| None));
+                    }
+                    Index::Tensor(at) => {
+                        source += width;
+                        dim += width as i64;
+                        tensors.push(Some(at));
+                    }
                 }
             }
-        }
-        if tensors.iter().all(Option::is_none) {
-            return Ok(made);
-        }
-        let tensors: SmallVec<[Option<&Tensor>; 8]> = tensors.iter().map(Option::as_ref).collect();
-        made.index(&tensors)
+            if tensors.iter().all(Option::is_none) {
+                return Ok(made);
+            }
+            let tensors: SmallVec<[Option<&Tensor>; 8]> = tensors.iter().map(Option::as_ref).collect();
+            made.index(&tensors)
+        })
     }
 }

@@ -3,7 +3,7 @@
 use super::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::Error;
+use keyway_dispatcher::error::{Error, shown_all};
 use keyway_dispatcher::op::Arg;
 use smallvec::{Array, SmallVec};
 use std::ops::RangeFull;
@@ -213,7 +213,7 @@ pub(crate) fn not_negative(op: &'static str, argument: &'static str, ints: &[i64
 fn negative(op: &'static str, argument: &'static str, ints: &[i64]) -> crate::Error {
     let what = if argument == "shape" { "sizes" } else { "numbers" };
     let most = if ints.contains(&i64::MAX) { ", below 2^63 - 1" } else { "" };
-    let (expected, got) = (format!("{what} of 0 or more{most}"), format!("{ints:?}"));
+    let (expected, got) = (format!("{what} of 0 or more{most}"), shown_all(ints));
     Error::Value { op, argument, expected, got }.into()
 }
 

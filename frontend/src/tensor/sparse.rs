@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::shape::{self, IntoShape};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, called};
 use crate::{Device, Layout};
 use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::dtype::DType;
@@ -109,27 +109,30 @@ impl Tensor {
     /// beyond its size; sizes whose product overflows.
     #[doc(alias = "sparse_coo_tensor")]
     pub fn sparse_coo(indices: &Tensor, values: &Tensor, shape: impl IntoShape) -> Result<Tensor> {
-        let sizes = shape::sizes(COO, shape)?;
-        let layout = sparse_layout(COO, COO, values.device())?;
-        if indices.dtype() != DType::I64 {
-            return Err(wrong(COO, "indices", "i64", indices.dtype().to_string()));
-        }
-        let &[sparse_dim, nnz] = indices.shape() else {
-            let got = format!("shape {:?}", indices.shape());
-            return Err(wrong(COO, "indices", "of two dimensions, [sparse_dim, nnz]", got));
-        };
-        if sparse_dim > sizes.len() {
-            let expected = format!("a matrix of at most {} rows, one for each size", sizes.len());
-            return Err(wrong(COO, "indices", expected, format!("{sparse_dim} rows")));
-        }
-        let expected: Vec<usize> = std::iter::once(nnz).chain(sizes[sparse_dim..].iter().copied()).collect();
-        if values.shape() != expected {
-            let expected = format!("of shape {expected:?}: a block for each column of `indices`");
-            return Err(wrong(COO, "values", expected, format!("shape {:?}", values.shape())));
-        }
-        let parts = [indices.clone(), values.clone()];
-        // One entry is in order.
-        composed(COO, layout, &sizes, &parts, &[i64::from(nnz < 2)])
+        called("sparse_coo", &["indices", "values", "shape"], || {
+            let sizes = shape::sizes(COO, shape)?;
+            let layout = sparse_layout(COO, COO, values.device())?;
+            if indices.dtype() != DType::I64 {
+                return Err(wrong(COO, "indices", "i64", indices.dtype().to_string()));
+            }
+            let &[sparse_dim, nnz] = indices.shape() else {
+                let got = format!("shape {:?}", indices.shape());
+                return Err(wrong(COO, "indices", "of two dimensions, [sparse_dim, nnz]", got));
+            };
+            if sparse_dim > sizes.len() {
+                let expected = format!("a matrix of at most {} rows, one for each size", sizes.len());
+                return Err(wrong(COO, "indices", expected, format!("{sparse_dim} rows")));
+            }
+            let expected: Vec<usize> =
+                std::iter::once(nnz).chain(sizes[sparse_dim..].iter().copied()).collect();
+            if values.shape() != expected {
+                let expected = format!("of shape {expected:?}: a block for each column of `indices`");
+                return Err(wrong(COO, "values", expected, format!("shape {:?}", values.shape())));
+            }
+            let parts = [indices.clone(), values.clone()];
+            // One entry is in order.
+            composed(COO, layout, &sizes, &parts, &[i64::from(nnz < 2)])
+        })
     }
 
     /// The values as a strided tensor: entries of one place added up, 0 where nothing is stored; this tensor itself if it is
@@ -146,7 +149,7 @@ impl Tensor {
     /// # Errors
     /// A layout that cannot become strided.
     pub fn to_dense(&self) -> Result<Tensor> {
-        self.to_strided()
+        called("to_dense", &["self"], || self.to_strided())
     }
 
     /// Whether this is a sparse tensor of coordinates.
@@ -193,8 +196,10 @@ impl Tensor {
     /// # Errors
     /// A tensor of another layout.
     pub fn is_coalesced(&self) -> Result<bool> {
-        self.entries("is_coalesced")?;
-        Ok(self.is_compressed() || self.attrs().first() == Some(&1) || self.nnz()? == 0)
+        called("is_coalesced", &["self"], || {
+            self.entries("is_coalesced")?;
+            Ok(self.is_compressed() || self.attrs().first() == Some(&1) || self.nnz()? == 0)
+        })
     }
 
     /// The indices of a sparse tensor, i64 of shape `[sparse_dim, nnz]`; memory is shared.
@@ -211,8 +216,10 @@ impl Tensor {
     /// A tensor of another layout.
     #[doc(alias = "_indices")]
     pub fn indices(&self) -> Result<Tensor> {
-        self.coordinates("indices")?;
-        self.component("indices")
+        called("indices", &["self"], || {
+            self.coordinates("indices")?;
+            self.component("indices")
+        })
     }
 
     /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`, or `[nnz]` of compressed rows; memory is shared, and
@@ -231,8 +238,10 @@ impl Tensor {
     /// A tensor of another layout.
     #[doc(alias = "_values")]
     pub fn values(&self) -> Result<Tensor> {
-        self.entries("values")?;
-        self.component("values")
+        called("values", &["self"], || {
+            self.entries("values")?;
+            self.component("values")
+        })
     }
 
     /// How many entries a sparse tensor stores: also zeros, and each of several for one place.
@@ -290,6 +299,6 @@ impl Tensor {
     /// # Errors
     /// A tensor of another layout.
     pub fn dense_dim(&self) -> Result<usize> {
-        Ok(self.rank().saturating_sub(self.sparse_dim()?))
+        called("dense_dim", &["self"], || Ok(self.rank().saturating_sub(self.sparse_dim()?)))
     }
 }

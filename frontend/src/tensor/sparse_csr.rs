@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
 use super::sparse::{CSR, composed, sparse_layout, wrong};
-use crate::error::Result;
+use crate::error::{Result, called};
 use keyway_dispatcher::dtype::DType;
 
 impl Tensor {
@@ -33,33 +33,36 @@ impl Tensor {
         values: &Tensor,
         shape: impl IntoShape,
     ) -> Result<Tensor> {
-        let sizes = sizes(CSR, shape)?;
-        let layout = sparse_layout(CSR, CSR, values.device())?;
-        let shape = |t: &Tensor| format!("shape {:?}", t.shape());
-        let &[rows, _] = sizes.as_slice() else {
-            let expected = "two, of one matrix; batches of matrices are held by `sparse_coo`";
-            return Err(wrong(CSR, "sizes", expected, format!("{:?}", sizes.as_slice())));
-        };
-        for (indices, argument) in [(crow_indices, "crow_indices"), (col_indices, "col_indices")] {
-            if indices.dtype() != DType::I64 {
-                return Err(wrong(CSR, argument, "i64", indices.dtype().to_string()));
+        called("sparse_csr", &["crow_indices", "col_indices", "values", "shape"], || {
+            let sizes = sizes(CSR, shape)?;
+            let layout = sparse_layout(CSR, CSR, values.device())?;
+            let shape = |t: &Tensor| format!("shape {:?}", t.shape());
+            let &[rows, _] = sizes.as_slice() else {
+                let expected = "two, of one matrix; batches of matrices are held by `sparse_coo`";
+                return Err(wrong(CSR, "sizes", expected, format!("{:?}", sizes.as_slice())));
+            };
+            for (indices, argument) in [(crow_indices, "crow_indices"), (col_indices, "col_indices")] {
+                if indices.dtype() != DType::I64 {
+                    return Err(wrong(CSR, argument, "i64", indices.dtype().to_string()));
+                }
+                if indices.rank() != 1 {
+                    let expected = "of one dimension; batches of matrices are held by `sparse_coo`";
+                    return Err(wrong(CSR, argument, expected, shape(indices)));
+                }
             }
-            if indices.rank() != 1 {
-                let expected = "of one dimension; batches of matrices are held by `sparse_coo`";
-                return Err(wrong(CSR, argument, expected, shape(indices)));
+            if rows.checked_add(1) != Some(crow_indices.elem_count()) {
+                let expected =
+                    format!("of {} elements, one more than the {rows} rows", rows.saturating_add(1));
+                return Err(wrong(CSR, "crow_indices", expected, shape(crow_indices)));
             }
-        }
-        if rows.checked_add(1) != Some(crow_indices.elem_count()) {
-            let expected = format!("of {} elements, one more than the {rows} rows", rows.saturating_add(1));
-            return Err(wrong(CSR, "crow_indices", expected, shape(crow_indices)));
-        }
-        let nnz = col_indices.elem_count();
-        if values.shape() != [nnz] {
-            let expected = format!("of shape [{nnz}], one for each element of `col_indices`");
-            return Err(wrong(CSR, "values", expected, shape(values)));
-        }
-        let parts = [crow_indices.clone(), col_indices.clone(), values.clone()];
-        composed(CSR, layout, &sizes, &parts, &[])
+            let nnz = col_indices.elem_count();
+            if values.shape() != [nnz] {
+                let expected = format!("of shape [{nnz}], one for each element of `col_indices`");
+                return Err(wrong(CSR, "values", expected, shape(values)));
+            }
+            let parts = [crow_indices.clone(), col_indices.clone(), values.clone()];
+            composed(CSR, layout, &sizes, &parts, &[])
+        })
     }
 
     /// Where the entries of each row of compressed rows begin, and the end: i64 of shape `[rows + 1]`; memory is shared.
@@ -75,8 +78,10 @@ impl Tensor {
     /// # Errors
     /// A tensor of another layout.
     pub fn crow_indices(&self) -> Result<Tensor> {
-        self.compressed("crow_indices")?;
-        self.component("crow_indices")
+        called("crow_indices", &["self"], || {
+            self.compressed("crow_indices")?;
+            self.component("crow_indices")
+        })
     }
 
     /// The column of each entry of compressed rows, i64 of shape `[nnz]`; memory is shared.
@@ -92,8 +97,10 @@ impl Tensor {
     /// # Errors
     /// A tensor of another layout.
     pub fn col_indices(&self) -> Result<Tensor> {
-        self.compressed("col_indices")?;
-        self.component("col_indices")
+        called("col_indices", &["self"], || {
+            self.compressed("col_indices")?;
+            self.component("col_indices")
+        })
     }
 
     /// Whether this is a matrix as compressed rows.

@@ -3,7 +3,7 @@
 //! At a corner the gradient is that of the flat side, as in PyTorch.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, real};
 use crate::ops::memory::from_components::{map_stored_as, stored};
 use crate::ops::rules::float_of;
@@ -44,17 +44,19 @@ impl Tensor {
         min_val: impl Into<Arg<'a>>,
         max_val: impl Into<Arg<'a>>,
     ) -> Result<Tensor> {
-        let (min, max) = (min_val.into(), max_val.into());
-        let [low, high] = [number("hardtanh", "min_val", &min)?, number("hardtanh", "max_val", &max)?];
-        if low > high {
-            let (expected, got) = (format!("at most `max_val`, {high}"), low.to_string());
-            return Err(Error::Value { op: "hardtanh", argument: "min_val", expected, got }.into());
-        }
-        if !self.as_ref().is_strided() && low <= 0.0 && high >= 0.0 {
-            return on_stored(self, |values| values.hardtanh_with(min, max));
-        }
-        let held = self.detach().clamp(min, max)?;
-        self.le(min)?.logical_or(&self.ge(max)?)?.where_cond(&held, self)
+        called("hardtanh", &["self", "min_val", "max_val"], || {
+            let (min, max) = (min_val.into(), max_val.into());
+            let [low, high] = [number("hardtanh", "min_val", &min)?, number("hardtanh", "max_val", &max)?];
+            if low > high {
+                let (expected, got) = (format!("at most `max_val`, {high}"), low.to_string());
+                return Err(Error::Value { op: "hardtanh", argument: "min_val", expected, got }.into());
+            }
+            if !self.as_ref().is_strided() && low <= 0.0 && high >= 0.0 {
+                return on_stored(self, |values| values.hardtanh_with(min, max));
+            }
+            let held = self.detach().clamp(min, max)?;
+            self.le(min)?.logical_or(&self.ge(max)?)?.where_cond(&held, self)
+        })
     }
 
     /// `min(max(0, x), 6)`.
@@ -69,7 +71,7 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn relu6(&self) -> Result<Tensor> {
-        self.hardtanh_with(0, 6)
+        called("relu6", &["self"], || self.hardtanh_with(0, 6))
     }
 
     /// `min(max(0, x + 3), 6) / 6`.
@@ -85,7 +87,9 @@ impl Tensor {
     /// What the device reports.
     #[doc(alias = "hard_sigmoid")]
     pub fn hardsigmoid(&self) -> Result<Tensor> {
-        cast(real(self)?.add(3.0)?.relu6()?.div(6.0)?, float_of(self.dtype()))
+        called("hardsigmoid", &["self"], || {
+            cast(real(self)?.add(3.0)?.relu6()?.div(6.0)?, float_of(self.dtype()))
+        })
     }
 
     /// `-log(1 + exp(-x))`, the logarithm of [`Tensor::sigmoid`], exact far below 0 too.
@@ -101,8 +105,10 @@ impl Tensor {
     /// What the device reports.
     #[doc(alias = "log_sigmoid")]
     pub fn logsigmoid(&self) -> Result<Tensor> {
-        let x = real(self)?;
-        cast(x.minimum(0.0)?.sub(&x.abs()?.neg()?.exp()?.log1p()?)?, float_of(self.dtype()))
+        called("logsigmoid", &["self"], || {
+            let x = real(self)?;
+            cast(x.minimum(0.0)?.sub(&x.abs()?.neg()?.exp()?.log1p()?)?, float_of(self.dtype()))
+        })
     }
 
     /// `x / (1 + |x|)`.
@@ -117,11 +123,13 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn softsign(&self) -> Result<Tensor> {
-        if !self.as_ref().is_strided() {
-            return on_stored(self, Tensor::softsign);
-        }
-        let x = real(self)?;
-        cast(x.div(&x.abs()?.add(1.0)?)?, float_of(self.dtype()))
+        called("softsign", &["self"], || {
+            if !self.as_ref().is_strided() {
+                return on_stored(self, Tensor::softsign);
+            }
+            let x = real(self)?;
+            cast(x.div(&x.abs()?.add(1.0)?)?, float_of(self.dtype()))
+        })
     }
 
     /// `x - tanh(x)`.
@@ -136,8 +144,10 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn tanhshrink(&self) -> Result<Tensor> {
-        let x = real(self)?;
-        cast(x.sub(&x.tanh()?)?, float_of(self.dtype()))
+        called("tanhshrink", &["self"], || {
+            let x = real(self)?;
+            cast(x.sub(&x.tanh()?)?, float_of(self.dtype()))
+        })
     }
 
     /// `x`, and 0 from -0.5 to 0.5.
@@ -167,10 +177,12 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn hardshrink_with(&self, lambd: f64) -> Result<Tensor> {
-        if !self.as_ref().is_strided() {
-            return on_stored(self, |values| values.hardshrink_with(lambd));
-        }
-        self.ge(-lambd)?.logical_and(&self.le(lambd)?)?.where_cond(0, self)
+        called("hardshrink", &["self", "lambd"], || {
+            if !self.as_ref().is_strided() {
+                return on_stored(self, |values| values.hardshrink_with(lambd));
+            }
+            self.ge(-lambd)?.logical_and(&self.le(lambd)?)?.where_cond(0, self)
+        })
     }
 
     /// `x` where it is above `threshold`, else `value`. Integers stay integers where `value` is one.
@@ -185,10 +197,12 @@ impl Tensor {
     /// # Errors
     /// An integer `value` that the dtype does not hold; what is no number.
     pub fn threshold<'a>(&self, threshold: impl Into<Arg<'a>>, value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        let (threshold, value) = (threshold.into(), value.into());
-        number("threshold", "threshold", &threshold)?;
-        number("threshold", "value", &value)?;
-        self.le(threshold)?.where_cond(value, self)
+        called("threshold", &["self", "threshold", "value"], || {
+            let (threshold, value) = (threshold.into(), value.into());
+            number("threshold", "threshold", &threshold)?;
+            number("threshold", "value", &value)?;
+            self.le(threshold)?.where_cond(value, self)
+        })
     }
 }
 

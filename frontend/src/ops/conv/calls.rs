@@ -3,7 +3,7 @@
 use super::options::{ConvOptions, ConvTransposeOptions, Padding};
 use super::{conv, conv_input_grad, whole};
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use keyway_dispatcher::Error;
 use keyway_dispatcher::op::Arg;
 
@@ -344,26 +344,28 @@ fn convolve<const N: usize>(
     bias: Option<&Tensor>,
     options: ConvOptions<N>,
 ) -> Result<Tensor> {
-    let (x, had_batch, padding) = prepared(op, input, weight, &options)?;
-    let still = |d: usize| options.stride.0[d] > 0 && options.dilation.0[d] == 1;
-    if options.groups == 1
-        && padding == [0; N]
-        && (0..N).all(still)
-        && let Some(made) = whole::product(&x, weight, bias)?
-    {
-        return unbatched(made, had_batch);
-    }
-    let (stride, dilation) = (options.stride.ints(), options.dilation.ints());
-    let made = conv::DEF.run(&[
-        (&x).into(),
-        weight.into(),
-        Arg::optional(bias),
-        Arg::Ints(&stride),
-        Arg::Ints(&padding),
-        Arg::Ints(&dilation),
-        Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
-    ])?;
-    unbatched(made, had_batch)
+    called(op, &["self", "weight", "bias", "stride", "padding", "dilation", "groups"], || {
+        let (x, had_batch, padding) = prepared(op, input, weight, &options)?;
+        let still = |d: usize| options.stride.0[d] > 0 && options.dilation.0[d] == 1;
+        if options.groups == 1
+            && padding == [0; N]
+            && (0..N).all(still)
+            && let Some(made) = whole::product(&x, weight, bias)?
+        {
+            return unbatched(made, had_batch);
+        }
+        let (stride, dilation) = (options.stride.ints(), options.dilation.ints());
+        let made = conv::DEF.run(&[
+            (&x).into(),
+            weight.into(),
+            Arg::optional(bias),
+            Arg::Ints(&stride),
+            Arg::Ints(&padding),
+            Arg::Ints(&dilation),
+            Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+        ])?;
+        unbatched(made, had_batch)
+    })
 }
 
 fn transpose<const N: usize>(
@@ -373,63 +375,65 @@ fn transpose<const N: usize>(
     bias: Option<&Tensor>,
     options: ConvTransposeOptions<N>,
 ) -> Result<Tensor> {
-    let (mut x, had_batch) = batched(op, input, N)?;
-    check_rank(op, weight, N, "channels, output channels / groups")?;
-    if x.shape()[1] != weight.shape()[0] {
-        let expected = format!("of shape [{}, ..], as the input has so many channels", x.shape()[1]);
-        return Err(wrong_shape(op, "weight", expected, weight.shape()));
-    }
-    let outputs = weight.shape()[1].saturating_mul(options.groups);
-    if let Some(bias) = bias.filter(|bias| bias.shape() != [outputs]) {
-        let expected = format!("of shape [{outputs}], a number for each output channel");
-        return Err(wrong_shape(op, "bias", expected, bias.shape()));
-    }
-    let (mut sizes, mut more) = ([0i64; N], vec![0i64; 2 * N]);
-    for d in 0..N {
-        let (stride, dilation) = (options.stride.0[d], options.dilation.0[d]);
-        let (padding, added) = (options.padding.0[d], options.output_padding.0[d]);
-        if stride == 0 || dilation == 0 {
-            let got = format!("{stride} and {dilation}");
-            return Err(wrong_value(op, "stride, dilation", "1 or more".to_string(), got));
+    called(op, &["self", "weight", "bias", "stride", "padding", "dilation", "groups"], || {
+        let (mut x, had_batch) = batched(op, input, N)?;
+        check_rank(op, weight, N, "channels, output channels / groups")?;
+        if x.shape()[1] != weight.shape()[0] {
+            let expected = format!("of shape [{}, ..], as the input has so many channels", x.shape()[1]);
+            return Err(wrong_shape(op, "weight", expected, weight.shape()));
         }
-        if added >= stride.max(dilation) {
-            let expected =
-                format!("below the stride {stride} or the dilation {dilation} in spatial dimension {d}");
-            return Err(wrong_value(op, "output_padding", expected, added.to_string()));
+        let outputs = weight.shape()[1].saturating_mul(options.groups);
+        if let Some(bias) = bias.filter(|bias| bias.shape() != [outputs]) {
+            let expected = format!("of shape [{outputs}], a number for each output channel");
+            return Err(wrong_shape(op, "bias", expected, bias.shape()));
         }
-        let [size, kernel] = [x.shape()[d + 2], weight.shape()[d + 2]].map(|size| size as i128);
-        let reach = dilation as i128 * (kernel - 1) + 1;
-        let made = (size - 1) * stride as i128 - 2 * padding as i128 + reach + added as i128;
-        sizes[d] = i64::try_from(made).ok().filter(|&made| made > 0 && size > 0).ok_or_else(|| {
-            let expected = format!(
-                "sizes and options that make an output of 1 or more elements in spatial dimension {d}"
-            );
-            wrong_value(op, "input", expected, format!("sizes {:?}, which make {made}", x.shape()))
-        })?;
-        // As many elements of the input, all zeros, as whole strides are added: the op itself adds less than one.
-        more[2 * (N - 1 - d) + 1] = (added / stride) as i64;
-    }
-    if more.iter().any(|&width| width > 0) {
-        x = x.constant_pad(&more, 0)?;
-    }
-    let [stride, padding, dilation] =
-        [options.stride, options.padding, options.dilation].map(super::PerDim::ints);
-    let made = conv_input_grad::DEF.run(&[
-        (&x).into(),
-        weight.into(),
-        Arg::Ints(&sizes),
-        Arg::Ints(&stride),
-        Arg::Ints(&padding),
-        Arg::Ints(&dilation),
-        Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
-    ])?;
-    let made = match bias {
-        Some(bias) => {
-            let mut along = vec![1; N + 1];
-            along[0] = outputs;
-            made.add(&bias.reshape_as_sizes(&along)?)?
+        let (mut sizes, mut more) = ([0i64; N], vec![0i64; 2 * N]);
+        for d in 0..N {
+            let (stride, dilation) = (options.stride.0[d], options.dilation.0[d]);
+            let (padding, added) = (options.padding.0[d], options.output_padding.0[d]);
+            if stride == 0 || dilation == 0 {
+                let got = format!("{stride} and {dilation}");
+                return Err(wrong_value(op, "stride, dilation", "1 or more".to_string(), got));
+            }
+            if added >= stride.max(dilation) {
+                let expected =
+                    format!("below the stride {stride} or the dilation {dilation} in spatial dimension {d}");
+                return Err(wrong_value(op, "output_padding", expected, added.to_string()));
+            }
+            let [size, kernel] = [x.shape()[d + 2], weight.shape()[d + 2]].map(|size| size as i128);
+            let reach = dilation as i128 * (kernel - 1) + 1;
+            let made = (size - 1) * stride as i128 - 2 * padding as i128 + reach + added as i128;
+            sizes[d] = i64::try_from(made).ok().filter(|&made| made > 0 && size > 0).ok_or_else(|| {
+                let expected = format!(
+                    "sizes and options that make an output of 1 or more elements in spatial dimension {d}"
+                );
+                wrong_value(op, "input", expected, format!("sizes {:?}, which make {made}", x.shape()))
+            })?;
+            // As many elements of the input, all zeros, as whole strides are added: the op itself adds less than one.
+            more[2 * (N - 1 - d) + 1] = (added / stride) as i64;
         }
-        None => made,
-    };
-    unbatched(made, had_batch)
+        if more.iter().any(|&width| width > 0) {
+            x = x.constant_pad(&more, 0)?;
+        }
+        let [stride, padding, dilation] =
+            [options.stride, options.padding, options.dilation].map(super::PerDim::ints);
+        let made = conv_input_grad::DEF.run(&[
+            (&x).into(),
+            weight.into(),
+            Arg::Ints(&sizes),
+            Arg::Ints(&stride),
+            Arg::Ints(&padding),
+            Arg::Ints(&dilation),
+            Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+        ])?;
+        let made = match bias {
+            Some(bias) => {
+                let mut along = vec![1; N + 1];
+                along[0] = outputs;
+                made.add(&bias.reshape_as_sizes(&along)?)?
+            }
+            None => made,
+        };
+        unbatched(made, had_batch)
+    })
 }

@@ -5,7 +5,7 @@ use super::geometry::{Case, cases};
 use super::options::ConvOptions;
 use super::{conv, conv::output_sizes};
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
@@ -137,24 +137,30 @@ fn convolve<const N: usize>(
     activation: Activation,
     options: ConvOptions<N>,
 ) -> Result<Tensor> {
-    let (x, had_batch, padding) = prepared(op, input, weight, &options)?;
-    let add = match add {
-        Some(add) if !had_batch => Some(add.unsqueeze(0)?),
-        add => add.cloned(),
-    };
-    let (stride, dilation) = (options.stride.ints(), options.dilation.ints());
-    let made = DEF.run(&[
-        (&x).into(),
-        weight.into(),
-        Arg::optional(bias),
-        Arg::Ints(&stride),
-        Arg::Ints(&padding),
-        Arg::Ints(&dilation),
-        Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
-        Arg::optional(add.as_ref()),
-        activation.into(),
-    ])?;
-    unbatched(made, had_batch)
+    called(
+        op,
+        &["self", "weight", "bias", "stride", "padding", "dilation", "groups", "add", "activation"],
+        || {
+            let (x, had_batch, padding) = prepared(op, input, weight, &options)?;
+            let add = match add {
+                Some(add) if !had_batch => Some(add.unsqueeze(0)?),
+                add => add.cloned(),
+            };
+            let (stride, dilation) = (options.stride.ints(), options.dilation.ints());
+            let made = DEF.run(&[
+                (&x).into(),
+                weight.into(),
+                Arg::optional(bias),
+                Arg::Ints(&stride),
+                Arg::Ints(&padding),
+                Arg::Ints(&dilation),
+                Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+                Arg::optional(add.as_ref()),
+                activation.into(),
+            ])?;
+            unbatched(made, had_batch)
+        },
+    )
 }
 
 /// The tensors that are promoted.

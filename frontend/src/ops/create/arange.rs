@@ -1,6 +1,6 @@
 //! `arange`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
@@ -47,12 +47,14 @@ impl Tensor {
         step: impl Into<Arg<'a>>,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        let bounds = [start.into(), end.into(), step.into()];
-        let mut options = options.into_options()?;
-        let dtype = options.dtype.unwrap_or_else(|| dtype_of(&bounds));
-        options.dtype = Some(dtype);
-        let len = if dtype.is_float() { real_len(bounds)? } else { whole_len(bounds)? };
-        new("arange", &[len], options)?.arange_(bounds[0], bounds[2])
+        called("arange", &["start", "end", "step", "options"], || {
+            let bounds = [start.into(), end.into(), step.into()];
+            let mut options = options.into_options()?;
+            let dtype = options.dtype.unwrap_or_else(|| dtype_of(&bounds));
+            options.dtype = Some(dtype);
+            let len = if dtype.is_float() { real_len(bounds)? } else { whole_len(bounds)? };
+            new("arange", &[len], options)?.arange_(bounds[0], bounds[2])
+        })
     }
 
     /// Sets element `i`, in row-major order, to `start + i * step`.

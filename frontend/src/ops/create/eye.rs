@@ -1,11 +1,13 @@
 //! `eye`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{error, plain, sample};
 use crate::tensor::IntoOptions;
+use crate::tensor::filled::new;
+use crate::tensor::shape::sizes;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
@@ -39,8 +41,10 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty_with`].
     pub fn eye_with(rows: usize, columns: usize, options: impl IntoOptions) -> Result<Tensor> {
-        let made = Tensor::empty_with((rows, columns), options)?;
-        DEF.run_in_place(&[(&made).into()])
+        called("eye", &["rows", "columns", "options"], || {
+            let made = new("eye", &sizes("eye", (rows, columns))?, options.into_options()?)?;
+            DEF.run_in_place(&[(&made).into()])
+        })
     }
 }
 

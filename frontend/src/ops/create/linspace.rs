@@ -1,9 +1,11 @@
 //! `linspace`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::tensor::IntoOptions;
+use crate::tensor::filled::new;
+use crate::tensor::shape::sizes;
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
@@ -37,7 +39,9 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::linspace`]; a device that is not there.
     pub fn linspace_with(start: f64, end: f64, steps: usize, options: impl IntoOptions) -> Result<Tensor> {
-        Tensor::empty_with(steps, options)?.linspace_(start, end)
+        called("linspace", &["start", "end", "steps", "options"], || {
+            new("linspace", &sizes("linspace", steps)?, options.into_options()?)?.linspace_(start, end)
+        })
     }
 
     /// 10 to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
@@ -74,9 +78,11 @@ impl Tensor {
         base: f64,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        let options = options.into_options()?;
-        let exponents = Tensor::linspace_with(start, end, steps, (DType::F64, options.device()))?;
-        exponents.rpow(base)?.to_dtype(options.dtype())
+        called("logspace", &["start", "end", "steps", "base", "options"], || {
+            let options = options.into_options()?;
+            let exponents = Tensor::linspace_with(start, end, steps, (DType::F64, options.device()))?;
+            exponents.rpow(base)?.to_dtype(options.dtype())
+        })
     }
 
     /// Sets the elements, in row-major order, to numbers at equal distances from `start` to `end`, as

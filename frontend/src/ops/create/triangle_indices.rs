@@ -1,7 +1,7 @@
 //! The places of a matrix's triangles.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::{Int, IntoOptions, TensorOptions};
 use keyway_dispatcher::error::Error;
 use std::ops::Range;
@@ -43,11 +43,15 @@ impl Tensor {
         offset: impl Int,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        let offset = offset.to_i64();
-        // Column `c` of row `r` belongs to it where `c - r <= offset`.
-        let first = usize::try_from(offset.checked_neg().unwrap_or(i64::MAX)).unwrap_or(0);
-        let end = |row: usize| within(row as i128 + i128::from(offset) + 1, columns);
-        indices("tril_indices", first.min(rows)..rows, columns, options.into_options()?, |row| 0..end(row))
+        called("tril_indices", &["rows", "columns", "offset", "options"], || {
+            let offset = offset.to_i64();
+            // Column `c` of row `r` belongs to it where `c - r <= offset`.
+            let first = usize::try_from(offset.checked_neg().unwrap_or(i64::MAX)).unwrap_or(0);
+            let end = |row: usize| within(row as i128 + i128::from(offset) + 1, columns);
+            indices("tril_indices", first.min(rows)..rows, columns, options.into_options()?, |row| {
+                0..end(row)
+            })
+        })
     }
 
     /// As [`Tensor::tril_indices`], of the elements on and above the diagonal.
@@ -85,10 +89,12 @@ impl Tensor {
         offset: impl Int,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        let offset = offset.to_i64();
-        let start = |row: usize| within(row as i128 + i128::from(offset), columns);
-        let end = within(columns as i128 - i128::from(offset), rows);
-        indices("triu_indices", 0..end, columns, options.into_options()?, |row| start(row)..columns)
+        called("triu_indices", &["rows", "columns", "offset", "options"], || {
+            let offset = offset.to_i64();
+            let start = |row: usize| within(row as i128 + i128::from(offset), columns);
+            let end = within(columns as i128 - i128::from(offset), rows);
+            indices("triu_indices", 0..end, columns, options.into_options()?, |row| start(row)..columns)
+        })
     }
 }
 

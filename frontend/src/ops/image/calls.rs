@@ -3,7 +3,7 @@
 use super::options::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
 use super::{col2im, im2col, interpolate};
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::conv::{PerDim, batched, unbatched};
 use crate::ops::pool::{OutputSize, mean};
 use keyway_dispatcher::Error;
@@ -67,38 +67,42 @@ impl Tensor {
     #[doc(alias = "upsample_nearest2d")]
     #[doc(alias = "upsample")]
     pub fn interpolate(&self, options: &InterpolateOptions) -> Result<Tensor> {
-        let ranks = match options.mode {
-            InterpolateMode::Linear => 3..=3,
-            InterpolateMode::Bilinear | InterpolateMode::Bicubic => 4..=4,
-            InterpolateMode::Trilinear => 5..=5,
-            _ => 3..=5,
-        };
-        if !ranks.contains(&self.rank()) {
-            let expected = match (*ranks.start(), *ranks.end()) {
-                (a, b) if a == b => format!("of {a} dimensions for {:?}", options.mode),
-                (a, b) => format!("of {a} to {b} dimensions, [batch, channels, ..]"),
+        called("interpolate", &["self", "options"], || {
+            let ranks = match options.mode {
+                InterpolateMode::Linear => 3..=3,
+                InterpolateMode::Bilinear | InterpolateMode::Bicubic => 4..=4,
+                InterpolateMode::Trilinear => 5..=5,
+                _ => 3..=5,
             };
-            return Err(Error::Shape { op: OP, argument: "self", expected, got: self.shape().into() }.into());
-        }
-        let (sizes, factors) = target(self, options)?;
-        let mode = match options.mode {
-            InterpolateMode::Nearest => "nearest",
-            InterpolateMode::NearestExact => "nearest-exact",
-            InterpolateMode::Bicubic => "cubic",
-            InterpolateMode::Area if options.align_corners => {
-                return Err(wrong("align_corners", "false for `Area`", "true"));
+            if !ranks.contains(&self.rank()) {
+                let expected = match (*ranks.start(), *ranks.end()) {
+                    (a, b) if a == b => format!("of {a} dimensions for {:?}", options.mode),
+                    (a, b) => format!("of {a} to {b} dimensions, [batch, channels, ..]"),
+                };
+                return Err(
+                    Error::Shape { op: OP, argument: "self", expected, got: self.shape().into() }.into()
+                );
             }
-            InterpolateMode::Area => return area(self, &sizes),
-            InterpolateMode::Linear | InterpolateMode::Bilinear | InterpolateMode::Trilinear => "linear",
-        };
-        let sizes: Vec<i64> = sizes.iter().map(|&v| i64::try_from(v).unwrap_or(i64::MAX)).collect();
-        interpolate::DEF.run(&[
-            self.into(),
-            Arg::Ints(&sizes),
-            Arg::Str(mode),
-            Arg::Bool(options.align_corners),
-            Arg::Floats(&factors),
-        ])
+            let (sizes, factors) = target(self, options)?;
+            let mode = match options.mode {
+                InterpolateMode::Nearest => "nearest",
+                InterpolateMode::NearestExact => "nearest-exact",
+                InterpolateMode::Bicubic => "cubic",
+                InterpolateMode::Area if options.align_corners => {
+                    return Err(wrong("align_corners", "false for `Area`", "true"));
+                }
+                InterpolateMode::Area => return area(self, &sizes),
+                InterpolateMode::Linear | InterpolateMode::Bilinear | InterpolateMode::Trilinear => "linear",
+            };
+            let sizes: Vec<i64> = sizes.iter().map(|&v| i64::try_from(v).unwrap_or(i64::MAX)).collect();
+            interpolate::DEF.run(&[
+                self.into(),
+                Arg::Ints(&sizes),
+                Arg::Str(mode),
+                Arg::Bool(options.align_corners),
+                Arg::Floats(&factors),
+            ])
+        })
     }
 
     /// The elements under each place of a window in images `[batch, channels, height, width]`, or in one without a batch, as the
@@ -119,16 +123,18 @@ impl Tensor {
     /// Another rank, no float; a window, stride or dilation of 0, a window larger than the padded input.
     #[doc(alias = "unfold")]
     pub fn im2col(&self, options: UnfoldOptions) -> Result<Tensor> {
-        let (x, had_batch) = batched("im2col", self, 2)?;
-        let [kernel, dilation, padding, stride] = lists(options);
-        let made = im2col::DEF.run(&[
-            (&x).into(),
-            Arg::Ints(&kernel),
-            Arg::Ints(&dilation),
-            Arg::Ints(&padding),
-            Arg::Ints(&stride),
-        ])?;
-        unbatched(made, had_batch)
+        called("im2col", &["self", "options"], || {
+            let (x, had_batch) = batched("im2col", self, 2)?;
+            let [kernel, dilation, padding, stride] = lists(options);
+            let made = im2col::DEF.run(&[
+                (&x).into(),
+                Arg::Ints(&kernel),
+                Arg::Ints(&dilation),
+                Arg::Ints(&padding),
+                Arg::Ints(&stride),
+            ])?;
+            unbatched(made, had_batch)
+        })
     }
 
     /// The images whose windows are the columns of `[batch, channels * window, places]`, or of a matrix without a batch: each
@@ -148,18 +154,20 @@ impl Tensor {
     /// that size; a window, stride or dilation of 0, a window larger than the padded images.
     #[doc(alias = "fold")]
     pub fn col2im(&self, output_size: impl Into<PerDim<2>>, options: UnfoldOptions) -> Result<Tensor> {
-        let had_batch = self.rank() != 2;
-        let x = if had_batch { self.clone() } else { self.unsqueeze(0)? };
-        let [kernel, dilation, padding, stride] = lists(options);
-        let made = col2im::DEF.run(&[
-            (&x).into(),
-            Arg::Ints(&output_size.into().ints()),
-            Arg::Ints(&kernel),
-            Arg::Ints(&dilation),
-            Arg::Ints(&padding),
-            Arg::Ints(&stride),
-        ])?;
-        unbatched(made, had_batch)
+        called("col2im", &["self", "output_size", "options"], || {
+            let had_batch = self.rank() != 2;
+            let x = if had_batch { self.clone() } else { self.unsqueeze(0)? };
+            let [kernel, dilation, padding, stride] = lists(options);
+            let made = col2im::DEF.run(&[
+                (&x).into(),
+                Arg::Ints(&output_size.into().ints()),
+                Arg::Ints(&kernel),
+                Arg::Ints(&dilation),
+                Arg::Ints(&padding),
+                Arg::Ints(&stride),
+            ])?;
+            unbatched(made, had_batch)
+        })
     }
 }
 

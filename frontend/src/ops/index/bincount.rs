@@ -1,6 +1,6 @@
 //! How often each whole number comes.
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Error;
 
@@ -34,38 +34,42 @@ impl Tensor {
     /// # Errors
     /// The same; weights of another shape.
     pub fn bincount_with(&self, weights: Option<&Tensor>, min_length: usize) -> Result<Tensor> {
-        if !self.dtype().is_integer() {
-            let expected = "an integer dtype".to_string();
-            return Err(Error::DType { op: "bincount", argument: "self", expected, got: self.dtype() }.into());
-        }
-        let wrong_shape = |argument, expected: String, got: &Tensor| -> crate::Error {
-            Error::Shape { op: "bincount", argument, expected, got: got.shape().into() }.into()
-        };
-        if self.rank() != 1 {
-            return Err(wrong_shape("self", "a vector".to_string(), self));
-        }
-        if let Some(weights) = weights.filter(|weights| weights.shape() != self.shape()) {
-            return Err(wrong_shape("weights", format!("{:?}", self.shape()), weights));
-        }
-        let index = self.to_dtype(DType::I64)?;
-        let mut length = min_length;
-        if self.elem_count() > 0 {
-            let (least, most) = index.aminmax(..)?;
-            let (least, most) = (least.item::<i64>()?, most.item::<i64>()?);
-            if least < 0 {
-                let (expected, got) = ("numbers of 0 or more".to_string(), least.to_string());
-                return Err(Error::Value { op: "bincount", argument: "self", expected, got }.into());
+        called("bincount", &["self", "weights", "min_length"], || {
+            if !self.dtype().is_integer() {
+                let expected = "an integer dtype".to_string();
+                return Err(
+                    Error::DType { op: "bincount", argument: "self", expected, got: self.dtype() }.into()
+                );
             }
-            length = length.max(usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1));
-        }
-        let ones;
-        let weights = match weights {
-            Some(weights) => weights,
-            None => {
-                ones = index.ones_like()?;
-                &ones
+            let wrong_shape = |argument, expected: String, got: &Tensor| -> crate::Error {
+                Error::Shape { op: "bincount", argument, expected, got: got.shape().into() }.into()
+            };
+            if self.rank() != 1 {
+                return Err(wrong_shape("self", "a vector".to_string(), self));
             }
-        };
-        weights.new_zeros([length])?.index_add(0, &index, weights)
+            if let Some(weights) = weights.filter(|weights| weights.shape() != self.shape()) {
+                return Err(wrong_shape("weights", format!("{:?}", self.shape()), weights));
+            }
+            let index = self.to_dtype(DType::I64)?;
+            let mut length = min_length;
+            if self.elem_count() > 0 {
+                let (least, most) = index.aminmax(..)?;
+                let (least, most) = (least.item::<i64>()?, most.item::<i64>()?);
+                if least < 0 {
+                    let (expected, got) = ("numbers of 0 or more".to_string(), least.to_string());
+                    return Err(Error::Value { op: "bincount", argument: "self", expected, got }.into());
+                }
+                length = length.max(usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1));
+            }
+            let ones;
+            let weights = match weights {
+                Some(weights) => weights,
+                None => {
+                    ones = index.ones_like()?;
+                    &ones
+                }
+            };
+            weights.new_zeros([length])?.index_add(0, &index, weights)
+        })
     }
 }

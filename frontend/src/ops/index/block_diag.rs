@@ -1,7 +1,7 @@
 //! Matrices along a diagonal.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::handles;
 use keyway_dispatcher::error::Error;
 use std::borrow::Borrow;
@@ -21,7 +21,7 @@ impl Tensor {
     /// # Errors
     /// No tensor; one of more than two dimensions; dtypes that have no common one, tensors on different devices.
     pub fn block_diag<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
-        block_diag(handles(tensors))
+        called("block_diag", &["tensors"], || block_diag(handles(tensors)))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::geometry::{index as index_of, wrong_shape, zeros};
+use crate::ops::index::geometry::{index as index_of, row, wrong_shape, zeros};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -54,8 +54,8 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let [rows, columns] = weight.sizes() else {
         return Err(wrong_shape(args, 0, "a matrix of one row for each index".into(), weight.sizes()));
     };
-    if let Some(row) = args.optional_int(2)? {
-        wrap_dim(args.name(), row, *rows)?;
+    if args.optional_int(2)?.is_some() {
+        row(args, 2, *rows)?;
     }
     let mut sizes = Dims::from_slice(indices.sizes());
     sizes.push(*columns);
@@ -94,7 +94,7 @@ pub(super) fn errors() -> Vec<ErrorSample> {
         error([plain(&[4, 3]), at(4.0), SampleArg::None], "index 4"),
         error([plain(&[4, 3]), at(-1.0), SampleArg::None], "0..4"),
         error([plain(&[4]), at(0.0), SampleArg::None], "a matrix"),
-        error([plain(&[4, 3]), at(0.0), SampleArg::Int(4)], "out of range"),
+        error([plain(&[4, 3]), at(0.0), SampleArg::Int(4)], "a row of the 4, from -4 to 3"),
     ]
 }
 

@@ -2,10 +2,10 @@
 
 use super::bags::{Cells, as_grid};
 use crate::autograd::is_grad_enabled;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::geometry::{index as index_of, wrong_shape, wrong_value};
+use crate::ops::index::geometry::{index as index_of, row, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -110,22 +110,24 @@ impl Tensor {
     /// The same; offsets that are missing, not wanted or not
     /// ascending from 0; weights of another shape than the indices, or for another mode than the sum.
     pub fn embedding_bag_with(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
-        if options.sparse {
-            crate::tensor::sparse_layout(crate::tensor::COO, DEF.name(), self.device())?;
-            // What does not fit is refused below.
-            if self.requires_grad() && is_grad_enabled() && self.rank() == 2 {
-                return by_sparse_rows(self, indices, options);
+        called("embedding_bag", &["self", "indices", "options"], || {
+            if options.sparse {
+                crate::tensor::sparse_layout(crate::tensor::COO, DEF.name(), self.device())?;
+                // What does not fit is refused below.
+                if self.requires_grad() && is_grad_enabled() && self.rank() == 2 {
+                    return by_sparse_rows(self, indices, options);
+                }
             }
-        }
-        DEF.run(&[
-            self.into(),
-            indices.into(),
-            Arg::optional(options.offsets),
-            Arg::Str(options.mode.name()),
-            Arg::optional(options.per_sample_weights),
-            Arg::Bool(options.include_last_offset),
-            Arg::optional(options.padding_idx),
-        ])
+            DEF.run(&[
+                self.into(),
+                indices.into(),
+                Arg::optional(options.offsets),
+                Arg::Str(options.mode.name()),
+                Arg::optional(options.per_sample_weights),
+                Arg::Bool(options.include_last_offset),
+                Arg::optional(options.padding_idx),
+            ])
+        })
     }
 }
 
@@ -169,8 +171,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
             return Err(wrong_shape(args, 4, expected, factors.sizes()));
         }
     }
-    if let Some(row) = args.optional_int(6)? {
-        wrap_dim(args.name(), row, rows)?;
+    if args.optional_int(6)?.is_some() {
+        row(args, 6, rows)?;
     }
     let with_end = args.bool(5)?;
     let bags = match (args.optional_tensor(2)?, indices.sizes()) {
@@ -301,7 +303,7 @@ fn errors() -> Vec<ErrorSample> {
         error(call([at(), integers(&[0]), plain(&[2])], sum, false, None), "of the indices' shape [3]"),
         error(call([at(), integers(&[0]), plain(&[3])], BagMode::Max, false, None), "`sum` where weights"),
         error(call([integers(&[5]), integers(&[0]), none()], sum, false, None), "index 5"),
-        error(call([at(), integers(&[0]), none()], sum, false, Some(5)), "out of range"),
+        error(call([at(), integers(&[0]), none()], sum, false, Some(5)), "a row of the 5, from -5 to 4"),
     ]
 }
 

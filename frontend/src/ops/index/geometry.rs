@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::rules::holds;
 pub(super) use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use keyway_dispatcher::DType;
-use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan};
 use keyway_dispatcher::tensor::TensorRef;
@@ -129,4 +129,11 @@ pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<
     widths[at] = -(start as i64);
     widths[at + 1] = -((t.shape()[dim] - start - len) as i64);
     t.constant_pad(&widths, 0)
+}
+
+/// The row of a matrix of so many that argument `i` names, counted from the front.
+pub(super) fn row(args: &Args<'_>, i: usize, rows: usize) -> RuleResult<usize> {
+    let wrong =
+        |_| wrong_value(args, i, format!("a row of the {rows}, from -{rows} to {}", rows.saturating_sub(1)));
+    wrap_dim(args.name(), args.int(i)?, rows).map_err(wrong)
 }

@@ -1,6 +1,6 @@
 //! `index`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{check_index, wrong_shape, wrong_value, zeros};
 use crate::ops::index::index_put::put_at;
@@ -32,8 +32,10 @@ impl Tensor {
     /// More indices than dimensions; shapes that do not broadcast; a mask of another shape; an index outside
     /// `-size..size`.
     pub fn index(&self, indices: &[Option<&Tensor>]) -> Result<Tensor> {
-        let (indices, dims) = resolve(self, "index", indices)?;
-        at(self, &indices, &dims)
+        called("index", &["self", "indices"], || {
+            let (indices, dims) = resolve(self, "index", indices)?;
+            at(self, &indices, &dims)
+        })
     }
 }
 

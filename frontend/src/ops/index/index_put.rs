@@ -1,6 +1,6 @@
 //! `index_put`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{kept, same_dtype, wrong_shape};
 use crate::ops::index::index::{at, indexed_shape, indices, resolve};
@@ -54,8 +54,10 @@ impl Tensor {
         values: impl Into<Arg<'a>>,
         accumulate: bool,
     ) -> Result<Tensor> {
-        let (indices, dims) = resolve(self, "index_put", indices)?;
-        put_at(self, &indices, &dims, values.into(), accumulate)
+        called("index_put", &["self", "indices", "values", "accumulate"], || {
+            let (indices, dims) = resolve(self, "index_put", indices)?;
+            put_at(self, &indices, &dims, values.into(), accumulate)
+        })
     }
 
     /// [`Tensor::index_put`] in place: `self[indices] = values`.
@@ -94,10 +96,12 @@ impl Tensor {
         values: impl Into<Arg<'a>>,
         accumulate: bool,
     ) -> Result<Tensor> {
-        let (indices, dims) = resolve(self, "index_put", indices)?;
-        let list: Vec<_> = indices.iter().map(|i| i.as_ref()).collect();
-        let rest = [Arg::Tensors(&list), Arg::Ints(&dims), values.into(), Arg::Bool(accumulate)];
-        DEF.run_in_place(&[self.into(), rest[0], rest[1], rest[2], rest[3]])
+        called("index_put", &["self", "indices", "values", "accumulate"], || {
+            let (indices, dims) = resolve(self, "index_put", indices)?;
+            let list: Vec<_> = indices.iter().map(|i| i.as_ref()).collect();
+            let rest = [Arg::Tensors(&list), Arg::Ints(&dims), values.into(), Arg::Bool(accumulate)];
+            DEF.run_in_place(&[self.into(), rest[0], rest[1], rest[2], rest[3]])
+        })
     }
 }
 

@@ -48,7 +48,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     args.bool(2)?;
     let dtype = args.promote(FIRST_TWO)?;
-    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
+    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype")?;
     let mut plan = keeping(t, dtype, Dims::from_slice(t.sizes()), DType::BOOL);
     plan.cast = FIRST_TWO;
     Ok(plan)

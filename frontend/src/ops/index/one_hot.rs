@@ -2,7 +2,7 @@
 
 use crate::DType;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_value};
@@ -28,16 +28,18 @@ impl Tensor {
     /// # Errors
     /// An index outside `0..num_classes`; another negative number.
     pub fn one_hot(&self, num_classes: impl Int) -> Result<Tensor> {
-        let classes = match num_classes.to_i64() {
-            -1 => self
-                .to_dtype(DType::I64)?
-                .to_vec::<i64>()?
-                .into_iter()
-                .max()
-                .map_or(0, |m| m.saturating_add(1)),
-            given => given,
-        };
-        DEF.run(&[self.into(), Arg::Int(classes)])
+        called("one_hot", &["self", "num_classes"], || {
+            let classes = match num_classes.to_i64() {
+                -1 => self
+                    .to_dtype(DType::I64)?
+                    .to_vec::<i64>()?
+                    .into_iter()
+                    .max()
+                    .map_or(0, |m| m.saturating_add(1)),
+                given => given,
+            };
+            DEF.run(&[self.into(), Arg::Int(classes)])
+        })
     }
 }
 

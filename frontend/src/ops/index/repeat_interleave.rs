@@ -1,6 +1,6 @@
 //! Elements repeated where they stand.
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
@@ -20,10 +20,12 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range; sizes whose product overflows.
     pub fn repeat_interleave(&self, repeats: usize, dim: impl Int) -> Result<Tensor> {
-        let (t, dim) = self.line(dim.to_i64())?;
-        let mut sizes = t.shape().to_vec();
-        sizes.insert(dim + 1, repeats);
-        t.unsqueeze(dim + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
+        called("repeat_interleave", &["self", "repeats", "dim"], || {
+            let (t, dim) = self.line(dim.to_i64())?;
+            let mut sizes = t.shape().to_vec();
+            sizes.insert(dim + 1, repeats);
+            t.unsqueeze(dim + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
+        })
     }
 
     /// Index `i` of dimension `dim` `repeats[i]` times in a row; one number stands for all. Waits for the device.
@@ -40,34 +42,38 @@ impl Tensor {
     /// A dimension out of range; repeats that are no integers, negative, or not one for each index.
     #[doc(alias = "repeat_interleave")]
     pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: impl Int) -> Result<Tensor> {
-        let (t, dim) = self.line(dim.to_i64())?;
-        let count = t.shape()[dim];
-        let wrong = |expected: String, got: String| -> crate::Error {
-            Error::Value { op: "repeat_interleave_each", argument: "repeats", expected, got }.into()
-        };
-        if !repeats.dtype().is_integer() || repeats.rank() > 1 || ![1, count].contains(&repeats.elem_count())
-        {
-            let got = format!("{} {:?}", repeats.dtype(), repeats.shape());
-            return Err(wrong(format!("integers of one dimension, 1 or {count} of them"), got));
-        }
-        let repeats = repeats.detach().to_dtype(DType::I64)?.reshape([-1])?.expand([count])?;
-        if count == 0 {
-            return t.copy();
-        }
-        let (least, most) = repeats.aminmax(..)?;
-        let (least, most) = (least.item::<i64>()?, most.item::<i64>()?);
-        if least < 0 {
-            return Err(wrong("numbers of 0 or more".to_string(), least.to_string()));
-        }
-        let most_each = i64::MAX / count as i64;
-        if most > most_each {
-            return Err(wrong(format!("at most {most_each} of each"), most.to_string()));
-        }
-        // Place `k` of the result belongs to the first index whose running sum is above `k`.
-        let ends = repeats.cumsum(0)?;
-        let total = ends.select(0, -1)?.item::<i64>()?;
-        let places = Tensor::arange_with(0, total, 1, (DType::I64, t.device()))?;
-        t.index_select(dim, &ends.searchsorted_with(&places, true)?)
+        called("repeat_interleave_each", &["self", "repeats", "dim"], || {
+            let (t, dim) = self.line(dim.to_i64())?;
+            let count = t.shape()[dim];
+            let wrong = |expected: String, got: String| -> crate::Error {
+                Error::Value { op: "repeat_interleave_each", argument: "repeats", expected, got }.into()
+            };
+            if !repeats.dtype().is_integer()
+                || repeats.rank() > 1
+                || ![1, count].contains(&repeats.elem_count())
+            {
+                let got = format!("{} {:?}", repeats.dtype(), repeats.shape());
+                return Err(wrong(format!("integers of one dimension, 1 or {count} of them"), got));
+            }
+            let repeats = repeats.detach().to_dtype(DType::I64)?.reshape([-1])?.expand([count])?;
+            if count == 0 {
+                return t.copy();
+            }
+            let (least, most) = repeats.aminmax(..)?;
+            let (least, most) = (least.item::<i64>()?, most.item::<i64>()?);
+            if least < 0 {
+                return Err(wrong("numbers of 0 or more".to_string(), least.to_string()));
+            }
+            let most_each = i64::MAX / count as i64;
+            if most > most_each {
+                return Err(wrong(format!("at most {most_each} of each"), most.to_string()));
+            }
+            // Place `k` of the result belongs to the first index whose running sum is above `k`.
+            let ends = repeats.cumsum(0)?;
+            let total = ends.select(0, -1)?.item::<i64>()?;
+            let places = Tensor::arange_with(0, total, 1, (DType::I64, t.device()))?;
+            t.index_select(dim, &ends.searchsorted_with(&places, true)?)
+        })
     }
 
     /// The tensor, of one dimension at least, and its dimension `dim`.

@@ -1,7 +1,7 @@
 //! `roll`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -24,14 +24,16 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range; not one shift for each dimension.
     pub fn roll(&self, shifts: impl IntoShape, dims: impl IntoDims) -> Result<Tensor> {
-        let (shifts, dims) = (shifts.into_ints(), dims.into_dims());
-        if dims.is_empty() && shifts.len() == 1 {
-            let flat = self.reshape([-1])?;
-            return DEF
-                .run(&[(&flat).into(), Arg::Ints(&shifts), Arg::Ints(&[0])])?
-                .reshape_as_sizes(self.shape());
-        }
-        DEF.run(&[self.into(), Arg::Ints(&shifts), Arg::Ints(&dims)])
+        called("roll", &["self", "shifts", "dims"], || {
+            let (shifts, dims) = (shifts.into_ints(), dims.into_dims());
+            if dims.is_empty() && shifts.len() == 1 {
+                let flat = self.reshape([-1])?;
+                return DEF
+                    .run(&[(&flat).into(), Arg::Ints(&shifts), Arg::Ints(&[0])])?
+                    .reshape_as_sizes(self.shape());
+            }
+            DEF.run(&[self.into(), Arg::Ints(&shifts), Arg::Ints(&dims)])
+        })
     }
 }
 

@@ -134,7 +134,7 @@ forms! {
 /// Refuses bool, and another reduction than these.
 pub(super) fn check(args: &Args<'_>, among: &[Reduce]) -> RuleResult<()> {
     let dtype = args.tensor(0)?.dtype();
-    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
+    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype")?;
     args.bool(5)?;
     Reduce::of(args, among).map(drop)
 }

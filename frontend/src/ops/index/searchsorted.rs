@@ -2,7 +2,7 @@
 
 use crate::DType;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::wrong_shape;
 use crate::ops::rules::{FIRST_TWO, require};
@@ -60,7 +60,7 @@ impl Tensor {
     /// # Errors
     /// Those of [`Tensor::searchsorted`].
     pub fn bucketize(&self, boundaries: &Tensor) -> Result<Tensor> {
-        boundaries.searchsorted(self)
+        called("bucketize", &[], || boundaries.searchsorted(self))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Elements by their place among all.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 
 impl Tensor {
     /// The elements at `index` in row-major order, in the shape of `index`; negative ones count from the end.
@@ -17,6 +17,8 @@ impl Tensor {
     /// # Errors
     /// An index that is no tensor of integers, or outside `-numel..numel`.
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
-        super::index::at(&self.reshape([-1])?, std::slice::from_ref(index), &[0])
+        called("take", &["self", "index"], || {
+            super::index::at(&self.reshape([-1])?, std::slice::from_ref(index), &[0])
+        })
     }
 }

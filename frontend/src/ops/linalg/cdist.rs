@@ -1,7 +1,7 @@
 //! Distances between all pairs of vectors.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
@@ -37,24 +37,26 @@ impl Tensor {
     /// # Errors
     /// The same; `p` below 0.
     pub fn cdist_with(&self, other: &Tensor, p: f64) -> Result<Tensor> {
-        let wrong = |argument, expected: &str, t: &Tensor| -> crate::Error {
-            let (expected, got) = (expected.to_string(), t.shape().into());
-            Error::Shape { op: "cdist", argument, expected, got }.into()
-        };
-        for (argument, t) in [("self", self), ("other", other)] {
-            if t.rank() < 2 {
-                return Err(wrong(argument, "of 2 dimensions at least", t));
+        called("cdist", &["self", "other", "p"], || {
+            let wrong = |argument, expected: &str, t: &Tensor| -> crate::Error {
+                let (expected, got) = (expected.to_string(), t.shape().into());
+                Error::Shape { op: "cdist", argument, expected, got }.into()
+            };
+            for (argument, t) in [("self", self), ("other", other)] {
+                if t.rank() < 2 {
+                    return Err(wrong(argument, "of 2 dimensions at least", t));
+                }
             }
-        }
-        if self.dim(-1)? != other.dim(-1)? {
-            return Err(wrong("other", &format!("of {} elements in a row", self.dim(-1)?), other));
-        }
-        if p.is_nan() || p < 0.0 {
-            let (expected, got) = ("0 or more".to_string(), p.to_string());
-            return Err(Error::Value { op: "cdist", argument: "p", expected, got }.into());
-        }
-        let apart = self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?;
-        // The largest of no differences is 0 as well.
-        if apart.dim(-1)? == 0 { apart.sum(-1) } else { apart.norm_with(p, -1, false) }
+            if self.dim(-1)? != other.dim(-1)? {
+                return Err(wrong("other", &format!("of {} elements in a row", self.dim(-1)?), other));
+            }
+            if p.is_nan() || p < 0.0 {
+                let (expected, got) = ("0 or more".to_string(), p.to_string());
+                return Err(Error::Value { op: "cdist", argument: "p", expected, got }.into());
+            }
+            let apart = self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?;
+            // The largest of no differences is 0 as well.
+            if apart.dim(-1)? == 0 { apart.sum(-1) } else { apart.norm_with(p, -1, false) }
+        })
     }
 }

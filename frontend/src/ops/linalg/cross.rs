@@ -57,7 +57,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         }
     }
     let dtype = args.promote(FIRST_TWO)?;
-    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
+    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype")?;
     let sizes = args.broadcast(FIRST_TWO)?;
     let strides = kept(a, &sizes);
     let mut plan = Plan::one(dtype, sizes, dtype, strides);

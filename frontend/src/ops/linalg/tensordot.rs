@@ -1,6 +1,6 @@
 //! `tensordot`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, require, wrong_value};
@@ -49,9 +49,17 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn tensordot_inner(&self, other: &Tensor, count: usize) -> Result<Tensor> {
-        let count = count as i64;
-        let (own, first): (Vec<i64>, Vec<i64>) = ((-count..0).collect(), (0..count).collect());
-        self.tensordot(other, &own, &first)
+        called("tensordot_inner", &["self", "other"], || {
+            let most = self.rank().min(other.rank());
+            let count = i64::try_from(count).ok().filter(|_| count <= most).ok_or_else(|| Error::Value {
+                op: "tensordot_inner",
+                argument: "count",
+                expected: format!("{most} or less, as many dimensions as both tensors have"),
+                got: count.to_string(),
+            })?;
+            let (own, first): (Vec<i64>, Vec<i64>) = ((-count..0).collect(), (0..count).collect());
+            self.tensordot(other, &own, &first)
+        })
     }
 }
 

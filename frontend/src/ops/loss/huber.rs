@@ -2,7 +2,7 @@
 
 use super::{Reduction, in_pieces};
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, widened};
 use keyway_dispatcher::error::Error;
 
@@ -37,25 +37,27 @@ impl Tensor {
     /// # Errors
     /// The same; a `delta` that is not above 0 or is infinite; [`Reduction::BatchMean`].
     pub fn huber_loss_with(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Result<Tensor> {
-        let wrong = |argument, expected: &str, got| {
-            Err(Error::Value { op: "huber_loss", argument, expected: expected.to_string(), got }.into())
-        };
-        if !self.dtype().is_float() {
-            return wrong("self", "a float dtype; cast integers first", self.dtype().to_string());
-        }
-        if !(delta > 0.0 && delta.is_finite()) {
-            return wrong("delta", "a finite number above 0", delta.to_string());
-        }
-        let difference = widened(self)?.sub(&widened(target)?)?;
-        let loss = in_pieces(&difference, delta, delta)?;
-        let loss = match reduction {
-            Reduction::None => loss,
-            Reduction::Mean => loss.mean_all()?,
-            Reduction::Sum => loss.sum_all()?,
-            Reduction::BatchMean => {
-                return wrong("reduction", "none, mean or sum", "`batchmean`".to_string());
+        called("huber_loss", &["self", "target", "delta", "reduction"], || {
+            let wrong = |argument, expected: &str, got| {
+                Err(Error::Value { op: "huber_loss", argument, expected: expected.to_string(), got }.into())
+            };
+            if !self.dtype().is_float() {
+                return wrong("self", "a float dtype; cast integers first", self.dtype().to_string());
             }
-        };
-        cast(loss, self.dtype().promote(target.dtype()).unwrap_or(difference.dtype()))
+            if !(delta > 0.0 && delta.is_finite()) {
+                return wrong("delta", "a finite number above 0", delta.to_string());
+            }
+            let difference = widened(self)?.sub(&widened(target)?)?;
+            let loss = in_pieces(&difference, delta, delta)?;
+            let loss = match reduction {
+                Reduction::None => loss,
+                Reduction::Mean => loss.mean_all()?,
+                Reduction::Sum => loss.sum_all()?,
+                Reduction::BatchMean => {
+                    return wrong("reduction", "none, mean or sum", "`batchmean`".to_string());
+                }
+            };
+            cast(loss, self.dtype().promote(target.dtype()).unwrap_or(difference.dtype()))
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! `clone`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::check_images;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -26,7 +26,7 @@ impl Tensor {
     /// What the backend reports.
     #[doc(alias = "clone")]
     pub fn copy(&self) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Str("preserve")])
+        called("copy", &["self"], || DEF.run(&[self.into(), Arg::Str("preserve")]))
     }
 }
 

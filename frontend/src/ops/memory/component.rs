@@ -2,7 +2,7 @@
 
 use super::from_components;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -44,13 +44,15 @@ impl Tensor {
     /// # Errors
     /// A layout whose backend has been taken out.
     pub fn components(&self) -> Result<Vec<Tensor>> {
-        if self.as_ref().is_strided() {
-            return Ok(Vec::new());
-        }
-        let reason = "has no owner: install the backend that brings it";
-        let layout = self.layout();
-        let entry = current().layout(layout).ok_or(Error::Layout { op: "components", layout, reason })?;
-        entry.components.iter().map(|name| self.component(name)).collect()
+        called("components", &["self"], || {
+            if self.as_ref().is_strided() {
+                return Ok(Vec::new());
+            }
+            let reason = "has no owner: install the backend that brings it";
+            let layout = self.layout();
+            let entry = current().layout(layout).ok_or(Error::Layout { op: "components", layout, reason })?;
+            entry.components.iter().map(|name| self.component(name)).collect()
+        })
     }
 }
 

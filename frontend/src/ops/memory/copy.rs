@@ -4,7 +4,7 @@ use super::component::holds_values;
 use super::from_components::stored;
 use crate::Tensor;
 use crate::autograd::{AutogradError, is_grad_enabled, no_grad};
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::conversion_key;
 use crate::ops::sample::{error, plain, sample};
@@ -31,14 +31,16 @@ impl Tensor {
     /// layout or shape or with other places, and a call where a gradient is wanted.
     #[doc(alias = "slice_assign")]
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
-        if !self.as_ref().is_strided() {
-            return copy_numbers(self, source);
-        }
-        // A composite source becomes strided where it is, since its owner may not know this device.
-        let source = if source.as_ref().is_strided() { source.clone() } else { source.to_strided()? };
-        let source =
-            if source.device() == self.device() { source } else { source.to_device(self.device())? };
-        DEF.run_in_place(&[self.into(), (&source).into()])
+        called("copy", &["self", "source"], || {
+            if !self.as_ref().is_strided() {
+                return copy_numbers(self, source);
+            }
+            // A composite source becomes strided where it is, since its owner may not know this device.
+            let source = if source.as_ref().is_strided() { source.clone() } else { source.to_strided()? };
+            let source =
+                if source.device() == self.device() { source } else { source.to_device(self.device())? };
+            DEF.run_in_place(&[self.into(), (&source).into()])
+        })
     }
 }
 

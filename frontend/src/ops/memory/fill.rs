@@ -1,6 +1,6 @@
 //! `fill`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, unary_of};
@@ -39,7 +39,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::fill_`].
     pub fn zero_(&self) -> Result<Tensor> {
-        self.fill_(0)
+        called("zero", &["self"], || self.fill_(0))
     }
 
     /// Zeros of this tensor's sizes, dtype, device and memory format. Of a composite tensor such as a sparse one, zeros in its
@@ -55,10 +55,12 @@ impl Tensor {
     /// # Errors
     /// Memory that does not suffice.
     pub fn zeros_like(&self) -> Result<Tensor> {
-        if self.as_ref().is_strided() {
-            return self.empty_like()?.zero_();
-        }
-        super::from_components::map_stored(&self.detach(), |part| part.zeros_like())
+        called("zeros_like", &["self"], || {
+            if self.as_ref().is_strided() {
+                return self.empty_like()?.zero_();
+            }
+            super::from_components::map_stored(&self.detach(), |part| part.zeros_like())
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `to_layout`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::{COO, CSR};
@@ -23,16 +23,18 @@ impl Tensor {
     /// # Errors
     /// A layout that no backend brings.
     pub fn to_layout(&self, layout: Layout) -> Result<Tensor> {
-        if self.layout() == layout {
-            return Ok(self.clone());
-        }
-        // Between sparse layouts nothing becomes strided.
-        match (self.layout().name(), layout.name()) {
-            (COO, CSR) => return self.to_sparse_csr(),
-            (CSR, COO) => return self.to_sparse_with(2),
-            _ => {}
-        }
-        DEF.run(&[self.into(), Arg::Str(layout.name())])
+        called("to_layout", &["self", "layout"], || {
+            if self.layout() == layout {
+                return Ok(self.clone());
+            }
+            // Between sparse layouts nothing becomes strided.
+            match (self.layout().name(), layout.name()) {
+                (COO, CSR) => return self.to_sparse_csr(),
+                (CSR, COO) => return self.to_sparse_with(2),
+                _ => {}
+            }
+            DEF.run(&[self.into(), Arg::Str(layout.name())])
+        })
     }
 
     /// The values as a strided tensor; this tensor itself if it is one.
@@ -48,7 +50,7 @@ impl Tensor {
     /// # Errors
     /// A layout that cannot become strided.
     pub fn to_strided(&self) -> Result<Tensor> {
-        self.to_layout(Layout::STRIDED)
+        called("to_strided", &["self"], || self.to_layout(Layout::STRIDED))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::derived;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
@@ -29,12 +29,14 @@ impl Tensor {
     /// integer dtype does not hold. Other numbers beyond the dtype's range hold nothing back.
     #[doc(alias = "clip")]
     pub fn clamp<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
-        let (min, max) = (min.into(), max.into());
-        if !matches!(min, Arg::Tensor(_)) && !matches!(max, Arg::Tensor(_)) {
-            return DEF.run(&[self.into(), min, max]);
-        }
-        let raised = if matches!(min, Arg::None) { self.clone() } else { self.maximum(min)? };
-        if matches!(max, Arg::None) { Ok(raised) } else { raised.minimum(max) }
+        called("clamp", &["self", "min", "max"], || {
+            let (min, max) = (min.into(), max.into());
+            if !matches!(min, Arg::Tensor(_)) && !matches!(max, Arg::Tensor(_)) {
+                return DEF.run(&[self.into(), min, max]);
+            }
+            let raised = if matches!(min, Arg::None) { self.clone() } else { self.maximum(min)? };
+            if matches!(max, Arg::None) { Ok(raised) } else { raised.minimum(max) }
+        })
     }
 
     /// [`Tensor::clamp`] by numbers in place.
@@ -63,7 +65,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_min<'a>(&'a self, min: impl Into<Arg<'a>>) -> Result<Tensor> {
-        self.clamp(min, Arg::None)
+        called("clamp_min", &["self", "min"], || self.clamp(min, Arg::None))
     }
 
     /// Each element, or `max` where it is above.
@@ -77,7 +79,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_max<'a>(&'a self, max: impl Into<Arg<'a>>) -> Result<Tensor> {
-        self.clamp(Arg::None, max)
+        called("clamp_max", &["self", "max"], || self.clamp(Arg::None, max))
     }
 
     /// [`Tensor::clamp`] by numbers into `out`.

@@ -1,7 +1,7 @@
 //! Functions of each element that are a short formula of others.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, real};
 use crate::ops::rules::float_of;
 use keyway_dispatcher::error::Error;
@@ -19,7 +19,7 @@ impl Tensor {
     /// # Errors
     /// Those of [`Tensor::rpow`].
     pub fn exp2(&self) -> Result<Tensor> {
-        self.rpow(2.0)
+        called("exp2", &["self"], || self.rpow(2.0))
     }
 
     /// What is behind the point, of the element's sign: `x - trunc(x)`.
@@ -34,7 +34,7 @@ impl Tensor {
     /// # Errors
     /// Bool.
     pub fn frac(&self) -> Result<Tensor> {
-        self.sub(&self.trunc()?)
+        called("frac", &["self"], || self.sub(&self.trunc()?))
     }
 
     /// `log(x / (1 - x))`, of which [`Tensor::sigmoid`] is the inverse; NaN outside 0 to 1.
@@ -49,8 +49,10 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn logit(&self) -> Result<Tensor> {
-        let x = real(self)?;
-        cast(x.log()?.sub(&x.neg()?.log1p()?)?, float_of(self.dtype()))
+        called("logit", &["self"], || {
+            let x = real(self)?;
+            cast(x.log()?.sub(&x.neg()?.log1p()?)?, float_of(self.dtype()))
+        })
     }
 
     /// [`Tensor::logit`] of each element held within `eps` and `1 - eps`, outside of which the gradient is 0.
@@ -65,11 +67,13 @@ impl Tensor {
     /// # Errors
     /// An `eps` outside 0 to 0.5.
     pub fn logit_with(&self, eps: f64) -> Result<Tensor> {
-        if !(0.0..=0.5).contains(&eps) {
-            let (expected, got) = ("0 to 0.5".to_string(), eps.to_string());
-            return Err(Error::Value { op: "logit", argument: "eps", expected, got }.into());
-        }
-        cast(real(self)?.clamp(eps, 1.0 - eps)?.logit()?, float_of(self.dtype()))
+        called("logit", &["self", "eps"], || {
+            if !(0.0..=0.5).contains(&eps) {
+                let (expected, got) = ("0 to 0.5".to_string(), eps.to_string());
+                return Err(Error::Value { op: "logit", argument: "eps", expected, got }.into());
+            }
+            cast(real(self)?.clamp(eps, 1.0 - eps)?.logit()?, float_of(self.dtype()))
+        })
     }
 
     /// The larger element, or the one that is a number where the other is NaN; see [`Tensor::maximum`], of which NaN comes out.
@@ -85,7 +89,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::maximum`].
     pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
-        beside_nan(self, other, self.maximum(other)?)
+        called("fmax", &["self", "other"], || beside_nan(self, other, self.maximum(other)?))
     }
 
     /// The smaller element, or the one that is a number where the other is NaN; see [`Tensor::minimum`], of which NaN comes out.
@@ -101,7 +105,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::minimum`].
     pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
-        beside_nan(self, other, self.minimum(other)?)
+        called("fmin", &["self", "other"], || beside_nan(self, other, self.minimum(other)?))
     }
 
     /// Whether elements have the sign of negative numbers, as -0 has. That of NaN is not said.
@@ -116,7 +120,9 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn signbit(&self) -> Result<Tensor> {
-        if self.dtype().is_float() { self.new_ones(())?.copysign(self)?.lt(0) } else { self.lt(0) }
+        called("signbit", &["self"], || {
+            if self.dtype().is_float() { self.new_ones(())?.copysign(self)?.lt(0) } else { self.lt(0) }
+        })
     }
 
     /// Whether elements are positive infinity.
@@ -131,7 +137,7 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn isposinf(&self) -> Result<Tensor> {
-        self.isinf()?.logical_and(&self.gt(0)?)
+        called("isposinf", &["self"], || self.isinf()?.logical_and(&self.gt(0)?))
     }
 
     /// Whether elements are negative infinity.
@@ -146,7 +152,7 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn isneginf(&self) -> Result<Tensor> {
-        self.isinf()?.logical_and(&self.lt(0)?)
+        called("isneginf", &["self"], || self.isinf()?.logical_and(&self.lt(0)?))
     }
 
     /// 0 below 0, 1 above, and `values` at 0.
@@ -162,8 +168,10 @@ impl Tensor {
     /// # Errors
     /// Shapes that do not broadcast, tensors on different devices.
     pub fn heaviside(&self, values: &Tensor) -> Result<Tensor> {
-        let step = self.detach().gt(0)?.to_dtype(self.dtype())?;
-        self.eq(0)?.where_cond(&values.to_dtype(self.dtype())?, &step)
+        called("heaviside", &["self", "values"], || {
+            let step = self.detach().gt(0)?.to_dtype(self.dtype())?;
+            self.eq(0)?.where_cond(&values.to_dtype(self.dtype())?, &step)
+        })
     }
 
     /// Degrees as radians.
@@ -178,7 +186,7 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn deg2rad(&self) -> Result<Tensor> {
-        self.mul(std::f64::consts::PI / 180.0)
+        called("deg2rad", &["self"], || self.mul(std::f64::consts::PI / 180.0))
     }
 
     /// Radians as degrees.
@@ -193,7 +201,7 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn rad2deg(&self) -> Result<Tensor> {
-        self.mul(180.0 / std::f64::consts::PI)
+        called("rad2deg", &["self"], || self.mul(180.0 / std::f64::consts::PI))
     }
 }
 

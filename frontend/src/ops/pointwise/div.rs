@@ -1,6 +1,6 @@
 //! `div`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
@@ -95,7 +95,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rdiv<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[other.into(), self.into(), Arg::None])
+        called("rdiv", &[], || DEF.run(&[other.into(), self.into(), Arg::None]))
     }
 }
 

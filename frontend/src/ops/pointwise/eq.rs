@@ -2,7 +2,7 @@
 
 use super::derived;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
@@ -39,10 +39,12 @@ impl Tensor {
     /// Dtypes that have no common one, tensors on different devices.
     #[doc(alias = "array_equal")]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
-        if self.shape() != other.shape() {
-            return Ok(false);
-        }
-        self.eq(other)?.all(..)?.item::<bool>()
+        called("equal", &["self", "other"], || {
+            if self.shape() != other.shape() {
+                return Ok(false);
+            }
+            self.eq(other)?.all(..)?.item::<bool>()
+        })
     }
 }
 

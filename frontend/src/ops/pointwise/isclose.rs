@@ -1,7 +1,7 @@
 //! `isclose`
 
 use super::{eq, pair};
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
@@ -69,7 +69,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::isclose`].
     pub fn allclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<bool> {
-        self.isclose(other)?.all(..)?.item::<bool>()
+        called("allclose", &["self", "other"], || self.isclose(other)?.all(..)?.item::<bool>())
     }
 
     /// Whether [`Tensor::isclose_with`] holds of all elements; so of none. Waits for the device.
@@ -92,7 +92,9 @@ impl Tensor {
         atol: f64,
         equal_nan: bool,
     ) -> Result<bool> {
-        self.isclose_with(other, rtol, atol, equal_nan)?.all(..)?.item::<bool>()
+        called("allclose", &["self", "other", "rtol", "atol", "equal_nan"], || {
+            self.isclose_with(other, rtol, atol, equal_nan)?.all(..)?.item::<bool>()
+        })
     }
 }
 

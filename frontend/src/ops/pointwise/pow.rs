@@ -1,6 +1,6 @@
 //! `pow`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
@@ -43,7 +43,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rpow<'a>(&'a self, base: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[base.into(), self.into()])
+        called("rpow", &[], || DEF.run(&[base.into(), self.into()]))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::add::in_place;
 use super::derived;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
@@ -92,7 +92,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rsub<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[other.into(), self.into(), Arg::Int(1)])
+        called("rsub", &[], || DEF.run(&[other.into(), self.into(), Arg::Int(1)]))
     }
 }
 

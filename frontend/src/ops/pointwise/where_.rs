@@ -1,13 +1,14 @@
 //! `where`
 
-use crate::DType;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
-use crate::ops::{forms, rules};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-forms! {
+impl Tensor {
     /// `a` where this bool tensor is true, `b` elsewhere; all three broadcast, `a` and `b` promoted.
     ///
     /// ```
@@ -21,18 +22,36 @@ forms! {
     /// # Errors
     /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
     /// on different devices.
-    pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>), out: where_cond_out {
-        /// ```
-        /// # fn main() -> keyway::Result<()> {
-        /// use keyway::Tensor;
-        /// let x = Tensor::new([-1.0f32, 2.0])?;
-        /// let mut out = x.empty_like()?;
-        /// x.gt(0.0)?.where_cond_out(&x, 0.0, &mut out)?;
-        /// assert_eq!(out.to_vec::<f32>()?, [0.0, 2.0]);
-        /// # Ok(()) }
-        /// ```
-    };
+    pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
+        called("where_cond", PARAMS, || DEF.run(&[self.into(), a.into(), b.into()]))
+    }
+
+    /// `out = where_cond(self, a, b)`: [`Tensor::where_cond`] written to `out`. An `out` without elements is replaced.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([-1.0f32, 2.0])?;
+    /// let mut out = x.empty_like()?;
+    /// x.gt(0.0)?.where_cond_out(&x, 0.0, &mut out)?;
+    /// assert_eq!(out.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As the functional form; a result of another shape than `out`, or of a dtype that `out` cannot hold.
+    pub fn where_cond_out<'a>(
+        &'a self,
+        a: impl Into<Arg<'a>>,
+        b: impl Into<Arg<'a>>,
+        out: &mut Tensor,
+    ) -> Result<()> {
+        called("where_cond", PARAMS, || DEF.run_out(&[self.into(), a.into(), b.into()], out))
+    }
 }
+
+/// The arguments of the op that go by the same name here; its `self` is `a`.
+const PARAMS: &[&str] = &["condition", "out"];
 
 /// The two values.
 const VALUES: u32 = 0b110;

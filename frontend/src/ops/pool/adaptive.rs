@@ -3,7 +3,7 @@
 use super::options::OutputSize;
 use super::{adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool};
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::conv::{PerDim, batched, unbatched};
 use keyway_dispatcher::op::Arg;
 
@@ -80,40 +80,44 @@ fn windows<const N: usize>(x: &Tensor, to: OutputSize<N>) -> (PerDim<N>, Option<
 }
 
 pub(crate) fn mean<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) -> Result<Tensor> {
-    let (x, had_batch) = batched(op, input, N)?;
-    let made = match windows(&x, to) {
-        // One window is the whole; a reduction has kernels of its own.
-        (PerDim(sizes), Some(_)) if sizes == [1; N] && x.dtype().is_float() => {
-            let dims: [i64; N] = std::array::from_fn(|d| d as i64 + 2);
-            x.mean_keepdim(dims)?
-        }
-        // Windows of one size are those of `avg_pool`, which more kernels serve.
-        (_, Some(window)) => avg_pool::DEF.run(&[
-            (&x).into(),
-            Arg::Ints(&window),
-            Arg::Ints(&window),
-            Arg::Ints(&[0; N]),
-            Arg::Bool(false),
-            Arg::Bool(false),
-            Arg::None,
-        ])?,
-        (sizes, None) => adaptive_avg_pool::DEF.run(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
-    };
-    unbatched(made, had_batch)
+    called(op, &["self", "output_size"], || {
+        let (x, had_batch) = batched(op, input, N)?;
+        let made = match windows(&x, to) {
+            // One window is the whole; a reduction has kernels of its own.
+            (PerDim(sizes), Some(_)) if sizes == [1; N] && x.dtype().is_float() => {
+                let dims: [i64; N] = std::array::from_fn(|d| d as i64 + 2);
+                x.mean_keepdim(dims)?
+            }
+            // Windows of one size are those of `avg_pool`, which more kernels serve.
+            (_, Some(window)) => avg_pool::DEF.run(&[
+                (&x).into(),
+                Arg::Ints(&window),
+                Arg::Ints(&window),
+                Arg::Ints(&[0; N]),
+                Arg::Bool(false),
+                Arg::Bool(false),
+                Arg::None,
+            ])?,
+            (sizes, None) => adaptive_avg_pool::DEF.run(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
+        };
+        unbatched(made, had_batch)
+    })
 }
 
 fn largest<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) -> Result<(Tensor, Tensor)> {
-    let (x, had_batch) = batched(op, input, N)?;
-    let (values, places) = match windows(&x, to) {
-        (_, Some(window)) => max_pool::DEF.run_two(&[
-            (&x).into(),
-            Arg::Ints(&window),
-            Arg::Ints(&window),
-            Arg::Ints(&[0; N]),
-            Arg::Ints(&[1; N]),
-            Arg::Bool(false),
-        ])?,
-        (sizes, None) => adaptive_max_pool::DEF.run_two(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
-    };
-    Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+    called(op, &["self", "output_size"], || {
+        let (x, had_batch) = batched(op, input, N)?;
+        let (values, places) = match windows(&x, to) {
+            (_, Some(window)) => max_pool::DEF.run_two(&[
+                (&x).into(),
+                Arg::Ints(&window),
+                Arg::Ints(&window),
+                Arg::Ints(&[0; N]),
+                Arg::Ints(&[1; N]),
+                Arg::Bool(false),
+            ])?,
+            (sizes, None) => adaptive_max_pool::DEF.run_two(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
+        };
+        Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+    })
 }

@@ -3,7 +3,7 @@
 use super::options::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
 use super::{avg_pool, lp_pool, max_pool};
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::conv::{batched, unbatched};
 use keyway_dispatcher::op::Arg;
 
@@ -113,46 +113,53 @@ fn largest<const N: usize>(
     input: &Tensor,
     options: MaxPoolOptions<N>,
 ) -> Result<(Tensor, Tensor)> {
-    let (x, had_batch) = batched(op, input, N)?;
-    let MaxPoolOptions { kernel, stride, padding, dilation, ceil_mode } = options;
-    let [kernel, stride, padding, dilation] = [kernel, stride, padding, dilation].map(|list| list.ints());
-    let (values, places) = max_pool::DEF.run_two(&[
-        (&x).into(),
-        Arg::Ints(&kernel),
-        Arg::Ints(&stride),
-        Arg::Ints(&padding),
-        Arg::Ints(&dilation),
-        Arg::Bool(ceil_mode),
-    ])?;
-    Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+    called(op, &["self", "kernel_size", "stride", "padding", "dilation"], || {
+        let (x, had_batch) = batched(op, input, N)?;
+        let MaxPoolOptions { kernel, stride, padding, dilation, ceil_mode } = options;
+        let [kernel, stride, padding, dilation] = [kernel, stride, padding, dilation].map(|list| list.ints());
+        let (values, places) = max_pool::DEF.run_two(&[
+            (&x).into(),
+            Arg::Ints(&kernel),
+            Arg::Ints(&stride),
+            Arg::Ints(&padding),
+            Arg::Ints(&dilation),
+            Arg::Bool(ceil_mode),
+        ])?;
+        Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+    })
 }
 
 fn mean<const N: usize>(op: &'static str, input: &Tensor, options: AvgPoolOptions<N>) -> Result<Tensor> {
-    let (x, had_batch) = batched(op, input, N)?;
-    let AvgPoolOptions { kernel, stride, padding, ceil_mode, count_include_pad, divisor_override } = options;
-    let [kernel, stride, padding] = [kernel, stride, padding].map(|list| list.ints());
-    let made = avg_pool::DEF.run(&[
-        (&x).into(),
-        Arg::Ints(&kernel),
-        Arg::Ints(&stride),
-        Arg::Ints(&padding),
-        Arg::Bool(ceil_mode),
-        Arg::Bool(count_include_pad),
-        divisor_override.map_or(Arg::None, |by| Arg::Int(i64::try_from(by).unwrap_or(i64::MAX))),
-    ])?;
-    unbatched(made, had_batch)
+    called(op, &["self", "kernel_size", "stride", "padding", "divisor_override"], || {
+        let (x, had_batch) = batched(op, input, N)?;
+        let AvgPoolOptions { kernel, stride, padding, ceil_mode, count_include_pad, divisor_override } =
+            options;
+        let [kernel, stride, padding] = [kernel, stride, padding].map(|list| list.ints());
+        let made = avg_pool::DEF.run(&[
+            (&x).into(),
+            Arg::Ints(&kernel),
+            Arg::Ints(&stride),
+            Arg::Ints(&padding),
+            Arg::Bool(ceil_mode),
+            Arg::Bool(count_include_pad),
+            divisor_override.map_or(Arg::None, |by| Arg::Int(i64::try_from(by).unwrap_or(i64::MAX))),
+        ])?;
+        unbatched(made, had_batch)
+    })
 }
 
 fn power_mean<const N: usize>(op: &'static str, input: &Tensor, options: LpPoolOptions<N>) -> Result<Tensor> {
-    let (x, had_batch) = batched(op, input, N)?;
-    let [kernel, stride] = [options.kernel, options.stride].map(|list| list.ints());
-    let made = lp_pool::DEF.run(&[
-        (&x).into(),
-        Arg::Float(options.norm_type),
-        Arg::Ints(&kernel),
-        Arg::Ints(&stride),
-        Arg::Ints(&[0; N]),
-        Arg::Bool(options.ceil_mode),
-    ])?;
-    unbatched(made, had_batch)
+    called(op, &["self", "kernel_size", "stride", "norm_type"], || {
+        let (x, had_batch) = batched(op, input, N)?;
+        let [kernel, stride] = [options.kernel, options.stride].map(|list| list.ints());
+        let made = lp_pool::DEF.run(&[
+            (&x).into(),
+            Arg::Float(options.norm_type),
+            Arg::Ints(&kernel),
+            Arg::Ints(&stride),
+            Arg::Ints(&[0; N]),
+            Arg::Bool(options.ceil_mode),
+        ])?;
+        unbatched(made, had_batch)
+    })
 }

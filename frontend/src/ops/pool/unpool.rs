@@ -3,7 +3,7 @@
 use super::max_unpool;
 use super::options::MaxUnpoolOptions;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::conv::{PerDim, batched, unbatched};
 use keyway_dispatcher::Error;
 use keyway_dispatcher::op::Arg;
@@ -47,21 +47,25 @@ fn put<const N: usize>(
     indices: &Tensor,
     options: MaxUnpoolOptions<N>,
 ) -> Result<Tensor> {
-    let (x, had_batch) = batched(op, input, N)?;
-    let indices = if had_batch { indices.clone() } else { indices.unsqueeze(0)? };
-    let mut sizes = [0; N];
-    for (d, size) in sizes.iter_mut().enumerate() {
-        let [kernel, stride, padding] =
-            [options.kernel, options.stride, options.padding].map(|list: PerDim<N>| list.0[d] as i128);
-        let usual = (x.shape()[d + 2] as i128 - 1) * stride + kernel - 2 * padding;
-        let given = options.output_size.map_or(usual, |sizes| sizes[d] as i128);
-        if given < 1 || (given - usual).abs() >= stride.max(1) {
-            let expected = format!(
-                "1 or more, and {usual} or less than the stride {stride} from it, in spatial dimension {d}"
-            );
-            return Err(Error::Value { op, argument: "output_size", expected, got: given.to_string() }.into());
+    called(op, &["self", "indices", "output_size"], || {
+        let (x, had_batch) = batched(op, input, N)?;
+        let indices = if had_batch { indices.clone() } else { indices.unsqueeze(0)? };
+        let mut sizes = [0; N];
+        for (d, size) in sizes.iter_mut().enumerate() {
+            let [kernel, stride, padding] =
+                [options.kernel, options.stride, options.padding].map(|list: PerDim<N>| list.0[d] as i128);
+            let usual = (x.shape()[d + 2] as i128 - 1) * stride + kernel - 2 * padding;
+            let given = options.output_size.map_or(usual, |sizes| sizes[d] as i128);
+            if given < 1 || (given - usual).abs() >= stride.max(1) {
+                let expected = format!(
+                    "1 or more, and {usual} or less than the stride {stride} from it, in spatial dimension {d}"
+                );
+                return Err(
+                    Error::Value { op, argument: "output_size", expected, got: given.to_string() }.into()
+                );
+            }
+            *size = i64::try_from(given).unwrap_or(i64::MAX);
         }
-        *size = i64::try_from(given).unwrap_or(i64::MAX);
-    }
-    unbatched(max_unpool::DEF.run(&[(&x).into(), (&indices).into(), Arg::Ints(&sizes)])?, had_batch)
+        unbatched(max_unpool::DEF.run(&[(&x).into(), (&indices).into(), Arg::Ints(&sizes)])?, had_batch)
+    })
 }

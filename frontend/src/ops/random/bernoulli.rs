@@ -1,6 +1,6 @@
 //! `bernoulli`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, uniform};
@@ -41,11 +41,13 @@ impl Tensor {
     /// # Errors
     /// A number outside 0..=1; a tensor that is no float or does not broadcast to this one's shape.
     pub fn bernoulli_<'a>(&'a self, p: impl Into<Arg<'a>>) -> Result<Tensor> {
-        match p.into() {
-            // The element that is drawn stands at the same place of the stream as with a number.
-            Arg::Tensor(p) => self.copy_(&Tensor::from_ref(p.clone()).expand(self.shape())?.bernoulli()?),
-            p => super::draw_into(&DEF, self, &[p], super::Words::One),
-        }
+        called("bernoulli", &["self", "p"], || {
+            match p.into() {
+                // The element that is drawn stands at the same place of the stream as with a number.
+                Arg::Tensor(p) => self.copy_(&Tensor::from_ref(p.clone()).expand(self.shape())?.bernoulli()?),
+                p => super::draw_into(&DEF, self, &[p], super::Words::One),
+            }
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::DType;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::memory::from_components::map_stored;
@@ -26,14 +26,16 @@ impl Tensor {
     /// # Errors
     /// A probability outside 0..=1; a dtype that is no float.
     pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
-        if !training {
-            return Ok(self.clone());
-        }
-        if !self.as_ref().is_strided() {
-            return map_stored(&self.coalesce()?, |values| values.dropout(p, true));
-        }
-        let [seed, offset] = super::place(self, super::Words::One)?;
-        DEF.run(&[self.into(), Arg::Float(p), seed, offset])
+        called("dropout", &["self", "p", "training"], || {
+            if !training {
+                return Ok(self.clone());
+            }
+            if !self.as_ref().is_strided() {
+                return map_stored(&self.coalesce()?, |values| values.dropout(p, true));
+            }
+            let [seed, offset] = super::place(self, super::Words::One)?;
+            DEF.run(&[self.into(), Arg::Float(p), seed, offset])
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Dropout of whole channels, and dropout that keeps mean and variance: compositions of `bernoulli` and element-wise ops.
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, widened};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Error;
@@ -121,17 +121,19 @@ impl Tensor {
         ranks: [usize; 2],
         expected: &str,
     ) -> Result<Tensor> {
-        check(op, self, p)?;
-        if !ranks.contains(&self.rank()) {
-            return Err(wrong_rank(op, self, expected));
-        }
-        if !training || p == 0.0 {
-            return Ok(self.clone());
-        }
-        if ranks[0] < ranks[1] && self.rank() == ranks[0] {
-            return scaled(&self.unsqueeze(0)?, p)?.squeeze(0);
-        }
-        scaled(self, p)
+        called(op, &["self", "p"], || {
+            check(op, self, p)?;
+            if !ranks.contains(&self.rank()) {
+                return Err(wrong_rank(op, self, expected));
+            }
+            if !training || p == 0.0 {
+                return Ok(self.clone());
+            }
+            if ranks[0] < ranks[1] && self.rank() == ranks[0] {
+                return scaled(&self.unsqueeze(0)?, p)?.squeeze(0);
+            }
+            scaled(self, p)
+        })
     }
 
     /// While training, with probability `p` the floor of `selu` and the element else, scaled and moved so that mean and
@@ -151,8 +153,10 @@ impl Tensor {
     /// # Errors
     /// A probability outside 0..=1; a dtype that is no float.
     pub fn alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
-        check("alpha_dropout", self, p)?;
-        if training && p > 0.0 { self_normalising(self, p, false) } else { Ok(self.clone()) }
+        called("alpha_dropout", &["self", "p", "training"], || {
+            check("alpha_dropout", self, p)?;
+            if training && p > 0.0 { self_normalising(self, p, false) } else { Ok(self.clone()) }
+        })
     }
 
     /// As [`Tensor::alpha_dropout`], but for each channel of `[batch, channels, ..]` as a whole.
@@ -170,14 +174,16 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::alpha_dropout`]; fewer than 2 dimensions.
     pub fn feature_alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
-        check("feature_alpha_dropout", self, p)?;
-        if self.rank() < 2 {
-            return Err(wrong_rank(
-                "feature_alpha_dropout",
-                self,
-                "of 2 or more dimensions, [batch, channels, ..]",
-            ));
-        }
-        if training && p > 0.0 { self_normalising(self, p, true) } else { Ok(self.clone()) }
+        called("feature_alpha_dropout", &["self", "p", "training"], || {
+            check("feature_alpha_dropout", self, p)?;
+            if self.rank() < 2 {
+                return Err(wrong_rank(
+                    "feature_alpha_dropout",
+                    self,
+                    "of 2 or more dimensions, [batch, channels, ..]",
+                ));
+            }
+            if training && p > 0.0 { self_normalising(self, p, true) } else { Ok(self.clone()) }
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! `random_int`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
@@ -47,11 +47,13 @@ impl Tensor {
         shape: impl IntoShape,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        let low = low.to_i64();
-        let high = high.to_i64();
-        let mut options = options.into_options()?;
-        options.dtype = options.dtype.or(Some(DType::I64));
-        new("randint", &sizes("randint", shape)?, options)?.random_int_(low, high)
+        called("randint", &["low", "high", "shape", "options"], || {
+            let low = low.to_i64();
+            let high = high.to_i64();
+            let mut options = options.into_options()?;
+            options.dtype = options.dtype.or(Some(DType::I64));
+            new("randint", &sizes("randint", shape)?, options)?.random_int_(low, high)
+        })
     }
 
     /// [`Tensor::randint`] with this tensor's shape, dtype, device and memory format.
@@ -84,7 +86,9 @@ impl Tensor {
         high: impl Int,
         options: impl IntoOptions,
     ) -> Result<Tensor> {
-        self.empty_like_with(options)?.random_int_(low, high)
+        called("randint_like", &["self", "low", "high", "options"], || {
+            self.empty_like_with(options)?.random_int_(low, high)
+        })
     }
 
     /// The integers `0..n` in random order, as i64.
@@ -117,15 +121,17 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::randperm`]; a device that is not there.
     pub fn randperm_with(n: usize, options: impl IntoOptions) -> Result<Tensor> {
-        let mut options = options.into_options()?;
-        let device = options.device();
-        options.device = Some(device);
-        // Stream 0 of a seed is that of the elements; every block of it names another stream.
-        let place = crate::rng::generator::current(device).reserve(1);
-        let mut order = host_vec(n)?;
-        order.extend((0..n).map(|i| i as i64));
-        Philox::with_stream(place.seed, place.offset.wrapping_add(1)).shuffle(&mut order);
-        Tensor::from_vec(order, n)?.to(options)
+        called("randperm", &["n", "options"], || {
+            let mut options = options.into_options()?;
+            let device = options.device();
+            options.device = Some(device);
+            // Stream 0 of a seed is that of the elements; every block of it names another stream.
+            let place = crate::rng::generator::current(device).reserve(1);
+            let mut order = host_vec(n)?;
+            order.extend((0..n).map(|i| i as i64));
+            Philox::with_stream(place.seed, place.offset.wrapping_add(1)).shuffle(&mut order);
+            Tensor::from_vec(order, n)?.to(options)
+        })
     }
 
     /// Overwrites this tensor with random integers, each equally likely in `low..high`.

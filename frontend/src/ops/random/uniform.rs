@@ -1,7 +1,7 @@
 //! `uniform`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
@@ -43,7 +43,9 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty_with`]; a dtype that is no float.
     pub fn rand_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
-        new("rand", &sizes("rand", shape)?, options.into_options()?)?.uniform_(0.0, 1.0)
+        called("rand", &["shape", "options"], || {
+            new("rand", &sizes("rand", shape)?, options.into_options()?)?.uniform_(0.0, 1.0)
+        })
     }
 
     /// [`Tensor::rand`] with this tensor's shape, dtype, device and memory format.
@@ -71,7 +73,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rand_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
-        self.empty_like_with(options)?.uniform_(0.0, 1.0)
+        called("rand_like", &["self", "options"], || self.empty_like_with(options)?.uniform_(0.0, 1.0))
     }
 
     /// Overwrites this tensor with random numbers, each equally likely in `low..high`.

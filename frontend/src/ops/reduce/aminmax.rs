@@ -1,7 +1,7 @@
 //! The smallest and the largest element together.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::IntoDims;
 
 impl Tensor {
@@ -18,8 +18,10 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range, given twice or of size 0.
     pub fn aminmax(&self, dims: impl IntoDims) -> Result<(Tensor, Tensor)> {
-        let dims = dims.into_dims();
-        Ok((self.amin(&dims)?, self.amax(&dims)?))
+        called("aminmax", &["self", "dims"], || {
+            let dims = dims.into_dims();
+            Ok((self.amin(&dims)?, self.amax(&dims)?))
+        })
     }
 
     /// [`Tensor::aminmax`] whose dimensions stay as size 1.
@@ -35,7 +37,9 @@ impl Tensor {
     /// # Errors
     /// The same.
     pub fn aminmax_keepdim(&self, dims: impl IntoDims) -> Result<(Tensor, Tensor)> {
-        let dims = dims.into_dims();
-        Ok((self.amin_keepdim(&dims)?, self.amax_keepdim(&dims)?))
+        called("aminmax", &["self", "dims"], || {
+            let dims = dims.into_dims();
+            Ok((self.amin_keepdim(&dims)?, self.amax_keepdim(&dims)?))
+        })
     }
 }

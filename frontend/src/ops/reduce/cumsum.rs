@@ -1,6 +1,6 @@
 //! `cumsum`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -38,7 +38,9 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range.
     pub fn cumsum_reversed(&self, dim: impl Int) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
+        called("cumsum_reversed", &["self", "dim"], || {
+            DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The middle of elements in order.
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
@@ -53,7 +53,7 @@ impl Tensor {
     /// # Errors
     /// Bool; no elements.
     pub fn median_all(&self) -> Result<Tensor> {
-        Ok(self.reshape(-1)?.median(0)?.0)
+        called("median", &["self"], || Ok(self.reshape(-1)?.median(0)?.0))
     }
 
     /// The `k`-th smallest elements along `dim`, counted from 1, and the place of one element that each equals, which gets its
@@ -70,44 +70,50 @@ impl Tensor {
     /// # Errors
     /// Bool; a dimension out of range; a `k` that is not within 1 and its size.
     pub fn kthvalue(&self, k: usize, dim: impl Int) -> Result<(Tensor, Tensor)> {
-        let dim = dim.to_i64();
-        let size = self.shape().get(wrap_dim("kthvalue", dim, self.rank())?).copied().unwrap_or(1);
-        if k == 0 || k > size {
-            let (op, argument, got) = ("kthvalue", "k", k.to_string());
-            return Err(Error::Value { op, argument, expected: format!("within 1..={size}"), got }.into());
-        }
-        let (sorted, places) = self.sort(dim)?;
-        if self.rank() == 0 {
-            return Ok((sorted, places));
-        }
-        Ok((sorted.select(dim, k - 1)?, places.select(dim, k - 1)?))
+        called("kthvalue", &["self", "k", "dim"], || {
+            let dim = dim.to_i64();
+            let size = self.shape().get(wrap_dim("kthvalue", dim, self.rank())?).copied().unwrap_or(1);
+            if k == 0 || k > size {
+                let (op, argument, got) = ("kthvalue", "k", k.to_string());
+                return Err(Error::Value { op, argument, expected: format!("within 1..={size}"), got }.into());
+            }
+            let (sorted, places) = self.sort(dim)?;
+            if self.rank() == 0 {
+                return Ok((sorted, places));
+            }
+            Ok((sorted.select(dim, k - 1)?, places.select(dim, k - 1)?))
+        })
     }
 
     fn medians(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        if self.dtype() == DType::BOOL {
-            let expected = "a number dtype; cast it with `to_dtype`".to_string();
-            return Err(Error::DType { op: "median", argument: "self", expected, got: self.dtype() }.into());
-        }
-        let (sorted, places) = self.sort_with(dim, false, true)?;
-        if self.rank() == 0 {
-            return Ok((sorted, places));
-        }
-        let n = self.dim(dim)?;
-        let Some(last) = n.checked_sub(1) else {
-            let expected = "not empty in the dimension that is reduced".to_string();
-            let got = self.shape().into();
-            return Err(Error::Shape { op: "median", argument: "self", expected, got }.into());
-        };
-        let at = |x: &Tensor, i: usize| x.narrow(dim, i, 1);
-        // NaN is sorted behind all numbers, so that the last element tells of any.
-        let nan = if self.dtype().is_float() { Some(at(&sorted, last)?.isnan()?) } else { None };
-        let choose = |x: &Tensor| -> Result<Tensor> {
-            let chosen = match &nan {
-                Some(nan) => nan.where_cond(&at(x, last)?, &at(x, last / 2)?)?,
-                None => at(x, last / 2)?.copy()?,
+        called("median", &["self", "dim"], || {
+            if self.dtype() == DType::BOOL {
+                let expected = "a number dtype".to_string();
+                return Err(
+                    Error::DType { op: "median", argument: "self", expected, got: self.dtype() }.into()
+                );
+            }
+            let (sorted, places) = self.sort_with(dim, false, true)?;
+            if self.rank() == 0 {
+                return Ok((sorted, places));
+            }
+            let n = self.dim(dim)?;
+            let Some(last) = n.checked_sub(1) else {
+                let expected = "not empty in the dimension that is reduced".to_string();
+                let got = self.shape().into();
+                return Err(Error::Shape { op: "median", argument: "self", expected, got }.into());
             };
-            if keepdim { Ok(chosen) } else { chosen.squeeze(dim) }
-        };
-        Ok((choose(&sorted)?, choose(&places)?))
+            let at = |x: &Tensor, i: usize| x.narrow(dim, i, 1);
+            // NaN is sorted behind all numbers, so that the last element tells of any.
+            let nan = if self.dtype().is_float() { Some(at(&sorted, last)?.isnan()?) } else { None };
+            let choose = |x: &Tensor| -> Result<Tensor> {
+                let chosen = match &nan {
+                    Some(nan) => nan.where_cond(&at(x, last)?, &at(x, last / 2)?)?,
+                    None => at(x, last / 2)?.copy()?,
+                };
+                if keepdim { Ok(chosen) } else { chosen.squeeze(dim) }
+            };
+            Ok((choose(&sorted)?, choose(&places)?))
+        })
     }
 }

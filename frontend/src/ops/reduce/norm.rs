@@ -29,7 +29,7 @@ reduction! {
     /// first.
     ///
     /// # Errors
-    /// A dimension out of range or given twice.
+    /// A dtype that is not a float; a dimension out of range or given twice.
     #[doc(alias = "pairwise_distance")]
     #[doc(alias = "vector_norm")]
     pub fn norm(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(2.0), dims, keepdim]) }

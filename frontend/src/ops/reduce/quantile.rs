@@ -1,6 +1,6 @@
 //! Quantiles: elements at a share of the order of all, or between two of them.
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::composite::{cast, widened};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
@@ -220,34 +220,36 @@ fn quantiles(
     keepdim: bool,
     interpolation: Interpolation,
 ) -> Result<Tensor> {
-    if !t.dtype().is_float() {
-        let expected = "a float dtype; cast integers first".to_string();
-        return Err(Error::DType { op, argument: "self", expected, got: t.dtype() }.into());
-    }
-    let at = dim.map(|dim| wrap_dim(op, dim, t.rank())).transpose()?;
-    let x = if at.is_none() || t.rank() == 0 { t.reshape(-1)? } else { t.clone() };
-    let along = at.filter(|_| t.rank() > 0).unwrap_or(0);
-    if x.shape()[along] == 0 {
-        return Err(wrong_shape(op, "self", "not empty in the dimension that is reduced", t));
-    }
-    let x = widened(&x)?;
-    let q = shares(op, q, &x)?;
-    let made = ranked(&x, &q, along as i64, interpolation, op == "nanquantile")?;
-    // The quantiles lie along the dimension that was reduced; those of several shares come first.
-    let mut sizes: Vec<usize> = if at.is_some() { t.shape().to_vec() } else { vec![1; t.rank()] };
-    if keepdim {
-        at.into_iter().for_each(|at| sizes.iter_mut().skip(at).take(1).for_each(|size| *size = 1));
-    } else {
-        sizes = at.map_or_else(Vec::new, |at| {
-            sizes.iter().enumerate().filter(|(d, _)| *d != at).map(|(_, &size)| size).collect()
-        });
-    }
-    let mut order: Vec<usize> = (0..made.rank()).filter(|&d| d != along).collect();
-    order.insert(0, along);
-    if q.rank() > 0 {
-        sizes.insert(0, q.elem_count());
-    }
-    cast(made.permute(order)?.reshape_as_sizes(&sizes)?, t.dtype())
+    called(op, &["self", "q", "dim"], || {
+        if !t.dtype().is_float() {
+            let expected = "a float dtype; cast integers first".to_string();
+            return Err(Error::DType { op, argument: "self", expected, got: t.dtype() }.into());
+        }
+        let at = dim.map(|dim| wrap_dim(op, dim, t.rank())).transpose()?;
+        let x = if at.is_none() || t.rank() == 0 { t.reshape(-1)? } else { t.clone() };
+        let along = at.filter(|_| t.rank() > 0).unwrap_or(0);
+        if x.shape()[along] == 0 {
+            return Err(wrong_shape(op, "self", "not empty in the dimension that is reduced", t));
+        }
+        let x = widened(&x)?;
+        let q = shares(op, q, &x)?;
+        let made = ranked(&x, &q, along as i64, interpolation, op == "nanquantile")?;
+        // The quantiles lie along the dimension that was reduced; those of several shares come first.
+        let mut sizes: Vec<usize> = if at.is_some() { t.shape().to_vec() } else { vec![1; t.rank()] };
+        if keepdim {
+            at.into_iter().for_each(|at| sizes.iter_mut().skip(at).take(1).for_each(|size| *size = 1));
+        } else {
+            sizes = at.map_or_else(Vec::new, |at| {
+                sizes.iter().enumerate().filter(|(d, _)| *d != at).map(|(_, &size)| size).collect()
+            });
+        }
+        let mut order: Vec<usize> = (0..made.rank()).filter(|&d| d != along).collect();
+        order.insert(0, along);
+        if q.rank() > 0 {
+            sizes.insert(0, q.elem_count());
+        }
+        cast(made.permute(order)?.reshape_as_sizes(&sizes)?, t.dtype())
+    })
 }
 
 /// The quantiles of `x` along `dim`, in the place of its elements. NaN is sorted behind all numbers: so the last place tells of any,

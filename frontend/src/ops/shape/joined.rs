@@ -2,7 +2,7 @@
 
 use super::placed;
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
@@ -33,8 +33,10 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::cat`].
     pub fn hstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
-        let tensors = at_least(tensors, 1)?;
-        Tensor::cat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() > 1)))
+        called("hstack", &["tensors"], || {
+            let tensors = at_least(tensors, 1)?;
+            Tensor::cat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() > 1)))
+        })
     }
 
     /// Tensors below each other, along dimension 0; those of one dimension are rows.
@@ -50,7 +52,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::cat`].
     pub fn vstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
-        Tensor::cat(&at_least(tensors, 2)?, 0)
+        called("vstack", &["tensors"], || Tensor::cat(&at_least(tensors, 2)?, 0))
     }
 
     /// Tensors behind each other, along dimension 2; those of fewer dimensions are rows, and matrices of depth 1.
@@ -67,7 +69,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::cat`].
     pub fn dstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
-        Tensor::cat(&at_least(tensors, 3)?, 2)
+        called("dstack", &["tensors"], || Tensor::cat(&at_least(tensors, 3)?, 2))
     }
 
     /// The columns in reverse order: [`Tensor::flip`] of dimension 1.
@@ -82,7 +84,7 @@ impl Tensor {
     /// # Errors
     /// A tensor of fewer than 2 dimensions.
     pub fn fliplr(&self) -> Result<Tensor> {
-        self.flip(1)
+        called("fliplr", &["self"], || self.flip(1))
     }
 
     /// The rows in reverse order: [`Tensor::flip`] of dimension 0.
@@ -97,7 +99,7 @@ impl Tensor {
     /// # Errors
     /// What the device reports.
     pub fn flipud(&self) -> Result<Tensor> {
-        self.flip(0)
+        called("flipud", &["self"], || self.flip(0))
     }
 
     /// Turned by 90 degrees in the plane of the first two dimensions, from the first towards the second.
@@ -127,19 +129,22 @@ impl Tensor {
     /// # Errors
     /// Dimensions out of range, or twice the same.
     pub fn rot90_with(&self, k: impl Int, (first, second): (i64, i64)) -> Result<Tensor> {
-        let k = k.to_i64();
-        let [from, to] = [first, second].map(|dim| wrap_dim("rot90", dim, self.rank()));
-        if from? == to? {
-            let (op, argument) = ("rot90", "dims");
-            let (expected, got) = ("two different dimensions".to_string(), format!("({first}, {second})"));
-            return Err(Error::Value { op, argument, expected, got }.into());
-        }
-        match k.rem_euclid(4) {
-            0 => self.copy(),
-            1 => self.flip(second)?.transpose(first, second),
-            2 => self.flip((first, second)),
-            _ => self.flip(first)?.transpose(first, second),
-        }
+        called("rot90", &["self", "k", "dims"], || {
+            let k = k.to_i64();
+            let [from, to] = [first, second].map(|dim| wrap_dim("rot90", dim, self.rank()));
+            if from? == to? {
+                let (op, argument) = ("rot90", "dims");
+                let (expected, got) =
+                    ("two different dimensions".to_string(), format!("({first}, {second})"));
+                return Err(Error::Value { op, argument, expected, got }.into());
+            }
+            match k.rem_euclid(4) {
+                0 => self.copy(),
+                1 => self.flip(second)?.transpose(first, second),
+                2 => self.flip((first, second)),
+                _ => self.flip(first)?.transpose(first, second),
+            }
+        })
     }
 
     /// Of one dimension: the matrix that has it on its diagonal, 0 elsewhere. Of a matrix: its diagonal, a view.
@@ -173,7 +178,7 @@ impl Tensor {
     /// # Errors
     /// A tensor of another number of dimensions than one or two.
     pub fn diag_with(&self, diagonal: impl Int) -> Result<Tensor> {
-        match self.rank() {
+        called("diag", &["self", "diagonal"], || match self.rank() {
             1 => self.diag_embed_with(diagonal),
             2 => self.diagonal_with(diagonal, 0, 1),
             _ => {
@@ -182,7 +187,7 @@ impl Tensor {
                 let (op, argument, got) = ("diag", "self", self.shape().into());
                 Err(Error::Shape { op, argument, expected, got }.into())
             }
-        }
+        })
     }
 
     /// Matrices in the last two dimensions that have the elements of the last one on their diagonals, 0 elsewhere.
@@ -212,17 +217,19 @@ impl Tensor {
     /// # Errors
     /// A tensor without dimensions; a diagonal so far off that the sizes overflow.
     pub fn diag_embed_with(&self, diagonal: impl Int) -> Result<Tensor> {
-        let diagonal = diagonal.to_i64();
-        let side = usize::try_from(diagonal.unsigned_abs()).ok().zip(self.shape().last());
-        let Some(side) = side.and_then(|(off, &size)| size.checked_add(off)) else {
-            let expected = "of one dimension or more, on a diagonal that fits a matrix".to_string();
-            let (op, argument, got) = ("diag_embed", "self", self.shape().into());
-            return Err(Error::Shape { op, argument, expected, got }.into());
-        };
-        let mut sizes = self.shape().to_vec();
-        sizes.pop();
-        sizes.extend([side; 2]);
-        placed(self, &sizes, |whole| whole.diagonal_with(diagonal, -2, -1))
+        called("diag_embed", &["self", "diagonal"], || {
+            let diagonal = diagonal.to_i64();
+            let side = usize::try_from(diagonal.unsigned_abs()).ok().zip(self.shape().last());
+            let Some(side) = side.and_then(|(off, &size)| size.checked_add(off)) else {
+                let expected = "of one dimension or more, on a diagonal that fits a matrix".to_string();
+                let (op, argument, got) = ("diag_embed", "self", self.shape().into());
+                return Err(Error::Shape { op, argument, expected, got }.into());
+            };
+            let mut sizes = self.shape().to_vec();
+            sizes.pop();
+            sizes.extend([side; 2]);
+            placed(self, &sizes, |whole| whole.diagonal_with(diagonal, -2, -1))
+        })
     }
 
     /// A copy in which the slice `index` of `dim` is `src`.
@@ -238,9 +245,11 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::select`]; a shape that does not broadcast to the slice.
     pub fn select_scatter(&self, src: &Tensor, dim: impl Int, index: impl Int) -> Result<Tensor> {
-        let made = self.copy()?;
-        made.select(dim, index)?.copy_(src)?;
-        Ok(made)
+        called("select_scatter", &["self", "src", "dim", "index"], || {
+            let made = self.copy()?;
+            made.select(dim, index)?.copy_(src)?;
+            Ok(made)
+        })
     }
 
     /// A copy in which `length` slices of `dim` from `start` on are `src`.
@@ -263,8 +272,10 @@ impl Tensor {
         start: impl Int,
         length: usize,
     ) -> Result<Tensor> {
-        let made = self.copy()?;
-        made.narrow(dim, start, length)?.copy_(src)?;
-        Ok(made)
+        called("narrow_scatter", &["self", "src", "dim", "start", "length"], || {
+            let made = self.copy()?;
+            made.narrow(dim, start, length)?.copy_(src)?;
+            Ok(made)
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Coordinates of a grid.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::handles;
 use keyway_dispatcher::error::Error;
 use std::borrow::Borrow;
@@ -40,7 +40,7 @@ impl Tensor {
     /// # Errors
     /// The same; an `indexing` that is neither `ij` nor `xy`.
     pub fn meshgrid_with<T: Borrow<Tensor>>(tensors: &[T], indexing: &str) -> Result<Vec<Tensor>> {
-        meshgrid(&handles(tensors), indexing)
+        called("meshgrid", &["tensors", "indexing"], || meshgrid(&handles(tensors), indexing))
     }
 }
 

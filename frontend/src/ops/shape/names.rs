@@ -1,7 +1,7 @@
 //! Other names for views, and those that are one view in other words.
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::tensor::{Int, IntoShape};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Error;
@@ -22,7 +22,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn swapaxes(&self, axis0: impl Int, axis1: impl Int) -> Result<Tensor> {
-        self.transpose(axis0, axis1)
+        called("swapaxes", &["self", "axis0", "axis1"], || self.transpose(axis0, axis1))
     }
 
     /// [`Tensor::movedim`], as NumPy calls it.
@@ -35,7 +35,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn moveaxis(&self, source: impl Int, destination: impl Int) -> Result<Tensor> {
-        self.movedim(source, destination)
+        called("moveaxis", &["self", "source", "destination"], || self.movedim(source, destination))
     }
 
     /// [`Tensor::expand`], as NumPy calls it.
@@ -49,7 +49,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.expand(shape)
+        called("broadcast_to", &["self", "shape", "size"], || self.expand(shape))
     }
 
     /// [`Tensor::view`] in the sizes of `other`.
@@ -63,7 +63,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.view(other.shape())
+        called("view_as", &["self"], || self.view(other.shape()))
     }
 
     /// [`Tensor::reshape`] to the sizes of `other`.
@@ -77,7 +77,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.reshape(other.shape())
+        called("reshape_as", &["self"], || self.reshape(other.shape()))
     }
 
     /// [`Tensor::expand`] to the sizes of `other`.
@@ -91,7 +91,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn expand_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.expand(other.shape())
+        called("expand_as", &["self"], || self.expand(other.shape()))
     }
 
     /// The dimensions from `start` to `end`, both included, as one; a view where the strides allow one.
@@ -107,26 +107,32 @@ impl Tensor {
     /// # Errors
     /// Dimensions out of range, or in the wrong order.
     pub fn flatten(&self, start: impl Int, end: impl Int) -> Result<Tensor> {
-        let start = start.to_i64();
-        let end = end.to_i64();
-        let (first, last) =
-            (wrap_dim("flatten", start, self.rank())?, wrap_dim("flatten", end, self.rank())?);
-        if first > last {
-            return Err(Error::Value {
-                op: "flatten",
-                argument: "start, end",
-                expected: "a start that is not behind the end".to_string(),
-                got: format!("{start}, {end}"),
+        called("flatten", &["self", "start", "end"], || {
+            let start = start.to_i64();
+            let end = end.to_i64();
+            let (first, last) =
+                (wrap_dim("flatten", start, self.rank())?, wrap_dim("flatten", end, self.rank())?);
+            if first > last {
+                return Err(Error::Value {
+                    op: "flatten",
+                    argument: "start, end",
+                    expected: "a start that is not behind the end".to_string(),
+                    got: format!("{start}, {end}"),
+                }
+                .into());
             }
-            .into());
-        }
-        if self.rank() == 0 {
-            return self.reshape([1]);
-        }
-        let mut sizes = Dims::from_slice(&self.shape()[..first]);
-        sizes.push(self.shape()[first..=last].iter().product());
-        sizes.extend_from_slice(&self.shape()[last + 1..]);
-        self.reshape_as_sizes(&sizes)
+            if self.rank() == 0 {
+                return self.reshape([1]);
+            }
+            let mut sizes = Dims::from_slice(&self.shape()[..first]);
+            // Of an empty tensor the sizes that are joined may be beyond all numbers.
+            let joined = &self.shape()[first..=last];
+            let product = joined.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+            let beyond = || Error::SizeOverflow { op: "flatten", sizes: joined.into() };
+            sizes.push(product.ok_or_else(beyond)?);
+            sizes.extend_from_slice(&self.shape()[last + 1..]);
+            self.reshape_as_sizes(&sizes)
+        })
     }
 
     /// All dimensions as one.
@@ -157,7 +163,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::flatten`].
     pub fn flatten_from(&self, start: impl Int) -> Result<Tensor> {
-        self.flatten(start, -1)
+        called("flatten_from", &["self", "start"], || self.flatten(start, -1))
     }
 
     /// The dimensions up to `end`, included, as one.
@@ -172,7 +178,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::flatten`].
     pub fn flatten_to(&self, end: impl Int) -> Result<Tensor> {
-        self.flatten(0, end)
+        called("flatten_to", &["self", "end"], || self.flatten(0, end))
     }
 
     /// A view with dimension `dim` divided into `sizes`, one of which may be -1.
@@ -188,31 +194,33 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range, sizes whose product is not its size.
     pub fn unflatten(&self, dim: impl Int, sizes: impl IntoShape) -> Result<Tensor> {
-        let dim = dim.to_i64();
-        let sizes = sizes.into_ints();
-        let at = wrap_dim("unflatten", dim, self.rank())?;
-        let size = self.shape().get(at).copied().unwrap_or(1);
-        let known = sizes.iter().filter(|&&s| s != -1).try_fold(1i64, |p, &s| p.checked_mul(s));
-        let fits = match sizes.iter().filter(|&&s| s == -1).count() {
-            0 => known == Some(size as i64),
-            1 => known.is_some_and(|p| p > 0 && size as i64 % p == 0),
-            _ => false,
-        };
-        if !fits || sizes.is_empty() {
-            return Err(Error::Value {
-                op: "unflatten",
-                argument: "sizes",
-                expected: format!(
-                    "sizes whose product is {size}, the size of dimension {at}, with at most one -1"
-                ),
-                got: format!("{sizes:?}"),
+        called("unflatten", &["self", "dim", "sizes"], || {
+            let dim = dim.to_i64();
+            let sizes = sizes.into_ints();
+            let at = wrap_dim("unflatten", dim, self.rank())?;
+            let size = self.shape().get(at).copied().unwrap_or(1);
+            let known = sizes.iter().filter(|&&s| s != -1).try_fold(1i64, |p, &s| p.checked_mul(s));
+            let fits = match sizes.iter().filter(|&&s| s == -1).count() {
+                0 => known == Some(size as i64),
+                1 => known.is_some_and(|p| p > 0 && size as i64 % p == 0),
+                _ => false,
+            };
+            if !fits || sizes.is_empty() {
+                return Err(Error::Value {
+                    op: "unflatten",
+                    argument: "sizes",
+                    expected: format!(
+                        "sizes whose product is {size}, the size of dimension {at}, with at most one -1"
+                    ),
+                    got: format!("{sizes:?}"),
+                }
+                .into());
             }
-            .into());
-        }
-        let rest = known.filter(|&p| p > 0).map_or(0, |p| size as i64 / p);
-        let mut all = integers(&self.shape()[..at.min(self.rank())]);
-        all.extend(sizes.iter().map(|&s| if s == -1 { rest } else { s }));
-        all.extend(integers(self.shape().get(at + 1..).unwrap_or(&[])));
-        self.view(&all)
+            let rest = known.filter(|&p| p > 0).map_or(0, |p| size as i64 / p);
+            let mut all = integers(&self.shape()[..at.min(self.rank())]);
+            all.extend(sizes.iter().map(|&s| if s == -1 { rest } else { s }));
+            all.extend(integers(self.shape().get(at + 1..).unwrap_or(&[])));
+            self.view(&all)
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! `permute`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::{Int, IntoShape};
@@ -39,16 +39,18 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range.
     pub fn movedim(&self, source: impl Int, destination: impl Int) -> Result<Tensor> {
-        let source = source.to_i64();
-        let destination = destination.to_i64();
-        let (from, to) =
-            (wrap_dim("movedim", source, self.rank())?, wrap_dim("movedim", destination, self.rank())?);
-        let mut order: SmallVec<[i64; 8]> = (0..self.rank() as i64).collect();
-        if !order.is_empty() {
-            let moved = order.remove(from);
-            order.insert(to, moved);
-        }
-        self.permute(&order)
+        called("movedim", &["self", "source", "destination"], || {
+            let source = source.to_i64();
+            let destination = destination.to_i64();
+            let (from, to) =
+                (wrap_dim("movedim", source, self.rank())?, wrap_dim("movedim", destination, self.rank())?);
+            let mut order: SmallVec<[i64; 8]> = (0..self.rank() as i64).collect();
+            if !order.is_empty() {
+                let moved = order.remove(from);
+                order.insert(to, moved);
+            }
+            self.permute(&order)
+        })
     }
 }
 

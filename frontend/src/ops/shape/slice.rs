@@ -1,12 +1,12 @@
 //! `slice`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::error::{Error, Result as RuleResult, shown};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
@@ -54,22 +54,26 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range, a part that lies outside of it.
     pub fn narrow(&self, dim: impl Int, start: impl Int, length: usize) -> Result<Tensor> {
-        let dim = dim.to_i64();
-        let start = start.to_i64();
-        let size = self.dim(dim)?;
-        let from = if start < 0 { start.saturating_add(size as i64) } else { start };
-        let end =
-            usize::try_from(from).ok().and_then(|from| from.checked_add(length)).filter(|&end| end <= size);
-        let Some(end) = end else {
-            return Err(Error::Value {
-                op: "narrow",
-                argument: "start, length",
-                expected: format!("within dimension {dim} of size {size}"),
-                got: format!("{start}, {length}"),
-            }
-            .into());
-        };
-        self.slice(dim, Some(from), Some(end as i64), 1)
+        called("narrow", &["self", "dim", "start", "length"], || {
+            let dim = dim.to_i64();
+            let start = start.to_i64();
+            let size = self.dim(dim)?;
+            let from = if start < 0 { start.saturating_add(size as i64) } else { start };
+            let end = usize::try_from(from)
+                .ok()
+                .and_then(|from| from.checked_add(length))
+                .filter(|&end| end <= size);
+            let Some(end) = end else {
+                return Err(Error::Value {
+                    op: "narrow",
+                    argument: "start, length",
+                    expected: format!("within dimension {dim} of size {size}"),
+                    got: format!("{}, {length}", shown(start)),
+                }
+                .into());
+            };
+            self.slice(dim, Some(from), Some(end as i64), 1)
+        })
     }
 }
 

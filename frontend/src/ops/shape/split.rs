@@ -1,7 +1,7 @@
 //! `split`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -28,17 +28,19 @@ impl Tensor {
     /// Sizes whose sum is not that of the dimension, a dimension out of range.
     #[doc(alias = "split_with_sizes")]
     pub fn split_sizes(&self, sizes: &[usize], dim: impl Int) -> Result<Vec<Tensor>> {
-        let sum = || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
-        if !self.as_ref().is_strided() && sum() == Some(self.dim(dim)?) {
-            let mut start = 0;
-            let part = |&size: &usize| {
-                start += size;
-                self.narrow(dim, (start - size) as i64, size)
-            };
-            return sizes.iter().map(part).collect();
-        }
-        let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|s| s.to_i64()).collect();
-        DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim.to_i64())])
+        called("split_sizes", &["self", "split_sizes", "dim"], || {
+            let sum = || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+            if !self.as_ref().is_strided() && sum() == Some(self.dim(dim)?) {
+                let mut start = 0;
+                let part = |&size: &usize| {
+                    start += size;
+                    self.narrow(dim, (start - size) as i64, size)
+                };
+                return sizes.iter().map(part).collect();
+            }
+            let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|s| s.to_i64()).collect();
+            DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim.to_i64())])
+        })
     }
 
     /// Views of `size` consecutive indices of dimension `dim`; the last may be smaller.
@@ -55,21 +57,23 @@ impl Tensor {
     /// # Errors
     /// A size of 0, a dimension out of range.
     pub fn split(&self, size: usize, dim: impl Int) -> Result<Vec<Tensor>> {
-        let whole = self.dim(dim)?;
-        if size == 0 && whole > 0 {
-            return Err(Error::Value {
-                op: "split",
-                argument: "split_size",
-                expected: "1 or more".to_string(),
-                got: "0".to_string(),
+        called("split", &["self", "size", "dim"], || {
+            let whole = self.dim(dim)?;
+            if size == 0 && whole > 0 {
+                return Err(Error::Value {
+                    op: "split",
+                    argument: "split_size",
+                    expected: "1 or more".to_string(),
+                    got: "0".to_string(),
+                }
+                .into());
             }
-            .into());
-        }
-        let size = size.max(1);
-        let count = whole.div_ceil(size).max(1);
-        let mut sizes = host_vec(count)?;
-        sizes.extend((0..count).map(|i| size.min(whole - i * size)));
-        self.split_sizes(&sizes, dim)
+            let size = size.max(1);
+            let count = whole.div_ceil(size).max(1);
+            let mut sizes = host_vec(count)?;
+            sizes.extend((0..count).map(|i| size.min(whole - i * size)));
+            self.split_sizes(&sizes, dim)
+        })
     }
 
     /// At most `chunks` views of one size along dimension `dim`; the last may be smaller.
@@ -85,16 +89,18 @@ impl Tensor {
     /// # Errors
     /// No chunks, a dimension out of range.
     pub fn chunk(&self, chunks: usize, dim: impl Int) -> Result<Vec<Tensor>> {
-        if chunks == 0 {
-            return Err(Error::Value {
-                op: "chunk",
-                argument: "chunks",
-                expected: "1 or more".to_string(),
-                got: "0".to_string(),
+        called("chunk", &["self", "chunks", "dim"], || {
+            if chunks == 0 {
+                return Err(Error::Value {
+                    op: "chunk",
+                    argument: "chunks",
+                    expected: "1 or more".to_string(),
+                    got: "0".to_string(),
+                }
+                .into());
             }
-            .into());
-        }
-        self.split(self.dim(dim)?.div_ceil(chunks), dim)
+            self.split(self.dim(dim)?.div_ceil(chunks), dim)
+        })
     }
 
     /// Exactly `sections` views along dimension `dim`, of sizes that differ by 1 at most, the larger ones first.
@@ -111,19 +117,21 @@ impl Tensor {
     /// No sections, a dimension out of range, no dimension.
     #[doc(alias = "array_split")]
     pub fn tensor_split(&self, sections: usize, dim: impl Int) -> Result<Vec<Tensor>> {
-        if sections == 0 {
-            return Err(Error::Value {
-                op: "tensor_split",
-                argument: "sections",
-                expected: "1 or more".to_string(),
-                got: "0".to_string(),
+        called("tensor_split", &["self", "sections", "dim"], || {
+            if sections == 0 {
+                return Err(Error::Value {
+                    op: "tensor_split",
+                    argument: "sections",
+                    expected: "1 or more".to_string(),
+                    got: "0".to_string(),
+                }
+                .into());
             }
-            .into());
-        }
-        let whole = self.dim(dim)?;
-        let mut sizes = host_vec(sections)?;
-        sizes.extend((0..sections).map(|k| whole / sections + usize::from(k < whole % sections)));
-        self.split_sizes(&sizes, dim)
+            let whole = self.dim(dim)?;
+            let mut sizes = host_vec(sections)?;
+            sizes.extend((0..sections).map(|k| whole / sections + usize::from(k < whole % sections)));
+            self.split_sizes(&sizes, dim)
+        })
     }
 
     /// Views of dimension `dim` from each of `indices` to before the next, and of what is before the first and from the last
@@ -141,14 +149,19 @@ impl Tensor {
     /// A dimension out of range, no dimension.
     #[doc(alias = "tensor_split")]
     pub fn tensor_split_at(&self, indices: &[i64], dim: impl Int) -> Result<Vec<Tensor>> {
-        if self.rank() == 0 {
-            return self.split_sizes(&[1], dim);
-        }
-        let whole = self.dim(dim)? as i64;
-        let bound = |i: i64| if i < 0 { i.saturating_add(whole) } else { i }.clamp(0, whole);
-        let starts = std::iter::once(0).chain(indices.iter().map(|&i| bound(i)));
-        let ends = indices.iter().map(|&i| bound(i)).chain([whole]);
-        starts.zip(ends).map(|(start, end)| self.narrow(dim, start, (end - start).max(0) as usize)).collect()
+        called("tensor_split_at", &["self", "indices", "dim"], || {
+            if self.rank() == 0 {
+                return self.split_sizes(&[1], dim);
+            }
+            let whole = self.dim(dim)? as i64;
+            let bound = |i: i64| if i < 0 { i.saturating_add(whole) } else { i }.clamp(0, whole);
+            let starts = std::iter::once(0).chain(indices.iter().map(|&i| bound(i)));
+            let ends = indices.iter().map(|&i| bound(i)).chain([whole]);
+            starts
+                .zip(ends)
+                .map(|(start, end)| self.narrow(dim, start, (end - start).max(0) as usize))
+                .collect()
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `transpose`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -41,7 +41,7 @@ impl Tensor {
     /// # Errors
     /// A tensor of more than two dimensions.
     pub fn t(&self) -> Result<Tensor> {
-        match self.rank() {
+        called("t", &["self"], || match self.rank() {
             0 | 1 => Ok(self.clone()),
             2 => self.transpose(0, 1),
             _ => Err(keyway_dispatcher::Error::Shape {
@@ -51,7 +51,7 @@ impl Tensor {
                 got: self.shape().into(),
             }
             .into()),
-        }
+        })
     }
 }
 

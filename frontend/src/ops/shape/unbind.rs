@@ -1,7 +1,7 @@
 //! `unbind`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -25,10 +25,12 @@ impl Tensor {
     /// # Errors
     /// A tensor of no dimensions, a dimension out of range.
     pub fn unbind(&self, dim: impl Int) -> Result<Vec<Tensor>> {
-        if !self.as_ref().is_strided() && !self.shape().is_empty() {
-            return (0..self.dim(dim)? as i64).map(|index| self.select(dim, index)).collect();
-        }
-        DEF.run_all(&[self.into(), Arg::Int(dim.to_i64())])
+        called("unbind", &["self", "dim"], || {
+            if !self.as_ref().is_strided() && !self.shape().is_empty() {
+                return (0..self.dim(dim)? as i64).map(|index| self.select(dim, index)).collect();
+            }
+            DEF.run_all(&[self.into(), Arg::Int(dim.to_i64())])
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::whole;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -23,7 +24,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range, windows that are longer than it, a step below 1.
     pub fn unfold(&self, dim: impl Int, size: usize, step: usize) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Int(size as i64), Arg::Int(step as i64)])
+        DEF.run(&[self.into(), Arg::Int(dim.to_i64()), whole(size), whole(step)])
     }
 }
 

@@ -1,6 +1,6 @@
 //! `to_sparse`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
@@ -45,14 +45,16 @@ impl Tensor {
     /// # Errors
     /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
     pub fn to_sparse_with(&self, sparse_dim: usize) -> Result<Tensor> {
-        crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse", self.device())?;
-        if self.is_coordinates() && sparse_dim <= self.rank() {
-            return split_anew(self, sparse_dim);
-        }
-        if self.layout().name() == crate::tensor::CSR && sparse_dim < 2 {
-            return split_anew(&self.as_coordinates()?, sparse_dim);
-        }
-        DEF.run(&[self.into(), Arg::Int(i64::try_from(sparse_dim).unwrap_or(i64::MAX))])
+        called("to_sparse", &["self", "sparse_dim"], || {
+            crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse", self.device())?;
+            if self.is_coordinates() && sparse_dim <= self.rank() {
+                return split_anew(self, sparse_dim);
+            }
+            if self.layout().name() == crate::tensor::CSR && sparse_dim < 2 {
+                return split_anew(&self.as_coordinates()?, sparse_dim);
+            }
+            DEF.run(&[self.into(), Arg::Int(i64::try_from(sparse_dim).unwrap_or(i64::MAX))])
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `to_sparse_csr`
 
 use crate::Tensor;
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{error, plain, sample};
 use crate::tensor::{CSR, sparse_layout};
@@ -27,8 +27,10 @@ impl Tensor {
     /// # Errors
     /// A tensor that is no matrix, or has dense dimensions; no backend that serves `sparse_csr`.
     pub fn to_sparse_csr(&self) -> Result<Tensor> {
-        sparse_layout(CSR, "to_sparse_csr", self.device())?;
-        DEF.run(&[self.into()])
+        called("to_sparse_csr", &["self"], || {
+            sparse_layout(CSR, "to_sparse_csr", self.device())?;
+            DEF.run(&[self.into()])
+        })
     }
 }
 
