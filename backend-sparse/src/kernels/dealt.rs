@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const WORTH: usize = 8;
 /// Pieces of work at most.
 const PIECES: usize = 16;
+/// So many entries ahead of its turn the line that an entry goes to is asked for.
+const AHEAD: usize = 32;
 
 /// Entries by row.
 pub struct Dealt {
@@ -67,6 +69,8 @@ pub fn dealt(
     parallel_chunks_mut(&mut places, rows, |piece, places| {
         let mut within = true;
         for entry in range(piece) {
+            let soon = to.get(entry + AHEAD).and_then(|&row| places.get(row as usize));
+            ask_for(shared.as_ptr().wrapping_add(soon.map_or(0, |&place| place as usize)));
             let column = from[entry] as u64;
             within &= column < columns as u64;
             let Some(place) = places.get_mut(to[entry] as usize) else { continue };
@@ -91,6 +95,19 @@ fn shared(numbers: &mut Scratch<u64>) -> &[AtomicU64] {
     // SAFETY: an `AtomicU64` has the size of a `u64`, scratch memory is aligned to 64 bytes, and the exclusive borrow that the
     // result holds on keeps everybody else away.
     unsafe { &*(numbers as *const [AtomicU64]) }
+}
+
+/// Asks for the memory at an address, which is wanted soon, and which the processor cannot guess.
+#[inline(always)]
+pub fn ask_for<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: nothing is read, and any address will do; the instruction belongs to the baseline.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 #[cold]

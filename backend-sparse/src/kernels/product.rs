@@ -1,7 +1,7 @@
 //! What products read, rows of a sparse matrix, and dense by sparse, which keeps one row of the result and adds each entry to
 //! it. The loops of the other products are in [`by_dense`](super::by_dense) and [`by_sparse`](super::by_sparse).
 
-use super::dealt::dealt;
+use super::dealt::{ask_for, dealt};
 use crate::coo::{Coo, room, unsupported};
 use crate::csr::{Csr, out_of_order, row_begins};
 use crate::number::Number;
@@ -12,6 +12,11 @@ use std::sync::Mutex;
 
 /// Times as many rows or columns as entries are too many to keep a number for each.
 const WIDE: usize = 8;
+
+/// Records in a cache line.
+const LINE: usize = 8;
+/// Records that are asked for at a time at most.
+const ASKED: usize = 64 * LINE;
 
 /// Whether there are so many of them.
 pub fn are_too_many(count: usize, nnz: usize) -> bool {
@@ -197,12 +202,15 @@ impl<'a, T: Number> Rows<'a, T> {
         }
     }
 
-    /// As [`Rows::slices`], of records.
+    /// As [`Rows::slices`], of records. As many behind them, the next row's, are asked for.
     #[inline(never)]
     fn decoded<'s>(&'s self, records: &[u64], room: &'s mut Room<T>) -> Option<(&'s [i64], &'s [T])> {
         let Room { columns, values } = room;
         (columns.clear(), values.clear());
         (columns.try_reserve(records.len()).ok()?, values.try_reserve(records.len()).ok()?);
+        for nth in (0..records.len().min(ASKED)).step_by(LINE) {
+            ask_for(records.as_ptr_range().end.wrapping_add(nth));
+        }
         columns.extend(records.iter().map(|record| (record >> u32::BITS) as i64));
         match size_of::<T>() > size_of::<u32>() {
             true => values.extend(records.iter().map(|record| self.values[*record as u32 as usize])),
