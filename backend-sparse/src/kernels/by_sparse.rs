@@ -30,15 +30,21 @@ pub fn sparse_by_sparse<T: Number>(
     let columns = Columns::of(b.given().0, b.width)?;
     // Which entries of the second each entry of a row meets.
     let met = |row: usize| {
-        a.row(row).filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor))).filter(|met| !met.0.is_empty())
+        a.row(row)
+            .filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor)))
+            .filter(|met| !met.0.is_empty())
     };
     let pieces = a.len().div_ceil(ROWS);
     let mut begins = Scratch::<u64>::zeroed(a.len() + 1)?;
-    each_part(begins[..a.len()].chunks_mut(ROWS).collect(), || columns.bits(), |piece, counts, has| {
-        for (nth, count) in counts.iter_mut().enumerate() {
-            *count = count_of(met(piece * ROWS + nth).map(|(range, _)| &columns.numbers[range]), has);
-        }
-    })?;
+    each_part(
+        begins[..a.len()].chunks_mut(ROWS).collect(),
+        || columns.bits(),
+        |piece, counts, has| {
+            for (nth, count) in counts.iter_mut().enumerate() {
+                *count = count_of(met(piece * ROWS + nth).map(|(range, _)| &columns.numbers[range]), has);
+            }
+        },
+    )?;
     let mut nnz = 0;
     for begin in &mut *begins {
         (*begin, nnz) = (nnz, nnz + *begin);
@@ -58,23 +64,27 @@ pub fn sparse_by_sparse<T: Number>(
                 values: numbers.split_off_mut(..count).unwrap_or_default(),
             });
         }
-        each_part(parts, || Sums::<T>::new(columns.width), |piece, part, sums| {
-            let (mut used, mut at) = (Vec::new(), 0);
-            for row in piece * ROWS..a.len().min((piece + 1) * ROWS) {
-                used.clear();
-                used.extend(met(row));
-                let products: usize = used.iter().map(|(range, _)| range.len()).sum();
-                // Few products in a wide row are looked for where they are, others by a look at all bits.
-                let found = match products < sums.has.len() / 4 {
-                    true => sums.row::<true>(&used, &columns.numbers, b.given().1),
-                    false => sums.row::<false>(&used, &columns.numbers, b.given().1),
-                };
-                let end = at + found;
-                part.rows[at..end].fill(a.index(row));
-                sums.take(found, &columns, &mut part.columns[at..end], &mut part.values[at..end]);
-                at = end;
-            }
-        })?;
+        each_part(
+            parts,
+            || Sums::<T>::new(columns.width),
+            |piece, part, sums| {
+                let (mut used, mut at) = (Vec::new(), 0);
+                for row in piece * ROWS..a.len().min((piece + 1) * ROWS) {
+                    used.clear();
+                    used.extend(met(row));
+                    let products: usize = used.iter().map(|(range, _)| range.len()).sum();
+                    // Few products in a wide row are looked for where they are, others by a look at all bits.
+                    let found = match products < sums.has.len() / 4 {
+                        true => sums.row::<true>(&used, &columns.numbers, b.given().1),
+                        false => sums.row::<false>(&used, &columns.numbers, b.given().1),
+                    };
+                    let end = at + found;
+                    part.rows[at..end].fill(a.index(row));
+                    sums.take(found, &columns, &mut part.columns[at..end], &mut part.values[at..end]);
+                    at = end;
+                }
+            },
+        )?;
     }
     drop((places, numbers));
     let (indices, values) = (Part::Made(indices), Part::Made(values));
@@ -110,14 +120,15 @@ impl Columns {
             known = Some(sorted);
         }
         if u32::try_from(count).is_err() {
-            return Err(Error::Unsupported { what: format!("a product with {count} columns, more than 2^32,") });
+            return Err(Error::Unsupported {
+                what: format!("a product with {count} columns, more than 2^32,"),
+            });
         }
         let mut numbers = room(columns.len())?;
         match &known {
             None => numbers.extend(columns.iter().map(|&column| column as u32)),
-            Some(known) => numbers.extend(
-                columns.iter().map(|column| known.partition_point(|known| known < column) as u32),
-            ),
+            Some(known) => numbers
+                .extend(columns.iter().map(|column| known.partition_point(|known| known < column) as u32)),
         }
         Ok(Columns { known, numbers, width: count })
     }

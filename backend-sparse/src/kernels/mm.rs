@@ -2,12 +2,14 @@
 //! sparse. A sparse matrix beside a strided one is taken as its entries come, also several of one place, unless a number of the
 //! result is not finite; otherwise what is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse
 //! matrices at most some bytes for each entry however many rows they have; the strided operand where it does not lie row by row,
-//! and a panel of it; that of [`dealt`](super::dealt) or of [`by_sparse`](super::by_sparse), and that of coalescing; 16 bytes for
+//! and a panel of it; that of [`dealt`](super::dealt), of [`scattered`](super::scattered) or of
+//! [`by_sparse`](super::by_sparse), and that of coalescing; 16 bytes for
 //! each entry of two sparse stacks, and 24 for each of their product.
 
 use super::by_dense::sparse_by_dense;
 use super::by_sparse::sparse_by_sparse;
 use super::product::{Rows, dense_by_sparse};
+use super::scattered::scattered;
 use crate::coalesce::{by_flag, coalesced};
 use crate::coo::{Coo, PIECE, Part, index_tensor, is_coo, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
@@ -97,19 +99,26 @@ fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Er
 /// multiplied by is infinite, or a sum is: nothing is given if a number of the result is not finite and places may come more than
 /// once, nor of more than 2^32 entries.
 fn by_entry<T: Number>(coo: &Coo<'_>, turned: bool, lines: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
-    let Some(rows) = Rows::<T>::in_any_order(coo, turned)? else { return Ok(None) };
-    let lines_of = lines.view_bits::<T>()?.contiguous()?;
+    // Of narrow types the loops of the one way have to be enough.
+    let in_order = (!turned || size_of::<T>() >= 4) && coo.unchecked_index()?[..coo.nnz].is_sorted();
+    let rows = if in_order { Some(Rows::<T>::of_unchecked(coo)?) } else { Rows::dealt(coo, turned)? };
+    let Some(rows) = rows else { return Ok(None) };
+    let strided = lines.view_bits::<T>()?.contiguous()?;
     let mut sizes = vec![coo.sizes[usize::from(turned)]];
     sizes.extend(lines.sizes().get(1));
     let mut made = new_tensor(lines.dtype(), &sizes)?;
-    let mut all_finite = true;
+    let mut are_all_finite = true;
     if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         let columns = sizes.get(1).copied().unwrap_or(1) as usize;
+        let multiplied = match turned && in_order && size_of::<T>() >= 4 {
+            true => scattered(&rows, &strided, columns, out),
+            false => sparse_by_dense(&rows, usize::MAX, &strided, columns, out),
+        };
         // Which index it is says more.
-        sparse_by_dense(&rows, usize::MAX, &lines_of, columns, out).or_else(|error| coo.index().and(Err(error)))?;
-        all_finite = coo.coalesced || are_finite(out)?;
+        multiplied.or_else(|error| coo.index().and(Err(error)))?;
+        are_all_finite = coo.coalesced || are_finite(out)?;
     }
-    Ok(all_finite.then_some(made))
+    Ok(are_all_finite.then_some(made))
 }
 
 /// Whether no number is infinite or none at all.

@@ -67,6 +67,7 @@ mod permute;
 mod pow;
 mod product;
 mod sampled_mm;
+mod scattered;
 mod select;
 mod shape;
 mod softmax;

@@ -144,12 +144,9 @@ impl<'a, T: Number> Rows<'a, T> {
     ///
     /// # Errors
     /// Components that do not fit; memory that does not suffice.
-    pub fn in_any_order(coo: &'a Coo<'_>, turned: bool) -> Result<Option<Self>, Error> {
+    pub fn dealt(coo: &'a Coo<'_>, turned: bool) -> Result<Option<Self>, Error> {
         let index = coo.unchecked_index()?;
         let (rows, columns) = index.split_at(coo.nnz);
-        if !turned && rows.is_sorted() {
-            return Self::of_unchecked(coo).map(Some);
-        }
         let values = coo.values.tensor().view_bits::<T>()?.contiguous()?;
         let (mut ends, mut sizes) = ([rows, columns], [coo.sizes[0] as usize, coo.sizes[1] as usize]);
         if turned {
