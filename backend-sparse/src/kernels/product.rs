@@ -79,44 +79,14 @@ impl<'a, T: Number> Rows<'a, T> {
     }
 
     fn read(coo: &'a Coo<'_>, only_stored: bool, columns: Contiguous<'a, i64>) -> Result<Self, Error> {
-        let Some((&width, outer)) = coo.sizes.split_last().filter(|_| coo.sparse_dim == coo.sizes.len())
-        else {
-            return Err(unsupported(format!(
-                "a product of a sparse tensor with {} dense dimensions",
-                coo.sizes.len() - coo.sparse_dim
-            )));
-        };
-        let rows = crate::coo::product(outer);
-        let mut strides = crate::coo::row_major(outer);
-        strides.push(0);
-        let (stored, begins) = if only_stored && are_too_many(rows, coo.nnz) {
-            let mut keys = coo.keys_by(&strides)?;
-            let count = number_in_turn(&mut keys)?;
-            let mut begins = Scratch::<i64>::zeroed(count + 1)?;
-            let mut stored = Scratch::<u64>::zeroed(count)?;
-            row_begins(keys.iter().map(|&nth| nth as usize), coo.nnz, &mut begins)?;
-            let index = coo.keys_by(&strides)?;
-            stored.iter_mut().zip(&*begins).for_each(|(row, &first)| *row = index[first as usize]);
-            (Some(stored), begins)
-        } else {
-            let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
-            if outer.len() == 1 {
-                // A row outside the matrix is out of order too, but its own error says more.
-                row_begins(columns[..coo.nnz].iter().map(|&row| row as usize), coo.nnz, &mut begins)
-                    .or_else(|error| coo.index().and(Err(error)))?;
-            } else {
-                let keys = coo.keys_by(&strides)?;
-                row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
-            }
-            (None, begins)
-        };
+        let (stored, begins) = begins_of(coo, only_stored, &columns)?;
         Ok(Rows {
             stored,
             begins,
             columns: Columns::Given(columns),
             nnz: coo.nnz,
             values: coo.values.tensor().view_bits::<T>()?.contiguous()?,
-            width: width as usize,
+            width: coo.sizes.last().copied().unwrap_or(0) as usize,
         })
     }
 
@@ -241,6 +211,44 @@ impl<'a, T: Number> Rows<'a, T> {
         let (range, (columns, values)) = (self.range(row), self.given());
         let pairs = columns[range.clone()].iter().zip(&values[range]);
         pairs.map(|(&column, value)| (column as usize, value.widen()))
+    }
+}
+
+/// The numbers of the rows that are stored, if only these are to be there, and where the entries of each row begin.
+fn begins_of(
+    coo: &Coo<'_>,
+    only_stored: bool,
+    index: &[i64],
+) -> Result<(Option<Scratch<u64>>, Scratch<i64>), Error> {
+    let Some((_, outer)) = coo.sizes.split_last().filter(|_| coo.sparse_dim == coo.sizes.len()) else {
+        return Err(unsupported(format!(
+            "a product of a sparse tensor with {} dense dimensions",
+            coo.sizes.len() - coo.sparse_dim
+        )));
+    };
+    let rows = crate::coo::product(outer);
+    let mut strides = crate::coo::row_major(outer);
+    strides.push(0);
+    if only_stored && are_too_many(rows, coo.nnz) {
+        let mut keys = coo.keys_by(&strides)?;
+        let count = number_in_turn(&mut keys)?;
+        let mut begins = Scratch::<i64>::zeroed(count + 1)?;
+        let mut stored = Scratch::<u64>::zeroed(count)?;
+        row_begins(keys.iter().map(|&nth| nth as usize), coo.nnz, &mut begins)?;
+        let keys = coo.keys_by(&strides)?;
+        stored.iter_mut().zip(&*begins).for_each(|(row, &first)| *row = keys[first as usize]);
+        Ok((Some(stored), begins))
+    } else {
+        let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
+        if outer.len() == 1 {
+            // A row outside the matrix is out of order too, but its own error says more.
+            row_begins(index[..coo.nnz].iter().map(|&row| row as usize), coo.nnz, &mut begins)
+                .or_else(|error| coo.index().and(Err(error)))?;
+        } else {
+            let keys = coo.keys_by(&strides)?;
+            row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
+        }
+        Ok((None, begins))
     }
 }
 
