@@ -292,13 +292,15 @@ fn strided_by_sparse<T: Number>(places: Places, [n, k, m]: [usize; 3], count: us
     for by_columns in [false, true] {
         let (x, a) = strided::<T>(n, k, by_columns, random);
         let (mut wanted, mut size) = (vec![T::of(0).times(T::of(0)); n * m], vec![0.0; n * m]);
-        for ([row, column], value) in &b.sums().entries {
-            for i in 0..n {
-                let term = a[i * k + *row as usize].times(*value);
-                let at = i * m + *column as usize;
-                (wanted[at], size[at]) = (wanted[at].plus(term), size[at] + term.size());
+        let each_term = |of: &Matrix<T>, add: &mut dyn FnMut(usize, T)| {
+            for ([row, column], value) in &of.entries {
+                for i in 0..n {
+                    add(i * m + *column as usize, a[i * k + *row as usize].times(*value));
+                }
             }
-        }
+        };
+        each_term(&b.sums(), &mut |at, term| wanted[at] = wanted[at].plus(term));
+        each_term(&b, &mut |at, term| size[at] += term.size());
         for y in &layouts {
             let what = format!("{n} x {k} by {places:?} {k} x {m}, by columns: {by_columns}, seed {seed}");
             check_strided(&what, &wanted, &size, || x.mm(y));

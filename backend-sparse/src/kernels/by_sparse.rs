@@ -86,7 +86,6 @@ pub fn sparse_by_sparse<T: Number>(
             },
         )?;
     }
-    drop((places, numbers));
     let (indices, values) = (Part::Made(indices), Part::Made(values));
     Ok(Coo { sizes: sizes.to_vec(), sparse_dim: 2, nnz, coalesced: true, indices, values })
 }

@@ -173,8 +173,10 @@ impl<'a, T: Number> Rows<'a, T> {
     #[inline(never)]
     fn decoded<'s>(&'s self, records: &[u64], room: &'s mut Room<T>) -> Option<(&'s [i64], &'s [T])> {
         let Room { columns, values } = room;
-        (columns.clear(), values.clear());
-        (columns.try_reserve(records.len()).ok()?, values.try_reserve(records.len()).ok()?);
+        columns.clear();
+        values.clear();
+        columns.try_reserve(records.len()).ok()?;
+        values.try_reserve(records.len()).ok()?;
         for nth in (0..records.len().min(ASKED)).step_by(LINE) {
             ask_for(records.as_ptr_range().end.wrapping_add(nth));
         }
