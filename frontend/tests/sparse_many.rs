@@ -44,7 +44,8 @@ macro_rules! float {
             fn times(self, other: Self) -> Self { self * other }
             fn bits(self) -> u64 { self.to_bits().into() }
             fn apart(self, other: Self, size: f64) -> bool {
-                !((f64::from(self) - f64::from(other)).abs() <= size * f64::from(<$t>::EPSILON) * 100.0)
+                let difference = (f64::from(self) - f64::from(other)).abs();
+                difference.is_nan() || difference > size * f64::from(<$t>::EPSILON) * 100.0
             }
             fn size(self) -> f64 { f64::from(self).abs() }
         }
