@@ -27,6 +27,9 @@
 //!   the same bits at any number of threads;
 //! - kernels read indices through checked slices and check their range at each call, one pass of a few per cent: a component
 //!   may have been changed in place since it was checked, and bad input never panics;
+//! - a product with a strided operand is linear, so it takes entries as they come, several of one place among them, which is
+//!   cheaper than to sort them. Where infinities meet that is another number than that of the place's sum: a result that
+//!   is not finite is computed once more, of coalesced entries;
 //! - a gradient is projected on the pattern of its tensor: each entry gets the gradient at its place, duplicates included.
 //!
 //! Scratch memory is proportional to the entries, rows and dense operands; each module states its own.

@@ -2,6 +2,7 @@
 
 use keyway_sdk::author::{Error, Float, Plain, Real};
 use keyway_sdk::half::{bf16, f16};
+use std::hint::select_unpredictable;
 
 /// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap.
 pub trait Number: Plain {
@@ -64,7 +65,7 @@ macro_rules! float {
             #[inline(always)]
             fn kept(value: $acc, kept: bool) -> $acc {
                 let (bits, none) = (value.to_bits(), (-0.0 as $acc).to_bits());
-                <$acc>::from_bits(if kept { bits } else { none })
+                <$acc>::from_bits(select_unpredictable(kept, bits, none))
             }
         }
     )*};
@@ -98,7 +99,7 @@ macro_rules! integer {
             #[inline(always)]
             fn from_low_bits(bits: u64) -> Self { bits as $t }
             #[inline(always)]
-            fn kept(value: $t, kept: bool) -> $t { if kept { value } else { 0 } }
+            fn kept(value: $t, kept: bool) -> $t { select_unpredictable(kept, value, 0) }
         }
     )*};
 }

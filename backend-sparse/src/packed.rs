@@ -10,7 +10,7 @@ use keyway_sdk::author::{Error, OwnedTensor, Scratch, new_host_tensor, parallel_
 use std::sync::Mutex;
 
 /// Entries whose keys are computed at a time.
-const BLOCK: usize = 512;
+pub const BLOCK: usize = 512;
 
 /// Where the index of each sparse dimension lies in a key.
 pub struct Fields {
@@ -51,14 +51,21 @@ impl Fields {
         let nnz = index.len() / self.at.len().max(1);
         let mut within = true;
         for (nth, keys) in keys.chunks_mut(BLOCK).enumerate() {
-            let first = first + nth * BLOCK;
-            self.keys(index, first, keys);
-            for (row, &size) in sizes.iter().enumerate() {
-                let of_row = &index[row * nnz + first..][..keys.len()];
-                within &= of_row.iter().fold(true, |all, &at| all & ((at as u64) < size as u64));
+            keys.fill(0);
+            for (row, (&(shift, _), &size)) in self.at.iter().zip(sizes).enumerate() {
+                let from = &index[row * nnz + first + nth * BLOCK..][..keys.len()];
+                for (key, &at) in keys.iter_mut().zip(from) {
+                    *key |= (at as u64) << shift;
+                    within &= (at as u64) < size as u64;
+                }
             }
         }
         within
+    }
+
+    /// Bits of the index in the last dimension, which are the lowest of a key.
+    pub fn last_bits(&self) -> u32 {
+        self.at.last().map_or(0, |(_, mask)| mask.count_ones())
     }
 
     /// The key of one entry.

@@ -22,6 +22,9 @@ trait Number: Plain + PartialEq + Debug {
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn bits(self) -> u64;
+    /// Whether two sums are not the same, but for the order in which terms of this size together were added.
+    fn apart(self, other: Self, size: f64) -> bool;
+    fn size(self) -> f64;
 }
 
 macro_rules! float {
@@ -40,6 +43,11 @@ macro_rules! float {
             fn plus(self, other: Self) -> Self { self + other }
             fn times(self, other: Self) -> Self { self * other }
             fn bits(self) -> u64 { self.to_bits().into() }
+            fn apart(self, other: Self, size: f64) -> bool {
+                let difference = (f64::from(self) - f64::from(other)).abs();
+                difference.is_nan() || difference > size * f64::from(<$t>::EPSILON) * 100.0
+            }
+            fn size(self) -> f64 { f64::from(self).abs() }
         }
     )*};
 }
@@ -52,6 +60,8 @@ macro_rules! integer {
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
             fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
             fn bits(self) -> u64 { self as u64 }
+            fn apart(self, other: Self, _: f64) -> bool { self != other }
+            fn size(self) -> f64 { 0.0 }
         }
     )*};
 }
@@ -282,29 +292,105 @@ fn strided_by_sparse<T: Number>(places: Places, [n, k, m]: [usize; 3], count: us
         [any_order.coalesce().unwrap().to_sparse_csr().unwrap(), any_order.coalesce().unwrap(), any_order];
     for by_columns in [false, true] {
         let (x, a) = strided::<T>(n, k, by_columns, random);
-        let mut wanted = vec![None::<T>; n * m];
-        for ([row, column], value) in &b.sums().entries {
-            for i in 0..n {
-                let term = a[i * k + *row as usize].times(*value);
-                let sum = &mut wanted[i * m + *column as usize];
-                *sum = Some(sum.map_or(term, |sum| sum.plus(term)));
+        let (mut wanted, mut size) = (vec![T::of(0).times(T::of(0)); n * m], vec![0.0; n * m]);
+        let each_term = |of: &Matrix<T>, add: &mut dyn FnMut(usize, T)| {
+            for ([row, column], value) in &of.entries {
+                for i in 0..n {
+                    add(i * m + *column as usize, a[i * k + *row as usize].times(*value));
+                }
             }
-        }
-        let zero = T::of(0).times(T::of(0));
+        };
+        each_term(&b.sums(), &mut |at, term| wanted[at] = wanted[at].plus(term));
+        each_term(&b, &mut |at, term| size[at] += term.size());
         for y in &layouts {
-            for threads in [1, 2, 5] {
-                set_num_threads(threads);
-                let made = x.mm(y).unwrap();
-                set_num_threads(0);
-                let made = made.to_vec::<T>().unwrap();
-                let differs =
-                    made.iter().zip(&wanted).position(|(made, wanted)| *made != wanted.unwrap_or(zero));
-                let what =
-                    || format!("{n} x {k} by {places:?} {k} x {m}, by columns: {by_columns}, seed {seed}");
-                assert!(made.len() == n * m && differs.is_none(), "{}: element {differs:?}", what());
-            }
+            let what = format!("{n} x {k} by {places:?} {k} x {m}, by columns: {by_columns}, seed {seed}");
+            check_strided(&what, &wanted, &size, || x.mm(y));
         }
     }
+}
+
+/// Fails unless the call gives these elements but for rounding, and the same bits with one thread and with several.
+#[track_caller]
+fn check_strided<T: Number>(
+    what: &str,
+    wanted: &[T],
+    size: &[f64],
+    call: impl Fn() -> keyway::Result<Tensor>,
+) {
+    let mut first = None::<Vec<u64>>;
+    for threads in [1, 2, 5] {
+        set_num_threads(threads);
+        let made = call().unwrap_or_else(|error| panic!("{what}: {error}"));
+        set_num_threads(0);
+        let made = made.to_vec::<T>().unwrap();
+        assert_eq!(made.len(), wanted.len(), "{what}");
+        let apart = (0..made.len()).find(|&at| made[at].apart(wanted[at], size[at]));
+        if let Some(at) = apart {
+            panic!("{what}, element {at}: {:?}, not {:?}", made[at], wanted[at]);
+        }
+        let bits: Vec<u64> = made.iter().map(|number| number.bits()).collect();
+        assert!(
+            *first.get_or_insert_with(|| bits.clone()) == bits,
+            "{what}: other bits with {threads} threads"
+        );
+    }
+}
+
+/// Entries in any order, several of one place, by a strided matrix or vector.
+fn sparse_by_strided<T: Number>(places: Places, [n, k, m]: [usize; 3], count: usize, seed: u64) {
+    let random = &mut Random(seed | 1);
+    let a = Matrix::<T>::random(places, [n as i64, k as i64], count, random);
+    let x = a.tensor();
+    for by_columns in [false, true] {
+        let (y, b) = strided::<T>(k, m, by_columns, random);
+        let (mut wanted, mut size) = (vec![T::of(0).times(T::of(0)); n * m], vec![0.0; n * m]);
+        for ([row, column], value) in &a.entries {
+            for i in 0..m {
+                let term = b[*column as usize * m + i].times(*value);
+                let at = *row as usize * m + i;
+                (wanted[at], size[at]) = (wanted[at].plus(term), size[at] + term.size());
+            }
+        }
+        let what = format!("{places:?} {n} x {k} by {k} x {m}, {count} entries, seed {seed}");
+        check_strided(&what, &wanted, &size, || x.mm(&y));
+        if m == 1 {
+            check_strided(&what, &wanted, &size, || x.mv(&y.reshape([k])?));
+        }
+    }
+}
+
+#[test]
+fn entries_in_any_order_by_strided_matrices() {
+    let _one = load(PLUGINS);
+    for (nth, places) in PLACES.into_iter().enumerate() {
+        let seed = 77 + nth as u64;
+        for m in [1, 2, 16, 33, 64] {
+            sparse_by_strided::<f32>(places, [70, 50, m], 3000, seed);
+            sparse_by_strided::<f64>(places, [70, 50, m], 900, seed);
+        }
+        // Many entries for a row, which several pieces count, and fewer than rows.
+        sparse_by_strided::<f32>(places, [300, 200, 40], MANY, seed);
+        sparse_by_strided::<i64>(places, [3000, 9, 5], 4000, seed);
+        sparse_by_strided::<u16>(places, [7, 3000, 20], 4000, seed);
+        sparse_by_strided::<i8>(places, [1, 1, 3], 900, seed);
+        sparse_by_strided::<f32>(places, [5, 4, 3], 0, seed);
+    }
+}
+
+/// Entries of one place count as their sum, also where one of them alone would be infinite.
+#[test]
+fn infinities_meet_sums() {
+    let _one = load(PLUGINS);
+    let values = Tensor::new([2.0f32, -1.0, 3.0, 1.0]).unwrap();
+    let a = Tensor::sparse_coo(&ints(&[1, 1, 0, 0, 0, 0, 1, 1], &[2, 4]), &values, [2usize, 2]).unwrap();
+    let infinite = f32::INFINITY;
+    // [[0, 4], [1, 0]] by columns of an infinity and of numbers.
+    let b = Tensor::new([[infinite, 5.0], [2.0, 7.0]]).unwrap();
+    assert_eq!(a.mm(&b).unwrap().to_vec::<f32>().unwrap(), [8.0, 28.0, infinite, 5.0]);
+    let rows = [[infinite, 5.0, 1.0, 2.0], [2.0, -infinite, 3.0, 4.0]];
+    let c = Tensor::new(rows).unwrap().t().unwrap();
+    let wanted: Vec<f32> = (0..4).flat_map(|i| [rows[1][i], 4.0 * rows[0][i]]).collect();
+    assert_eq!(c.mm(&a).unwrap().to_vec::<f32>().unwrap(), wanted);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Sparse by dense, row by row: the sums of a panel of columns stay in registers, once for the even and once for the odd
 //! entries of a row, while one line of the panel is read for each entry. Where there are entries enough, the columns of a panel
-//! are first copied side by side, so that all lines of it lie in the cache that is next to the core. Scratch: one panel.
+//! are first copied side by side, so that all lines of it lie in the cache that is next to the core. Scratch: one panel, and of
+//! rows that were dealt out for each piece under way 8 bytes and a value for each entry of the longest.
 
-use super::product::Rows;
+use super::product::{Room, Rows};
 use crate::coo::wrong;
 use crate::number::Number;
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
@@ -21,6 +22,8 @@ struct Job<'a, T: Number> {
     m: usize,
     /// Whether a column lies outside the matrix.
     outside: AtomicBool,
+    /// Whether there was no memory for the entries of a row.
+    short: AtomicBool,
 }
 
 /// `out[r, ..] = sum of a[r, k] * b[batch of r, k, ..]`.
@@ -37,8 +40,13 @@ pub fn sparse_by_dense<T: Number>(
     if m == 0 {
         return Ok(());
     }
-    let job = Job { a, rows_per: rows_per.max(1), b, m, outside: AtomicBool::new(false) };
+    let (outside, short) = (AtomicBool::new(false), AtomicBool::new(false));
+    let job = Job { a, rows_per: rows_per.max(1), b, m, outside, short };
     if size_of::<T::Acc>() == 8 { job.run::<{ LINE / 8 }>(out) } else { job.run::<{ LINE / 4 }>(out) }?;
+    if job.short.into_inner() {
+        let requested = a.entries().saturating_mul(size_of::<i64>() + size_of::<T>()) as u64;
+        return Err(Error::OutOfMemory { requested, available: 0 });
+    }
     if job.outside.into_inner() {
         let expected = format!("columns from 0 and below {}", a.width);
         return Err(wrong("col_indices", expected, "others, in a component that was changed"));
@@ -110,10 +118,13 @@ impl<T: Number> Job<'_, T> {
     ) -> Result<(), Error> {
         let piece_rows = (WORK / self.m).clamp(1, 1 << 10);
         parallel_chunks_mut(out, piece_rows * self.m, |piece, out| {
+            let mut room = Room::default();
             for (nth, out) in out.chunks_mut(self.m).enumerate() {
                 let row = piece * piece_rows + nth;
                 let base = row / self.rows_per * self.a.width;
-                let (columns, values) = self.a.slices(row);
+                let Some((columns, values)) = self.a.slices(row, &mut room) else {
+                    return self.short.store(true, Ordering::Relaxed);
+                };
                 let line = |k: i64| line(base.wrapping_add(k as usize));
                 match sums::<T, V, W>(columns, values, line, widen) {
                     Some(sums) => {

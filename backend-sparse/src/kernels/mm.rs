@@ -1,20 +1,24 @@
 //! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
-//! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse matrices at most some
-//! bytes for each entry however many rows they have; the strided operand where it does not lie row by row, a panel of it, or
-//! where it comes first that of [`scattered`](super::scattered), and that of coalescing; 16 bytes for each entry of two sparse
-//! stacks, and 24 for each of their product.
+//! sparse. A sparse matrix beside a strided one is taken as its entries come, also several of one place, unless a number of the
+//! result is not finite; otherwise what is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse
+//! matrices at most some bytes for each entry however many rows they have; the strided operand where it does not lie row by row,
+//! and a panel of it; that of [`dealt`](super::dealt), of [`scattered`](super::scattered) or of
+//! [`by_sparse`](super::by_sparse), and that of coalescing; 16 bytes for
+//! each entry of two sparse stacks, and 24 for each of their product.
 
 use super::by_dense::sparse_by_dense;
-use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
-use super::scattered::{Entries, scattered};
-use crate::coalesce::by_flag;
-use crate::coo::{Coo, Part, index_tensor, is_coo, is_sparse, new_tensor, one, unsupported};
+use super::by_sparse::sparse_by_sparse;
+use super::product::{Rows, dense_by_sparse};
+use super::scattered::scattered;
+use crate::coalesce::{by_flag, coalesced};
+use crate::coo::{Coo, PIECE, Part, index_tensor, is_coo, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
 use crate::number::{Number, by_size, by_sum};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
-use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor};
+use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, parallel_chunks_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The product of two matrices, or of two stacks of them; a strided vector on the right counts as a matrix of one column.
 fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
@@ -32,6 +36,9 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
             }
         }
         (true, false) => {
+            if let Some(made) = any_order(left, right)? {
+                return Ok(made);
+            }
             let a = Operand::read(left)?;
             by_sum!(left.dtype(), from_left(&a, right))
         }
@@ -48,8 +55,20 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
 /// Fewer rows than these are gone through one by one.
 const ROWS: i64 = 4;
 
-/// A strided matrix of some rows by a sparse one, entry by entry, with rows and columns of all three exchanged. Where the
-/// columns of the strided one lie side by side, as where a gradient is computed, so do those of the result. Nothing of others.
+/// A matrix of coordinates that are not coalesced by a strided operand. Nothing of others, and where [`by_entry`] gives none.
+fn any_order(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
+    if is_csr(&left) || left.ndim() != 2 {
+        return Ok(None);
+    }
+    let coo = Coo::read(left)?;
+    if coo.coalesced || coo.sparse_dim != 2 {
+        return Ok(None);
+    }
+    by_sum!(coo.dtype(), by_entry(&coo, false, right))
+}
+
+/// A strided matrix of some rows by a sparse one, with rows and columns of all three exchanged. Where the columns of the strided
+/// one lie side by side, as where a gradient is computed, so do those of the result. Nothing of others.
 fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     if left.ndim() != 2 || right.ndim() != 2 || left.sizes()[0] < ROWS {
         return Ok(None);
@@ -58,9 +77,14 @@ fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Er
     if coo.sparse_dim != 2 {
         return Ok(None);
     }
-    let coo = by_flag(coo)?;
     let exchanged = |tensor: Tensor<'_>| one("transpose", &[Arg::Tensor(tensor), Arg::Int(0), Arg::Int(1)]);
-    let made = by_sum!(coo.dtype(), turned_of(exchanged(left)?.tensor(), &coo))?;
+    let lines = exchanged(left)?;
+    let mut made = by_sum!(coo.dtype(), by_entry(&coo, true, lines.tensor()))?;
+    if made.is_none() && !coo.coalesced {
+        let coo = coalesced(coo)?;
+        made = by_sum!(coo.dtype(), by_entry(&coo, true, lines.tensor()))?;
+    }
+    let Some(made) = made else { return Ok(None) };
     let made = exchanged(made.tensor())?;
     let by_columns = left.strides()[0] < left.strides()[1];
     if by_columns {
@@ -70,16 +94,43 @@ fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Er
     }
 }
 
-fn turned_of<T: Number>(lines: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    let columns = lines.sizes()[1];
-    let (index, values) = (coo.index()?, coo.values.tensor().view_bits::<T>()?.contiguous()?);
-    let (from, to) = index.split_at(coo.nnz);
-    let lines = lines.view_bits::<T>()?.contiguous()?;
-    let mut made = new_tensor(coo.dtype(), &[coo.sizes[1], columns])?;
+/// A sparse matrix, or where `turned` is set that with rows and columns exchanged, by a strided one, entry by entry: a product is
+/// linear, so that entries of one place may be added up behind it as well as before. Not so where one of them or what they are
+/// multiplied by is infinite, or a sum is: nothing is given if a number of the result is not finite and places may come more than
+/// once, nor of more than 2^32 entries.
+fn by_entry<T: Number>(coo: &Coo<'_>, turned: bool, lines: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
+    // Of narrow types the loops of the one way have to be enough.
+    let in_order = (!turned || size_of::<T>() >= 4) && coo.unchecked_index()?[..coo.nnz].is_sorted();
+    let rows = if in_order { Some(Rows::<T>::of_unchecked(coo)?) } else { Rows::dealt(coo, turned)? };
+    let Some(rows) = rows else { return Ok(None) };
+    let strided = lines.view_bits::<T>()?.contiguous()?;
+    let mut sizes = vec![coo.sizes[usize::from(turned)]];
+    sizes.extend(lines.sizes().get(1));
+    let mut made = new_tensor(lines.dtype(), &sizes)?;
+    let mut are_all_finite = true;
     if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
-        scattered(&Entries { to, from, values: &values }, &lines, columns as usize, out)?;
+        let columns = sizes.get(1).copied().unwrap_or(1) as usize;
+        let multiplied = match turned && in_order && size_of::<T>() >= 4 {
+            true => scattered(&rows, &strided, columns, out),
+            false => sparse_by_dense(&rows, usize::MAX, &strided, columns, out),
+        };
+        // Which index it is says more.
+        multiplied.or_else(|error| coo.index().and(Err(error)))?;
+        are_all_finite = coo.coalesced || are_finite(out)?;
     }
-    Ok(made)
+    Ok(are_all_finite.then_some(made))
+}
+
+/// Whether no number is infinite or none at all.
+fn are_finite<T: Number>(numbers: &mut [T]) -> Result<bool, Error> {
+    let all = AtomicBool::new(true);
+    parallel_chunks_mut(numbers, PIECE, |_, numbers| {
+        let own = |number: &T| !T::is_nan(T::minus(number.widen(), number.widen()));
+        if !numbers.iter().fold(true, |all, number| all & own(number)) {
+            all.store(false, Ordering::Relaxed);
+        }
+    })?;
+    Ok(all.into_inner())
 }
 
 /// A sparse operand, in order.
@@ -136,27 +187,8 @@ fn rows_by_dense<'a, T: Number>(operand: &'a Operand<'_>) -> Result<Rows<'a, T>,
 }
 
 fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Error> {
-    let sizes = vec![a.sizes()[0], b.sizes()[1]];
-    let pieces = sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?)?;
-    let nnz = pieces.iter().map(|piece| piece.values.len()).sum();
-    let mut indices = new_host_tensor::<i64>(&[2, nnz as i64])?;
-    let mut values = new_tensor(a.dtype(), &[nnz as i64])?;
-    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_bits_mut::<T>()?);
-    if let (Some(places), Some(numbers)) = (places.as_mut_slice(), numbers.as_mut_slice()) {
-        let (rows, columns) = places.split_at_mut(nnz);
-        let (mut row_at, mut at) = (0, 0);
-        for piece in pieces {
-            for (row, count) in piece.rows {
-                rows[row_at..][..count].fill(row);
-                row_at += count;
-            }
-            columns[at..][..piece.columns.len()].copy_from_slice(&piece.columns);
-            numbers[at..][..piece.values.len()].copy_from_slice(&piece.values);
-            at += piece.values.len();
-        }
-    }
-    let indices = Part::Made(indices);
-    Ok(Coo { sizes, sparse_dim: 2, nnz, coalesced: true, indices, values: Part::Made(values) })
+    let sizes = [a.sizes()[0], b.sizes()[1]];
+    sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?, sizes, a.dtype())
 }
 
 /// The products of two stacks of coalesced matrices: that of all rows of the one and all rows of the other, where a row of

@@ -49,8 +49,10 @@ macro_rules! float_kernels {
 mod add;
 mod amax;
 mod by_dense;
+mod by_sparse;
 mod cat;
 mod coalesce;
+mod dealt;
 mod dot;
 mod embedding_sparse;
 mod expand;

@@ -7,6 +7,7 @@
 use crate::coalesce::{coalesced, groups};
 use crate::coo::{Coo, PIECE, dim_of, one, row_major};
 use crate::number::{Number, by_float};
+use crate::packed::{BLOCK, Fields};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{
     Arg, Call, Element, Error, OwnedTensor, Plain, Real, Scratch, new_host_tensor, parallel_chunks_mut,
@@ -23,27 +24,36 @@ fn log_softmax(call: &Call<'_>) -> Result<(), Error> {
 }
 
 fn along(call: &Call<'_>, op: &str) -> Result<(), Error> {
-    let coo = coalesced(Coo::argument(call, 0)?)?;
+    let coo = Coo::argument(call, 0)?;
     let dim = dim_of(call.int(1)?, coo.sizes.len())?;
-    let values = if dim >= coo.sparse_dim && !coo.sizes.is_empty() {
+    let logarithm = op == "log_softmax";
+    let in_last = dim + 1 == coo.sparse_dim && coo.width() == 1;
+    let (coo, begins) = match if in_last { line_begins(&coo)? } else { None } {
+        Some(begins) => (Coo { coalesced: true, ..coo }, Some(begins)),
+        None => {
+            let coo = coalesced(coo)?;
+            let begins = if in_last { line_begins(&coo)? } else { None };
+            (coo, begins)
+        }
+    };
+    let values = if let Some(begins) = begins {
+        by_float!(coo.dtype(), in_order(&coo, &begins, logarithm))?
+    } else if dim >= coo.sparse_dim && !coo.sizes.is_empty() {
         one(op, &[coo.values.arg(), Arg::Int((dim - coo.sparse_dim + 1) as i64)])?
-    } else if dim + 1 == coo.sparse_dim && coo.width() == 1 {
-        by_float!(coo.dtype(), in_order(&coo, op == "log_softmax"))?
     } else {
-        by_float!(coo.dtype(), lines(&coo, dim, op == "log_softmax"))?
+        by_float!(coo.dtype(), lines(&coo, dim, logarithm))?
     };
     coo.with_values(values).give_like(call, call.tensor(0)?)
 }
 
 /// Along the last sparse dimension, where the entries of a line follow each other. The powers are the host's, of numbers of
 /// the accumulating type; sums are of f64.
-fn in_order<T: Number>(coo: &Coo<'_>, logarithm: bool) -> Result<OwnedTensor, Error> {
-    let begins = line_begins(coo)?;
+fn in_order<T: Number>(coo: &Coo<'_>, begins: &[usize], logarithm: bool) -> Result<OwnedTensor, Error> {
     let values = coo.values.tensor().view::<T>()?.contiguous()?;
     // What is less than the greatest of its line, by how much.
     let mut less = new_host_tensor::<T::Acc>(&[coo.nnz as i64])?;
     if let Some(out) = less.view_mut::<T::Acc>()?.as_mut_slice() {
-        each_line(out, &begins, |first, out| {
+        each_line(out, begins, |first, out| {
             let line = &values[first..first + out.len()];
             let most = greatest_of(line);
             out.iter_mut().zip(line).for_each(|(out, value)| *out = T::minus(value.widen(), most));
@@ -56,7 +66,7 @@ fn in_order<T: Number>(coo: &Coo<'_>, logarithm: bool) -> Result<OwnedTensor, Er
     shape.extend_from_slice(coo.dense_sizes());
     let mut made = new_host_tensor::<T>(&shape)?;
     if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
-        each_line(out, &begins, |first, out| {
+        each_line(out, begins, |first, out| {
             let powers = &powers[first..first + out.len()];
             let sum = sum_of(powers);
             if logarithm {
@@ -94,29 +104,39 @@ fn sum_of<A: Element>(numbers: &[A]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|number| number.to_f64()).sum::<f64>()
 }
 
-/// Where the entries of each line along the last sparse dimension begin, and the end. That an index lies outside the sizes
-/// is no matter.
-fn line_begins(coo: &Coo<'_>) -> Result<Vec<usize>, Error> {
-    let (index, nnz) = (coo.unchecked_index()?, coo.nnz);
-    let mut begins = vec![0];
-    let rows: Vec<&[i64]> = index.chunks(nnz.max(1)).take(coo.sparse_dim.saturating_sub(1)).collect();
-    let mut first = 1;
-    while first < nnz && !rows.is_empty() {
-        // A bit for each entry that is in another line than the one before it.
-        let count = (nnz - first).min(64);
-        let mut bits = 0u64;
-        for row in &rows {
-            let pairs = row[first..first + count].iter().zip(&row[first - 1..]);
-            bits |= pairs.enumerate().fold(0, |bits, (n, (at, before))| bits | u64::from(at != before) << n);
+/// Where the entries of each line along the last sparse dimension begin, and the end. Nothing where entries are not in order,
+/// come more than once or lie outside the sizes, or where a place needs more bits than a number has.
+fn line_begins(coo: &Coo<'_>) -> Result<Option<Vec<usize>>, Error> {
+    let sizes = coo.sparse_sizes();
+    let greatest: Vec<u64> = sizes.iter().map(|&size| (size - 1).max(0) as u64).collect();
+    let Some(fields) = Fields::of(&greatest) else { return Ok(None) };
+    let (index, low) = (coo.unchecked_index()?, fields.last_bits());
+    let (mut begins, mut keys) = (vec![0], [0; BLOCK + 1]);
+    for first in (0..coo.nnz).step_by(BLOCK) {
+        // Behind the last key of the block before it, which the first block of all lacks.
+        let count = BLOCK.min(coo.nnz - first);
+        let mut sound = fields.keys_within(&index, sizes, first, &mut keys[1..=count]);
+        let skipped = usize::from(first == 0);
+        for (nth, part) in keys[skipped..count].chunks(64).enumerate() {
+            let at = skipped + nth * 64;
+            // A bit for each entry that is in another line than the one before it.
+            let mut bits = 0u64;
+            for (n, (before, key)) in part.iter().zip(&keys[at + 1..]).enumerate() {
+                sound &= before < key;
+                bits |= u64::from((before ^ key) >> low != 0) << n;
+            }
+            while bits != 0 {
+                begins.push(first + at + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
         }
-        while bits != 0 {
-            begins.push(first + bits.trailing_zeros() as usize);
-            bits &= bits - 1;
+        if !sound {
+            return Ok(None);
         }
-        first += count;
+        keys[0] = keys[count];
     }
-    begins.push(nnz);
-    Ok(begins)
+    begins.push(coo.nnz);
+    Ok(Some(begins))
 }
 
 /// Calls `body` with the first entry of each line and its part of `out`.
