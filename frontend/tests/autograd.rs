@@ -111,7 +111,7 @@ fn a_second_backward_needs_retain_graph() {
 fn backward_from_several_elements_needs_a_gradient() {
     let a = leaf(&[1.0, 2.0]);
     let b = a.mul(2.0).unwrap();
-    assert!(matches!(autograd_error(b.backward()), AutogradError::NotScalar { sizes } if sizes == [2]));
+    assert!(matches!(autograd_error(b.backward()), AutogradError::NotScalar { sizes, .. } if sizes == [2]));
     let wrong = BackwardOptions { gradients: Some(vec![leaf(&[1.0])]), ..Default::default() };
     assert!(matches!(autograd_error(b.backward_with(wrong)), AutogradError::GradientShape { .. }));
 }
@@ -119,7 +119,7 @@ fn backward_from_several_elements_needs_a_gradient() {
 #[test]
 fn backward_outside_any_graph_is_refused() {
     let a = Tensor::new([1.0f64]).unwrap();
-    assert!(matches!(autograd_error(a.backward()), AutogradError::NoGraph));
+    assert!(matches!(autograd_error(a.backward()), AutogradError::NoGraph { op: "backward" }));
 }
 
 #[test]

@@ -90,8 +90,11 @@ fn arrays_of_any_depth() -> keyway::Result<()> {
     assert_eq!(Tensor::new(f16::ONE)?.rank(), 0);
     assert_eq!(Tensor::new::<[i32; 0]>([])?.shape(), [0]);
     assert_eq!(Tensor::new(Vec::<[f64; 3]>::new())?.shape(), [0]);
-    refused(Tensor::new(vec![vec![1, 2], vec![3]]), "parts of one shape");
-    refused(Tensor::new(vec![vec![vec![1]], vec![]]), "parts of one shape");
+    refused(
+        Tensor::new(vec![vec![1, 2], vec![3]]),
+        "parts of one length, here 2 as that of the first, but got one of length 1",
+    );
+    refused(Tensor::new(vec![vec![vec![1]], vec![]]), "parts of one length, here 1");
     assert_eq!(Tensor::new_with([1, 2], DType::F64)?.to_vec::<f64>()?, [1.0, 2.0]);
     Ok(())
 }

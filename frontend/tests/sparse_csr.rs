@@ -84,17 +84,39 @@ fn made_and_asked() {
 }
 
 #[test]
+fn indices_are_of_any_integer_dtype() {
+    let _one = load(PLUGINS);
+    let (crow, col, values) = (ints(&[0, 1, 3]), ints(&[2, 0, 2]), floats(&[1.0, 2.0, 3.0], &[3]));
+    let places = Tensor::stack(&[&ints(&[0, 1, 1]), &col], 0).unwrap();
+    let expected = Tensor::sparse_csr(&crow, &col, &values, (2, 3)).unwrap().to_dense().unwrap();
+    for dtype in [DType::I32, DType::U32, DType::U8, DType::I16, DType::U64] {
+        let [crow, col, places] = [&crow, &col, &places].map(|indices| indices.to_dtype(dtype).unwrap());
+        let rows = Tensor::sparse_csr(&crow, &col, &values, (2, 3)).unwrap();
+        assert_eq!(rows.col_indices().unwrap().dtype(), DType::I64);
+        let coordinates = Tensor::sparse_coo(&places, &values, (2, 3)).unwrap();
+        assert_eq!(coordinates.indices().unwrap().dtype(), DType::I64);
+        for made in [rows, coordinates] {
+            assert!(made.to_dense().unwrap().equal(&expected).unwrap(), "{dtype}");
+        }
+    }
+    let real = places.to_dtype(DType::BOOL).unwrap();
+    assert!(
+        message(Tensor::sparse_coo(&real, &values, (2, 3))).contains("`indices` must be of an integer dtype")
+    );
+}
+
+#[test]
 fn bad_parts_are_refused() {
     let _one = load(PLUGINS);
     let (crow, col, values) = (ints(&[0, 1, 3]), ints(&[2, 0, 2]), floats(&[1.0, 2.0, 3.0], &[3]));
-    let narrow = col.to_dtype(DType::I32).unwrap();
+    let real = col.to_dtype(DType::F32).unwrap();
     let stack = crow.reshape([1, 3]).unwrap();
     let two = floats(&[1.0, 2.0], &[2]);
     for (crow, col, values, sizes, part) in [
         (&crow, &col, &values, &[2, 3, 4][..], "batches of matrices are held by `sparse_coo`"),
         (&stack, &col, &values, &[2, 3], "batches of matrices are held by `sparse_coo`"),
-        (&crow, &narrow, &values, &[2, 3], "`col_indices` must be i64"),
-        (&narrow, &col, &values, &[2, 3], "`crow_indices` must be i64"),
+        (&crow, &real, &values, &[2, 3], "`col_indices` must be of an integer dtype, but got f32"),
+        (&real, &col, &values, &[2, 3], "`crow_indices` must be of an integer dtype"),
         (&crow, &col, &values, &[3, 3], "4 elements, one more than the 3 rows"),
         (&crow, &col, &two, &[2, 3], "of shape [3]"),
         (&ints(&[1, 1, 3]), &col, &values, &[2, 3], "0 as the first"),

@@ -114,9 +114,9 @@ impl FromStr for Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.index == 0 && self.kind == 0 {
-            f.write_str("cpu")
+            f.pad("cpu")
         } else {
-            write!(f, "{}:{}", self.name(), self.index)
+            f.pad(&format!("{}:{}", self.name(), self.index))
         }
     }
 }
@@ -182,7 +182,7 @@ impl Layout {
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
     }
 }
 

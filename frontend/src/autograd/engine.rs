@@ -151,7 +151,7 @@ fn grads_of(
 ) -> Result<Vec<Option<Tensor>>> {
     let edges = inputs
         .iter()
-        .map(|t| meta::edge(t).ok_or_else(|| AutogradError::NoGraph.into()))
+        .map(|t| meta::edge(t).ok_or_else(|| AutogradError::NoGraph { op: "grad" }.into()))
         .collect::<Result<Vec<Edge>>>()?;
     let grads = run(outputs, &options, Some(&edges))?;
     if !options.allow_unused
@@ -170,21 +170,22 @@ fn plain_calls() -> Option<KeyGuard> {
     if off == KeySet::EMPTY { None } else { Some(KeyGuard::exclude(off)) }
 }
 
-fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
+/// The gradients that a pass begins with, for `op`: `backward` or `grad`.
+fn start(op: &'static str, outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
     let mut pending = Pending::default();
     let given = options.gradients.as_deref();
     if let Some(given) = given
         && given.len() != outputs.len()
     {
         let (expected, got) = (outputs.len(), given.len());
-        return Err(AutogradError::GradientCount { op: "backward".into(), expected, got }.into());
+        return Err(AutogradError::GradientCount { op: op.into(), expected, got }.into());
     }
     for (i, output) in outputs.iter().enumerate() {
-        let edge = meta::edge(output.as_ref()).ok_or(AutogradError::NoGraph)?;
+        let edge = meta::edge(output.as_ref()).ok_or(AutogradError::NoGraph { op })?;
         let gradient = match given.map(|g| &g[i]) {
             Some(g) if g.shape() != output.shape() => {
                 return Err(AutogradError::GradientShape {
-                    op: "backward".into(),
+                    op: op.into(),
                     expected: output.shape().to_vec(),
                     got: g.shape().to_vec(),
                 }
@@ -197,7 +198,7 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
                 None => g.clone(),
             },
             None if output.elem_count() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
-            None => return Err(AutogradError::NotScalar { sizes: output.shape().to_vec() }.into()),
+            None => return Err(AutogradError::NotScalar { op, sizes: output.shape().to_vec() }.into()),
         };
         add(&mut pending, &edge, gradient)?;
     }
@@ -265,7 +266,8 @@ fn run(
     let _plain = plain_calls();
     let _running = BackwardGuard::enter();
     let _scope = scope("backward");
-    let mut pending = start(outputs, options)?;
+    let op = if targets.is_some() { "grad" } else { "backward" };
+    let mut pending = start(op, outputs, options)?;
     let retain = options.retain_graph || options.create_graph;
     let leads = targets.map(|t| leading_to(&pending, t));
     let mut captured: Vec<Option<Tensor>> = vec![None; targets.map_or(0, <[Edge]>::len)];

@@ -103,14 +103,19 @@ pub enum AutogradError {
         /// The op.
         op: String,
     },
-    /// Backward from a tensor outside any graph.
-    #[error("backward: the tensor is not part of a graph: no tensor that it came from requires grad")]
-    NoGraph,
+    /// Backward from a tensor outside any graph, or the gradient of one.
+    #[error("{op}: the tensor is not part of a graph: no tensor that it came from requires grad")]
+    NoGraph {
+        /// `backward` or `grad`.
+        op: &'static str,
+    },
     /// Backward from several elements.
     #[error(
-        "backward: a gradient can be started only from one element, but the shape is {sizes:?}; give `gradient`, or call `sum()` first"
+        "{op}: a gradient can be started only from one element, but the shape is {sizes:?}; give a gradient to `backward_with`, or call `sum(..)` first"
     )]
     NotScalar {
+        /// `backward` or `grad`.
+        op: &'static str,
         /// The shape.
         sizes: Vec<usize>,
     },

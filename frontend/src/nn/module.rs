@@ -5,6 +5,7 @@ use super::state::{Expected, LoadReport, StateDict, fill, generator_states};
 use crate::autograd::no_grad;
 use crate::rng::{Generator, GeneratorState};
 use crate::{DType, Device, MemoryFormat, Result, Tensor};
+use std::fmt;
 
 /// The parts of a module, with their names from the root of the model: `0.weight`, `encoder.bias`.
 ///
@@ -503,6 +504,18 @@ pub trait Module: Send + Sync {
     /// ```
     fn zero_grad(&self) {
         self.parameters().iter().for_each(|parameter| parameter.zero_grad());
+    }
+}
+
+/// Its type, with dtypes and shapes of its parameters and buffers.
+impl fmt::Debug for dyn Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct(self.type_name());
+        for (name, slot) in members_of(self).slots() {
+            let tensor = slot.get();
+            shown.field(name, &format_args!("{}{:?}", tensor.dtype(), tensor.shape()));
+        }
+        shown.finish()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Members, Module};
 use crate::profiler::module_scope;
 use crate::{Result, Tensor};
+use std::fmt;
 
 /// Modules each of which takes the result of the one before it.
 ///
@@ -11,6 +12,8 @@ use crate::{Result, Tensor};
 /// use keyway::{Tensor, nn::{Linear, Module, Relu, Sequential}};
 /// let model = Sequential::new().push(Linear::new(3, 4)?).push(Relu).push_named("head", Linear::new(4, 2)?);
 /// assert!(model.state_dict().keys().eq(["0.bias", "0.weight", "head.bias", "head.weight"]));
+/// let model = Sequential::new().push(Linear::without_bias(3, 4)?).push(Relu);
+/// assert_eq!(format!("{model:?}"), "Sequential { 0: Linear { weight: f32[4, 3] }, 1: Relu }");
 /// # Ok(()) }
 /// ```
 #[derive(Default)]
@@ -91,6 +94,17 @@ impl Sequential {
     /// ```
     pub fn get(&self, index: usize) -> Option<&dyn Module> {
         self.modules.get(index).map(|(_, module)| module.as_ref())
+    }
+}
+
+/// The modules by name, each with its parameters.
+impl fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Sequential");
+        for (name, module) in &self.modules {
+            shown.field(name, module);
+        }
+        shown.finish()
     }
 }
 

@@ -55,7 +55,7 @@ macro_rules! numbers {
             fn add_shape(&self, _: &mut Dims) {}
             fn add_values(&self, sizes: &[usize], values: &mut Vec<$type>) -> Result<()> {
                 if !sizes.is_empty() {
-                    return Err(ragged(sizes, "a number"));
+                    return Err(ragged(sizes, 1));
                 }
                 values.push(*self);
                 Ok(())
@@ -78,7 +78,7 @@ impl<A: NdArray> NdArray for [A] {
             Some((&size, inner)) if size == self.len() => {
                 self.iter().try_for_each(|part| part.add_values(inner, values))
             }
-            _ => Err(ragged(sizes, &format!("{} parts", self.len()))),
+            _ => Err(ragged(sizes, self.len())),
         }
     }
 }
@@ -109,8 +109,10 @@ impl<A: NdArray + ?Sized> NdArray for &A {
 }
 
 #[cold]
-fn ragged(sizes: &[usize], got: &str) -> crate::Error {
-    let (expected, got) = (format!("parts of one shape, here {sizes:?}"), got.to_string());
+fn ragged(sizes: &[usize], got: usize) -> crate::Error {
+    let first = sizes.first().copied().unwrap_or_default();
+    let expected = format!("parts of one length, here {first} as that of the first");
+    let got = format!("one of length {got}");
     Error::Value { op: "new", argument: "array", expected, got }.into()
 }
 
@@ -124,7 +126,7 @@ impl Tensor {
     /// assert_eq!((x.shape(), x.dtype()), (&[3, 2][..], DType::F32));
     /// assert_eq!(Tensor::new(7i64)?.rank(), 0);
     /// let error = Tensor::new(vec![vec![1, 2], vec![3]]).unwrap_err();
-    /// assert!(error.to_string().contains("parts of one shape"));
+    /// assert!(error.to_string().contains("parts of one length, here 2"));
     /// # Ok(()) }
     /// ```
     ///

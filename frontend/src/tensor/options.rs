@@ -158,6 +158,11 @@ impl IntoOptions for MemoryFormat {
 
 impl IntoOptions for &str {
     fn into_options(self) -> Result<TensorOptions> {
+        if DType::from_name(self).is_some() {
+            let expected = format!("the name of a device; a dtype is `DType::{}`", self.to_uppercase());
+            let got = format!("`{self}`");
+            return Err(Error::Value { op: "device", argument: "device", expected, got }.into());
+        }
         Device::parse(self)?.into_options()
     }
 }

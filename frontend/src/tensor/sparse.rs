@@ -85,11 +85,20 @@ pub(super) fn wrong(
     DispatchError::Value { op, argument, expected: expected.into(), got: got.into() }.into()
 }
 
+/// Indices of any integer dtype as i64, in which layouts keep them; those that are i64 share memory.
+pub(super) fn as_i64(op: &'static str, argument: &'static str, indices: &Tensor) -> Result<Tensor> {
+    match indices.dtype() {
+        DType::I64 => Ok(indices.clone()),
+        dtype if dtype.is_integer() => indices.to_dtype(DType::I64),
+        dtype => Err(wrong(op, argument, "of an integer dtype", dtype.to_string())),
+    }
+}
+
 impl Tensor {
-    /// A sparse tensor of these entries: entry `n` lies at `indices[.., n]` and holds `values[n]`. `indices` is i64 of shape
-    /// `[sparse_dim, nnz]`; `values` is of shape `[nnz, dense sizes...]`, and `sizes` holds the sizes of the sparse dimensions
-    /// and then those. Entries of one place are added up. The tensor shares memory with both, and gradients flow to
-    /// `values`: each entry's is that at its place.
+    /// A sparse tensor of these entries: entry `n` lies at `indices[.., n]` and holds `values[n]`. `indices` is of integers, which are
+    /// kept as i64, and of shape `[sparse_dim, nnz]`; `values` is of shape `[nnz, dense sizes...]`, and `sizes` holds the sizes of the sparse dimensions
+    /// and then those. Entries of one place are added up. The tensor shares memory with `values`, and with `indices` if they are i64;
+    /// gradients flow to `values`: each entry's is that at its place.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -112,9 +121,7 @@ impl Tensor {
         called("sparse_coo", &["indices", "values", "shape"], || {
             let sizes = shape::sizes(COO, shape)?;
             let layout = sparse_layout(COO, COO, values.device())?;
-            if indices.dtype() != DType::I64 {
-                return Err(wrong(COO, "indices", "i64", indices.dtype().to_string()));
-            }
+            let indices = &as_i64(COO, "indices", indices)?;
             let &[sparse_dim, nnz] = indices.shape() else {
                 let got = format!("shape {:?}", indices.shape());
                 return Err(wrong(COO, "indices", "of two dimensions, [sparse_dim, nnz]", got));

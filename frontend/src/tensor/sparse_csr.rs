@@ -2,15 +2,15 @@
 
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
-use super::sparse::{CSR, composed, sparse_layout, wrong};
+use super::sparse::{CSR, as_i64, composed, sparse_layout, wrong};
 use crate::error::{Result, called};
-use keyway_dispatcher::dtype::DType;
 
 impl Tensor {
     /// A sparse matrix as compressed rows: row `i` has the entries from `crow_indices[i]` up to `crow_indices[i + 1]`, whose
-    /// columns and values lie in the two other tensors. `crow_indices` is i64 of shape `[rows + 1]`, begins with 0, never
-    /// falls and ends with the count of entries; `col_indices` is i64 of shape `[nnz]` and rises within each row; `values` is
-    /// of shape `[nnz]`. The tensor shares memory with all three, and gradients flow to `values`.
+    /// columns and values lie in the two other tensors. `crow_indices` is of shape `[rows + 1]`, begins with 0, never
+    /// falls and ends with the count of entries; `col_indices` is of shape `[nnz]` and rises within each row; `values` is
+    /// of shape `[nnz]`. Indices of any integer dtype are kept as i64; the tensor shares memory with those that are i64 and with
+    /// `values`, to which gradients flow.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -41,10 +41,9 @@ impl Tensor {
                 let expected = "two, of one matrix; batches of matrices are held by `sparse_coo`";
                 return Err(wrong(CSR, "sizes", expected, format!("{:?}", sizes.as_slice())));
             };
+            let crow_indices = &as_i64(CSR, "crow_indices", crow_indices)?;
+            let col_indices = &as_i64(CSR, "col_indices", col_indices)?;
             for (indices, argument) in [(crow_indices, "crow_indices"), (col_indices, "col_indices")] {
-                if indices.dtype() != DType::I64 {
-                    return Err(wrong(CSR, argument, "i64", indices.dtype().to_string()));
-                }
                 if indices.rank() != 1 {
                     let expected = "of one dimension; batches of matrices are held by `sparse_coo`";
                     return Err(wrong(CSR, argument, expected, shape(indices)));

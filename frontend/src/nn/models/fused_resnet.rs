@@ -15,6 +15,7 @@ use crate::{Result, Tensor};
 /// assert!(state.contains_key("layer1.0.conv1.bias") && !state.contains_key("layer1.0.bn1.bias"));
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct FusedBlock {
     conv1: ConvAct2d,
     conv2: ConvAct2d,
@@ -62,6 +63,7 @@ impl Module for FusedBlock {
 /// assert_eq!(fused.forward(&Tensor::ones((1, 3, 32, 32))?)?.shape(), [1, 10]);
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct FusedResNet {
     conv1: ConvAct2d,
     maxpool: MaxPool2d,

@@ -44,6 +44,7 @@ pub(super) fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result
 /// assert_eq!(block.forward(&images)?.shape(), [2, 16, 3, 3]);
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct BasicBlock {
     pub(super) conv1: Conv2d,
     pub(super) bn1: BatchNorm2d,
@@ -104,6 +105,7 @@ impl Module for BasicBlock {
 }
 
 /// A 1x1 convolution with batch norm, named as in a sequence of the two.
+#[derive(Debug)]
 pub(super) struct Downsample {
     pub(super) conv: Conv2d,
     pub(super) norm: BatchNorm2d,
@@ -131,7 +133,7 @@ impl Module for Downsample {
 /// assert_eq!(y.shape(), [1, 128, 4, 4]);
 /// # Ok(()) }
 /// ```
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub struct Stage(Vec<BasicBlock>);
 
 impl Stage {
@@ -178,6 +180,7 @@ impl Module for Stage {
 /// assert_eq!(model.forward(&images)?.shape(), [2, 10]);
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct ResNet {
     pub(super) conv1: Conv2d,
     pub(super) bn1: BatchNorm2d,

@@ -117,7 +117,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         return Err(wrong_shape(args, 2, expected, value.sizes()));
     }
     if !matches!(args.get(3), Arg::None) && causal {
-        let expected = "false where a mask is given; put the triangle into the mask".to_string();
+        let expected = "false beside a mask, which can hold the triangle itself".to_string();
         return Err(wrong_value(args, 5, expected));
     }
     let mut leads = [key, value].map(|t| Dims::from_slice(&t.sizes()[..t.ndim() - 2]));

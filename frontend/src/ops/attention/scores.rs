@@ -174,7 +174,7 @@ pub(super) fn check(args: &Args<'_>, first: usize, at: usize) -> RuleResult<[Dim
         require(args, first + 3, mask.dtype(), allowed, "bool or a float dtype")?;
     }
     if !matches!(args.get(first + 3), Arg::None) && args.bool(at)? {
-        let expected = "false where a mask is given; put the triangle into the mask".to_string();
+        let expected = "false beside a mask, which can hold the triangle itself".to_string();
         return Err(wrong_value(args, at, expected));
     }
     args.float(at + 1)?;

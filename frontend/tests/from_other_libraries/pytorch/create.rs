@@ -36,6 +36,7 @@ section! {
     "x.new_full((4,), 2.)" => { x.new_full(4, 2.0)? };
     "x.new_empty(4)" => { x.new_empty(4)? };
     "torch.tril(x)" => { x.tril()? };
+    "torch.tril(x, diagonal=1)" => { x.tril_with(1)? };
     "torch.triu(x)" => { x.triu()? };
     "torch.block_diag(x, x)" => { Tensor::block_diag(&[&x, &x])? };
     "torch.meshgrid(x[0], x[1], indexing='ij')" => { Tensor::meshgrid(&[&x.i(0)?, &x.i(1)?])? };

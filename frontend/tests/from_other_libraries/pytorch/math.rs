@@ -83,6 +83,7 @@ section! {
     "torch.greater(a, b)" => { a.gt(&b)? };
     "torch.equal(a, b)" => { a.equal(&b)? };
     "torch.allclose(a, b)" => { a.allclose(&b)? };
+    "torch.allclose(a, b, rtol=1e-3, atol=1e-4)" => { a.allclose_with(&b, 1e-3, 1e-4, false)? };
     "torch.isclose(a, b)" => { a.isclose(&b)? };
     "torch.isnan(a)" => { a.isnan()? };
     "torch.isinf(a)" => { a.isinf()? };

@@ -106,7 +106,8 @@ fn main() -> keyway::Result<()> {
 
 Errors of a program's own are made by `keyway::Error::other("no such column")`; those of files become one by `?`. Optimisers take what
 is trained: `model.parameters().into_iter().filter(|p| p.requires_grad()).collect()` where a part is frozen. Options stand beside
-what takes them: `Reduction`, `ConvOptions`, `InterpolateOptions` in `nn`, `BackwardOptions` in `autograd`; schedules step by the
+what takes them: `Reduction`, `ConvOptions`, `InterpolateOptions` in `nn`, `BackwardOptions` in `autograd`, `Reduce` in `tensor`; files
+of NumPy are read and written by `io::npy` and `io::npz`; schedules step by the
 trait `optim::lr_scheduler::LrScheduler`.
 
 The rows write `nn`, `optim`, `autograd`, `data`, `profiler`, `rng` for the modules of this crate, `F` for
@@ -125,6 +126,8 @@ const ABSENT: &[(&str, &str)] = &[
         "a crate for it, such as `faer`, on `x.to_vec()?`, and `Tensor::from_vec`; no gradients",
     ),
     ("torch.histc, torch.mode", "`bucketize` and `bincount`; `unique_all`"),
+    ("torch.nanmedian", "`nanquantile(0.5, dim)`, which takes the mean of the middle two"),
+    ("torch.cov, torch.trapezoid, torch.sinc", "the formula"),
     ("arithmetic of complex numbers", "two tensors, real and imaginary"),
     ("nn.RNN, nn.LSTM, nn.GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
     (

@@ -154,6 +154,7 @@ section! {
     "F.avg_pool2d(img, 3, stride=1)" => { img.avg_pool2d(AvgPoolOptions::new(3).stride(1))? };
     "F.adaptive_avg_pool2d(img, 2)" => { img.adaptive_avg_pool2d(2)? };
     "F.interpolate(img, scale_factor=2, mode='bilinear')" => { img.interpolate(&InterpolateOptions::scale(2.0).mode(InterpolateMode::Bilinear))? };
+    "F.interpolate(img, size=(4, 6))" => { img.interpolate(&InterpolateOptions::sizes(&[4, 6]))? };
     "F.unfold(img, 3)" => { img.im2col(UnfoldOptions::new(3))? } "`unfold` is `torch.Tensor.unfold`";
     "F.fold(F.unfold(img, 3), (4, 4), 3)" => { img.im2col(UnfoldOptions::new(3))?.col2im(4, UnfoldOptions::new(3))? };
     "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?)? };

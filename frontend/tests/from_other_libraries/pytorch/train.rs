@@ -61,7 +61,7 @@ section! {
     "w.grad" => { w.grad() } "an `Option`";
     "w.grad = None" => { w.zero_grad() };
     "w.grad = torch.ones(2)" => { w.set_grad(Tensor::ones(2)?)? };
-    "torch.autograd.grad(y, [w])" => { autograd::grad(&[y], &[w], Default::default())? };
+    "torch.autograd.grad(y, [w])" => { autograd::grad(&[y], &[w], Default::default())? } "each is an `Option`: `None` only where `allow_unused` is set";
     "torch.autograd.grad(y, [w], create_graph=True)" => { autograd::grad(&[y], &[w], BackwardOptions { create_graph: true, ..Default::default() })? };
     "torch.autograd.backward([y])" => { autograd::backward(&[y], Default::default())? };
     "with torch.no_grad():" => { let _off = keyway::no_grad(); } "until the guard is dropped; `let _ = no_grad()` drops it at once";
@@ -109,7 +109,7 @@ section! {
         let s = Tensor::sparse_coo(&at, &v, (2, 3))?;
         let c = d.to_sparse_csr()?;
     }
-    "torch.sparse_coo_tensor(at, v, (2, 3))" => { Tensor::sparse_coo(&at, &v, (2, 3))? };
+    "torch.sparse_coo_tensor(at, v, (2, 3))" => { Tensor::sparse_coo(&at, &v, (2, 3))? } "as a leaf its gradient has its indices, and for each entry of a place the whole gradient there: `coalesce()` the leaf first where that is not meant";
     "torch.sparse_csr_tensor(c.crow_indices(), c.col_indices(), c.values(), (3, 3))" => { Tensor::sparse_csr(&c.crow_indices()?, &c.col_indices()?, &c.values()?, (3, 3))? };
     "d.to_sparse()" => { d.to_sparse()? };
     "d.to_sparse_csr()" => { d.to_sparse_csr()? };
