@@ -65,6 +65,34 @@ fn counts_that_no_memory_holds_are_errors() {
 }
 
 #[test]
+fn places_of_a_triangle_are_counted_first() {
+    let count = |rows: usize, columns: usize, offset: i64| {
+        let inside = |below: bool| {
+            let places = (0..rows as i64).flat_map(|row| (0..columns as i64).map(move |column| column - row));
+            places.filter(|&at| if below { at <= offset } else { at >= offset }).count()
+        };
+        let lower = Tensor::tril_indices_with(rows, columns, offset, ()).unwrap();
+        let upper = Tensor::triu_indices_with(rows, columns, offset, ()).unwrap();
+        assert_eq!((lower.shape(), upper.shape()), (&[2, inside(true)][..], &[2, inside(false)][..]));
+    };
+    for (rows, columns) in [(0, 0), (0, 3), (3, 0), (1, 1), (5, 3), (3, 5), (4, 4)] {
+        (-6..=6).for_each(|offset| count(rows, columns, offset));
+    }
+    for size in [1usize << 24, 1 << 40, usize::MAX] {
+        refused("tril_indices", "memory holds", Tensor::tril_indices(size, size));
+        refused("triu_indices", "memory holds", Tensor::triu_indices(size, size));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_what_is_said_to_be() {
+    let integers = Tensor::arange(0, 3).unwrap();
+    refused("bitwise_and", "`other` must be integers", integers.bitwise_and(0.5));
+    refused("bitwise_left_shift", "`other` must be integers", integers.bitwise_left_shift(0.5));
+    refused("empty_strided", "`strides` must be", Tensor::empty_strided((2, 3), (-1, 1)));
+}
+
+#[test]
 fn random_integers_are_finite() {
     refused("", "largest f16", Tensor::randint_with(0, 100_000, 3, DType::F16));
     let most = Tensor::randint_with(65_504, 65_505, 3, DType::F16).unwrap();

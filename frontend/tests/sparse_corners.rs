@@ -45,6 +45,34 @@ fn what_no_number_counts_is_refused_beside_a_size_of_0() {
 }
 
 #[test]
+fn a_stack_with_dense_dimensions_is_multiplied_by_what_it_stores() {
+    let _one = load(PLUGINS);
+    // Of two blocks the second is stored, twice; the first is nothing, and adds nothing, whatever it is beside.
+    let blocks = floats(&[1.0, 2.0, 3.0, 4.0, 1.0, 1.0, 1.0, 1.0], &[2, 2, 2]);
+    let stack = Tensor::sparse_coo(&ints(&[1, 1], &[1, 2]), &blocks, [2, 2, 2]).unwrap();
+    let infinite = floats(&[f64::INFINITY; 8], &[2, 2, 2]);
+    let expected = [0.0, 0.0, 0.0, 0.0].into_iter().chain([f64::INFINITY; 4]).collect::<Vec<_>>();
+    assert_eq!(f64s(&stack.bmm(&infinite).unwrap()), expected);
+    assert_eq!(f64s(&infinite.bmm(&stack).unwrap()), expected);
+    let other = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[2, 2, 2]);
+    let dense = stack.to_dense().unwrap();
+    assert_eq!(f64s(&stack.bmm(&other).unwrap()), f64s(&dense.bmm(&other).unwrap()));
+    assert_eq!(f64s(&other.bmm(&stack).unwrap()), f64s(&other.bmm(&dense).unwrap()));
+    let squared = stack.bmm(&stack).unwrap();
+    assert_eq!(f64s(&squared.to_dense().unwrap()), f64s(&dense.bmm(&dense).unwrap()));
+    // Rows are sparse here, and columns dense.
+    let rows = other.to_sparse_with(2).unwrap();
+    assert_eq!(f64s(&rows.bmm(&other).unwrap()), f64s(&other.bmm(&other).unwrap()));
+}
+
+#[test]
+fn as_many_parts_as_no_memory_holds_are_an_error() {
+    let _one = load(PLUGINS);
+    let wide = Tensor::sparse_coo(&ints(&[0, 5], &[1, 2]), &floats(&[1.0, 1.0], &[2]), 1usize << 45).unwrap();
+    assert!(message(wide.unbind(0)).contains("out of memory"));
+}
+
+#[test]
 fn a_product_needs_no_memory_for_columns_that_nothing_has() {
     let _one = load(PLUGINS);
     let a = Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[2.0, 3.0, 4.0], &[3]), [2, 3]);

@@ -2,7 +2,7 @@
 
 use super::format::strides_in;
 use super::options::{IntoOptions, TensorOptions};
-use super::shape::{IntoShape, sizes};
+use super::shape::{IntoShape, not_negative, sizes};
 use super::{MemoryFormat, Tensor};
 use crate::defaults::default_dtype;
 use crate::error::{Result, called};
@@ -85,7 +85,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         called("empty_strided", &["shape", "strides", "options"], || {
             const OP: &str = "empty_strided";
-            let (sizes, strides) = (sizes(OP, shape)?, sizes(OP, strides)?);
+            let (sizes, strides) = (sizes(OP, shape)?, not_negative(OP, "strides", &strides.into_ints())?);
             let options = options.into_options()?;
             let wrong =
                 |argument, expected, got| keyway_dispatcher::Error::Value { op: OP, argument, expected, got };

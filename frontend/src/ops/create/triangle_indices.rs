@@ -118,22 +118,20 @@ fn indices(
         expected: "a number of elements that memory holds".to_string(),
         got: format!("{} rows of up to {columns} elements", rows.len()),
     };
-    // Each row has an element, so that no more rows than memory holds are looked at.
-    let mut places: [Vec<i64>; 2] = [Vec::new(), Vec::new()];
-    for list in &mut places {
-        list.try_reserve_exact(rows.len()).map_err(|_| too_many())?;
-    }
+    // From one row to the next there is one element more, or one less, but where all columns belong to both.
+    let [first, last] = [rows.start, rows.end.saturating_sub(1)].map(|row| of_row(row).len() as u128);
+    let (low, high) = (first.min(last), first.max(last));
+    let ramp = high - low;
+    let count = match rows.len() as u128 {
+        0 => 0,
+        rows => ((low + high - 1).saturating_mul(ramp) / 2).saturating_add((rows - ramp).saturating_mul(high)),
+    };
+    let count = usize::try_from(count).map_err(|_| too_many())?;
+    let mut all: Vec<i64> = Vec::new();
+    all.try_reserve_exact(count.saturating_mul(2)).map_err(|_| too_many())?;
     for row in rows.clone() {
-        let own = of_row(row);
-        for list in &mut places {
-            list.try_reserve(own.len()).map_err(|_| too_many())?;
-        }
-        places[0].extend(own.clone().map(|_| row as i64));
-        places[1].extend(own.map(|column| column as i64));
+        all.extend(of_row(row).map(|_| row as i64));
     }
-    let [mut all, columns_of] = places;
-    let count = all.len();
-    all.try_reserve_exact(count).map_err(|_| too_many())?;
-    all.extend(columns_of);
+    all.extend(rows.flat_map(of_row).map(|column| column as i64));
     Tensor::from_vec(all, (2, count))?.to(TensorOptions { device: Some(options.device()), ..options })
 }

@@ -24,14 +24,18 @@ pub(super) const fn shift(schema: &'static str) -> OpDef {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    let typing = rules::binary(args)?;
-    rules::require(args, 0, typing.compute, !typing.compute.is_float(), "integers or bool")?;
-    Ok(typing)
+    of_integers(args, |dtype| !dtype.is_float(), "integers or bool")
 }
 
 fn shift_rule(args: &Args<'_>) -> RuleResult<Typing> {
+    of_integers(args, DType::is_integer, "integers")
+}
+
+/// The rule of an op on dtypes that `fits` tells; where `self` is of one, it is the other argument that is not.
+fn of_integers(args: &Args<'_>, fits: fn(DType) -> bool, expected: &'static str) -> RuleResult<Typing> {
     let typing = rules::binary(args)?;
-    rules::require(args, 0, typing.compute, typing.compute.is_integer(), "integers")?;
+    let at_fault = usize::from(fits(args.tensor(0)?.dtype()));
+    rules::require(args, at_fault, typing.compute, fits(typing.compute), expected)?;
     Ok(typing)
 }
 
@@ -42,6 +46,14 @@ fn samples(other: &Fill) -> Vec<Sample> {
 }
 
 fn refuses_floats(message: &'static str) -> Vec<ErrorSample> {
-    let floats = || fixed(&[2], DType::F32, Fill::Index(2));
-    vec![error([floats(), floats()], message)]
+    let of = |dtype| fixed(&[2], dtype, Fill::Index(2));
+    let beside = if message.ends_with("bool") {
+        "`other` must be integers or bool"
+    } else {
+        "`other` must be integers"
+    };
+    vec![
+        error([of(DType::F32), of(DType::F32)], message),
+        error([of(DType::I64), of(DType::F32)], beside),
+    ]
 }

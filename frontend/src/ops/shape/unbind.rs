@@ -27,7 +27,12 @@ impl Tensor {
     pub fn unbind(&self, dim: impl Int) -> Result<Vec<Tensor>> {
         called("unbind", &["self", "dim"], || {
             if !self.as_ref().is_strided() && !self.shape().is_empty() {
-                return (0..self.dim(dim)? as i64).map(|index| self.select(dim, index)).collect();
+                let size = self.dim(dim)?;
+                let mut parts = host_vec(size)?;
+                for index in 0..size as i64 {
+                    parts.push(self.select(dim, index)?);
+                }
+                return Ok(parts);
             }
             DEF.run_all(&[self.into(), Arg::Int(dim.to_i64())])
         })
