@@ -123,7 +123,7 @@ fn errors() -> Vec<ErrorSample> {
         error(call([&[2, 3], &[2, 4], &[2, 3]], none(), false, 1.0), "[.., keys, 3]"),
         error(call([&[2, 3], &[4, 3], &[2, 3]], none(), false, 1.0), "a row for each key"),
         error(call([&[3, 2, 3], &[2, 2, 3], &[2, 2, 3]], none(), false, 1.0), "divides its own"),
-        error(call(square, plain(&[2, 2]), true, 1.0), "false where a mask is given"),
+        error(call(square, plain(&[2, 2]), true, 1.0), "false beside a mask"),
         error(call(square, plain(&[4, 2, 2]), false, 1.0), "broadcasts to the scores'"),
     ]
 }

@@ -214,7 +214,7 @@ fn errors() -> Vec<ErrorSample> {
         error(call([&[3], &[2, 3], &[2, 3]], none(), false, None, false), "2 or more dimensions"),
         error(call([&[2, 3], &[2, 4], &[2, 3]], none(), false, None, false), "[.., keys, 3]"),
         error(call([&[2, 3], &[4, 3], &[2, 3]], none(), false, None, false), "a row for each key"),
-        error(call(square, plain(&[2, 2]), true, None, false), "false where a mask is given"),
+        error(call(square, plain(&[2, 2]), true, None, false), "false beside a mask"),
         error(call(square, plain(&[4, 2, 2]), false, None, false), "broadcasts to the scores'"),
         error(call([&[3, 2, 3], &[2, 2, 3], &[2, 2, 3]], none(), false, None, true), "divides the query's 3"),
     ]

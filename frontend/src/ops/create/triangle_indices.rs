@@ -124,7 +124,9 @@ fn indices(
     let ramp = high - low;
     let count = match rows.len() as u128 {
         0 => 0,
-        rows => ((low + high - 1).saturating_mul(ramp) / 2).saturating_add((rows - ramp).saturating_mul(high)),
+        rows => {
+            ((low + high - 1).saturating_mul(ramp) / 2).saturating_add((rows - ramp).saturating_mul(high))
+        }
     };
     let count = usize::try_from(count).map_err(|_| too_many())?;
     let mut all: Vec<i64> = Vec::new();

@@ -52,8 +52,5 @@ fn refuses_floats(message: &'static str) -> Vec<ErrorSample> {
     } else {
         "`other` must be integers"
     };
-    vec![
-        error([of(DType::F32), of(DType::F32)], message),
-        error([of(DType::I64), of(DType::F32)], beside),
-    ]
+    vec![error([of(DType::F32), of(DType::F32)], message), error([of(DType::I64), of(DType::F32)], beside)]
 }
