@@ -43,22 +43,23 @@ const TESTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Runs the tests of all lines at once: Miri takes one core, however many threads a test has.
+/// Runs the tests of each line.
 pub fn run(workspace: &Workspace) -> Result<()> {
     if let Err(reason) = prepare(workspace) {
         return workspace::skipped("miri", &reason);
     }
-    let tallies: Vec<Result<Tally>> = std::thread::scope(|scope| {
-        let start = |&(package, names)| scope.spawn(move || tests_of(workspace, package, names));
-        let running: Vec<_> = TESTS.iter().map(start).collect();
-        running
-            .into_iter()
-            .map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
     let mut sum = Tally::default();
-    for tally in tallies {
-        sum.add(tally?);
+    for (package, names) in TESTS {
+        let mut command = toolchain(workspace);
+        command.args(["cargo", "miri", "test", "--package", package, "--lib", "--target-dir"]);
+        command.arg(workspace.target().join("miri")).arg("--").args(*names);
+        println!("\n== {package}: {}", workspace::line(&command));
+        let tally = test::follow(&mut command)?;
+        // Each name is there for one test at least.
+        if tally.all_failed() == 0 && tally.passed < names.len() as u64 {
+            return Err(Failure::NoTests { command: workspace::line(&command), file: "miri.rs" });
+        }
+        sum.add(tally);
     }
     match sum {
         Tally { failed: 0, broken: 0, passed, .. } => {
@@ -67,20 +68,6 @@ pub fn run(workspace: &Workspace) -> Result<()> {
         }
         Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
     }
-}
-
-/// Runs the tests of a package whose names hold one of these words.
-fn tests_of(workspace: &Workspace, package: &str, names: &[&str]) -> Result<Tally> {
-    let mut command = toolchain(workspace);
-    command.args(["cargo", "miri", "test", "--package", package, "--lib", "--target-dir"]);
-    command.arg(workspace.target().join("miri")).arg("--").args(names);
-    println!("\n== {package}: {}", workspace::line(&command));
-    let tally = test::follow(&mut command)?;
-    // Each name is there for one test at least.
-    if tally.all_failed() == 0 && tally.passed < names.len() as u64 {
-        return Err(Failure::NoTests { command: workspace::line(&command), file: "miri.rs" });
-    }
-    Ok(tally)
 }
 
 /// A command of the nightly toolchain.
