@@ -2,6 +2,7 @@
 
 use super::rules::{float_of, require};
 use crate::error::Result;
+use crate::tensor::Int;
 use crate::{DType, MemoryFormat, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
@@ -67,5 +68,5 @@ pub(crate) fn cast(t: Tensor, dtype: DType) -> Result<Tensor> {
 
 /// A size or a number of parts as an argument; what no i64 holds becomes the largest one, which no op takes.
 pub(crate) fn whole(count: usize) -> Arg<'static> {
-    Arg::Int(i64::try_from(count).unwrap_or(i64::MAX))
+    Arg::Int(count.to_i64())
 }

@@ -4,6 +4,7 @@ use super::options::{ConvOptions, ConvTransposeOptions, Padding};
 use super::{conv, conv_input_grad, whole};
 use crate::Tensor;
 use crate::error::{Result, called};
+use crate::ops::composite;
 use keyway_dispatcher::Error;
 use keyway_dispatcher::op::Arg;
 
@@ -362,7 +363,7 @@ fn convolve<const N: usize>(
             Arg::Ints(&stride),
             Arg::Ints(&padding),
             Arg::Ints(&dilation),
-            Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+            composite::whole(options.groups),
         ])?;
         unbatched(made, had_batch)
     })
@@ -424,7 +425,7 @@ fn transpose<const N: usize>(
             Arg::Ints(&stride),
             Arg::Ints(&padding),
             Arg::Ints(&dilation),
-            Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+            composite::whole(options.groups),
         ])?;
         let made = match bias {
             Some(bias) => {

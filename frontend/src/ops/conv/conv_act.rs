@@ -6,7 +6,7 @@ use super::options::ConvOptions;
 use super::{conv, conv::output_sizes};
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
+use crate::ops::composite::{cast, decomposed, one, optional, tensor, whole, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
@@ -154,7 +154,7 @@ fn convolve<const N: usize>(
                 Arg::Ints(&stride),
                 Arg::Ints(&padding),
                 Arg::Ints(&dilation),
-                Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+                whole(options.groups),
                 Arg::optional(add.as_ref()),
                 activation.into(),
             ])?;

@@ -46,7 +46,7 @@ from_tuples! { PerDim Padding }
 impl<const N: usize> PerDim<N> {
     /// As a list argument; what no i64 holds becomes the largest one, which no op takes.
     pub(crate) fn ints(self) -> [i64; N] {
-        self.0.map(|v| i64::try_from(v).unwrap_or(i64::MAX))
+        self.0.map(crate::tensor::Int::to_i64)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::conv::{PerDim, batched, unbatched};
 use crate::ops::pool::{OutputSize, mean};
+use crate::tensor::Int;
 use keyway_dispatcher::Error;
 use keyway_dispatcher::op::Arg;
 
@@ -94,7 +95,7 @@ impl Tensor {
                 InterpolateMode::Area => return area(self, &sizes),
                 InterpolateMode::Linear | InterpolateMode::Bilinear | InterpolateMode::Trilinear => "linear",
             };
-            let sizes: Vec<i64> = sizes.iter().map(|&v| i64::try_from(v).unwrap_or(i64::MAX)).collect();
+            let sizes: Vec<i64> = sizes.iter().map(|size| size.to_i64()).collect();
             interpolate::DEF.run(&[
                 self.into(),
                 Arg::Ints(&sizes),

@@ -3,6 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::whole;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
@@ -48,14 +49,7 @@ impl Tensor {
         largest: bool,
         sorted: bool,
     ) -> Result<(Tensor, Tensor)> {
-        let k = i64::try_from(k).unwrap_or(i64::MAX);
-        DEF.run_two(&[
-            self.into(),
-            Arg::Int(k),
-            Arg::Int(dim.to_i64()),
-            Arg::Bool(largest),
-            Arg::Bool(sorted),
-        ])
+        DEF.run_two(&[self.into(), whole(k), Arg::Int(dim.to_i64()), Arg::Bool(largest), Arg::Bool(sorted)])
     }
 }
 

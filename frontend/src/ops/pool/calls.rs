@@ -4,6 +4,7 @@ use super::options::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
 use super::{avg_pool, lp_pool, max_pool};
 use crate::Tensor;
 use crate::error::{Result, called};
+use crate::ops::composite::whole;
 use crate::ops::conv::{batched, unbatched};
 use keyway_dispatcher::op::Arg;
 
@@ -142,7 +143,7 @@ fn mean<const N: usize>(op: &'static str, input: &Tensor, options: AvgPoolOption
             Arg::Ints(&padding),
             Arg::Bool(ceil_mode),
             Arg::Bool(count_include_pad),
-            divisor_override.map_or(Arg::None, |by| Arg::Int(i64::try_from(by).unwrap_or(i64::MAX))),
+            divisor_override.map_or(Arg::None, whole),
         ])?;
         unbatched(made, had_batch)
     })

@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::whole;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -45,8 +46,7 @@ impl Tensor {
         strides: impl IntoShape,
         offset: usize,
     ) -> Result<Tensor> {
-        let offset = Arg::Int(i64::try_from(offset).unwrap_or(i64::MAX));
-        DEF.run(&[self.into(), Arg::Ints(&shape.into_ints()), Arg::Ints(&strides.into_ints()), offset])
+        DEF.run(&[self.into(), Arg::Ints(&shape.into_ints()), Arg::Ints(&strides.into_ints()), whole(offset)])
     }
 }
 

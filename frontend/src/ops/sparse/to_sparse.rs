@@ -1,12 +1,13 @@
 //! `to_sparse`
 
 use crate::error::{Result, called};
+use crate::ops::composite::whole;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// This tensor as `sparse_coo` with all of its dimensions sparse: an entry for each element that differs from 0. The result is
@@ -53,7 +54,7 @@ impl Tensor {
             if self.layout().name() == crate::tensor::CSR && sparse_dim < 2 {
                 return split_anew(&self.as_coordinates()?, sparse_dim);
             }
-            DEF.run(&[self.into(), Arg::Int(i64::try_from(sparse_dim).unwrap_or(i64::MAX))])
+            DEF.run(&[self.into(), whole(sparse_dim)])
         })
     }
 }
