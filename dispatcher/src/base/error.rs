@@ -124,7 +124,9 @@ pub enum Error {
         got: String,
     },
     /// Sizes whose product does not fit.
-    #[error("{op}: a tensor of shape {sizes:?} has more bytes than an address can count; use smaller sizes")]
+    #[error(
+        "{op}: a tensor of shape {sizes:?} has more elements or bytes than an address can count; use smaller sizes"
+    )]
     SizeOverflow {
         /// The op.
         op: &'static str,

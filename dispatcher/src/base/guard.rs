@@ -59,25 +59,16 @@ thread_local! {
 }
 
 impl Local {
+    #[inline(always)]
     fn get(&self, at: usize) -> Change {
-        match self.near.get(at) {
-            Some(change) => change.get(),
-            // At the end of a thread its list may be gone.
-            None => FAR.try_with(|far| far.borrow()[at - NEAR]).unwrap_or(Change::NONE),
-        }
+        self.near.get(at).map_or_else(|| far(at - NEAR), Cell::get)
     }
 
+    #[inline(always)]
     fn set(&self, at: usize, change: Change) {
         match self.near.get(at) {
             Some(place) => place.set(change),
-            None => {
-                let _ = FAR.try_with(|far| {
-                    let mut far = far.borrow_mut();
-                    let room = far.len().max(at - NEAR + 1);
-                    far.resize(room, Change::NONE);
-                    far[at - NEAR] = change;
-                });
-            }
+            None => set_far(at - NEAR, change),
         }
     }
 
@@ -95,7 +86,24 @@ impl Local {
     }
 }
 
+#[cold]
+fn far(at: usize) -> Change {
+    // At the end of a thread its list may be gone.
+    FAR.try_with(|far| far.borrow()[at]).unwrap_or(Change::NONE)
+}
+
+#[cold]
+fn set_far(at: usize, change: Change) {
+    let _ = FAR.try_with(|far| {
+        let mut far = far.borrow_mut();
+        let room = far.len().max(at + 1);
+        far.resize(room, Change::NONE);
+        far[at] = change;
+    });
+}
+
 /// The keys that this thread adds to and takes from every call.
+#[inline]
 pub fn local_keys() -> (KeySet, KeySet) {
     LOCAL.with(|local| local.keys.get())
 }

@@ -6,7 +6,7 @@ use crate::base::lacking;
 use crate::base::plugin::PluginEntry;
 use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::DeviceApi;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// A device type and who serves it.
 #[derive(Debug)]
@@ -69,13 +69,23 @@ fn bit(device: Device) -> u64 {
     1 << device.index.min(63)
 }
 
+/// The device noted last, so that a program that uses one pays for one comparison.
+static LAST_USED: AtomicU32 = AtomicU32::new(u32::MAX);
+
 /// Notes that memory is asked of a device.
-#[inline]
+#[inline(always)]
 pub(crate) fn note_use(device: Device) {
-    if !was_used(device)
-        && let Some(slot) = USED.get(device.kind as usize)
-    {
+    let number = u32::from(device.kind) << 16 | u32::from(device.index);
+    if LAST_USED.load(Ordering::Relaxed) != number {
+        note_other_use(device, number);
+    }
+}
+
+#[cold]
+fn note_other_use(device: Device, number: u32) {
+    if let Some(slot) = USED.get(device.kind as usize) {
         slot.fetch_or(bit(device), Ordering::Relaxed);
+        LAST_USED.store(number, Ordering::Relaxed);
     }
 }
 

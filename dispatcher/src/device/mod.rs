@@ -96,7 +96,7 @@ pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize
 }
 
 /// As [`allocate`], on a stream of the device; null is the default one.
-#[inline]
+#[inline(always)]
 pub(crate) fn allocate_on(
     stream: Queue,
     entry: &'static DeviceEntry,
@@ -111,10 +111,11 @@ pub(crate) fn allocate_on(
     match NonNull::new(out.cast::<u8>()) {
         Some(pointer) if code as usize | out.addr() & (ALIGNMENT - 1) == 0 => Ok(pointer),
         None if code == status::OK && bytes == 0 => Ok(NonNull::<u128>::dangling().cast()),
-        None if code == status::OK => Err(misplaced(entry, "allocate", out)),
-        Some(_) if code == status::OK => {
-            // SAFETY: the plugin just gave this memory, for this size and stream, and nobody else knows it.
-            unsafe { (entry.api.free)(u32::from(device.index), out, bytes as u64, stream) };
+        _ if code == status::OK => {
+            if !out.is_null() {
+                // SAFETY: the plugin just gave this memory, for this size and stream, and nobody else knows it.
+                unsafe { (entry.api.free)(u32::from(device.index), out, bytes as u64, stream) };
+            }
             Err(misplaced(entry, "allocate", out))
         }
         _ => Err(allocation_failure(entry, device, bytes, code)),

@@ -30,8 +30,7 @@ pub use host::host_vec;
 pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
-pub(crate) use shared::shared;
-pub use shared::{Shared, Weak};
+pub use shared::{Shared, Weak, shared};
 
 use crate::base::error::Result;
 use crate::base::key::Device;

@@ -62,6 +62,8 @@ fn overflow() -> ! {
 
 /// Makes a [`Shared`] structure, given as it is written out, field by field where it stays: the compiler puts a large one
 /// together elsewhere and copies it, piece by piece.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! shared {
     ($type:ident { $($field:ident: $value:expr),* $(,)? }) => {{
         // Names every field, or does not compile.
@@ -77,7 +79,8 @@ macro_rules! shared {
         unsafe { $crate::memory::Shared::in_place(write) }
     }};
 }
-pub(crate) use shared;
+#[doc(hidden)]
+pub use shared;
 
 impl<T> Shared<T> {
     /// Moves a value to a place of its own.
@@ -102,8 +105,9 @@ impl<T> Shared<T> {
     ///
     /// # Safety
     /// `write` writes a whole value to the place that it is given, and reads nothing there; [`shared!`] upholds this.
+    #[doc(hidden)]
     #[inline(always)]
-    pub(crate) unsafe fn in_place(write: impl FnOnce(*mut T)) -> Shared<T> {
+    pub unsafe fn in_place(write: impl FnOnce(*mut T)) -> Shared<T> {
         let block = blocks::take::<Block<T>>();
         // SAFETY: `take` gave memory for a block, which nobody else has; the caller writes the value. If that panics, the
         // memory is lost.

@@ -56,9 +56,10 @@ fn ends_within(storage: &Storage, numel: usize, end: usize, dtype: DType) -> boo
     numel == 0 || end.checked_mul(dtype.size()).is_some_and(|end| end <= storage.bytes())
 }
 
-/// Marks what is made in inference mode.
-fn birth_keys() -> u64 {
-    local_keys().0.intersect(KeySet::of(DispatchKey::INFERENCE)).0
+/// Marks what is made in inference mode, where `included` are the thread's keys.
+#[inline(always)]
+fn birth_keys(included: KeySet) -> u64 {
+    included.intersect(KeySet::of(DispatchKey::INFERENCE)).0
 }
 
 impl TensorImpl {
@@ -102,13 +103,19 @@ impl TensorImpl {
     /// of this size that was just written is slow to move.
     #[inline(always)]
     fn place(fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
+        TensorImpl::place_with(birth_keys(local_keys().0), fill)
+    }
+
+    /// As [`TensorImpl::place`], with keys to begin with.
+    #[inline(always)]
+    fn place_with(keys: u64, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
         let mut tensor = shared!(TensorImpl {
             raw: OwnRaw::empty(),
             own_storage: None,
             offset: 0,
             geometry: Geometry::empty(),
             format: Format::Other,
-            keys: AtomicU64::new(birth_keys()),
+            keys: AtomicU64::new(keys),
             composite: None,
             view_of: None,
             extension: Extension::empty(),
@@ -253,7 +260,8 @@ impl TensorImpl {
     /// As [`TensorImpl::place`], of a view.
     #[inline(always)]
     fn place_view(base: &TensorRef, many: bool, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
-        let unrecorded = local_keys().1.has(DispatchKey::AUTOGRAD);
+        let (included, excluded) = local_keys();
+        let unrecorded = excluded.has(DispatchKey::AUTOGRAD);
         let origin = match &base.view_of {
             _ if many => ViewOrigin::OneOfMany,
             Some(up) if up.origin != ViewOrigin::Recorded => up.origin,
@@ -262,10 +270,9 @@ impl TensorImpl {
         };
         let root = base.view_of.as_ref().map_or(base, |up| &up.base);
         let inherited = base.keys.load(Ordering::Relaxed) & KeySet::of(DispatchKey::INFERENCE).0;
-        TensorImpl::place(|t| {
+        TensorImpl::place_with(birth_keys(included) | inherited, |t| {
             fill(t);
             t.view_of = Some(ViewOf { base: root.clone(), origin });
-            *t.keys.get_mut() |= inherited;
         })
     }
 

@@ -34,6 +34,10 @@ pub struct Backward<'a> {
 /// outputs and those that are wanted. In a narrower one their products would be rounded and their sums could overflow before
 /// they are cast. `None` where all are of one dtype.
 pub(crate) fn widest(grads: &[Tensor], came: &[bool], inputs: &[Shape], wanted: &[bool]) -> Option<DType> {
+    let first = grads.first()?.dtype();
+    if grads.iter().all(|grad| grad.dtype() == first) && inputs.iter().all(|shape| shape.dtype == first) {
+        return None;
+    }
     let wanted = inputs.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(shape, _)| shape.dtype);
     let grads = grads.iter().zip(came).filter(|(_, came)| **came).map(|(grad, _)| grad.dtype());
     let mut floats = grads.chain(wanted).filter(|dtype| dtype.is_float());
@@ -424,7 +428,7 @@ pub struct Grads<'a> {
     /// Where the gradient of each slot goes.
     pub(crate) edges: &'a [Option<Edge>],
     /// Which slots want a gradient.
-    pub(crate) wanted: SmallVec<[bool; 4]>,
+    pub(crate) wanted: &'a [bool],
     /// By slot.
     pub(crate) slots: SmallVec<[Option<Tensor>; 4]>,
 }
@@ -535,8 +539,8 @@ pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape, edge: Option<&E
     let grad = if shape.strided && !grad.as_ref().is_strided() { grad.to_strided()? } else { grad };
     let grad = if grad.shape() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
     let grad = match edge {
-        Some(edge) => edge.on_pattern(grad)?,
-        None => grad,
+        Some(edge) if !edge.is_strided() => edge.on_pattern(grad)?,
+        _ => grad,
     };
     shape.formatted(if grad.dtype() == shape.dtype { grad } else { grad.to_dtype(shape.dtype)? })
 }

@@ -6,14 +6,14 @@ use super::error::AutogradError;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
-use super::pending::{Pending, Slots, Waiting};
+use super::pending::{Pending, Slots, Waiting, places};
 use super::{custom, hooks, view};
 use crate::error::Result;
 use crate::functionality;
 use crate::ops::def::Derivative;
 use crate::ops::memory::from_components::{map_stored, unchecked};
 use crate::profiler::{backward_scope, scope};
-use crate::tensor::{handles, refs};
+use crate::tensor::refs;
 use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::layouts::{can_project, has_pattern_of};
@@ -118,7 +118,7 @@ impl Known {
 /// # Errors
 /// See [`AutogradError`].
 pub fn backward<T: Borrow<Tensor>>(outputs: &[T], options: BackwardOptions) -> Result<()> {
-    run(&handles(outputs), &options, None).map(|_| ())
+    run(&refs(outputs), &options, None).map(|_| ())
 }
 
 /// The gradients of the outputs with respect to the inputs; leaves collect nothing.
@@ -141,19 +141,19 @@ pub fn grad<O: Borrow<Tensor>, I: Borrow<Tensor>>(
     inputs: &[I],
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
-    grads_of(&handles(outputs), &refs(inputs), options)
+    grads_of(&refs(outputs), &refs(inputs), options)
 }
 
 fn grads_of(
-    outputs: &[Tensor],
+    outputs: &[&TensorRef],
     inputs: &[&TensorRef],
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
-    let edges = inputs
-        .iter()
-        .map(|t| meta::edge(t).ok_or_else(|| AutogradError::NoGraph { op: "grad" }.into()))
-        .collect::<Result<Vec<Edge>>>()?;
-    let grads = run(outputs, &options, Some(&edges))?;
+    let mut targets: SmallVec<[Edge; 4]> = SmallVec::new();
+    for input in inputs {
+        targets.push(meta::edge(input).ok_or(AutogradError::NoGraph { op: "grad" })?);
+    }
+    let grads = run(outputs, &options, Some(&targets))?;
     if !options.allow_unused
         && let Some(index) = grads.iter().position(Option::is_none)
     {
@@ -171,8 +171,12 @@ fn plain_calls() -> Option<KeyGuard> {
 }
 
 /// The gradients that a pass begins with, for `op`: `backward` or `grad`.
-fn start(op: &'static str, outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
-    let mut pending = Pending::default();
+fn start(
+    pending: &mut Pending,
+    op: &'static str,
+    outputs: &[&TensorRef],
+    options: &BackwardOptions,
+) -> Result<()> {
     let given = options.gradients.as_deref();
     if let Some(given) = given
         && given.len() != outputs.len()
@@ -181,28 +185,30 @@ fn start(op: &'static str, outputs: &[Tensor], options: &BackwardOptions) -> Res
         return Err(AutogradError::GradientCount { op: op.into(), expected, got }.into());
     }
     for (i, output) in outputs.iter().enumerate() {
-        let edge = meta::edge(output.as_ref()).ok_or(AutogradError::NoGraph { op })?;
+        let edge = meta::edge(output).ok_or(AutogradError::NoGraph { op })?;
         let gradient = match given.map(|g| &g[i]) {
-            Some(g) if g.shape() != output.shape() => {
+            Some(g) if g.shape() != output.sizes() => {
                 return Err(AutogradError::GradientShape {
                     op: op.into(),
-                    expected: output.shape().to_vec(),
+                    expected: output.sizes().to_vec(),
                     got: g.shape().to_vec(),
                 }
                 .into());
             }
             // What a caller gives is a tensor like any other: its entries at one place add up.
-            Some(g) if edge.by_entry() => g.coalesce()?.project_like(&output.detach())?,
+            Some(g) if edge.by_entry() => {
+                g.coalesce()?.project_like(&Tensor::from_ref(output.shallow_copy()))?
+            }
             Some(g) => match edge.shape() {
                 Some(shape) => shape.formatted(g.clone())?,
                 None => g.clone(),
             },
-            None if output.elem_count() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
-            None => return Err(AutogradError::NotScalar { op, sizes: output.shape().to_vec() }.into()),
+            None if output.numel() == 1 => filled(&Shape::of(output), 1.0)?,
+            None => return Err(AutogradError::NotScalar { op, sizes: output.sizes().to_vec() }.into()),
         };
-        add(&mut pending, &edge, gradient)?;
+        add(pending, &edge, gradient)?;
     }
-    Ok(pending)
+    Ok(())
 }
 
 fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
@@ -211,7 +217,7 @@ fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
 }
 
 fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
-    let grad = edge.on_pattern(grad)?;
+    let grad = if edge.is_strided() { grad } else { edge.on_pattern(grad)? };
     let slot = &mut pending.slots(&edge.node)[edge.output];
     *slot = Some(match slot.take() {
         None => grad,
@@ -236,9 +242,8 @@ fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
     unchecked(&a, &parts)
 }
 
-/// The nodes from which one of `targets` can be reached.
-fn leading_to(pending: &Pending, targets: &[Edge]) -> Known {
-    let mut known = Known::default();
+/// Notes the nodes from which one of `targets` can be reached, among those that the pass may come to.
+fn leading_to(known: &mut Known, pending: &Pending, targets: &[Edge]) {
     targets.iter().for_each(|target| known.insert(&target.node, true));
     // Depth first, with an explicit stack: a node is decided once all that it leads to are.
     let mut stack: SmallVec<[(&Node, bool); 16]> = pending.nodes().map(|node| (&**node, false)).collect();
@@ -254,11 +259,10 @@ fn leading_to(pending: &Pending, targets: &[Edge]) -> Known {
             stack.extend(node.edges.iter().flatten().map(|e| (&*e.node, false)));
         }
     }
-    known
 }
 
 fn run(
-    outputs: &[Tensor],
+    outputs: &[&TensorRef],
     options: &BackwardOptions,
     targets: Option<&[Edge]>,
 ) -> Result<Vec<Option<Tensor>>> {
@@ -267,13 +271,20 @@ fn run(
     let _running = BackwardGuard::enter();
     let _scope = scope("backward");
     let op = if targets.is_some() { "grad" } else { "backward" };
-    let mut pending = start(op, outputs, options)?;
+    let (mut pending, mut leads) = (Pending::default(), Known::default());
+    start(&mut pending, op, outputs, options)?;
     let retain = options.retain_graph || options.create_graph;
-    let leads = targets.map(|t| leading_to(&pending, t));
+    if let Some(targets) = targets {
+        leading_to(&mut leads, &pending, targets);
+    }
     let mut captured: Vec<Option<Tensor>> = vec![None; targets.map_or(0, <[Edge]>::len)];
 
     while let Some(Waiting { node, mut grads }) = pending.pop() {
-        run_hooks(&node, &mut grads)?;
+        let leaf = match &node.body {
+            Body::Accumulate(leaf) => leaf.upgrade(),
+            _ => None,
+        };
+        run_hooks(&node, leaf.as_ref(), &mut grads)?;
         if let Some(targets) = targets {
             for (i, target) in targets.iter().enumerate() {
                 if Shared::ptr_eq(&target.node, &node) {
@@ -284,28 +295,26 @@ fn run(
                 }
             }
         }
-        if let Body::Accumulate(leaf) = &node.body {
-            if let (None, Some(leaf), Some(grad)) = (targets, leaf.upgrade(), grads[0].take()) {
+        if node.is_accumulator() {
+            if let (None, Some(leaf)) = (targets, leaf)
+                && let Some(grad) = grads[0].take()
+            {
                 accumulate(&leaf, grad, options)?;
             }
             continue;
         }
-        let wanted: SmallVec<[bool; 4]> = node
-            .edges
-            .iter()
-            .map(|edge| match (edge, &leads) {
-                (None, _) => false,
-                (Some(_), None) => true,
-                (Some(edge), Some(leads)) => leads.get(&edge.node) == Some(true),
-            })
-            .collect();
+        let is_wanted = |edge: &Edge| targets.is_none() || leads.get(&edge.node) == Some(true);
+        let mut wanted: SmallVec<[bool; 4]> = SmallVec::new();
+        node.edges.iter().for_each(|edge| wanted.push(edge.as_ref().is_some_and(is_wanted)));
         if !wanted.contains(&true) {
             continue;
         }
-        let made = run_node(&node, grads, &wanted, retain)?;
+        let mut made = run_node(&node, grads, &wanted, retain)?;
         anomaly::check(&node, &made)?;
-        for ((edge, grad), wanted) in node.edges.iter().zip(made).zip(wanted) {
-            if let (Some(edge), Some(grad), true) = (edge, grad, wanted) {
+        for ((edge, grad), wanted) in node.edges.iter().zip(&mut made).zip(&wanted) {
+            if let (Some(edge), true) = (edge, *wanted)
+                && let Some(grad) = grad.take()
+            {
                 add(&mut pending, edge, grad)?;
             }
         }
@@ -313,10 +322,10 @@ fn run(
     Ok(captured)
 }
 
-fn run_hooks(node: &Shared<Node>, grads: &mut Slots) -> Result<()> {
-    if let Body::Accumulate(leaf) = &node.body {
-        let Some(leaf) = leaf.upgrade() else { return Ok(()) };
-        for (_, hook) in meta::hooks(&leaf) {
+/// Runs the hooks of a node, or of the leaf whose gradient it collects.
+fn run_hooks(node: &Shared<Node>, leaf: Option<&TensorRef>, grads: &mut Slots) -> Result<()> {
+    if let Some(leaf) = leaf {
+        for (_, hook) in meta::hooks(leaf) {
             apply_hook(&hook, &node.outputs[0], &mut grads[0])?;
         }
         return Ok(());
@@ -367,7 +376,8 @@ pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retai
     let made = match &node.body {
         Body::Accumulate(_) | Body::Gone => return Ok(Made::new()),
         Body::Op(call) => {
-            let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
+            let mut came: SmallVec<[bool; 2]> = SmallVec::new();
+            grads.iter().for_each(|grad| came.push(grad.is_some()));
             op_backward(node, call, &materialised(node, grads)?, &came, wanted)?
         }
         Body::CopySlices(slices) => {
@@ -421,12 +431,7 @@ fn op_backward(
         }
     };
     let backward = Backward { node, call, saved, grads, came, wide };
-    let mut made = Grads {
-        call,
-        edges: &node.edges,
-        wanted: SmallVec::from_slice(wanted),
-        slots: SmallVec::from_elem(None, call.inputs.len()),
-    };
+    let mut made = Grads { call, edges: &node.edges, wanted, slots: places(call.inputs.len()) };
     match call.def.map(|d| d.derivative) {
         Some(Derivative::Formula { formula, .. }) => formula(&backward, &mut made)?,
         _ => foreign_backward(&backward, &mut made)?,

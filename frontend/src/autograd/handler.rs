@@ -101,6 +101,24 @@ fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
     replacing(&call.args, once, |args| keyway_dispatcher::call::call(args, call.out)).map(Some)
 }
 
+/// A call with a tensor of a composite layout, where it is not recorded as others are.
+#[cold]
+fn of_composite(call: &Call<'_>) -> Option<DispatchResult<Outputs>> {
+    let is_composite = matches!(call.args.get(0), Arg::Tensor(t) if !t.is_strided());
+    if matches!(call.out, Out::InPlace) && is_composite {
+        return Some(
+            Err(crate::Error::from(AutogradError::CompositeInPlace { op: call.args.name() }).into()),
+        );
+    }
+    match by_element(call) {
+        Ok(None) => {}
+        Ok(Some(made)) => return Some(made),
+        Err(error) => return Some(Err(error.into())),
+    }
+    let kept = definition(call.args.op).is_some_and(|definition| keeps_zero(definition, &call.args));
+    (matches!(call.out, Out::New) && is_composite && kept).then(|| Ok(of_stored(call)?))
+}
+
 /// What is to be recorded of an op.
 enum Plan {
     Formula {
@@ -139,17 +157,15 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         }
         return redispatch(call, below);
     }
-    if matches!(call.out, Out::InPlace) && !call.args.tensor(0)?.is_strided() {
-        return Err(crate::Error::from(AutogradError::CompositeInPlace { op: call.args.name() }).into());
-    }
-    if let Some(call) = by_element(call)? {
-        return call;
-    }
-    if let (Out::New, Some(definition)) = (call.out, definition(call.args.op))
-        && keeps_zero(definition, &call.args)
-        && !call.args.tensor(0)?.is_strided()
+    let is_composite = |arg: &Arg<'_>| match arg {
+        Arg::Tensor(t) => !t.is_strided(),
+        Arg::Tensors(list) => list.iter().any(|t| !t.is_strided()),
+        _ => false,
+    };
+    if call.args.values.iter().any(is_composite)
+        && let Some(made) = of_composite(call)
     {
-        return Ok(of_stored(call)?);
+        return made;
     }
     match plan(call)? {
         Plan::Formula { saves, saves_outputs } => record(call, below, saves, saves_outputs),

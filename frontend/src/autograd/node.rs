@@ -10,7 +10,7 @@ use crate::ops::memory::from_components::unchecked;
 use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::dims::may_self_overlap;
 use keyway_dispatcher::layouts::{can_project, has_pattern_of, may_repeat};
-use keyway_dispatcher::memory::{Shared, Weak};
+use keyway_dispatcher::memory::{Shared, Weak, shared};
 use keyway_dispatcher::op::{Arg, OpEntry};
 use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device};
@@ -30,6 +30,7 @@ pub(crate) struct Edge {
 
 impl Edge {
     /// What is known of the tensor whose gradient goes there.
+    #[inline]
     pub(crate) fn shape(&self) -> Option<&Shape> {
         self.node.outputs.get(self.output)
     }
@@ -50,13 +51,15 @@ impl Edge {
         }
     }
 
-    /// A gradient as it is to arrive there: on the pattern of the tensor that it is of, so that nothing becomes as large as
-    /// the sizes say on its way back.
+    /// Whether what goes there is the gradient of a strided tensor, as nearly all are.
+    #[inline]
+    pub(crate) fn is_strided(&self) -> bool {
+        self.shape().is_none_or(|shape| shape.strided)
+    }
+
+    /// A gradient of a sparse tensor as it is to arrive there: on the pattern of the tensor that it is of, so that nothing
+    /// becomes as large as the sizes say on its way back.
     pub(crate) fn on_pattern(&self, grad: Tensor) -> Result<Tensor> {
-        // Few tensors are sparse, and only those are looked at closely.
-        if self.node.outputs.get(self.output).is_none_or(|shape| shape.strided) {
-            return Ok(grad);
-        }
         match self.pattern() {
             // A formula's gradient comes here twice: as it is made, and as it is added to others.
             Some(pattern) if has_pattern_of(grad.as_ref(), pattern.as_ref()) => Ok(grad),
@@ -109,35 +112,54 @@ fn zeros_at(tensor: &TensorRef) -> Result<Tensor> {
     unchecked(&like, &parts)
 }
 
+/// Sizes one by one, where they are few: a copy of memory has its price.
+#[inline]
+fn few(sizes: &[usize]) -> SmallVec<[usize; 4]> {
+    if sizes.len() > 4 {
+        return SmallVec::from_slice(sizes);
+    }
+    let mut all = [0; 4];
+    all.iter_mut().zip(sizes).for_each(|(to, &size)| *to = size);
+    SmallVec::from_buf_and_len(all, sizes.len())
+}
+
 impl Shape {
+    #[inline]
     pub(crate) fn of(tensor: &TensorRef) -> Shape {
-        // One by one: they are few, and a copy of memory has its price.
-        let mut sizes = SmallVec::new();
-        tensor.sizes().iter().for_each(|&size| sizes.push(size));
         let strided = tensor.is_strided();
-        let (last, by_entry) = (lies_last(tensor), by_entry(tensor));
         Shape {
-            sizes,
+            sizes: few(tensor.sizes()),
             dtype: tensor.dtype(),
             device: tensor.device(),
             strided,
-            last,
-            by_entry,
+            last: lies_last(tensor),
+            by_entry: !strided && by_entry(tensor),
             pattern: None,
         }
     }
 
     /// Of a result of these inputs; `of_values` if it was made of components, and not of elements.
+    #[inline]
     pub(crate) fn of_result(
         tensor: &TensorRef,
         inputs: &[Shape],
         edges: &[Option<Edge>],
         of_values: bool,
     ) -> Result<Shape> {
-        let mut shape = Shape::of(tensor);
-        if shape.strided {
-            return Ok(shape);
+        match tensor.is_strided() {
+            true => Ok(Shape::of(tensor)),
+            false => Shape::of_composite(tensor, inputs, edges, of_values),
         }
+    }
+
+    #[cold]
+    fn of_composite(
+        tensor: &TensorRef,
+        inputs: &[Shape],
+        edges: &[Option<Edge>],
+        of_values: bool,
+    ) -> Result<Shape> {
+        let mut shape = Shape::of(tensor);
         let whole = |(input, edge): (&Shape, &Option<Edge>)| {
             !input.strided && edge.as_ref().is_some_and(|edge| edge.pattern().is_none())
         };
@@ -277,7 +299,7 @@ impl Node {
     /// A node without edges, outputs and number, which the caller adds.
     #[inline(always)]
     pub(crate) fn unnumbered(body: impl FnOnce() -> Body) -> Shared<Node> {
-        Shared::new_with(|| Node {
+        shared!(Node {
             number: 0,
             body: body(),
             edges: SmallVec::new(),

@@ -9,6 +9,14 @@ use std::collections::BTreeMap;
 /// One gradient for each output of a node, where one has come.
 pub(super) type Slots = SmallVec<[Option<Tensor>; 2]>;
 
+/// A place for each of `count` gradients.
+#[inline]
+pub(super) fn places<const N: usize>(count: usize) -> SmallVec<[Option<Tensor>; N]> {
+    let mut places = SmallVec::new();
+    (0..count).for_each(|_| places.push(None));
+    places
+}
+
 /// A node and what has come for it.
 pub(super) struct Waiting {
     pub(super) node: Shared<Node>,
@@ -37,7 +45,7 @@ impl Pending {
         {
             return &mut self.near[at].grads;
         }
-        let waiting = || Waiting { node: node.clone(), grads: SmallVec::from_elem(None, node.outputs.len()) };
+        let waiting = || Waiting { node: node.clone(), grads: places(node.outputs.len()) };
         let at = older.map_or(0, |at| at + 1);
         // Older than all that is near: it may stand there only if nothing further away is newer, and there is room.
         if at == 0 && (!self.far.is_empty() || self.near.len() == NEAR) {

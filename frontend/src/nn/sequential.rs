@@ -95,6 +95,18 @@ impl Sequential {
     pub fn get(&self, index: usize) -> Option<&dyn Module> {
         self.modules.get(index).map(|(_, module)| module.as_ref())
     }
+
+    /// The modules with their names, in their order.
+    ///
+    /// ```
+    /// use keyway::nn::{Flatten, Relu, Sequential};
+    /// let model = Sequential::new().push(Relu).push_named("last", Flatten::default());
+    /// let names: Vec<&str> = model.iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["0", "last"]);
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &dyn Module)> {
+        self.modules.iter().map(|(name, module)| (name.as_str(), module.as_ref()))
+    }
 }
 
 /// The modules by name, each with its parameters.

@@ -358,11 +358,18 @@ impl OpDef {
     #[allow(clippy::missing_errors_doc)]
     pub fn run(&'static self, values: &[Arg<'_>]) -> Result<Tensor> {
         let op = self.entry()?;
-        match keyway_dispatcher::call::call(Args { op, values }, Out::New) {
-            // Taken from where it was written: a list of results is moved by none.
-            Ok(ref mut made) if made.len() == 1 => {
-                made.pop().map(Tensor::from_ref).ok_or_else(|| no_result(self))
-            }
+        let mut result = keyway_dispatcher::call::call(Args { op, values }, Out::New);
+        // Taken from where it was written: a list of results is moved by none, and one that is empty and has no memory of its
+        // own leaves nothing to drop.
+        if let Ok(made) = &mut result
+            && made.len() == 1
+            && !made.spilled()
+            && let Some(tensor) = made.pop()
+        {
+            std::mem::forget(result);
+            return Ok(Tensor::from_ref(tensor));
+        }
+        match result {
             Ok(made) => made.into_iter().next().map(Tensor::from_ref).ok_or_else(|| no_result(self)),
             Err(error) => Err(error.into()),
         }

@@ -560,6 +560,7 @@ pub fn reduced_count(sizes: &[usize], mask: u64) -> usize {
 /// assert_eq!(sizes[..], [2, 3]);
 /// # Ok(()) }
 /// ```
+#[inline]
 pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize, sizes: &mut Dims) -> Result<()> {
     let given = args.ints(i)?;
     let wrong = |expected: String| wrong_value(args, i, expected);

@@ -324,7 +324,9 @@ impl Tensor {
 
 /// The tensors of a list, as a call takes them: all that is compiled for each kind of list.
 pub(crate) fn refs<T: Borrow<Tensor>>(tensors: &[T]) -> SmallVec<[&TensorRef; 8]> {
-    tensors.iter().map(|t| &t.borrow().inner).collect()
+    let mut all = SmallVec::new();
+    tensors.iter().for_each(|t| all.push(&t.borrow().inner));
+    all
 }
 
 /// Handles to the tensors of a list.

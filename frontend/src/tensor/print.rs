@@ -17,7 +17,7 @@ const MOST: usize = 1000;
 const SHOWN: usize = 10_000;
 /// Columns of a line.
 const LINE: usize = 80;
-/// Digits behind the point.
+/// Digits behind the point, unless the format says how many: `{:.2}`.
 const DIGITS: usize = 4;
 const OPEN: &str = "tensor(";
 
@@ -28,18 +28,20 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// The elements, with what cannot be read said in their place.
+/// The elements, with what cannot be read said in their place. A precision is that of the numbers.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
 /// let a = Tensor::from_vec(vec![1.0f32, 2.5, -3.25, 4.0], (2, 2))?;
 /// assert_eq!(a.to_string(), "tensor([[ 1.0000,  2.5000],\n        [-3.2500,  4.0000]])");
+/// assert_eq!(format!("{:.1}", a.narrow(0, 0, 1)?), "tensor([[1.0, 2.5]])");
 /// # Ok(()) }
 /// ```
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let body = if self.inner.is_strided() { strided(self) } else { Ok(composite(self)) };
+        let digits = f.precision().unwrap_or(DIGITS);
+        let body = if self.inner.is_strided() { strided(self, digits) } else { Ok(composite(self, digits)) };
         let body = body.unwrap_or_else(|error| format!("<cannot be read: {error}>"));
         f.write_str(&with_notes(format!("{OPEN}{body}"), &notes(self)))
     }
@@ -85,7 +87,7 @@ fn with_notes(mut text: String, notes: &[String]) -> String {
 }
 
 /// The components of a composite layout, each as a tensor, and its attributes, all with their names.
-fn composite(t: &Tensor) -> String {
+fn composite(t: &Tensor, digits: usize) -> String {
     let layout = keyway_dispatcher::table::current().layout(t.layout());
     let name = |names: Option<&Vec<String>>, i: usize| {
         names.and_then(|names| names.get(i)).map(|name| format!("{name}=")).unwrap_or_default()
@@ -95,7 +97,7 @@ fn composite(t: &Tensor) -> String {
     for (i, component) in t.inner.components().iter().enumerate() {
         let head = name(layout.map(|l| &l.components), i);
         let under = format!("\n{indent}{}", " ".repeat(head.chars().count()));
-        let component = Tensor::from_ref(component.shallow_copy()).to_string();
+        let component = format!("{:.digits$}", Tensor::from_ref(component.shallow_copy()));
         parts.push(head + &component.replace('\n', &under));
     }
     for (i, attr) in t.attrs().iter().enumerate() {
@@ -143,7 +145,7 @@ enum Shown {
     Lists(Vec<Shown>, Option<usize>),
 }
 
-fn strided(t: &Tensor) -> Result<String> {
+fn strided(t: &Tensor, digits: usize) -> Result<String> {
     if t.elem_count() == 0 {
         return Ok("[]".to_string());
     }
@@ -151,14 +153,14 @@ fn strided(t: &Tensor) -> Result<String> {
     let t = t.detach();
     if t.rank() == 0 {
         let values = decode(&t)?;
-        let style = Style::of(&values);
+        let style = Style::of(&values, digits);
         return Ok(values.first().map_or_else(String::new, |v| style.text(v)));
     }
     let cuts = if t.elem_count() > MOST { cuts(t.shape()) } else { vec![None; t.rank()] };
     let shown = collect(&t, &cuts)?;
     let mut values = Vec::new();
     shown.visit(&mut values);
-    let style = Style::of(&values);
+    let style = Style::of(&values, digits);
     Ok(shown.text(&style, OPEN.len(), t.rank()))
 }
 
@@ -224,11 +226,13 @@ struct Style {
     whole: bool,
     scientific: bool,
     width: usize,
+    /// Digits behind the point.
+    digits: usize,
 }
 
 impl Style {
-    fn of(values: &[Value]) -> Style {
-        let mut style = Style { whole: true, scientific: false, width: 1 };
+    fn of(values: &[Value], digits: usize) -> Style {
+        let mut style = Style { whole: true, scientific: false, width: 1, digits };
         if !values.iter().any(|v| matches!(v, Value::Real(_))) {
             style.width = values.iter().map(|v| style.plain(v).chars().count()).max().unwrap_or(1);
             return style;
@@ -257,13 +261,13 @@ impl Style {
             Value::Real(v) if v.is_nan() => "nan".to_string(),
             Value::Real(v) if v.is_infinite() => if v > 0.0 { "inf" } else { "-inf" }.to_string(),
             Value::Real(v) if self.scientific => {
-                let text = format!("{v:.DIGITS$e}");
+                let text = format!("{v:.*e}", self.digits);
                 let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
                 let (sign, power) = power.strip_prefix('-').map_or(('+', power), |p| ('-', p));
                 format!("{digits}e{sign}{power:0>2}")
             }
             Value::Real(v) if self.whole => format!("{v:.0}."),
-            Value::Real(v) => format!("{v:.DIGITS$}"),
+            Value::Real(v) => format!("{v:.*}", self.digits),
             Value::Text(ref text) => text.clone(),
         }
     }

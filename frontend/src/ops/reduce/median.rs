@@ -6,6 +6,11 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 
+fn empty_dimension(op: &'static str, tensor: &Tensor) -> crate::Error {
+    let expected = "not empty in the dimension that is reduced".to_string();
+    Error::Shape { op, argument: "self", expected, got: tensor.shape().into() }.into()
+}
+
 impl Tensor {
     /// The medians along `dim`, the lower of two, and the place of one element that each equals, which gets its gradient; NaN where
     /// there is one. All elements are sorted for it.
@@ -73,6 +78,9 @@ impl Tensor {
         called("kthvalue", &["self", "k", "dim"], || {
             let dim = dim.to_i64();
             let size = self.shape().get(wrap_dim("kthvalue", dim, self.rank())?).copied().unwrap_or(1);
+            if size == 0 {
+                return Err(empty_dimension("kthvalue", self));
+            }
             if k == 0 || k > size {
                 let (op, argument, got) = ("kthvalue", "k", k.to_string());
                 return Err(Error::Value { op, argument, expected: format!("within 1..={size}"), got }.into());
@@ -98,11 +106,7 @@ impl Tensor {
                 return Ok((sorted, places));
             }
             let n = self.dim(dim)?;
-            let Some(last) = n.checked_sub(1) else {
-                let expected = "not empty in the dimension that is reduced".to_string();
-                let got = self.shape().into();
-                return Err(Error::Shape { op: "median", argument: "self", expected, got }.into());
-            };
+            let last = n.checked_sub(1).ok_or_else(|| empty_dimension("median", self))?;
             let at = |x: &Tensor, i: usize| x.narrow(dim, i, 1);
             // NaN is sorted behind all numbers, so that the last element tells of any.
             let nan = if self.dtype().is_float() { Some(at(&sorted, last)?.isnan()?) } else { None };
