@@ -262,4 +262,57 @@ mod tests {
             );
         }
     }
+
+    /// What both give, by pieces as [`merged`] does; nothing where they are not in order.
+    fn by_pieces(index: [&[i64]; 2], sizes: &[i64]) -> Option<Vec<(u64, i64)>> {
+        let greatest: Vec<u64> = sizes.iter().map(|&size| size as u64 - 1).collect();
+        let fields = Fields::of(&greatest).unwrap();
+        let nnz = index.map(|index| index.len() / sizes.len());
+        let values = nnz.map(|nnz| (0..nnz as i64).map(|n| n * 3 + 1).collect::<Vec<_>>());
+        let mut all: Vec<(u64, i64)> = Vec::new();
+        for range in cut(&fields, index, nnz) {
+            let len = range[0].len() + range[1].len();
+            let (mut keys, mut sums) = (vec![0; len], vec![0; len]);
+            let mut piece =
+                Piece { range, keys: &mut keys, values: &mut sums, made: [0..0, 0..0], sound: true };
+            piece.run(&fields, sizes, &index, &[&values[0][..], &values[1]], &mut Entries::default());
+            for n in piece.made.iter().flat_map(Clone::clone) {
+                all.push((piece.keys[n], piece.values[n]));
+            }
+            if !piece.sound {
+                return None;
+            }
+        }
+        all.is_sorted_by(|a, b| a.0 < b.0).then_some(all)
+    }
+
+    #[test]
+    fn pieces_together_are_both() {
+        let end = 3 * PIECE as i64;
+        let every = |step: usize| (0..end).step_by(step).collect::<Vec<_>>();
+        for (a, b) in [(every(1), every(2)), (every(1), every(1)), (every(3), every(1)), (every(2), vec![])] {
+            let mut wanted = std::collections::BTreeMap::new();
+            for list in [&a, &b] {
+                list.iter()
+                    .enumerate()
+                    .for_each(|(n, &at)| *wanted.entry(at as u64).or_insert(0) += n as i64 * 3 + 1);
+            }
+            assert!(by_pieces([&a, &b], &[end]).unwrap() == wanted.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_found_in_each_piece() {
+        let (count, end) = (3 * PIECE, 3 * PIECE as i64);
+        let list: Vec<i64> = (0..end).collect();
+        let ends = cut(&Fields::of(&[end as u64 - 1]).unwrap(), [&list, &list], [count; 2]);
+        for at in [1, PIECE, ends[0][0].end - 1, ends[0][0].end, ends[1][0].end + 1, count - 1] {
+            for to in [list[at - 1], -1, end, i64::MIN] {
+                let mut other = list.clone();
+                other[at] = to;
+                assert_eq!(by_pieces([&other, &list], &[end]), None, "{to} at {at}");
+                assert_eq!(by_pieces([&list, &other], &[end]), None, "{to} at {at}");
+            }
+        }
+    }
 }

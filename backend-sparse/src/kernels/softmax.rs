@@ -124,16 +124,18 @@ fn sum_of<A: Element>(numbers: &[A]) -> f64 {
 /// Where the entries of each line along the last sparse dimension begin, and the end. Nothing where entries are not in order,
 /// come more than once or lie outside the sizes, or where a place needs more bits than a number has.
 fn line_begins(coo: &Coo<'_>) -> Result<Option<Vec<usize>>, Error> {
-    let sizes = coo.sparse_sizes();
+    begins_of(&coo.unchecked_index()?, coo.sparse_sizes(), coo.nnz)
+}
+
+/// As [`line_begins`], of `nnz` entries with these indices.
+fn begins_of(index: &[i64], sizes: &[i64], nnz: usize) -> Result<Option<Vec<usize>>, Error> {
     let greatest: Vec<u64> = sizes.iter().map(|&size| (size - 1).max(0) as u64).collect();
     let Some(fields) = Fields::of(&greatest) else { return Ok(None) };
-    let (index, nnz) = (coo.unchecked_index()?, coo.nnz);
     let mut pieces = vec![Vec::new(); nnz.div_ceil(PIECE)];
     let are_sound = AtomicBool::new(true);
     parallel_chunks_mut(&mut pieces, 1, |nth, begins| {
         let range = nth * PIECE..nnz.min((nth + 1) * PIECE);
-        if are_sound.load(Ordering::Relaxed) && !begins_within(&fields, &index, sizes, range, &mut begins[0])
-        {
+        if are_sound.load(Ordering::Relaxed) && !begins_within(&fields, index, sizes, range, &mut begins[0]) {
             are_sound.store(false, Ordering::Relaxed);
         }
     })?;
@@ -278,3 +280,60 @@ fn lines<T: Number>(coo: &Coo<'_>, dim: usize, logarithm: bool) -> Result<OwnedT
 
 float_kernels!("softmax", "Ti>T", softmax);
 float_kernels!("log_softmax", "Ti>T", log_softmax);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries of a matrix with the same number in each row.
+    fn rows_of(count: usize, nnz: usize) -> Vec<i64> {
+        let (rows, columns) = ((0..nnz).map(|n| n / count), (0..nnz).map(|n| n % count));
+        rows.chain(columns).map(|at| at as i64).collect()
+    }
+
+    #[test]
+    fn lines_begin_in_each_piece() {
+        let nnz = 3 * PIECE + 7;
+        for count in [1, 100, PIECE, PIECE + 1, nnz] {
+            let (index, sizes) = (rows_of(count, nnz), [nnz.div_ceil(count) as i64, count as i64]);
+            let mut wanted: Vec<usize> = (0..nnz).step_by(count).collect();
+            wanted.push(nnz);
+            assert!(begins_of(&index, &sizes, nnz).unwrap() == Some(wanted), "{count} in a row");
+        }
+        assert_eq!(begins_of(&[], &[4, 4], 0).unwrap(), Some(vec![0]));
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_found_at_each_place() {
+        let (nnz, count) = (3 * PIECE + 7, 100);
+        let (index, sizes) = (rows_of(count, nnz), [nnz.div_ceil(count) as i64, count as i64]);
+        for at in [1, BLOCK - 1, BLOCK, BLOCK + 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, nnz - 1] {
+            // The same place twice, then places exchanged, then indices outside, some of which leave a key as it is.
+            let mut other = index.clone();
+            (other[at], other[nnz + at]) = (index[at - 1], index[nnz + at - 1]);
+            assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");
+            other = index.clone();
+            other.swap(at - 1, at);
+            other.swap(nnz + at - 1, nnz + at);
+            assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");
+            for (row, outside) in
+                [(0, -1), (0, sizes[0]), (0, 1 << 60), (1, -1), (1, sizes[1]), (1, i64::MIN)]
+            {
+                other = index.clone();
+                other[row * nnz + at] = outside;
+                assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{outside} at {at}");
+            }
+            other = index.clone();
+            other[at] |= 1 << 62;
+            assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn parts_are_whole_lines() {
+        let lines = [0, 3, 4, 9, 11, 12];
+        assert_eq!(cut(&lines, 4), [&[0, 3, 4][..], &[4, 9], &[9, 11, 12]]);
+        assert_eq!(cut(&lines, 100), [&lines[..]]);
+        assert!(cut(&[0], 4).is_empty());
+    }
+}
