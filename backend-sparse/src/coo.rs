@@ -317,6 +317,17 @@ pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     strides
 }
 
+/// The rows of a matrix of `columns` columns, cut behind these counts of them.
+pub fn cut_rows<'a>(
+    matrix: &'a mut [i64],
+    columns: usize,
+    counts: &mut dyn Iterator<Item = usize>,
+) -> Vec<Vec<&'a mut [i64]>> {
+    let mut rows: Vec<&mut [i64]> = matrix.chunks_mut(columns.max(1)).collect();
+    let part = |count| rows.iter_mut().map(|row| row.split_off_mut(..count).unwrap_or_default()).collect();
+    counts.map(part).collect()
+}
+
 /// An empty vector with room for so many values.
 ///
 /// # Errors

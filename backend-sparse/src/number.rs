@@ -22,8 +22,6 @@ pub trait Number: Plain {
     fn times(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The difference.
     fn minus(a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// The greater; NaN if either is.
-    fn greater(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// Whether this is the number 0, of either sign.
     fn is_zero(self) -> bool;
     /// Whether this is not a number.
@@ -52,8 +50,6 @@ macro_rules! float {
             fn times(a: $acc, b: $acc) -> $acc { a * b }
             #[inline(always)]
             fn minus(a: $acc, b: $acc) -> $acc { a - b }
-            #[inline(always)]
-            fn greater(a: $acc, b: $acc) -> $acc { if b > a || Real::is_nan(b) { b } else { a } }
             #[inline(always)]
             fn is_zero(self) -> bool { self.to_acc() == 0.0 }
             #[inline(always)]
@@ -88,8 +84,6 @@ macro_rules! integer {
             fn times(a: $t, b: $t) -> $t { a.wrapping_mul(b) }
             #[inline(always)]
             fn minus(a: $t, b: $t) -> $t { a.wrapping_sub(b) }
-            #[inline(always)]
-            fn greater(a: $t, b: $t) -> $t { a.max(b) }
             #[inline(always)]
             fn is_zero(self) -> bool { self == 0 }
             #[inline(always)]

@@ -2,7 +2,7 @@
 //! of places, and below them its value, or where it comes among the others. Sorting moves nothing else, and what comes out is
 //! read from front to back: indices by shifts, values mostly without a look elsewhere. Scratch: 16 bytes for each entry.
 
-use crate::coo::{Coo, PIECE, new_tensor};
+use crate::coo::{Coo, PIECE, cut_rows, new_tensor};
 use crate::number::Number;
 use crate::sort::sort;
 use keyway_cpu_loops::ViewExt;
@@ -51,16 +51,39 @@ impl Fields {
         let nnz = index.len() / self.at.len().max(1);
         let mut within = true;
         for (nth, keys) in keys.chunks_mut(BLOCK).enumerate() {
-            keys.fill(0);
-            for (row, (&(shift, _), &size)) in self.at.iter().zip(sizes).enumerate() {
-                let from = &index[row * nnz + first + nth * BLOCK..][..keys.len()];
+            let count = keys.len();
+            let mut rows = self.at.iter().zip(sizes).enumerate().map(|(row, (&(shift, _), &size))| {
+                (&index[row * nnz + first + nth * BLOCK..][..count], shift, size as u64)
+            });
+            let Some((from, shift, size)) = rows.next() else {
+                keys.fill(0);
+                continue;
+            };
+            for (key, &at) in keys.iter_mut().zip(from) {
+                *key = (at as u64) << shift;
+                within &= (at as u64) < size;
+            }
+            for (from, shift, size) in rows {
                 for (key, &at) in keys.iter_mut().zip(from) {
                     *key |= (at as u64) << shift;
-                    within &= (at as u64) < size as u64;
+                    within &= (at as u64) < size;
                 }
             }
         }
         within
+    }
+
+    /// As [`Fields::keys_within`]; whether each key is greater than the one before it, too.
+    #[inline(never)]
+    pub fn rising_keys(&self, index: &[i64], sizes: &[i64], first: usize, keys: &mut [u64]) -> bool {
+        let mut is_sound = true;
+        for begin in (0..keys.len()).step_by(BLOCK) {
+            let end = keys.len().min(begin + BLOCK);
+            is_sound &= self.keys_within(index, sizes, first + begin, &mut keys[begin..end]);
+            let pairs = keys[begin.saturating_sub(1)..end].windows(2);
+            is_sound &= pairs.fold(true, |rise, pair| rise & (pair[0] < pair[1]));
+        }
+        is_sound
     }
 
     /// Bits of the index in the last dimension, which are the lowest of a key.
@@ -177,13 +200,12 @@ fn sorted<T: Number>(
     let mut values = new_tensor(coo.dtype(), &sizes)?;
     let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_bits_mut::<T>()?);
     if let (Some(mut numbers), Some(places)) = (numbers.as_mut_slice(), places.as_mut_slice()) {
-        let mut rows: Vec<&mut [i64]> = places.chunks_mut(nnz.max(1)).collect();
+        let rows = cut_rows(places, nnz, &mut counts.iter().copied());
         let (mut parts, mut rest) = (Vec::with_capacity(counts.len()), &mut records[..]);
-        for (pair, &count) in bounds.windows(2).zip(&counts) {
+        for ((pair, &count), rows) in bounds.windows(2).zip(&counts).zip(rows) {
             let records = rest.split_off_mut(..pair[1] - pair[0]).unwrap_or_default();
             let numbers = numbers.split_off_mut(..count).unwrap_or_default();
-            let rows = rows.iter_mut().map(|row| row.split_off_mut(..count).unwrap_or_default());
-            parts.push(Mutex::new((records, numbers, rows.collect())));
+            parts.push(Mutex::new((records, numbers, rows)));
         }
         parallel_for(parts.len(), 1, |range| {
             for part in &parts[range] {

@@ -252,6 +252,53 @@ fn each_kind_of_pattern_is_added_up() {
     }
 }
 
+/// The shares of each row, and their logarithms, in f64.
+fn shares(of: &Matrix<f32>, logarithm: bool) -> Vec<f64> {
+    let mut rows = BTreeMap::<i64, (f64, f64)>::new();
+    for &([row, _], value) in &of.entries {
+        let most = rows.entry(row).or_insert((f64::NEG_INFINITY, 0.0));
+        most.0 = most.0.max(value.into());
+    }
+    for &([row, _], value) in &of.entries {
+        rows.entry(row).and_modify(|(most, sum)| *sum += (f64::from(value) - *most).exp());
+    }
+    let share = |&([row, _], value): &([i64; 2], f32)| {
+        let less = f64::from(value) - rows[&row].0;
+        if logarithm { less - rows[&row].1.ln() } else { less.exp() / rows[&row].1 }
+    };
+    of.entries.iter().map(share).collect()
+}
+
+#[test]
+fn shares_of_rows_in_many_pieces() {
+    let _one = load(PLUGINS);
+    let random = &mut Random(67);
+    // Rows shorter and longer than a piece and than a batch; the last ones of few entries.
+    for (sizes, count) in
+        [([3000, 90], 200_000), ([40, 9000], 300_000), ([2, 1 << 20], 300_000), ([1, 1 << 20], 200_000)]
+    {
+        let a = Matrix::<f32>::random(Places::Scattered, sizes, count, random);
+        let entries = a.sums().entries.into_iter().map(|(at, value)| (at, value % 5.0)).collect();
+        let a = Matrix { sizes, entries };
+        let x = a.tensor().coalesce().unwrap();
+        for (logarithm, wanted) in [(false, shares(&a, false)), (true, shares(&a, true))] {
+            let mut first: Option<Vec<f32>> = None;
+            for threads in [1, 2, 5] {
+                set_num_threads(threads);
+                let made = if logarithm { x.log_softmax(1) } else { x.softmax(1) }.unwrap();
+                set_num_threads(0);
+                let found = made.values().unwrap().to_vec::<f32>().unwrap();
+                let near =
+                    |(found, wanted): (&f32, &f64)| (f64::from(*found) - wanted).abs() <= 1e-5 * wanted.abs();
+                assert!(found.iter().zip(&wanted).all(near), "{sizes:?}");
+                let bits = |list: &[f32]| list.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                assert!(first.as_ref().is_none_or(|first| bits(first) == bits(&found)), "{sizes:?}");
+                first = Some(found);
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_of_products_are_listed_or_looked_through() {
     let _one = load(PLUGINS);

@@ -1,7 +1,7 @@
 //! `softmax` and `log_softmax`: what is not stored counts as minus infinity, so the result has the entries of its argument.
-//! Along a dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension two
-//! numbers for each entry, of the type in which sums are accumulated, and 8 bytes for each line that stores any; along another
-//! one, and where an entry is more than one number, two f64 for each number of such a line, and for each entry at most 28
+//! Along a dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension at most
+//! four numbers for each entry, of the type in which sums are accumulated, and 24 bytes for each line that stores any; along
+//! another one, and where an entry is more than one number, two f64 for each number of such a line, and for each entry at most 28
 //! bytes.
 
 use crate::coalesce::{coalesced, groups};
@@ -13,7 +13,13 @@ use keyway_sdk::author::{
     Arg, Call, Element, Error, OwnedTensor, Plain, Real, Scratch, new_host_tensor, parallel_chunks_mut,
     parallel_for,
 };
+use std::ops::Range;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Entries whose differences, powers and results are computed after each other, so that these stay in the caches; longer lines
+/// are not cut.
+const BATCH: usize = 1 << 17;
 
 fn softmax(call: &Call<'_>) -> Result<(), Error> {
     along(call, "softmax")
@@ -46,52 +52,63 @@ fn along(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give_like(call, call.tensor(0)?)
 }
 
-/// Along the last sparse dimension, where the entries of a line follow each other. The powers are the host's, of numbers of
-/// the accumulating type; sums are of f64.
+/// Along the last sparse dimension, where the entries of a line follow each other.
 fn in_order<T: Number>(coo: &Coo<'_>, begins: &[usize], logarithm: bool) -> Result<OwnedTensor, Error> {
     let values = coo.values.tensor().view::<T>()?.contiguous()?;
+    let mut shape = vec![coo.nnz as i64];
+    shape.extend_from_slice(coo.dense_sizes());
+    let mut made = new_host_tensor::<T>(&shape)?;
+    if let Some(mut out) = made.view_mut::<T>()?.as_mut_slice() {
+        for lines in cut(begins, BATCH) {
+            let range = lines[0]..lines[lines.len() - 1];
+            let part = out.split_off_mut(..range.len()).unwrap_or_default();
+            batch(&values[range], part, lines, logarithm)?;
+        }
+    }
+    Ok(made)
+}
+
+/// Some lines, where each begins and ends in `lines`. The powers are the host's, of numbers of the accumulating type; sums are
+/// of f64.
+fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: bool) -> Result<(), Error> {
     // What is less than the greatest of its line, by how much.
-    let mut less = new_host_tensor::<T::Acc>(&[coo.nnz as i64])?;
+    let mut less = new_host_tensor::<T::Acc>(&[values.len() as i64])?;
     if let Some(out) = less.view_mut::<T::Acc>()?.as_mut_slice() {
-        each_line(out, begins, |first, out| {
+        each_line(out, lines, |first, out| {
             let line = &values[first..first + out.len()];
             let most = greatest_of(line);
             out.iter_mut().zip(line).for_each(|(out, value)| *out = T::minus(value.widen(), most));
         })?;
     }
     let powers = one("exp", &[Arg::Owned(&less)])?;
-    let (less, powers) =
-        (less.tensor().view::<T::Acc>()?.contiguous()?, powers.tensor().view::<T::Acc>()?.contiguous()?);
-    let mut shape = vec![coo.nnz as i64];
-    shape.extend_from_slice(coo.dense_sizes());
-    let mut made = new_host_tensor::<T>(&shape)?;
-    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
-        each_line(out, begins, |first, out| {
-            let powers = &powers[first..first + out.len()];
-            let sum = sum_of(powers);
-            if logarithm {
-                let logarithm = Real::ln(sum);
-                let less = &less[first..first + out.len()];
-                out.iter_mut()
-                    .zip(less)
-                    .for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
-            } else {
-                out.iter_mut().zip(powers).for_each(|(out, power)| *out = T::from_f64(power.to_f64() / sum));
-            }
-        })?;
-    }
-    Ok(made)
+    let powers = powers.tensor().view::<T::Acc>()?.contiguous()?;
+    let less = if logarithm { Some(less.tensor().view::<T::Acc>()?.contiguous()?) } else { None };
+    each_line(out, lines, |first, out| {
+        let powers = &powers[first..first + out.len()];
+        let sum = sum_of(powers);
+        if let Some(less) = &less {
+            let (less, logarithm) = (&less[first..first + out.len()], Real::ln(sum));
+            out.iter_mut().zip(less).for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
+            return;
+        }
+        // Where it is rounded to fewer bits, a product is as good as a quotient.
+        let (factor, divisor) = if size_of::<T>() < size_of::<f64>() { (1.0 / sum, 1.0) } else { (1.0, sum) };
+        out.iter_mut().zip(powers).for_each(|(out, power)| {
+            *out = T::from_f64(power.to_f64() * factor / divisor);
+        });
+    })
 }
 
-/// The greatest of sixteen side by side, and then of these.
+/// The greatest of sixteen side by side, and then of these. NaN may be lost: where a number is none, neither is the sum.
 fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
+    let greater = |a: T::Acc, b: T::Acc| if b > a { b } else { a };
     let (blocks, rest) = numbers.as_chunks::<16>();
     let mut most = [T::LEAST; 16];
     for block in blocks {
-        most.iter_mut().zip(block).for_each(|(most, number)| *most = T::greater(*most, number.widen()));
+        most.iter_mut().zip(block).for_each(|(most, number)| *most = greater(*most, number.widen()));
     }
     let all = most.into_iter().chain(rest.iter().map(|number| number.widen()));
-    all.fold(T::LEAST, T::greater)
+    all.fold(T::LEAST, greater)
 }
 
 /// In eight sums side by side, which are then added up.
@@ -107,22 +124,53 @@ fn sum_of<A: Element>(numbers: &[A]) -> f64 {
 /// Where the entries of each line along the last sparse dimension begin, and the end. Nothing where entries are not in order,
 /// come more than once or lie outside the sizes, or where a place needs more bits than a number has.
 fn line_begins(coo: &Coo<'_>) -> Result<Option<Vec<usize>>, Error> {
-    let sizes = coo.sparse_sizes();
+    begins_of(&coo.unchecked_index()?, coo.sparse_sizes(), coo.nnz)
+}
+
+/// As [`line_begins`], of `nnz` entries with these indices.
+fn begins_of(index: &[i64], sizes: &[i64], nnz: usize) -> Result<Option<Vec<usize>>, Error> {
     let greatest: Vec<u64> = sizes.iter().map(|&size| (size - 1).max(0) as u64).collect();
     let Some(fields) = Fields::of(&greatest) else { return Ok(None) };
-    let (index, low) = (coo.unchecked_index()?, fields.last_bits());
-    let (mut begins, mut keys) = (vec![0], [0; BLOCK + 1]);
-    for first in (0..coo.nnz).step_by(BLOCK) {
-        // Behind the last key of the block before it, which the first block of all lacks.
-        let count = BLOCK.min(coo.nnz - first);
-        let mut sound = fields.keys_within(&index, sizes, first, &mut keys[1..=count]);
+    let mut pieces = vec![Vec::new(); nnz.div_ceil(PIECE)];
+    let are_sound = AtomicBool::new(true);
+    parallel_chunks_mut(&mut pieces, 1, |nth, begins| {
+        let range = nth * PIECE..nnz.min((nth + 1) * PIECE);
+        if are_sound.load(Ordering::Relaxed) && !begins_within(&fields, index, sizes, range, &mut begins[0]) {
+            are_sound.store(false, Ordering::Relaxed);
+        }
+    })?;
+    if !are_sound.into_inner() {
+        return Ok(None);
+    }
+    pieces.push(vec![nnz]);
+    Ok(Some(pieces.concat()))
+}
+
+/// Puts where lines begin among the entries of `range` into `begins`; whether these entries are in order, each behind the one
+/// before it, and within the sizes.
+fn begins_within(
+    fields: &Fields,
+    index: &[i64],
+    sizes: &[i64],
+    range: Range<usize>,
+    begins: &mut Vec<usize>,
+) -> bool {
+    // Behind the last key of the block before it, which the first block of all lacks.
+    let (low, mut keys) = (fields.last_bits(), [0; BLOCK + 1]);
+    match range.start.checked_sub(1) {
+        Some(last) => keys[0] = fields.key(index, last),
+        None => begins.push(0),
+    }
+    for first in range.clone().step_by(BLOCK) {
+        let count = BLOCK.min(range.end - first);
+        let mut is_sound = fields.keys_within(index, sizes, first, &mut keys[1..=count]);
         let skipped = usize::from(first == 0);
         for (nth, part) in keys[skipped..count].chunks(64).enumerate() {
             let at = skipped + nth * 64;
             // A bit for each entry that is in another line than the one before it.
             let mut bits = 0u64;
             for (n, (before, key)) in part.iter().zip(&keys[at + 1..]).enumerate() {
-                sound &= before < key;
+                is_sound &= before < key;
                 bits |= u64::from((before ^ key) >> low != 0) << n;
             }
             while bits != 0 {
@@ -130,34 +178,41 @@ fn line_begins(coo: &Coo<'_>) -> Result<Option<Vec<usize>>, Error> {
                 bits &= bits - 1;
             }
         }
-        if !sound {
-            return Ok(None);
+        if !is_sound {
+            return false;
         }
         keys[0] = keys[count];
     }
-    begins.push(coo.nnz);
-    Ok(Some(begins))
+    true
 }
 
-/// Calls `body` with the first entry of each line and its part of `out`.
+/// Lines in parts of at most `entries`, and of one line at least.
+fn cut(mut lines: &[usize], entries: usize) -> Vec<&[usize]> {
+    let mut parts = Vec::new();
+    while lines.len() > 1 {
+        let count = lines[1..].partition_point(|end| end - lines[0] <= entries).max(1);
+        parts.push(&lines[..=count]);
+        lines = &lines[count..];
+    }
+    parts
+}
+
+/// Calls `body` with the first entry of each line, counted from that of the first line, and its part of `out`.
 fn each_line<T: Plain>(
-    out: &mut [T],
-    begins: &[usize],
+    mut out: &mut [T],
+    lines: &[usize],
     body: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<(), Error> {
-    let (mut parts, mut rest) = (Vec::new(), out);
-    let mut lines = begins;
-    while lines.len() > 1 {
-        let count = lines[1..].partition_point(|end| end - lines[0] <= PIECE).max(1);
-        let part = rest.split_off_mut(..lines[count] - lines[0]).unwrap_or_default();
-        parts.push(Mutex::new((&lines[..=count], part)));
-        lines = &lines[count..];
+    let mut parts = Vec::new();
+    for lines in cut(lines, PIECE) {
+        let part = out.split_off_mut(..lines[lines.len() - 1] - lines[0]).unwrap_or_default();
+        parts.push(Mutex::new((lines, part)));
     }
     parallel_for(parts.len(), 1, |range| {
         for part in &parts[range] {
-            let (lines, out) = &mut *part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            for pair in lines.windows(2) {
-                body(pair[0], &mut out[pair[0] - lines[0]..pair[1] - lines[0]]);
+            let (part, out) = &mut *part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            for pair in part.windows(2) {
+                body(pair[0] - lines[0], &mut out[pair[0] - part[0]..pair[1] - part[0]]);
             }
         }
     })
@@ -225,3 +280,60 @@ fn lines<T: Number>(coo: &Coo<'_>, dim: usize, logarithm: bool) -> Result<OwnedT
 
 float_kernels!("softmax", "Ti>T", softmax);
 float_kernels!("log_softmax", "Ti>T", log_softmax);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries of a matrix with the same number in each row.
+    fn rows_of(count: usize, nnz: usize) -> Vec<i64> {
+        let (rows, columns) = ((0..nnz).map(|n| n / count), (0..nnz).map(|n| n % count));
+        rows.chain(columns).map(|at| at as i64).collect()
+    }
+
+    #[test]
+    fn lines_begin_in_each_piece() {
+        let nnz = 3 * PIECE + 7;
+        for count in [1, 100, PIECE, PIECE + 1, nnz] {
+            let (index, sizes) = (rows_of(count, nnz), [nnz.div_ceil(count) as i64, count as i64]);
+            let mut wanted: Vec<usize> = (0..nnz).step_by(count).collect();
+            wanted.push(nnz);
+            assert!(begins_of(&index, &sizes, nnz).unwrap() == Some(wanted), "{count} in a row");
+        }
+        assert_eq!(begins_of(&[], &[4, 4], 0).unwrap(), Some(vec![0]));
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_found_at_each_place() {
+        let (nnz, count) = (3 * PIECE + 7, 100);
+        let (index, sizes) = (rows_of(count, nnz), [nnz.div_ceil(count) as i64, count as i64]);
+        for at in [1, BLOCK - 1, BLOCK, BLOCK + 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, nnz - 1] {
+            // The same place twice, then places exchanged, then indices outside, some of which leave a key as it is.
+            let mut other = index.clone();
+            (other[at], other[nnz + at]) = (index[at - 1], index[nnz + at - 1]);
+            assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");
+            other = index.clone();
+            other.swap(at - 1, at);
+            other.swap(nnz + at - 1, nnz + at);
+            assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");
+            for (row, outside) in
+                [(0, -1), (0, sizes[0]), (0, 1 << 60), (1, -1), (1, sizes[1]), (1, i64::MIN)]
+            {
+                other = index.clone();
+                other[row * nnz + at] = outside;
+                assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{outside} at {at}");
+            }
+            other = index.clone();
+            other[at] |= 1 << 62;
+            assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn parts_are_whole_lines() {
+        let lines = [0, 3, 4, 9, 11, 12];
+        assert_eq!(cut(&lines, 4), [&[0, 3, 4][..], &[4, 9], &[9, 11, 12]]);
+        assert_eq!(cut(&lines, 100), [&lines[..]]);
+        assert!(cut(&[0], 4).is_empty());
+    }
+}
