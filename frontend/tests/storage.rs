@@ -120,7 +120,10 @@ fn geometry_that_does_not_fit_is_an_error() {
         |sizes: &[usize], strides: &[usize], dtype| Tensor::from_blob_strided(blob(), sizes, strides, dtype);
     refused(Tensor::from_blob(blob(), [7], DType::F32), &["from_blob", "24 bytes", "[7]"]);
     refused(Tensor::from_blob(blob(), [4], DType::F64), &["from_blob", "24 bytes", "f64"]);
-    refused(Tensor::from_blob(blob(), [1usize << 40, 1 << 40], DType::F32), &["from_blob", "than an address can count"]);
+    refused(
+        Tensor::from_blob(blob(), [1usize << 40, 1 << 40], DType::F32),
+        &["from_blob", "than an address can count"],
+    );
     refused(strided(&[2, 3], &[4, 1], DType::F32), &["within the storage's 24 bytes", "[4, 1]"]);
     refused(strided(&[2], &[usize::MAX], DType::F32), &["from_blob", "within"]);
     refused(strided(&[2, 3], &[1], DType::F32), &["2 strides, one for each size", "[1]"]);
