@@ -82,6 +82,12 @@ fn a_dimension_out_of_range() {
 }
 
 #[test]
+fn a_dimension_without_elements_has_no_middle() {
+    failure(floats(&[2, 0]).kthvalue(1, 1), &["kthvalue: ", "not empty in the dimension", "[2, 0]"]);
+    failure(floats(&[2, 0]).median(1), &["median: ", "not empty in the dimension", "[2, 0]"]);
+}
+
+#[test]
 fn an_index_out_of_range_changes_nothing() {
     let target = floats(&[2, 3]);
     let at = Tensor::new([0i64, 2]).unwrap();

@@ -477,8 +477,6 @@ fn diagonals_and_slices_take_gradients() -> Result<()> {
 #[test]
 fn the_k_th_smallest_and_buckets() -> Result<()> {
     let x = Tensor::new([[3.0f64, NAN, 1.0, 2.0], [5.0, 5.0, 5.0, 0.0]])?.requires_grad_(true)?;
-    let error = Tensor::zeros((2, 0))?.kthvalue(1, 1).unwrap_err().to_string();
-    assert!(error.starts_with("kthvalue: ") && error.contains("not empty in the dimension"), "{error}");
     let (values, places) = x.kthvalue(3, 1)?;
     assert_eq!(numbers(&values.detach()), [3.0, 5.0]);
     assert_eq!(numbers(&x.gather(1, &places.unsqueeze(1)?)?.detach()), [3.0, 5.0]);
