@@ -69,8 +69,8 @@ fn a_new_tensor_lies_as_it_is_asked_to() {
         (&[-3], CONTIGUOUS, None, "`sizes` must be numbers of 0 or more"),
         (&[3, 4], STRIDES, Some(&[0, 1]), "a place of its own"),
         (&[3, 4], STRIDES, Some(&[2, 1]), "a place of its own"),
-        (&[3, 4], STRIDES, Some(&[i64::MAX / 2, 1]), "bytes than an address can count"),
-        (&huge, CONTIGUOUS, None, "bytes than an address can count"),
+        (&[3, 4], STRIDES, Some(&[i64::MAX / 2, 1]), "more elements or bytes than an address can count"),
+        (&huge, CONTIGUOUS, None, "more elements or bytes than an address can count"),
         (&[3], 77, None, "the number of a memory format"),
     ] {
         match new(sizes, format, strides) {
@@ -164,7 +164,7 @@ fn a_layout_without_functions_says_what_is_missing() {
                 true,
             )
             .unwrap_err(),
-            "bytes than an address can count",
+            "more elements or bytes than an address can count",
         ),
         (
             layouts::from_components("components", Layout::STRIDED, DType::F32, &[2], &[&dense], &[], true)

@@ -327,7 +327,12 @@ fn a_matrix_is_made_of_components_that_are_checked() {
         (&[3, 4], &[&falling, &col, &values], &[], "numbers that do not fall"),
         (&[4, 3], &[&crow, &col, &values], &[], "one more than rows"),
         (&[12], &[&crow, &col, &values], &[], "must be a matrix"),
-        (&[1 << 40, 1 << 40], &[&crow, &col, &values], &[], "bytes than an address can count"),
+        (
+            &[1 << 40, 1 << 40],
+            &[&crow, &col, &values],
+            &[],
+            "more elements or bytes than an address can count",
+        ),
         (&[usize::MAX, 4], &[&crow, &col, &values], &[], "`sizes` must be"),
     ] {
         let text = message(make(sizes, parts, attrs));

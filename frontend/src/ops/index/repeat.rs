@@ -108,8 +108,8 @@ pub static DEF: OpDef = OpDef {
         vec![
             error([plain(&[2, 3]), SampleArg::Ints(vec![2])], "each of the 2 dimensions"),
             error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more"),
-            error([plain(&[2]), SampleArg::Ints(vec![1 << 40, 1 << 40])], "bytes than"),
-            error([plain(&[0]), SampleArg::Ints(vec![1 << 40, 1 << 40, 1])], "bytes than"),
+            error([plain(&[2]), SampleArg::Ints(vec![1 << 40, 1 << 40])], "more elements or bytes than"),
+            error([plain(&[0]), SampleArg::Ints(vec![1 << 40, 1 << 40, 1])], "more elements or bytes than"),
         ]
     },
     entry: Entry::new(),
