@@ -39,11 +39,39 @@ def mlp_step(device):
     return step
 
 
+def captured(step):
+    """The replay of a step, which is captured after a few steps on a stream beside the default one, as PyTorch's manual says."""
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def rounded(product):
+    """A product whose f32 operands may be rounded to TF32."""
+    def call():
+        torch.backends.cuda.matmul.allow_tf32 = True
+        product()
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+    return call
+
+
 def made(name, device, sizes):
     """The call of a case."""
     what, _, last = name.rpartition(".")
     if name in ("launch.mlp_step", "mlp_step"):
         return mlp_step(device)
+    if name == "mlp_step_graph":
+        return captured(mlp_step(device))
+    if name == "mm.tf32":
+        return rounded(made("mm.f32", device, sizes))
     if what == "launch":
         a, b, out = (torch.ones(1, device=device) for _ in range(3))
         return (lambda: torch.add(a, b, out=out)) if last == "add_out" else (lambda: torch.add(a, b))

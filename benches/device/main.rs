@@ -8,7 +8,7 @@
 use keyway::autograd::no_grad;
 use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
-use keyway::{DType, Device, Tensor};
+use keyway::{DType, Device, MatmulPrecision, Tensor, graph, set_float32_matmul_precision};
 use keyway_dispatcher::device::synchronize;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
@@ -214,7 +214,23 @@ fn products(device: Device, sizes: Sizes) -> Vec<Case> {
             call(move || q.scaled_dot_product_attention(&k, &v))
         }));
     }
+    all.push(case("mm.tf32", ("flop", 2.0 * (n as f64).powi(3)), move || {
+        let make = || Tensor::rand_with([n, n], device);
+        let (a, b) = (make()?, make()?);
+        call(move || {
+            set_float32_matmul_precision(MatmulPrecision::High);
+            let product = a.mm(&b);
+            set_float32_matmul_precision(MatmulPrecision::Highest);
+            product
+        })
+    }));
     all.push(case("mlp_step", ("step", 1.0), move || mlp_step(device)));
+    all.push(case("mlp_step_graph", ("step", 1.0), move || {
+        let mut step = mlp_step(device)?;
+        step()?;
+        let ((), captured) = graph::capture(device, step)?;
+        Ok(Box::new(move || captured.replay()))
+    }));
     all
 }
 
