@@ -28,7 +28,7 @@ struct Attention {
   u32 causal, mask_kind;
   // Whether the logarithms of sums that are read are of the operands' dtype.
   u32 narrow_sums;
-  // Of query, key, value and gradient, a bit each: whether 8 elements of a row are a piece of memory aligned to 16 bytes. Read
+  // Of query, key, value, gradient and result, a bit each: whether 8 elements of a row are a piece of memory aligned to 16 bytes. Read
   // by tensor cores alone.
   u32 pieces;
 };

@@ -143,7 +143,7 @@ constexpr bool SMALL_RANGE = false;
 template <>
 constexpr bool SMALL_RANGE<f16> = true;
 
-enum Pieces : u32 { QUERY_PIECES = 1, KEY_PIECES = 2, VALUE_PIECES = 4, GRAD_PIECES = 8 };
+enum Pieces : u32 { QUERY_PIECES = 1, KEY_PIECES = 2, VALUE_PIECES = 4, GRAD_PIECES = 8, OUT_PIECES = 16 };
 
 // 64 queries, 16 for each of four warps.
 template <class T, u32 WIDTH>

@@ -5,6 +5,54 @@
 FUNCTION(copy, 1, W, (W x), x)
 #define COPY_ENTRIES(bits, T, name) ENTRIES(name##_##bits, 2, name##_function<T>, T, T, Absent, Absent)
 BITS(COPY_ENTRIES, copy)
+
+// A copy from one order of memory to another: of two dimensions one has neighbours in the input (columns) and the other in
+// the output (rows). A block takes a square of these through shared memory, so that it reads and writes neighbours.
+struct Turn {
+  void* out;
+  const void* in;
+  u32 rows, columns;
+  // From a row to the next in the input, and from a column to the next in the output.
+  i64 in_step, out_step;
+  // Squares along the columns, and in all, of one matrix.
+  u32 across, squares;
+  // Output and input, of the other dimensions.
+  Dims<2> matrices;
+};
+
+constexpr u32 SQUARE = 64, TURN_THREADS = 256;
+
+template <class T>
+DEV void turn(const Turn& p) {
+  // Rows of an odd number of banks: neither their elements nor those of a column meet in one.
+  constexpr u32 WIDTH = SQUARE + (sizeof(T) < 4 ? 4 / sizeof(T) : 1), STEP = TURN_THREADS / SQUARE, EACH = SQUARE / STEP;
+  SHARED(T, square, SQUARE * WIDTH);
+  const u32 matrix = blockIdx.x / p.squares, number = blockIdx.x % p.squares;
+  const u32 row = number / p.across * SQUARE, column = number % p.across * SQUARE;
+  const u32 fast = threadIdx.x % SQUARE, slow = threadIdx.x / SQUARE;
+  i64 at[2];
+  p.matrices.offsets(matrix, at);
+  const T* in = static_cast<const T*>(p.in) + at[1];
+  T* out = static_cast<T*>(p.out) + at[0];
+  T own[EACH];
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 r = row + slow + i * STEP, c = column + fast;
+    own[i] = r < p.rows && c < p.columns ? in[r * p.in_step + c] : T(0);
+  }
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) square[(slow + i * STEP) * WIDTH + fast] = own[i];
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 r = row + fast, c = column + slow + i * STEP;
+    if (r < p.rows && c < p.columns) out[c * p.out_step + r] = square[fast * WIDTH + slow + i * STEP];
+  }
+}
+
+#define TURN(bits, T, name) KERNEL(name##_##bits, Turn) { turn<T>(p); }
+BITS(TURN, turn)
+
 REGISTER(clone, "TS>T", cast_first, ALL)
 REGISTER(to_dtype, "Td>T", cast_first, ALL)
 REGISTER(copy, "TT>T", cast_second, ALL)

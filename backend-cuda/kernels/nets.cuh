@@ -68,6 +68,62 @@ struct AddedPairs {
   METHOD static Pair<W> join(Pair<W> x, Pair<W> y) { return Pair<W>{x.a + y.a, x.b + y.b}; }
 };
 
+// Elements of 16 bytes, which are moved at once.
+template <class T>
+struct alignas(16) Piece {
+  static const int count = 16 / sizeof(T);
+  T at[count];
+};
+
+// A thread's part of a row whose elements are neighbours, from an address of whole pieces: pieces `lane`, `lane + lanes`, ..
+// It is read once and kept, in the type that is computed in.
+constexpr int KEPT_BYTES = 256;
+template <class T>
+struct Kept {
+  typedef Wide<T> W;
+  static const int V = Piece<T>::count, PIECES = KEPT_BYTES / (int)sizeof(W) / V;
+  W at[PIECES * V];
+  u32 lane, lanes, pieces;
+  METHOD Kept(const T* row, const Place& place, u64 terms) : lane(place.lane), lanes(place.lanes) {
+    pieces = place.has_row ? (u32)terms / V : 0;
+    const Piece<T>* from = reinterpret_cast<const Piece<T>*>(row);
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) {
+      if (lane + i * lanes < pieces) {
+        const Piece<T> own = from[lane + i * lanes];
+#pragma unroll
+        for (int k = 0; k < V; k++) at[i * V + k] = Element<T>::widen(own.at[k]);
+      }
+    }
+  }
+  // `f` of each element and its number.
+  template <class F>
+  METHOD void each(const F& f) {
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) {
+      if (lane + i * lanes < pieces) {
+#pragma unroll
+        for (int k = 0; k < V; k++) f(at[i * V + k]);
+      }
+    }
+  }
+  // Writes the row; `f` gives what is done with each piece first: the piece in registers, and its number.
+  template <class F>
+  METHOD void write(T* row, const F& f) {
+    Piece<T>* to = reinterpret_cast<Piece<T>*>(row);
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) {
+      if (lane + i * lanes < pieces) {
+        f(at + i * V, lane + i * lanes);
+        Piece<T> own;
+#pragma unroll
+        for (int k = 0; k < V; k++) own.at[k] = Element<T>::narrow(at[i * V + k]);
+        to[lane + i * lanes] = own;
+      }
+    }
+  }
+};
+
 // What the threads of a row have together, in each of them. A kernel calls it once for each J and A, whose memory is their own:
 // before a second sum there, some thread may still have to read the result of the first.
 template <class J, class A>

@@ -95,6 +95,52 @@ DEV void normalise(const Normalise& p) {
   }
 }
 
+// The same of rows that are kept, whose statistics are their own; weight and bias lie as the row does.
+template <class T>
+DEV void normalise_kept(const Normalise& p) {
+  typedef Wide<T> W;
+  const Place place(p.sharing);
+  i64 at[5] = {0, 0, 0, 0, 0};
+  if (place.has_row) p.rows.offsets((u32)place.row, at);
+  const T* in = static_cast<const T*>(p.in) + at[1];
+  Kept<T> row(in, place, p.sharing.terms);
+  // As `standard_of` does it.
+  const W count = (W)p.sharing.terms, begin = place.has_row ? Element<T>::widen(in[0]) : W(0);
+  W sum = W(0);
+  row.each([&](W& x) { sum += x - begin; });
+  const W mean = begin + over_row<Added>(sum, place) / count;
+  Pair<W> own{W(0), W(0)};
+  row.each([&](W& x) {
+    x -= mean;
+    own.a += x;
+    own.b += x * x;
+  });
+  own = over_row<AddedPairs>(own, place);
+  const W rest = own.a / count, square = own.b / count - rest * rest, variance = square < W(0) ? W(0) : square;
+  if (p.mean != nullptr && place.has_row && place.lane == 0) {
+    static_cast<W*>(p.mean)[at[4]] = mean;
+    static_cast<W*>(p.var)[at[4]] = variance;
+  }
+  const W rstd = W(1) / sqrt_(variance + Immediate<W>::of(p.eps));
+  const Piece<T>* weight = reinterpret_cast<const Piece<T>*>(static_cast<const T*>(p.weight) + at[2]);
+  const Piece<T>* bias = reinterpret_cast<const Piece<T>*>(static_cast<const T*>(p.bias) + at[3]);
+  row.write(static_cast<T*>(p.out) + at[0], [&](W* x, u32 number) {
+    constexpr int V = Piece<T>::count;
+#pragma unroll
+    for (int k = 0; k < V; k++) x[k] = (x[k] - rest) * rstd;
+    if (p.weight != nullptr) {
+      const Piece<T> factor = weight[number];
+#pragma unroll
+      for (int k = 0; k < V; k++) x[k] *= Element<T>::widen(factor.at[k]);
+    }
+    if (p.bias != nullptr) {
+      const Piece<T> added = bias[number];
+#pragma unroll
+      for (int k = 0; k < V; k++) x[k] += Element<T>::widen(added.at[k]);
+    }
+  });
+}
+
 struct Gradient {
   void* out;
   const void* grad;
@@ -232,7 +278,9 @@ DEV void affine_gradient(const AffineGradient& p) {
 }
 
 #define NORM(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)
-#define ENTRIES_OF_layer_norm(dtype, T, name) KERNEL(normalise_##dtype, Normalise) { normalise<T>(p); }
+#define ENTRIES_OF_layer_norm(dtype, T, name)                                \
+  KERNEL(normalise_##dtype, Normalise) { normalise<T>(p); }                 \
+  KERNEL(normalise_##dtype##_kept, Normalise) { normalise_kept<T>(p); }
 #define ENTRIES_OF_layer_norm_backward(dtype, T, name)                             \
   KERNEL(input_gradient_##dtype, Gradient) { input_gradient<T>(p); }               \
   KERNEL(affine_gradient_##dtype, AffineGradient) { affine_gradient<T>(p); }

@@ -14,21 +14,19 @@ struct Reduce {
   u64 outputs;
   u64 terms;
   u64 count;
-  // Threads of a block side by side over outputs; the others share the terms of these.
-  u32 across;
+  // Threads of a block side by side over outputs; the others share the terms of these. The same of the second launch.
+  u32 across, across_parts;
   u32 splits;
+  // Whether the terms of each output are neighbours from an address that packs may begin at.
+  u32 packed;
   Dims<3> outer;
   Dims<1> inner;
 };
 
-// An accumulator of type Acc: `start`, `load` of an element and its number, `join` of an earlier and a later part, and
-// `store`.
+// An accumulator of type Acc: `start`, `load` of an element and its number, `join` of two parts, and `store`.
 template <class T>
 struct Plain {
   typedef T In;
-  METHOD static Wide<T> element(const Reduce& p, i64 at) {
-    return Element<T>::widen(static_cast<const T*>(p.in)[at]);
-  }
 };
 
 template <class T>
@@ -119,6 +117,14 @@ struct SmallestPlace : Place<T, false> {};
 
 // Threads of a block.
 constexpr u32 THREADS = 256;
+// What a thread loads before it uses the first of it, and its accumulators: elements, or packs of these.
+constexpr int ELEMENTS = 8, PACKS = 4;
+
+template <class T>
+struct alignas(sizeof(T) == 1 ? 8 : 16) Pack {
+  static const int count = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
+  T at[count];
+};
 
 // The sum over the block's threads of each output, in thread `threadIdx.x < across`.
 template <class R>
@@ -133,6 +139,68 @@ DEV typename R::Acc over_block(typename R::Acc own, u32 across) {
 }
 
 template <class R>
+struct Sums {
+  typedef typename R::In T;
+  typename R::Acc at[ELEMENTS];
+  METHOD Sums() {
+#pragma unroll
+    for (int i = 0; i < ELEMENTS; i++) at[i] = R::start();
+  }
+  METHOD void add(int i, T x, u64 term) { at[i] = R::join(at[i], R::load(Element<T>::widen(x), term)); }
+  METHOD void add_pack(const Pack<T>& pack, u64 first) {
+#pragma unroll
+    for (int i = 0; i < Pack<T>::count; i++) add(i, pack.at[i], first + i);
+  }
+  METHOD typename R::Acc whole() {
+#pragma unroll
+    for (int half = ELEMENTS / 2; half > 0; half >>= 1) {
+#pragma unroll
+      for (int i = 0; i < half; i++) at[i] = R::join(at[i], at[i + half]);
+    }
+    return at[0];
+  }
+};
+
+// The terms `begin`, `begin + step`, .. of an output.
+template <class R>
+DEV typename R::Acc over_terms(const Reduce& p, const typename R::In* in, u64 begin, u64 step) {
+  typedef typename R::In T;
+  Sums<R> sums;
+  u64 term = begin;
+  if (p.packed) {
+    constexpr int V = Pack<T>::count;
+    const Pack<T>* packs = reinterpret_cast<const Pack<T>*>(in);
+    const u64 count = p.terms / V;
+    for (; term + (PACKS - 1) * step < count; term += PACKS * step) {
+      Pack<T> own[PACKS];
+#pragma unroll
+      for (int i = 0; i < PACKS; i++) own[i] = packs[term + i * step];
+#pragma unroll
+      for (int i = 0; i < PACKS; i++) sums.add_pack(own[i], (term + i * step) * V);
+    }
+#pragma unroll 1
+    for (; term < count; term += step) sums.add_pack(packs[term], term * V);
+    term = count * V + begin;
+  } else if (p.inner.ndim <= 1) {
+    const i64 stride = p.inner.ndim == 0 ? 0 : p.inner.stride[0][0];
+    for (; term + (ELEMENTS - 1) * step < p.terms; term += ELEMENTS * step) {
+      T own[ELEMENTS];
+#pragma unroll
+      for (int i = 0; i < ELEMENTS; i++) own[i] = in[(i64)(term + i * step) * stride];
+#pragma unroll
+      for (int i = 0; i < ELEMENTS; i++) sums.add(i, own[i], term + i * step);
+    }
+  }
+#pragma unroll 1
+  for (; term < p.terms; term += step) {
+    i64 from[1];
+    p.inner.offsets((u32)term, from);
+    sums.add(0, in[from[0]], term);
+  }
+  return sums.whole();
+}
+
+template <class R>
 DEV void reduce(const Reduce& p) {
   typedef typename R::Acc Acc;
   const u32 lane = threadIdx.x / p.across, lanes = THREADS / p.across;
@@ -141,30 +209,31 @@ DEV void reduce(const Reduce& p) {
   i64 at[3] = {0, 0, 0};
   if (output < p.outputs) {
     p.outer.offsets((u32)output, at);
-    const u64 step = (u64)lanes * p.splits;
-    for (u64 term = (u64)blockIdx.y * lanes + lane; term < p.terms; term += step) {
-      i64 from[1];
-      p.inner.offsets((u32)term, from);
-      sum = R::join(sum, R::load(R::element(p, at[2] + from[0]), term));
-    }
+    const typename R::In* in = static_cast<const typename R::In*>(p.in) + at[2];
+    sum = over_terms<R>(p, in, (u64)blockIdx.y * lanes + lane, (u64)lanes * p.splits);
   }
   const Acc whole = over_block<R>(sum, p.across);
   if (threadIdx.x >= p.across || output >= p.outputs) return;
   if (p.splits == 1) R::store(p, at[0], at[1], whole);
-  else static_cast<Acc*>(p.parts)[output * p.splits + blockIdx.y] = whole;
+  else static_cast<Acc*>(p.parts)[blockIdx.y * p.outputs + output] = whole;
 }
 
-// The second launch: one block for each output.
+// The second launch, over the parts of each output.
 template <class R>
 DEV void finish(const Reduce& p) {
   typedef typename R::Acc Acc;
-  const Acc* parts = static_cast<const Acc*>(p.parts) + (u64)blockIdx.x * p.splits;
+  const u32 lane = threadIdx.x / p.across_parts, lanes = THREADS / p.across_parts;
+  const u64 output = (u64)blockIdx.x * p.across_parts + threadIdx.x % p.across_parts;
+  const Acc* parts = static_cast<const Acc*>(p.parts) + output;
   Acc sum = R::start();
-  for (u32 part = threadIdx.x; part < p.splits; part += THREADS) sum = R::join(sum, parts[part]);
-  const Acc whole = over_block<R>(sum, 1);
-  if (threadIdx.x != 0) return;
+  if (output < p.outputs) {
+#pragma unroll 8
+    for (u32 part = lane; part < p.splits; part += lanes) sum = R::join(sum, parts[part * p.outputs]);
+  }
+  const Acc whole = over_block<R>(sum, p.across_parts);
+  if (threadIdx.x >= p.across_parts || output >= p.outputs) return;
   i64 at[3];
-  p.outer.offsets(blockIdx.x, at);
+  p.outer.offsets((u32)output, at);
   R::store(p, at[0], at[1], whole);
 }
 

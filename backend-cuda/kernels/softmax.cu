@@ -33,9 +33,38 @@ DEV void softmax(const Softmax& p) {
   }
 }
 
+// The same of rows that are kept: each is read once.
+template <class T, bool LOG>
+DEV void softmax_kept(const Softmax& p) {
+  typedef Wide<T> W;
+  const Place place(p.sharing);
+  i64 at[2] = {0, 0};
+  if (place.has_row) p.rows.offsets((u32)place.row, at);
+  Kept<T> row(static_cast<const T*>(p.in) + at[1], place, p.sharing.terms);
+  W largest = -Infinite<W>::value();
+  row.each([&](W& x) { largest = larger(largest, x); });
+  largest = over_row<Largest>(largest, place);
+  W sum = W(0);
+  row.each([&](W& x) {
+    x -= largest;
+    const W power = exp_(x);
+    sum += power;
+    if (!LOG) x = power;
+  });
+  sum = over_row<Added>(sum, place);
+  const W factor = LOG ? log_(sum) : W(1) / sum;
+  row.write(static_cast<T*>(p.out) + at[0], [&](W* x, u32) {
+#pragma unroll
+    for (int k = 0; k < Piece<T>::count; k++) x[k] = LOG ? x[k] - factor : x[k] * factor;
+  });
+}
+
 #define SOFTMAX(name, signature, host, dtypes, log) dtypes(SOFTMAX_ENTRY_##log, name)
-#define SOFTMAX_ENTRY_true(dtype, T, name) KERNEL(name##_##dtype, Softmax) { softmax<T, true>(p); }
-#define SOFTMAX_ENTRY_false(dtype, T, name) KERNEL(name##_##dtype, Softmax) { softmax<T, false>(p); }
+#define SOFTMAX_ENTRIES(dtype, T, name, log)                            \
+  KERNEL(name##_##dtype, Softmax) { softmax<T, log>(p); }               \
+  KERNEL(name##_##dtype##_kept, Softmax) { softmax_kept<T, log>(p); }
+#define SOFTMAX_ENTRY_true(dtype, T, name) SOFTMAX_ENTRIES(dtype, T, name, true)
+#define SOFTMAX_ENTRY_false(dtype, T, name) SOFTMAX_ENTRIES(dtype, T, name, false)
 
 SOFTMAX(softmax, "Ti>T", softmax, FLOATS, false)
 SOFTMAX(log_softmax, "Ti>T", softmax, FLOATS, true)

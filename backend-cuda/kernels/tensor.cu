@@ -2,7 +2,7 @@
 //
 // Kernels of other families by tensor cores: products of matrices and convolutions of f16, bf16 and, as TF32, f32;
 // attention of f16 and bf16. The host functions of those families launch them where the chip has them and f32 may be rounded; what adds up the parts of split sums is theirs.
-#include "attention_cores.cuh"
+#include "attention_plain.cuh"
 #include "conv.cuh"
 #include "product.cuh"
 #include "tensor_tile.cuh"
@@ -16,12 +16,18 @@
   KERNEL(attention_##dtype##_query_cores_##width, Attention) { gradient_by_cores<T, width, false>(p); }         \
   KERNEL(attention_##dtype##_key_cores_##width, Attention) { gradient_by_cores<T, width, true>(p); }
 
+#define ATTENTION_PLAIN(dtype, T)                                                            \
+  KERNEL(attention_##dtype##_plain_64, Attention) { attend_plain<T, 64, 2, 64>(p); }         \
+  KERNEL(attention_##dtype##_plain_128, Attention) { attend_plain<T, 128, 1, 32>(p); }
+
 CORES(f16, f16)
 ATTENTION_CORES(f16, f16, 64)
 ATTENTION_CORES(f16, f16, 128)
 #if KEYWAY_SM80
 CORES(bf16, bf16)
 CORES(f32, float)
+ATTENTION_PLAIN(f16, f16)
+ATTENTION_PLAIN(bf16, bf16)
 ATTENTION_CORES(bf16, bf16, 64)
 ATTENTION_CORES(bf16, bf16, 128)
 #endif

@@ -53,6 +53,13 @@ struct Cores;
 
 template <>
 struct Cores<f16> {
+#if KEYWAY_SM80 && !defined(KEYWAY_SHIM)
+  DEV u32 paired(float low, float high) {
+    u32 made;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(made) : "f"(high), "f"(low));
+    return made;
+  }
+#endif
   DEV void add(Sums& sums, const LeftPart& a, const RightPart& b) {
 #ifdef KEYWAY_SHIM
     shim_mma(sums.of, a.pair, b.pair, [](u16 bits) { return Element<f16>::widen(f16{bits}); });
@@ -75,6 +82,13 @@ struct Cores<f16> {
 
 template <>
 struct Cores<bf16> {
+#if KEYWAY_SM80 && !defined(KEYWAY_SHIM)
+  DEV u32 paired(float low, float high) {
+    u32 made;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made) : "f"(high), "f"(low));
+    return made;
+  }
+#endif
   DEV void add(Sums& sums, const LeftPart& a, const RightPart& b) {
 #ifdef KEYWAY_SHIM
     shim_mma(sums.of, a.pair, b.pair, [](u16 bits) { return Element<bf16>::widen(bf16{bits}); });
@@ -195,5 +209,9 @@ DEV void load_right(RightPart (&to)[2], const u32* from, bool turned) {
 // Of a pair of numbers, rounded.
 template <class T>
 DEV u32 paired(float low, float high) {
+#if KEYWAY_SM80 && !defined(KEYWAY_SHIM)
+  return Cores<T>::paired(low, high);
+#else
   return (u32)Element<T>::narrow(low).bits | (u32)Element<T>::narrow(high).bits << 16;
+#endif
 }

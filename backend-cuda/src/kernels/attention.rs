@@ -35,6 +35,13 @@ const WIDTHS: [usize; 2] = [128, 256];
 const CORES_WIDTHS: [usize; 2] = [64, 128];
 const CORES_ROWS: [usize; 2] = [64, 32];
 const CORES_THREADS: [usize; 2] = [128, 64];
+/// The same without a mask, of heads of these widths, and the least chip with kernels for them.
+const PLAIN_WIDTHS: [(usize, usize); 2] = [(64, 128), (128, 64)];
+const PLAIN_CHIP: u32 = 80;
+const PLAIN_THREADS: usize = 128;
+/// Bits of `pieces`, as `Pieces` in attention_cores.cuh.
+const PIECES: [usize; 5] = [QUERY, KEY, VALUE, GRAD, OUT];
+const READ_PIECES: u32 = 0b111;
 /// Numbers of a `QueryStatistics` in attention.cuh.
 const STATISTICS: usize = 3;
 /// Heads that one launch serves.
@@ -83,6 +90,8 @@ struct Problem {
     most: usize,
     /// Whether tensor cores multiply.
     by_cores: bool,
+    /// Rows of a block of the kernel for what has no mask, where that serves.
+    plain: Option<usize>,
 }
 
 /// What a call gives.
@@ -215,13 +224,19 @@ impl Problem {
             pieces: 0,
         };
         let wide = if is_double { 8 } else { 4 };
-        let mut problem = Problem { argument, heads, wide, most, by_cores: false };
+        let mut problem = Problem { argument, heads, wide, most, by_cores: false, plain: None };
         let narrow = CORES_WIDTHS.iter().find(|most| width.max(values) <= **most);
-        if let (Some(&most), true) = (narrow, device_of(call)?.multiplies(kernel.dtype)) {
+        let gpu = device_of(call)?;
+        if let (Some(&most), true) = (narrow, gpu.multiplies(kernel.dtype)) {
             (problem.most, problem.by_cores) = (most, true);
-            for (bit, at) in [QUERY, KEY, VALUE, GRAD].into_iter().enumerate() {
+            for (bit, at) in PIECES.into_iter().enumerate() {
                 problem.argument.pieces |= u32::from(in_pieces(&operands[at], &strides[at])) << bit;
             }
+            let lies_so = problem.argument.pieces & READ_PIECES == READ_PIECES && width == values;
+            // Scores are compared before they are multiplied by the scale.
+            let is_plain = lies_so && given.mask_kind == 0 && scale > 0.0 && gpu.chip >= PLAIN_CHIP;
+            let rows = PLAIN_WIDTHS.iter().find(|(own, _)| *own == width && is_plain);
+            problem.plain = rows.map(|(_, rows)| *rows);
         }
         Ok((heads > 0).then_some(problem))
     }
@@ -263,6 +278,9 @@ impl Problem {
             };
             let threads = CORES_THREADS[usize::from(pass != Pass::Forward)];
             match pass {
+                Pass::Forward if self.plain.is_some() => {
+                    go(CORES, PLAIN_THREADS, format_args!("attention_{dtype}_plain_{most}"))?;
+                }
                 Pass::Statistics => go(ATTENTION, THREADS, format_args!("attention_{dtype}_statistics"))?,
                 _ if self.by_cores => {
                     go(CORES, threads, format_args!("attention_{dtype}{name}_cores_{most}"))?;
@@ -278,7 +296,8 @@ impl Problem {
         if queries == 0 {
             return Ok(());
         }
-        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(self.rows()[0])), 0)
+        let rows = self.plain.unwrap_or(self.rows()[0]);
+        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(rows)), 0)
     }
 
     fn backward(&self, call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {

@@ -1,10 +1,12 @@
 //! Copies, casts, and values that come of no element.
 
 use super::elements::{Bits, Taken, typed};
-use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
-use super::map::{Side, argument, fill_output};
+use super::launch::{DIMS, Dims, Operand, POSITIONS, launch, pieces};
+use super::map::{Side, argument, fill_output, write};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
+use crate::gpu::Gpu;
+use keyway_sdk::abi::device::Queue;
 use keyway_sdk::author::strided::{Strided, row_major};
 use keyway_sdk::author::{Call, Error, dtype_name, dtype_size};
 use keyway_sdk::half::{bf16, f16};
@@ -23,14 +25,86 @@ fn cast_second(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 fn cast(call: &Call<'_>, kernel: Kernel, source: usize) -> Result<(), Error> {
     let from = dtype_name(call.tensor(source)?.dtype());
     if from == kernel.dtype {
-        let side = argument(call, source, Taken::Raw)?;
-        let name = format_args!("copy_b{}", side.bytes * 8);
-        return fill_output(call, kernel, name, [side], [0; 3]);
+        let sides = [Side::new(&call.output(0)?, Taken::Raw)?, argument(call, source, Taken::Raw)?];
+        return copy((device_of(call)?, call.stream()), call.output(0)?.sizes(), sides);
     }
     // A plugin's dtype has kernels of that plugin's alone.
     typed!(from, T => { let _: Option<T> = None; Ok(()) })?;
     let side = argument(call, source, Taken::Rounded)?;
     fill_output(call, kernel, format_args!("cast_{from}_{}", kernel.dtype), [side], [0; 3])
+}
+
+/// The second of the sides, which have these sizes, into the first.
+pub fn copy(on: (&Gpu, Queue), sizes: &[i64], sides: [Side<'_>; 2]) -> Result<(), Error> {
+    let kernel = Kernel { family: "cast", name: "copy", dtype: "" };
+    match Turn::of(sizes, sides)? {
+        Some((turn, blocks)) => {
+            let grid = ([blocks, 1], TURN_THREADS);
+            launch(on.0, kernel, format_args!("turn_b{}", sides[0].bytes * 8), grid, &turn, on.1)
+        }
+        None => write(on, kernel, format_args!("copy_b{}", sides[0].bytes * 8), sizes, sides, [0; 3]),
+    }
+}
+
+/// `Turn` in cast.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Turn {
+    out: u64,
+    input: u64,
+    rows: u32,
+    columns: u32,
+    in_step: i64,
+    out_step: i64,
+    across: u32,
+    squares: u32,
+    matrices: Dims<2>,
+}
+// SAFETY: `Turn` has these fields.
+unsafe impl Argument for Turn {}
+
+/// Rows and columns that a block takes, and its threads, as in cast.cu; below so many of either a block has too little to do.
+const SQUARE: usize = 64;
+const TURN_THREADS: u32 = 256;
+const TURN_LEAST: usize = 16;
+
+impl Turn {
+    /// Of a copy whose sides have neighbours in different dimensions, and its blocks; none where it is another, or too large for
+    /// one launch.
+    fn of(sizes: &[i64], [out, input]: [Side<'_>; 2]) -> Result<Option<(Turn, usize)>, Error> {
+        if out.operand.data == 0 || input.operand.data == 0 {
+            return Ok(None);
+        }
+        let space = Strided::<2>::new(sizes, [out.strides, input.strides])?;
+        let dims = space.dims();
+        let of = |side: usize| dims.iter().position(|dim| dim.strides[side] == 1);
+        let (Some(rows), Some(columns)) = (of(0), of(1)) else { return Ok(None) };
+        if rows == columns || dims[rows].size.min(dims[columns].size) < TURN_LEAST {
+            return Ok(None);
+        }
+        let others = dims.iter().enumerate().filter(|(d, _)| ![rows, columns].contains(d));
+        let others: Vec<_> = others.map(|(_, dim)| *dim).collect();
+        let across = dims[columns].size.div_ceil(SQUARE);
+        let squares = across.saturating_mul(dims[rows].size.div_ceil(SQUARE));
+        let matrices: usize = others.iter().map(|dim| dim.size).product();
+        let blocks = matrices.saturating_mul(squares);
+        let largest = dims[rows].size.max(dims[columns].size).max(blocks);
+        if largest >= POSITIONS || others.len() > DIMS {
+            return Ok(None);
+        }
+        let turn = Turn {
+            out: out.operand.data,
+            input: input.operand.data,
+            rows: dims[rows].size as u32,
+            columns: dims[columns].size as u32,
+            in_step: dims[rows].strides[1] as i64,
+            out_step: dims[columns].strides[0] as i64,
+            across: across as u32,
+            squares: squares as u32,
+            matrices: Dims::new(&others),
+        };
+        Ok(Some((turn, blocks)))
+    }
 }
 
 /// A copy of one element that comes with the launch.

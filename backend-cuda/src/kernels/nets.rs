@@ -170,6 +170,14 @@ pub fn dim<const N: usize>(size: usize, strides: [i64; N]) -> Dim<N> {
 /// Threads of a block that goes through rows, as in nets.cuh.
 pub const ROW_THREADS: usize = 128;
 
+/// Bytes of a row that a thread keeps, as in nets.cuh.
+const KEPT_BYTES: usize = 256;
+
+/// Bytes of the type that a dtype of so many is computed in.
+pub fn wide_bytes(bytes: usize) -> usize {
+    bytes.max(4)
+}
+
 /// `Sharing` in nets.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -198,6 +206,16 @@ impl Sharing {
         let most = if beside { ROW_THREADS / 32 } else { ROW_THREADS };
         let lanes = each.max(1).next_power_of_two().min(most);
         Ok(Sharing { rows: count as u64, terms: each as u64, lanes: lanes as u32, beside: u32::from(beside) })
+    }
+
+    /// For rows that are kept, as `Kept` in nets.cuh: of elements of so many bytes, computed in `wide` bytes, that all operands
+    /// have [in pieces](in_pieces). None of longer rows, or where the pieces are not whole.
+    pub fn kept(self, bytes: usize, wide: usize) -> Option<Sharing> {
+        let pieces = self.terms as usize / piece(bytes);
+        let is_whole = self.terms as usize == pieces * piece(bytes);
+        let lanes = pieces.next_power_of_two().min(ROW_THREADS);
+        let fits = self.terms as usize <= lanes * (KEPT_BYTES / wide);
+        (is_whole && pieces > 0 && fits).then_some(Sharing { lanes: lanes as u32, beside: 0, ..self })
     }
 
     /// Blocks of a launch.

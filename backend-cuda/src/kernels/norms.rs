@@ -1,7 +1,7 @@
 //! Normalisations by mean and variance, and their gradients.
 
 use super::launch::{Dims, launch};
-use super::nets::{Array, ROW_THREADS, Sharing, unsupported, with_scratch};
+use super::nets::{Array, ROW_THREADS, Sharing, in_pieces, unsupported, wide_bytes, with_scratch};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::{Strided, row_major};
@@ -182,11 +182,24 @@ impl<'a> Operands<'a> {
         Ok(())
     }
 
+    /// Whether the terms are pieces of memory in every operand that is there.
+    fn lies_in_pieces(&self, rows: &Strided<5>, terms: &Strided<4>) -> bool {
+        let operands = [Some(&self.out), Some(&self.input), self.weight.as_ref(), self.bias.as_ref()];
+        let [only] = terms.dims() else { return false };
+        operands.into_iter().enumerate().filter_map(|(k, array)| Some((k, array?))).all(|(k, array)| {
+            let steps: Vec<i64> = rows.dims().iter().map(|dim| dim.strides[k] as i64).collect();
+            only.strides[k] == 1 && in_pieces(array.data, array.bytes, &steps)
+        })
+    }
+
     fn normalise(&self, call: &Call<'_>, kernel: Kernel, eps: f64, of: Statistics) -> Result<(), Error> {
         let rows =
             space(&self.axes, |axis| axis.is_row, |a| [a.out, a.input, a.weight, a.bias, a.statistics])?;
         let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.input, a.weight, a.bias])?;
         let sharing = Sharing::new((&rows, 1), (&terms, 1))?;
+        let is_kept = !of.given && self.lies_in_pieces(&rows, &terms);
+        let kept = sharing.kept(self.input.bytes, wide_bytes(self.input.bytes)).filter(|_| is_kept);
+        let (sharing, end) = kept.map_or((sharing, ""), |sharing| (sharing, "_kept"));
         let argument = NormaliseArgument {
             out: self.out.data,
             input: self.input.data,
@@ -202,7 +215,7 @@ impl<'a> Operands<'a> {
             terms: Dims::of(&terms)?,
         };
         let grid = ([sharing.blocks(), 1], ROW_THREADS as u32);
-        let entry = format_args!("normalise_{}", kernel.dtype);
+        let entry = format_args!("normalise_{}{end}", kernel.dtype);
         launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
     }
 

@@ -2,7 +2,8 @@
 
 use super::elements::{Taken, of_host};
 use super::launch::{DIMS, Dims, POSITIONS, Piece, launch, pieces};
-use super::map::{Side, write};
+use super::map::Side;
+use super::nets::in_pieces;
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use crate::gpu::Gpu;
@@ -19,7 +20,7 @@ const ACROSS: usize = 32;
 /// Terms that one thread adds up before the work of a block is split further: more would lose digits.
 const TERMS: usize = 64;
 /// Parts that the second launch puts together.
-const SPLITS: usize = 4096;
+const SPLITS: usize = 2048;
 /// Bytes of the largest accumulator.
 const ACCUMULATOR: usize = 16;
 
@@ -35,7 +36,9 @@ struct ReduceArgument {
     terms: u64,
     count: u64,
     across: u32,
+    across_parts: u32,
     splits: u32,
+    packed: u32,
     outer: Dims<3>,
     inner: Dims<1>,
 }
@@ -193,17 +196,23 @@ fn run(
         let wide = THREADS / power_of_two(terms.max(1), THREADS);
         let across = if beside < along { power_of_two(piece.count, ACROSS) } else { 1 }.max(wide);
         let splits = terms.div_ceil(THREADS / across * TERMS).clamp(1, SPLITS);
+        let across_parts = THREADS / power_of_two(splits, THREADS);
         let Piece { offsets, dims, count } = piece;
+        let input = from.data + (offsets[2] * from.bytes) as u64;
+        let steps: Vec<i64> = dims.iter().map(|dim| dim.strides[2] as i64).collect();
+        let packed = across == 1 && inner.len() == 1 && along == 1 && in_pieces(input, from.bytes, &steps);
         let mut argument = ReduceArgument {
             out: out.data + (offsets[0] * out.bytes) as u64,
             second: second.map_or(0, |o| o.data + (offsets[1] * o.bytes) as u64),
-            input: from.data + (offsets[2] * from.bytes) as u64,
+            input,
             parts: 0,
             outputs: count as u64,
             terms: terms as u64,
             count: terms as u64,
             across: across as u32,
+            across_parts: across_parts as u32,
             splits: splits as u32,
+            packed: u32::from(packed),
             outer: Dims::new(&dims),
             inner: Dims::new(&inner),
         };
@@ -216,7 +225,7 @@ fn run(
                 launch(gpu, kernel, entry, (blocks, THREADS as u32), &argument, stream)
             };
             go(names("reduce"), [count.div_ceil(across), splits])?;
-            if splits > 1 { go(names("finish"), [count, 1]) } else { Ok(()) }
+            if splits > 1 { go(names("finish"), [count.div_ceil(across_parts), 1]) } else { Ok(()) }
         })?;
     }
     Ok(())
@@ -261,8 +270,7 @@ fn through_copy(
             strides,
         };
         let sides = [side(at, &strides), side(from.data, from.strides)];
-        let copy = Kernel { family: "cast", name: "copy", dtype: "" };
-        write(on, copy, format_args!("copy_b{}", from.bytes * 8), from.sizes, sides, [0; 3])?;
+        super::cast::copy(on, from.sizes, sides)?;
         run(on, kernel, Input { data: at, strides: &strides, ..from }, how, outputs)
     })
 }

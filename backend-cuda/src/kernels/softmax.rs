@@ -1,7 +1,7 @@
 //! Softmax and its logarithm.
 
 use super::launch::{Dims, launch};
-use super::nets::{Array, ROW_THREADS, Sharing, along};
+use super::nets::{Array, ROW_THREADS, Sharing, along, in_pieces, wide_bytes};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::Strided;
@@ -37,9 +37,15 @@ fn softmax(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (out_step, in_step) = (of(out.strides, 0), of(input.strides, 0));
     let terms = Strided::new(&[of(input.sizes, 1)], [&[in_step]])?;
     let sharing = Sharing::new((&rows, 1), (&terms, 0))?;
+    let steps: Vec<i64> = rows.dims().iter().flat_map(|dim| dim.strides.map(|stride| stride as i64)).collect();
+    let in_whole = |data| in_pieces(data, input.bytes, &steps);
+    let kept = (out_step == 1 && in_step == 1 && in_whole(out.data) && in_whole(input.data))
+        .then(|| sharing.kept(input.bytes, wide_bytes(input.bytes)))
+        .flatten();
+    let (sharing, end) = kept.map_or((sharing, ""), |sharing| (sharing, "_kept"));
     let rows = Dims::of(&rows)?;
     let argument = SoftmaxArgument { out: out.data, input: input.data, sharing, rows, out_step, in_step };
     let grid = ([sharing.blocks(), 1], ROW_THREADS as u32);
-    let entry = format_args!("{}_{}", kernel.name, kernel.dtype);
+    let entry = format_args!("{}_{}{end}", kernel.name, kernel.dtype);
     launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
 }
