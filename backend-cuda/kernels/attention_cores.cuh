@@ -17,11 +17,12 @@ DEV float over_row_of_four(float own) {
 // The power of two by which the largest finite one of a row of numbers becomes one from 1 to 2, and the way back.
 struct Power {
   float by, back;
-  METHOD Power(const Sums (&numbers)[STEP / 8], u32 below, bool wanted) : by(1.0f), back(1.0f) {
+  template <u32 COUNT>
+  METHOD Power(const Sums (&numbers)[COUNT], u32 below, bool wanted) : by(1.0f), back(1.0f) {
     if (!wanted) return;
     float most = 0.0f;
 #pragma unroll
-    for (u32 n = 0; n < STEP / 8; n++) {
+    for (u32 n = 0; n < COUNT; n++) {
 #pragma unroll
       for (u32 second = 0; second < 2; second++) {
         const float own = magnitude_(numbers[n].of[2 * below + second]);

@@ -175,3 +175,155 @@ DEV void attend_plain(const Attention& p) {
     }
   }
 }
+
+// Fetches `COUNT` rows of the key and then of the value, or of the query and of the gradient.
+template <class T, u32 WIDTH, u32 COUNT, bool KEYS>
+DEV void fetch_both(u16* to, const Heads<T>& heads, u32 begin) {
+  typedef Rows<T, WIDTH> Own;
+  const Attention& p = heads.p;
+  u16* behind = to + COUNT * Own::PITCH;
+  if constexpr (KEYS) {
+    Own::template fetch<COUNT>(to, heads.key(), p.key, begin, p.keys, WIDTH, true);
+    Own::template fetch<COUNT>(behind, heads.value(), p.value, begin, p.keys, WIDTH, true);
+  } else {
+    Own::template fetch<COUNT>(to, heads.query(), p.query, begin, p.queries, WIDTH, true);
+    Own::template fetch<COUNT>(behind, heads.grad(), p.grad, begin, p.queries, WIDTH, true);
+  }
+}
+
+// Adds the rows of a tile, each times the numbers of 16 rows for it, which are rounded. Of f16, which holds few orders of
+// magnitude, those of a row are multiplied by a power of two first.
+template <class T, u32 WIDTH, u32 TILE>
+DEV void add_rounded(Sums (&to)[WIDTH / 8], const Sums (&factors)[TILE / 8], const u16* tile) {
+  constexpr u32 PITCH = Rows<T, WIDTH>::PITCH;
+  const Power power[2] = {Power(factors, 0, SMALL_RANGE<T>), Power(factors, 1, SMALL_RANGE<T>)};
+  LeftPart left[TILE / 16];
+#pragma unroll
+  for (u32 k = 0; k < TILE / 16; k++) {
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      const Sums& of = factors[2 * k + i / 2];
+      left[k].pair[i] = paired<T>(of.of[i % 2 * 2] * power[i % 2].by, of.of[i % 2 * 2 + 1] * power[i % 2].by);
+    }
+  }
+#pragma unroll
+  for (u32 n = 0; n < WIDTH / 8; n += 2) {
+    Sums sums[2] = {};
+#pragma unroll
+    for (u32 k = 0; k < TILE / 16; k++) {
+      RightPart right[2];
+      load_right<PITCH>(right, tile + k * 16 * PITCH + n * 8, true);
+      Cores<T>::add(sums[0], left[k], right[0]);
+      Cores<T>::add(sums[1], left[k], right[1]);
+    }
+#pragma unroll
+    for (u32 i = 0; i < 8; i++) to[n + i / 4].of[i % 4] += sums[i / 4].of[i % 4] * power[i % 4 / 2].back;
+  }
+}
+
+// The gradient of 64 queries, or, if `OF_KEY`, of 64 keys and their values, of the same operands: 16 for each of four warps. A row
+// is of the side that the gradient is of, and stays in registers; `TILE` rows of the other one come at once, for `OF_KEY` with
+// their statistics.
+template <class T, u32 WIDTH, u32 TILE, bool OF_KEY>
+DEV void gradient_plain(const Attention& p) {
+  typedef Rows<T, WIDTH> Own;
+  constexpr u32 ROWS = 64, PITCH = Own::PITCH, PART = TILE * PITCH, STAGE = 2 * PART, OWN = 2 * ROWS * PITCH;
+  SHARED(u16, memory, OWN > 2 * STAGE ? OWN : 2 * STAGE);
+  SHARED(QueryStatistics<float>, statistics, 2 * TILE);
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, repeats = OF_KEY ? 1 : p.repeats;
+  Heads<T> heads(p, blockIdx.y / repeats, blockIdx.y % repeats);
+  const u32 block = p.causal && !OF_KEY ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  const u32 first = block * ROWS, row = first + warp * 16 + lane / 4;
+  const float scale = Immediate<float>::of(p.scale), log2_e = 1.44269504f, in_twos = scale * log2_e;
+  fetch_both<T, WIDTH, ROWS, OF_KEY>(memory, heads, first);
+  copies_begun();
+  copies_arrived<0>();
+  __syncthreads();
+  LeftPart own[2][WIDTH / 16];
+#pragma unroll
+  for (u32 part = 0; part < WIDTH / 16; part++) {
+    load_left<PITCH>(own[0][part], memory + warp * 16 * PITCH + part * 16, false);
+    load_left<PITCH>(own[1][part], memory + (ROWS + warp * 16) * PITCH + part * 16, false);
+  }
+  __syncthreads();
+  Sums made[WIDTH / 8] = {}, of_value[OF_KEY ? WIDTH / 8 : 1] = {};
+  // Tiles of one head of the query, and of all that share a key.
+  const u32 start = OF_KEY && p.causal ? first / TILE : 0;
+  const u32 seen = OF_KEY ? p.queries : keys_seen(p, first + ROWS < p.queries ? first + ROWS : p.queries);
+  const u32 end = (seen + TILE - 1) / TILE, each = end > start ? end - start : 0, tiles = each * (OF_KEY ? p.repeats : 1);
+  const auto fetch = [&](u32 tile) {
+    if (OF_KEY) heads.repeat = tile / each;
+    const u32 stage = tile & 1, begin = (start + tile % each) * TILE;
+    fetch_both<T, WIDTH, TILE, !OF_KEY>(memory + stage * STAGE, heads, begin);
+    if constexpr (OF_KEY) {
+      if (threadIdx.x < TILE && begin + threadIdx.x < p.queries) {
+        QueryStatistics<float> of = statistics_of<float>(p, blockIdx.y * p.repeats + heads.repeat, begin + threadIdx.x);
+        of.from *= log2_e;
+        statistics[stage * TILE + threadIdx.x] = of;
+      }
+    }
+    copies_begun();
+  };
+  QueryStatistics<float> of_row[2] = {};
+  if constexpr (!OF_KEY) {
+#pragma unroll
+    for (u32 below = 0; below < 2; below++) {
+      if (row + 8 * below < p.queries) of_row[below] = statistics_of<float>(p, blockIdx.y, row + 8 * below);
+      of_row[below].from *= log2_e;
+    }
+  }
+  if (tiles > 0) fetch(0);
+#pragma unroll 1
+  for (u32 tile = 0; tile < tiles; tile++) {
+    copies_arrived<0>();
+    __syncthreads();
+    if (tile + 1 < tiles) fetch(tile + 1);
+    const u32 begin = (start + tile % each) * TILE;
+    const u16 *other = memory + (tile & 1) * STAGE, *beside = other + PART;
+    Sums score[TILE / 8] = {}, along[TILE / 8] = {};
+#pragma unroll
+    for (u32 part = 0; part < WIDTH / 16; part++) {
+#pragma unroll
+      for (u32 n = 0; n < TILE / 8; n += 2) {
+        RightPart right[2];
+        load_right<PITCH>(right, other + n * 8 * PITCH + part * 16, false);
+        Cores<T>::add(score[n], own[0][part], right[0]);
+        Cores<T>::add(score[n + 1], own[0][part], right[1]);
+        load_right<PITCH>(right, beside + n * 8 * PITCH + part * 16, false);
+        Cores<T>::add(along[n], own[1][part], right[0]);
+        Cores<T>::add(along[n + 1], own[1][part], right[1]);
+      }
+    }
+    const bool is_whole = begin + TILE <= (OF_KEY ? p.queries : p.keys) && first + ROWS <= (OF_KEY ? p.keys : p.queries) &&
+                          !(p.causal && (OF_KEY ? begin < first + ROWS : begin + TILE > first));
+#pragma unroll
+    for (u32 n = 0; n < TILE / 8; n++) {
+#pragma unroll
+      for (u32 i = 0; i < 4; i++) {
+        const u32 column = n * 8 + lane % 4 * 2 + i % 2;
+        const QueryStatistics<float> of = OF_KEY ? statistics[(tile & 1) * TILE + column] : of_row[i / 2];
+        float &share = score[n].of[i], &slope = along[n].of[i];
+        share = power_of_two(fused(share, in_twos, -of.from)) * of.factor;
+        slope = share * (slope - of.delta);
+        if (!is_whole) {
+          const u32 mine = row + i / 2 * 8, theirs = begin + column, query = OF_KEY ? theirs : mine, key = OF_KEY ? mine : theirs;
+          if (query >= p.queries || key >= p.keys || (p.causal && key > query)) share = slope = 0.0f;
+        }
+      }
+    }
+    if constexpr (OF_KEY) add_rounded<T, WIDTH, TILE>(of_value, score, beside);
+    add_rounded<T, WIDTH, TILE>(made, along, other);
+  }
+  copies_arrived<0>();  // The end.
+  if (OF_KEY) heads.repeat = 0;
+#pragma unroll
+  for (u32 below = 0; below < 2; below++) {
+    if (row + 8 * below >= (OF_KEY ? p.keys : p.queries)) continue;
+    if constexpr (OF_KEY) {
+      Own::store(heads.of_key(), p.of_key, row + 8 * below, made, below, WIDTH, scale);
+      Own::store(heads.of_value(), p.of_value, row + 8 * below, of_value, below, WIDTH, 1.0f);
+    } else {
+      Own::store(heads.of_query(), p.of_query, row + 8 * below, made, below, WIDTH, scale);
+    }
+  }
+}

@@ -27,6 +27,8 @@ struct Reduce {
 template <class T>
 struct Plain {
   typedef T In;
+  // Whether there is code for packs: not where it is long and seldom wanted.
+  static const bool in_packs = Kind<Wide<T>>::real;
 };
 
 template <class T>
@@ -54,6 +56,7 @@ struct FloatProduct : FloatSum<T> {
 template <class T>
 struct WholeSum : Plain<T> {
   typedef u64 Acc;
+  static const bool in_packs = true;
   METHOD static Acc start() { return 0; }
   METHOD static Acc load(T x, u64) { return (u64)x; }
   METHOD static Acc join(Acc a, Acc b) { return a + b; }
@@ -62,6 +65,7 @@ struct WholeSum : Plain<T> {
 template <class T>
 struct WholeProduct : WholeSum<T> {
   typedef u64 Acc;
+  static const bool in_packs = false;
   METHOD static Acc start() { return 1; }
   METHOD static Acc join(Acc a, Acc b) { return a * b; }
 };
@@ -96,7 +100,7 @@ struct Extreme : Plain<T> {
     return (MAX ? a.value > b.value : a.value < b.value) ? a : b;
   }
   METHOD static void store(const Reduce& p, i64 at, i64 second, Acc a) {
-    static_cast<T*>(p.out)[at] = Element<T>::narrow(a.value);
+    if (p.out != nullptr) static_cast<T*>(p.out)[at] = Element<T>::narrow(a.value);
     if (p.second != nullptr) static_cast<i64*>(p.second)[second] = a.number;
   }
 };
@@ -104,25 +108,15 @@ template <class T>
 struct Largest : Extreme<T, true> {};
 template <class T>
 struct Smallest : Extreme<T, false> {};
-template <class T, bool MAX>
-struct Place : Extreme<T, MAX> {
-  METHOD static void store(const Reduce& p, i64 at, i64, typename Extreme<T, MAX>::Acc a) {
-    static_cast<i64*>(p.out)[at] = a.number;
-  }
-};
-template <class T>
-struct LargestPlace : Place<T, true> {};
-template <class T>
-struct SmallestPlace : Place<T, false> {};
-
 // Threads of a block.
 constexpr u32 THREADS = 256;
-// What a thread loads before it uses the first of it, and its accumulators: elements, or packs of these.
-constexpr int ELEMENTS = 8, PACKS = 4;
+// What a thread loads before it uses the first of it, and its accumulators.
+constexpr int ELEMENTS = 8;
 
+// Elements that are loaded at once, and how many of these before the first is used.
 template <class T>
 struct alignas(sizeof(T) == 1 ? 8 : 16) Pack {
-  static const int count = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
+  static const int count = sizeof(T) == 1 ? 8 : 16 / sizeof(T), ahead = count > 4 ? 2 : 4;
   T at[count];
 };
 
@@ -167,21 +161,26 @@ DEV typename R::Acc over_terms(const Reduce& p, const typename R::In* in, u64 be
   typedef typename R::In T;
   Sums<R> sums;
   u64 term = begin;
-  if (p.packed) {
-    constexpr int V = Pack<T>::count;
-    const Pack<T>* packs = reinterpret_cast<const Pack<T>*>(in);
-    const u64 count = p.terms / V;
-    for (; term + (PACKS - 1) * step < count; term += PACKS * step) {
-      Pack<T> own[PACKS];
+  bool is_done = false;
+  if constexpr (R::in_packs) {
+    if (p.packed) {
+      constexpr int V = Pack<T>::count, AHEAD = Pack<T>::ahead;
+      const Pack<T>* packs = reinterpret_cast<const Pack<T>*>(in);
+      const u64 count = p.terms / V;
+      for (; term + (AHEAD - 1) * step < count; term += AHEAD * step) {
+        Pack<T> own[AHEAD];
 #pragma unroll
-      for (int i = 0; i < PACKS; i++) own[i] = packs[term + i * step];
+        for (int i = 0; i < AHEAD; i++) own[i] = packs[term + i * step];
 #pragma unroll
-      for (int i = 0; i < PACKS; i++) sums.add_pack(own[i], (term + i * step) * V);
-    }
+        for (int i = 0; i < AHEAD; i++) sums.add_pack(own[i], (term + i * step) * V);
+      }
 #pragma unroll 1
-    for (; term < count; term += step) sums.add_pack(packs[term], term * V);
-    term = count * V + begin;
-  } else if (p.inner.ndim <= 1) {
+      for (; term < count; term += step) sums.add_pack(packs[term], term * V);
+      term = count * V + begin;
+      is_done = true;
+    }
+  }
+  if (!is_done && p.inner.ndim <= 1) {
     const i64 stride = p.inner.ndim == 0 ? 0 : p.inner.stride[0][0];
     for (; term + (ELEMENTS - 1) * step < p.terms; term += ELEMENTS * step) {
       T own[ELEMENTS];
@@ -250,8 +249,6 @@ DEV void finish(const Reduce& p) {
 #define ENTRIES_OF_All(dtype, T, name) REDUCTION_ENTRIES(name, dtype, All<T>)
 #define ENTRIES_OF_Largest(dtype, T, name) REDUCTION_ENTRIES(name, dtype, Largest<T>)
 #define ENTRIES_OF_Smallest(dtype, T, name) REDUCTION_ENTRIES(name, dtype, Smallest<T>)
-#define ENTRIES_OF_LargestPlace(dtype, T, name) REDUCTION_ENTRIES(name, dtype, LargestPlace<T>)
-#define ENTRIES_OF_SmallestPlace(dtype, T, name) REDUCTION_ENTRIES(name, dtype, SmallestPlace<T>)
 
 REDUCTION(sum, "TIb>T", over_dims, FLOATS, FloatSum)
 REDUCTION(sum, "TIb>T", over_dims, INTS_BOOL, WholeSum)
@@ -262,8 +259,8 @@ REDUCTION(amax, "TIb>T", over_dims, ALL, Largest)
 REDUCTION(amin, "TIb>T", over_dims, ALL, Smallest)
 REDUCTION(any, "TIb>T", over_dims, ALL, Any)
 REDUCTION(all, "TIb>T", over_dims, ALL, All)
-REDUCTION(argmax, "Tib>T", along_dim, ALL, LargestPlace)
-REDUCTION(argmin, "Tib>T", along_dim, ALL, SmallestPlace)
-// With their values: the kernels of `amax` and `amin`, which write the places where these are wanted.
-REGISTER(max, "Tib>TT", with_place, ALL)
-REGISTER(min, "Tib>TT", with_place, ALL)
+// The places, with the values or without: the kernels of `amax` and `amin`, which write what is wanted.
+REGISTER(max, "Tib>TT", place, ALL)
+REGISTER(min, "Tib>TT", place, ALL)
+REGISTER(argmax, "Tib>T", place, ALL)
+REGISTER(argmin, "Tib>T", place, ALL)

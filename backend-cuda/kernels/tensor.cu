@@ -18,7 +18,11 @@
 
 #define ATTENTION_PLAIN(dtype, T)                                                            \
   KERNEL(attention_##dtype##_plain_64, Attention) { attend_plain<T, 64, 2, 64>(p); }         \
-  KERNEL(attention_##dtype##_plain_128, Attention) { attend_plain<T, 128, 1, 32>(p); }
+  KERNEL(attention_##dtype##_plain_128, Attention) { attend_plain<T, 128, 1, 32>(p); }         \
+  KERNEL(attention_##dtype##_query_plain_64, Attention) { gradient_plain<T, 64, 64, false>(p); } \
+  KERNEL(attention_##dtype##_query_plain_128, Attention) { gradient_plain<T, 128, 32, false>(p); } \
+  KERNEL(attention_##dtype##_key_plain_64, Attention) { gradient_plain<T, 64, 64, true>(p); } \
+  KERNEL(attention_##dtype##_key_plain_128, Attention) { gradient_plain<T, 128, 16, true>(p); }
 
 CORES(f16, f16)
 ATTENTION_CORES(f16, f16, 64)

@@ -19,8 +19,8 @@ import torch
 
 F = torch.nn.functional
 RUNS, RUN_NS = 7, 20_000_000
-LARGE = dict(n=100_000_000, side=8192, product=4096, heads=16, length=2048)
-SMALL = dict(n=10_000, side=64, product=64, heads=2, length=64)
+LARGE = dict(n=100_000_000, side=8192, product=4096, heads=16, length=2048, images=32, image=56)
+SMALL = dict(n=10_000, side=64, product=64, heads=2, length=64, images=2, image=8)
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -63,6 +63,97 @@ def rounded(product):
     return call
 
 
+def conv(new, sizes, memory_format=torch.contiguous_format):
+    side = sizes["image"]
+    x = new(sizes["images"], 64, side, side).to(memory_format=memory_format)
+    w = new(64, 64, 3, 3).to(memory_format=memory_format)
+    return lambda: F.conv2d(x, w, padding=1)
+
+
+def batch_norm(new, sizes):
+    x, one = new(sizes["images"], 64, sizes["image"], sizes["image"]), torch.ones_like(new(64))
+    mean, var = torch.zeros_like(one), torch.ones_like(one)
+    return lambda: F.batch_norm(x, mean, var, one, one, True, 0.1, 1e-5)
+
+
+def attention(new, sizes, causal=False, backward=False):
+    shape = (4, sizes["heads"], sizes["length"], 64)
+    q, k, v = (new(*shape).requires_grad_(backward) for _ in range(3))
+    grad = torch.ones_like(q)
+
+    def call():
+        with torch.set_grad_enabled(backward):
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            if backward:
+                torch.autograd.grad(out, (q, k, v), grad)
+
+    return call
+
+
+def max_pool(new, sizes):
+    x = new(sizes["images"], 64, sizes["image"], sizes["image"])
+    return lambda: F.max_pool2d(x, 2)
+
+
+def of_matrix(columns, call):
+    """A call of a matrix as large as the others, with this many columns."""
+    def make(new, sizes):
+        width = columns or sizes["side"]
+        a = new(sizes["side"] ** 2 // width, width)
+        return lambda: call(a)
+
+    return make
+
+
+def beside(call):
+    """A call of a matrix with a row as wide, and indices of its rows."""
+    def make(new, sizes):
+        width = sizes["side"]
+        a, b = new(width * width // 512, 512), new(width)
+        index = torch.randint(0, a.shape[0], (a.shape[0],), device=a.device)
+        wide = a.view(width, width)
+        return lambda: call(wide, b, a, index)
+
+    return make
+
+
+def layer_norm_short(new, sizes):
+    a, weight = new(sizes["side"] ** 2 // 512, 512), torch.ones_like(new(512))
+    return lambda: F.layer_norm(a, (512,), weight, weight)
+
+
+def cat(new, sizes):
+    a, b = (new(sizes["side"], sizes["side"] // 2) for _ in range(2))
+    return lambda: torch.cat((a, b), 1)
+
+
+def of_line(rows, call):
+    def make(new, sizes):
+        a = new(*((sizes["side"] * 128,) if rows is None else (rows, sizes["side"])))
+        return lambda: call(a)
+
+    return make
+
+
+MORE = {
+    "conv": conv,
+    "conv_last": lambda new, sizes: conv(new, sizes, torch.channels_last),
+    "batch_norm": batch_norm,
+    "max_pool": max_pool,
+    "attention_causal.f16": lambda new, sizes: attention(new, sizes, causal=True),
+    "attention_backward.f16": lambda new, sizes: attention(new, sizes, backward=True),
+    "softmax_short": of_matrix(512, lambda a: a.softmax(-1)),
+    "layer_norm_short": layer_norm_short,
+    "cumsum": of_matrix(None, lambda a: a.cumsum(1)),
+    "argmax": of_matrix(None, lambda a: a.argmax(1)),
+    "add_broadcast": beside(lambda wide, b, a, index: wide + b),
+    "index_select": beside(lambda wide, b, a, index: a.index_select(0, index)),
+    "cat": cat,
+    "sort": of_line(None, lambda a: a.sort(0)),
+    "topk": of_line(128, lambda a: a.topk(10, 1)),
+}
+
+
 def made(name, device, sizes):
     """The call of a case."""
     what, _, last = name.rpartition(".")
@@ -75,6 +166,9 @@ def made(name, device, sizes):
     if what == "launch":
         a, b, out = (torch.ones(1, device=device) for _ in range(3))
         return (lambda: torch.add(a, b, out=out)) if last == "add_out" else (lambda: torch.add(a, b))
+    if name in MORE or what in MORE:
+        new = lambda *shape: torch.rand(*shape, device=device, dtype=DTYPES.get(last, torch.float32))
+        return MORE[name if name in MORE else what](new, sizes)
     new = lambda *shape: torch.rand(*shape, device=device).to(DTYPES[last])
     n, side, product = sizes["n"], sizes["side"], sizes["product"]
     if what in ("copy", "add", "exp", "sum"):
@@ -105,7 +199,7 @@ class Peer:
     def __init__(self, name, device, sizes):
         self.host_alone = name.startswith("launch")
         self.wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
-        grad = "mlp" in name
+        grad = "mlp" in name or "backward" in name
         with torch.set_grad_enabled(grad):
             self.call, self.grad, self.calls = made(name, device, sizes), grad, 1
         self.run(), self.run()

@@ -5,6 +5,8 @@
 //! (`beside_pytorch.py`). With `--small` all sizes are small, to try it. Cases whose names begin with `launch` time the host
 //! alone, while the device has little to do; the others wait for the device after their last call.
 
+mod more;
+
 use keyway::autograd::no_grad;
 use keyway::nn::{Linear, Module, Relu, Sequential, functional::cross_entropy};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
@@ -50,10 +52,12 @@ struct Sizes {
     product: usize,
     heads: usize,
     length: usize,
+    images: usize,
+    image: usize,
 }
 
-const LARGE: Sizes = Sizes { elements: 100_000_000, side: 8192, product: 4096, heads: 16, length: 2048 };
-const SMALL: Sizes = Sizes { elements: 10_000, side: 64, product: 64, heads: 2, length: 64 };
+const LARGE: Sizes = Sizes { elements: 100_000_000, side: 8192, product: 4096, heads: 16, length: 2048, images: 32, image: 56 };
+const SMALL: Sizes = Sizes { elements: 10_000, side: 64, product: 64, heads: 2, length: 64, images: 2, image: 8 };
 
 fn main() -> Result<(), Failure> {
     let options: Vec<String> = std::env::args().skip(1).filter(|option| option != "--bench").collect();
@@ -127,6 +131,7 @@ fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
     let mut all = launches(device);
     all.extend(by_bytes(device, sizes));
     all.extend(products(device, sizes));
+    all.extend(more::cases(device, sizes));
     all
 }
 
@@ -173,7 +178,7 @@ fn by_bytes(device: Device, sizes: Sizes) -> Vec<Case> {
         }));
         all.push(case(name("transpose"), bytes(2, side * side), move || {
             let a = square()?.t()?;
-            call(move || a.copy())
+            call(move || a.contiguous())
         }));
         all.push(case(name("sum_rows"), bytes(1, side * side), move || {
             let a = square()?;

@@ -134,6 +134,20 @@ pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Re
     each(expected, got, |array| of_size(array, Tolerance::of(array.dtype).times(factor), loose))
 }
 
+/// As [`pieces`], of sums whose terms may have been rounded to the dtype before they were multiplied, as FlashAttention rounds
+/// weights: each result is off by as much as a large one is by its own rounding.
+///
+/// # Errors
+/// The first output that is wrong.
+pub fn of_rounded(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Result<(), Failure> {
+    each(expected, got, |array| {
+        let tolerance = Tolerance::of(array.dtype).times(factor);
+        let largest = array.values.iter().map(|v| v.float().abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let usual = of_size(array, tolerance, loose);
+        Tolerance { atol: usual.atol.max(tolerance.rtol * largest), ..usual }
+    })
+}
+
 /// The tolerance `loose` times as wide, the absolute one by the size of what is expected.
 fn of_size(expected: &Array, tolerance: Tolerance, loose: f64) -> Tolerance {
     let wide = if loose > 1.0 { (loose * size(expected).min(1.0)).max(LEAST) } else { loose };

@@ -33,7 +33,7 @@ is_wanted() {
 run() {
     local name=$1 begin=$SECONDS status
     shift
-    timeout --kill-after 10 "$limit" "$@" >"$out/$name.txt" 2>&1
+    timeout --signal INT --kill-after 10 "$limit" "$@" >"$out/$name.txt" 2>&1
     status=$?
     case $status in
     0) echo "$name: ok, $((SECONDS - begin)) s" ;;
@@ -93,8 +93,17 @@ scenarios cores cores
 if [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader,nounits 2>/dev/null | head -n 1 | cut -d. -f1)" -ge 8 ] 2>/dev/null; then
     settings=(KEYWAY_TEST_HAS_TF32=1)
 fi
-scenarios tf32 kernels products
-scenarios blas values left streams threads memory kinds
+scenarios tf32 products
+own=("${settings[@]}")
+settings+=(KEYWAY_CUDA_BLAS=off)
+scenarios tf32 kernels
+settings=("${own[@]}")
+scenarios blas values left streams memory kinds
+if [ "$(nvidia-smi --list-gpus 2>/dev/null | wc -l)" -gt 1 ]; then
+    scenarios blas threads
+else
+    skip test-blas-threads "it compares two GPUs, and there is one"
+fi
 scenarios graph training memory many products launches refusals
 scenarios checks captured training bags
 for checks in now later; do

@@ -35,13 +35,16 @@ const WIDTHS: [usize; 2] = [128, 256];
 const CORES_WIDTHS: [usize; 2] = [64, 128];
 const CORES_ROWS: [usize; 2] = [64, 32];
 const CORES_THREADS: [usize; 2] = [128, 64];
-/// The same without a mask, of heads of these widths, and the least chip with kernels for them.
+/// The same without a mask, of heads of these widths, with rows of a block of the forward pass; the least chip with kernels for
+/// them, and rows of a block of gradients.
 const PLAIN_WIDTHS: [(usize, usize); 2] = [(64, 128), (128, 64)];
 const PLAIN_CHIP: u32 = 80;
 const PLAIN_THREADS: usize = 128;
+const PLAIN_GRADIENT_ROWS: usize = 64;
 /// Bits of `pieces`, as `Pieces` in attention_cores.cuh.
 const PIECES: [usize; 5] = [QUERY, KEY, VALUE, GRAD, OUT];
-const READ_PIECES: u32 = 0b111;
+const FORWARD_PIECES: u32 = 0b0111;
+const BACKWARD_PIECES: u32 = 0b1111;
 /// Numbers of a `QueryStatistics` in attention.cuh.
 const STATISTICS: usize = 3;
 /// Heads that one launch serves.
@@ -90,7 +93,7 @@ struct Problem {
     most: usize,
     /// Whether tensor cores multiply.
     by_cores: bool,
-    /// Rows of a block of the kernel for what has no mask, where that serves.
+    /// Rows of a block of the forward kernel for what has no mask, where those serve.
     plain: Option<usize>,
 }
 
@@ -232,7 +235,8 @@ impl Problem {
             for (bit, at) in PIECES.into_iter().enumerate() {
                 problem.argument.pieces |= u32::from(in_pieces(&operands[at], &strides[at])) << bit;
             }
-            let lies_so = problem.argument.pieces & READ_PIECES == READ_PIECES && width == values;
+            let wanted = if given.operands[GRAD].is_some() { BACKWARD_PIECES } else { FORWARD_PIECES };
+            let lies_so = problem.argument.pieces & wanted == wanted && width == values;
             // Scores are compared before they are multiplied by the scale.
             let is_plain = lies_so && given.mask_kind == 0 && scale > 0.0 && gpu.chip >= PLAIN_CHIP;
             let rows = PLAIN_WIDTHS.iter().find(|(own, _)| *own == width && is_plain);
@@ -243,9 +247,10 @@ impl Problem {
 
     /// Rows of a block of the forward pass and of gradients.
     fn rows(&self) -> [usize; 2] {
-        match self.by_cores {
-            true => CORES_ROWS,
-            false => [FORWARD, BACKWARD].map(|bytes| bytes / (self.most * self.wide)),
+        match (self.plain, self.by_cores) {
+            (Some(forward), _) => [forward, PLAIN_GRADIENT_ROWS],
+            (None, true) => CORES_ROWS,
+            (None, false) => [FORWARD, BACKWARD].map(|bytes| bytes / (self.most * self.wide)),
         }
     }
 
@@ -278,10 +283,10 @@ impl Problem {
             };
             let threads = CORES_THREADS[usize::from(pass != Pass::Forward)];
             match pass {
-                Pass::Forward if self.plain.is_some() => {
-                    go(CORES, PLAIN_THREADS, format_args!("attention_{dtype}_plain_{most}"))?;
-                }
                 Pass::Statistics => go(ATTENTION, THREADS, format_args!("attention_{dtype}_statistics"))?,
+                _ if self.plain.is_some() => {
+                    go(CORES, PLAIN_THREADS, format_args!("attention_{dtype}{name}_plain_{most}"))?;
+                }
                 _ if self.by_cores => {
                     go(CORES, threads, format_args!("attention_{dtype}{name}_cores_{most}"))?;
                 }
@@ -296,8 +301,7 @@ impl Problem {
         if queries == 0 {
             return Ok(());
         }
-        let rows = self.plain.unwrap_or(self.rows()[0]);
-        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(rows)), 0)
+        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(self.rows()[0])), 0)
     }
 
     fn backward(&self, call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {

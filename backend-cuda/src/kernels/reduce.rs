@@ -54,7 +54,7 @@ struct Input<'a> {
     bytes: usize,
 }
 
-/// An output: its address, bytes of an element, and strides.
+/// An output: its address, or 0 where it is not wanted, bytes of an element, and strides.
 #[derive(Clone, Copy)]
 struct Output<'a> {
     data: u64,
@@ -75,16 +75,10 @@ fn over_dims(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     reduce(call, kernel, kernel.name, dims, false)
 }
 
-/// Along one dimension, or over all elements.
-fn along_dim(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+/// The place of the extreme along one dimension or over all elements, with the extreme or alone.
+fn place(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let dim = if call.is_none(1)? { None } else { Some([call.int(1)?]) };
-    reduce(call, kernel, kernel.name, dim.as_ref().map(|dim| dim.as_slice()), true)
-}
-
-/// The extreme and its place.
-fn with_place(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let dim = if call.is_none(1)? { None } else { Some([call.int(1)?]) };
-    let name = if kernel.name == "max" { "amax" } else { "amin" };
+    let name = if kernel.name.ends_with("max") { "amax" } else { "amin" };
     reduce(call, kernel, name, dim.as_ref().map(|dim| dim.as_slice()), true)
 }
 
@@ -99,12 +93,16 @@ fn reduce(
     let own = Side::new(&input, Taken::Raw)?;
     let from =
         Input { data: own.operand.data, sizes: input.sizes(), strides: input.strides(), bytes: own.bytes };
-    let out = Output::new(&call.output(0)?)?;
-    let second = if call.n_outputs() > 1 { Some(Output::new(&call.output(1)?)?) } else { None };
+    let first = Output::new(&call.output(0)?)?;
+    let outputs = match call.n_outputs() {
+        1 if numbered => (Output { data: 0, ..first }, Some(first)),
+        1 => (first, None),
+        _ => (first, Some(Output::new(&call.output(1)?)?)),
+    };
     let reduced = reduced(from.sizes.len(), dims)?;
     let kept = call.bool(2)?;
     let on = (device_of(call)?, call.stream());
-    run(on, kernel.variant(name), from, (&reduced, kept, numbered), (out, second))
+    run(on, kernel.variant(name), from, (&reduced, kept, numbered), outputs)
 }
 
 /// Which dimensions are reduced; all if there is no list or an empty one.
@@ -202,7 +200,7 @@ fn run(
         let steps: Vec<i64> = dims.iter().map(|dim| dim.strides[2] as i64).collect();
         let packed = across == 1 && inner.len() == 1 && along == 1 && in_pieces(input, from.bytes, &steps);
         let mut argument = ReduceArgument {
-            out: out.data + (offsets[0] * out.bytes) as u64,
+            out: if out.data == 0 { 0 } else { out.data + (offsets[0] * out.bytes) as u64 },
             second: second.map_or(0, |o| o.data + (offsets[1] * o.bytes) as u64),
             input,
             parts: 0,

@@ -16,7 +16,7 @@ use crate::{compare, inputs, oracle};
 use keyway::dispatcher::op::{Out, Rule};
 use keyway::ops::def::{Facts, Forms};
 use keyway::ops::sample::{Role, Sample, SampleArg};
-use keyway::ops::{linalg, loss, norm, pointwise, reduce};
+use keyway::ops::{attention, linalg, loss, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
 /// The family.
@@ -91,14 +91,19 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         if is_in(op.def, &[loss::ALL]) {
             targets_cases(scope, op, dtype, cases);
         }
-        let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         for (nth, sample) in calls::of(op.def.name()).iter().enumerate() {
+            let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
             push(0, format!("{CALL}{nth}"));
             if tensors(sample).any(|t| t.sizes.len() == 4) {
                 push(0, format!("{CALL}{nth}{LAST}"));
             }
             if is_in(op.def, &[linalg::ALL]) && tensors(sample).any(|t| t.sizes.len() > 1) {
                 push(0, format!("{CALL}{nth}{TRANSPOSED}"));
+            }
+            // Tensor cores take halves, by kernels of their own.
+            if is_in(op.def, &[attention::ALL]) {
+                let halves = [DType::F16, DType::BF16].into_iter().filter(|&half| half != dtype);
+                halves.for_each(|half| cases.push(Case::of(FAMILY.name, op.def, half, 0, format!("{CALL}{nth}"))));
             }
         }
     }
@@ -220,7 +225,9 @@ fn run(context: &Context<'_>) -> Steps {
         _ if tensors(&sample).any(|t| t.sizes == MILLION.1) => LOOSE_MILLION,
         _ => LOOSE,
     };
-    Ok(compare::pieces(&expected, &got, factor(def, &sample), loose)?)
+    let rounds = is_in(def, &[attention::ALL]) && matches!(context.dtype(), DType::F16 | DType::BF16);
+    let compared = if rounds { compare::of_rounded } else { compare::pieces };
+    Ok(compared(&expected, &got, factor(def, &sample), loose)?)
 }
 
 /// The sample with large matrices, of which tensor `place` has other sizes.

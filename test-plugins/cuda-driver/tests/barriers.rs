@@ -34,6 +34,8 @@ const BY_WARPS: &str = "3";
 const SERVED: &[(&str, &[&str])] = &[
     ("attention.cu", &["flash_attention", "flash_attention_backward"]),
     ("attention_cores.cuh", &["flash_attention", "flash_attention_backward"]),
+    ("attention_plain.cuh", &["flash_attention", "flash_attention_backward"]),
+    ("cast.cu", &["clone"]),
     ("moments.cu", &["norm"]),
     ("nets.cuh", &["softmax", "nll_loss"]),
     ("order.cu", &["sort", "topk"]),
@@ -43,7 +45,7 @@ const SERVED: &[(&str, &[&str])] = &[
     ("unpool.cu", &["max_pool_backward"]),
 ];
 /// Files whose kernels multiply by tensor cores.
-const BY_CORES: [&str; 2] = ["attention_cores.cuh", "tensor_tile.cuh"];
+const BY_CORES: [&str; 3] = ["attention_cores.cuh", "attention_plain.cuh", "tensor_tile.cuh"];
 
 /// What holds threads, as a line of its own begins.
 const HOLDS: [&str; 3] = ["__syncthreads()", "__syncwarp()", "copies_arrived<"];

