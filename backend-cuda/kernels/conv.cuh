@@ -20,6 +20,8 @@ struct Convolution {
   i64 out_group, left_group, image_group, bias_group;
   i64 out_row, left_row, bias_row;
   Axis axis[3];
+  // The first of the axes along which an image has more than one place.
+  u32 first_axis;
   // Of the columns: where the result lies, where the image's sample or channel does, and the places.
   Dims<5> columns;
   // Of the terms: where the left operand's element lies, and as above.
@@ -41,41 +43,87 @@ DEV void walk(const Dims<5>& dims, u32 at, i64 (&offset)[5]) {
   }
 }
 
+// What a block knows of its columns, and of the terms of the present and the next step, lies in shared memory: each is walked to
+// once.
 template <class T>
 struct Gathered {
   typedef Wide<T> Acc;
   const Convolution& p;
-  METHOD const T* left_at(u32 row, u32 k) const {
-    i64 term[5];
-    walk(p.terms, k, term);
-    return static_cast<const T*>(p.left) + blockIdx.y * p.left_group + row * p.left_row + term[0];
+  static const bool keeps = true;
+  // Of columns: where the result lies, where the image's sample or channel does, and the places, an axis after the other.
+  i64 *out_of_column, *image_of_column;
+  i32* place_of_column;
+  // Of the terms of both steps: where the left operand's element lies, and as above.
+  i64 *left_of_term, *image_of_term;
+  i32* place_of_term;
+  // Terms that are kept, of an axis.
+  u32 steps;
+  METHOD explicit Gathered(const Convolution& p) : p(p) {}
+
+  template <u32 DEPTH>
+  METHOD void open(u32 column0, u32 columns) {
+    SHARED(i64, of_columns, 2 * TILE);
+    SHARED(i32, of_places, 3 * TILE);
+    SHARED(i64, of_terms, 4 * DEPTH);
+    SHARED(i32, of_steps, 6 * DEPTH);
+    out_of_column = of_columns;
+    image_of_column = of_columns + TILE;
+    place_of_column = of_places;
+    left_of_term = of_terms;
+    image_of_term = of_terms + 2 * DEPTH;
+    place_of_term = of_steps;
+    steps = 2 * DEPTH;
+    const u32 own = threadIdx.x;
+    if (own >= TILE || column0 + own >= columns) return;
+    i64 column[5];
+    walk(p.columns, column0 + own, column);
+    out_of_column[own] = column[0];
+    image_of_column[own] = blockIdx.y * p.image_group + column[1];
+#pragma unroll
+    for (u32 d = 0; d < 3; d++) place_of_column[d * TILE + own] = (i32)(column[2 + d] + p.axis[d].shift);
   }
-  METHOD Acc left(u32 row, u32 k) const { return Element<T>::widen(*left_at(row, k)); }
+  // The terms from `first` on, by the last threads of the block.
+  template <u32 DEPTH>
+  METHOD void step_to(u32 first, u32 end, u32 stage) {
+    const u32 own = blockDim.x - 1 - threadIdx.x;
+    if (own >= DEPTH || first >= end || own >= end - first) return;
+    i64 term[5];
+    walk(p.terms, first + own, term);
+    const u32 at = stage * DEPTH + own;
+    left_of_term[at] = term[0];
+    image_of_term[at] = term[1];
+#pragma unroll
+    for (u32 d = 0; d < 3; d++) place_of_term[d * 2 * DEPTH + at] = (i32)term[2 + d];
+  }
+
+  METHOD const T* left_begin() const { return static_cast<const T*>(p.left); }
+  METHOD const T* left_at(u32 row, u32, u32 kept) const {
+    return static_cast<const T*>(p.left) + blockIdx.y * p.left_group + row * p.left_row + left_of_term[kept];
+  }
+  METHOD Acc left(u32 row, u32 k, u32 kept) const { return Element<T>::widen(*left_at(row, k, kept)); }
   METHOD const T* right_begin() const { return static_cast<const T*>(p.image); }
   // Where the image's element lies, if it is there.
-  METHOD const T* right_at(u32 k, u32 column, bool& there) const {
-    i64 of_column[5], term[5];
-    walk(p.columns, column, of_column);
-    walk(p.terms, k, term);
-    i64 at = blockIdx.y * p.image_group + of_column[1] + term[1];
+  METHOD const T* right_at(u32, u32, bool& there, u32 kept, u32 own) const {
+    i64 at = image_of_column[own] + image_of_term[kept];
 #pragma unroll
     for (u32 d = 0; d < 3; d++) {
+      if (d < p.first_axis) continue;
       const Axis& axis = p.axis[d];
-      const i64 place = of_column[2 + d] + term[2 + d] + axis.shift;
-      // A place before the image is a huge one without its sign.
-      if ((u64)place > 0x7fffffff) return there = false, nullptr;
-      const u32 own = axis.step.quotient((u32)place);
-      if (own >= axis.size || own * axis.step.value != (u32)place) return there = false, nullptr;
-      at += own * axis.stride;
+      const i32 place = place_of_column[d * TILE + own] + place_of_term[d * steps + kept];
+      if (place < 0) return there = false, nullptr;
+      const u32 index = axis.step.value == 1 ? (u32)place : axis.step.quotient((u32)place);
+      if (index >= axis.size || index * axis.step.value != (u32)place) return there = false, nullptr;
+      at += index * axis.stride;
     }
     return static_cast<const T*>(p.image) + at;
   }
-  METHOD Acc right(u32 k, u32 column) const {
+  METHOD Acc right(u32 k, u32 column, u32 kept, u32 own) const {
     bool there = true;
-    const T* at = right_at(k, column, there);
+    const T* at = right_at(k, column, there, kept, own);
     return there ? Element<T>::widen(*at) : Acc(0);
   }
-  METHOD i64 column(u32 column) const {
+  METHOD i64 column(u32, u32 own) const { return out_of_column[own]; }
+  METHOD i64 column_alone(u32 column) const {
     i64 of_column[5];
     walk(p.columns, column, of_column);
     return of_column[0];

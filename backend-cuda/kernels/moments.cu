@@ -99,7 +99,7 @@ DEV W root_of(u32 kind, W sum, double exponent) {
 // As `over_row`, for a way to join that is known at the launch.
 template <class W>
 DEV W joined_over_row(u32 kind, W own, const Place& place) {
-  SHARED(W, shared, ROW_THREADS);
+  SHARED(W, shared, MOST_ROW_THREADS);
   shared[place.slot] = own;
   for (u32 half = place.lanes / 2; half > 0; half >>= 1) {
     __syncthreads();

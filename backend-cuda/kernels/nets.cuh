@@ -25,8 +25,8 @@ struct Infinite {
   DEV W value() { return float_of(0x7f800000); }
 };
 
-// Threads of a block whose kernel goes through rows.
-constexpr u32 ROW_THREADS = 128;
+// Threads of a block whose kernel goes through rows, unless one row has more.
+constexpr u32 ROW_THREADS = 128, MOST_ROW_THREADS = 512;
 
 // How the rows are shared: `lanes` threads, a power of two, have one together. Neighbouring threads have neighbouring rows
 // where these lie side by side in memory, else neighbouring terms of one row.
@@ -39,13 +39,15 @@ struct Sharing {
 struct Place {
   u64 row;
   u32 lane, lanes, slot;
-  bool has_row;
+  // Whether neighbouring threads have the same row.
+  bool has_row, are_neighbours;
   METHOD explicit Place(const Sharing& s) {
-    const u32 rows = ROW_THREADS / s.lanes;
+    const u32 rows = blockDim.x / s.lanes;
     const u32 own = s.beside ? threadIdx.x % rows : threadIdx.x / s.lanes;
     lane = s.beside ? threadIdx.x / rows : threadIdx.x % s.lanes;
     lanes = s.lanes;
     slot = own * s.lanes + lane;
+    are_neighbours = !s.beside;
     row = (u64)blockIdx.x * rows + own;
     has_row = row < s.rows;
   }
@@ -77,7 +79,7 @@ struct alignas(16) Piece {
 
 // A thread's part of a row whose elements are neighbours, from an address of whole pieces: pieces `lane`, `lane + lanes`, ..
 // It is read once and kept, in the type that is computed in.
-constexpr int KEPT_BYTES = 256;
+constexpr int KEPT_BYTES = 128;
 template <class T>
 struct Kept {
   typedef Wide<T> W;
@@ -124,11 +126,34 @@ struct Kept {
   }
 };
 
+// What the lane has whose number differs in these bits; all threads of a warp exchange.
+template <class A>
+DEV A from_lane(A own, u32 bits) {
+  union {
+    A all;
+    u32 words[sizeof(A) / 4];
+  } value;
+  value.all = own;
+#pragma unroll
+  for (u32 i = 0; i < sizeof(A) / 4; i++) value.words[i] = __shfl_xor_sync(0xffffffff, value.words[i], bits);
+  return value.all;
+}
+
 // What the threads of a row have together, in each of them. A kernel calls it once for each J and A, whose memory is their own:
 // before a second sum there, some thread may still have to read the result of the first.
 template <class J, class A>
 DEV A over_row(A own, const Place& place) {
-  SHARED(A, shared, ROW_THREADS);
+  SHARED(A, shared, MOST_ROW_THREADS);
+  if (place.are_neighbours) {
+    for (u32 bits = (place.lanes < 32 ? place.lanes : 32) / 2; bits > 0; bits >>= 1) own = J::join(own, from_lane(own, bits));
+    if (place.lanes <= 32) return own;
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = own;
+    __syncthreads();
+    const A* warps = shared + (place.slot - place.lane) / 32;
+    own = warps[0];
+    for (u32 warp = 1; warp < place.lanes / 32; warp++) own = J::join(own, warps[warp]);
+    return own;
+  }
   shared[place.slot] = own;
   for (u32 half = place.lanes / 2; half > 0; half >>= 1) {
     __syncthreads();

@@ -12,9 +12,11 @@ struct Normalise {
   // the elements.
   void* mean;
   void* var;
+  // Where blocks share a row: what each of them found, in turn for each row.
+  void* parts;
   u64 eps;
   Sharing sharing;
-  u32 given, narrow;
+  u32 given, narrow, splits;
   // Output, input, weight, bias, and statistics.
   Dims<5> rows;
   Dims<4> terms;
@@ -26,11 +28,11 @@ struct Standard {
   W mean, rest, variance;
 };
 
-// What both launches read: a row of an input.
+// A thread's part of the terms of a row, or of those that a block has of it.
 template <class T>
 struct Input {
   const T* in;
-  u64 first, terms;
+  u64 begin, first, end;
   METHOD Wide<T> at(i64 offset) const { return Element<T>::widen(in[offset]); }
 };
 
@@ -39,12 +41,14 @@ struct Input {
 template <class T, class Offset>
 DEV Standard<Wide<T>> standard_of(const Input<T>& row, const Place& place, const Offset& offset) {
   typedef Wide<T> W;
-  const W count = (W)row.terms, begin = place.has_row && row.terms > 0 ? row.at(offset(0)) : W(0);
+  const W count = (W)(row.end - row.begin), begin = place.has_row && row.begin < row.end ? row.at(offset(row.begin)) : W(0);
   W sum = W(0);
-  for (u64 k = row.first; k < row.terms; k += place.lanes) sum += row.at(offset(k)) - begin;
+#pragma unroll 4
+  for (u64 k = row.first; k < row.end; k += place.lanes) sum += row.at(offset(k)) - begin;
   const W mean = begin + over_row<Added>(sum, place) / count;
   Pair<W> own{W(0), W(0)};
-  for (u64 k = row.first; k < row.terms; k += place.lanes) {
+#pragma unroll 4
+  for (u64 k = row.first; k < row.end; k += place.lanes) {
     const W d = row.at(offset(k)) - mean;
     own.a += d;
     own.b += d * d;
@@ -52,6 +56,54 @@ DEV Standard<Wide<T>> standard_of(const Input<T>& row, const Place& place, const
   own = over_row<AddedPairs>(own, place);
   const W rest = own.a / count, variance = own.b / count - rest * rest;
   return Standard<W>{mean, rest, variance < W(0) ? W(0) : variance};
+}
+
+// Where blocks share a row: the terms of one, and what all of them found.
+struct Share {
+  u64 each, begin, end;
+  METHOD Share(const Sharing& sharing, u32 splits, u32 part) : each((sharing.terms + splits - 1) / splits) {
+    begin = part * each;
+    end = sharing.terms - begin < each ? sharing.terms : begin + each;
+  }
+};
+template <class W>
+DEV Standard<W> standard_of_parts(const Standard<W>* parts, const Sharing& sharing, u32 splits, const Place& place) {
+  const W count = (W)sharing.terms;
+  const auto size = [&](u32 part) {
+    const Share share(sharing, splits, part);
+    return (W)(share.end - share.begin);
+  };
+  const u32 first = place.has_row ? place.lane : splits;
+  const W from = place.has_row ? parts[0].mean : W(0);
+  W sum = W(0);
+  for (u32 i = first; i < splits; i += place.lanes) sum += size(i) * ((parts[i].mean - from) + parts[i].rest);
+  const W off = over_row<Added>(sum, place) / count, mean = from + off, rest = off - (mean - from);
+  Pair<W> own{W(0), W(0)};
+  for (u32 i = first; i < splits; i += place.lanes) {
+    const W d = ((parts[i].mean - mean) + parts[i].rest) - rest;
+    own.a += size(i) * parts[i].variance;
+    own.b += size(i) * (d * d);
+  }
+  own = over_row<AddedPairs>(own, place);
+  return Standard<W>{mean, rest, (own.a + own.b) / count};
+}
+
+// The first launch where blocks share a row.
+template <class T>
+DEV void statistics(const Normalise& p) {
+  typedef Wide<T> W;
+  const Place place(p.sharing);
+  i64 at[5] = {0, 0, 0, 0, 0};
+  if (place.has_row) p.rows.offsets((u32)place.row, at);
+  const Share share(p.sharing, p.splits, blockIdx.y);
+  const u64 first = place.has_row ? share.begin + place.lane : share.end;
+  const Input<T> row{static_cast<const T*>(p.in) + at[1], share.begin, first, share.end};
+  const Standard<W> standard = standard_of<T>(row, place, [&](u64 k) {
+    i64 term[4];
+    p.terms.offsets((u32)k, term);
+    return term[1];
+  });
+  if (place.has_row && place.lane == 0) static_cast<Standard<W>*>(p.parts)[place.row * p.splits + blockIdx.y] = standard;
 }
 
 template <class W, class T>
@@ -65,7 +117,8 @@ DEV void normalise(const Normalise& p) {
   const Place place(p.sharing);
   i64 at[5] = {0, 0, 0, 0, 0};
   if (place.has_row) p.rows.offsets((u32)place.row, at);
-  const Input<T> row{static_cast<const T*>(p.in) + at[1], place.has_row ? place.lane : p.sharing.terms, p.sharing.terms};
+  const u64 terms = p.sharing.terms;
+  const Input<T> row{static_cast<const T*>(p.in) + at[1], 0, place.has_row ? place.lane : terms, terms};
   Standard<W> standard;
   if (p.given) {
     standard = Standard<W>{W(0), W(0), W(1)};
@@ -74,18 +127,24 @@ DEV void normalise(const Normalise& p) {
       standard.variance = statistic<W, T>(p.var, at[4], p.narrow);
     }
   } else {
-    standard = standard_of<T>(row, place, [&](u64 k) {
-      i64 term[4];
-      p.terms.offsets((u32)k, term);
-      return term[1];
-    });
-    if (p.mean != nullptr && place.has_row && place.lane == 0) {
+    if (p.splits > 1) {
+      const Standard<W>* parts = static_cast<const Standard<W>*>(p.parts) + place.row * p.splits;
+      standard = standard_of_parts(parts, p.sharing, p.splits, place);
+    } else {
+      standard = standard_of<T>(row, place, [&](u64 k) {
+        i64 term[4];
+        p.terms.offsets((u32)k, term);
+        return term[1];
+      });
+    }
+    if (p.mean != nullptr && place.has_row && place.lane == 0 && blockIdx.y == 0) {
       static_cast<W*>(p.mean)[at[4]] = standard.mean;
       static_cast<W*>(p.var)[at[4]] = standard.variance;
     }
   }
   const W rstd = W(1) / sqrt_(standard.variance + Immediate<W>::of(p.eps));
-  for (u64 k = row.first; k < row.terms; k += place.lanes) {
+#pragma unroll 4
+  for (u64 k = row.first + blockIdx.y * place.lanes; k < row.end; k += place.lanes * gridDim.y) {
     i64 term[4];
     p.terms.offsets((u32)k, term);
     W x = ((row.at(term[1]) - standard.mean) - standard.rest) * rstd;
@@ -148,8 +207,11 @@ struct Gradient {
   const void* weight;
   const void* mean;
   const void* var;
-  // For the second launch: of each row the mean, what it is off, and the reciprocal of the deviation.
+  // For the affine gradients: of each row the mean, what it is off, and the reciprocal of the deviation.
   void* parts;
+  // Where blocks share a row: what each of them adds up in the first two launches, in turn for each row.
+  void* sums;
+  void* triples;
   u64 eps;
   Sharing sharing;
   u32 given, narrow;
@@ -167,13 +229,31 @@ struct AddedTriples {
   METHOD static Triple<W> join(Triple<W> x, Triple<W> y) { return Triple<W>{x.a + y.a, x.b + y.b, x.c + y.c}; }
 };
 
-template <class T>
+// One launch, or three where `gridDim.y` blocks share a row, whose statistics are given then: the sum of the gradient, the sums
+// of products, the result.
+enum Stage { WHOLE, OFFSETS, PRODUCTS, RESULTS };
+
+// What the blocks of a row found, together.
+template <class J, class A>
+DEV A over_parts(const void* parts, const Place& place, A none) {
+  const A* own = static_cast<const A*>(parts) + place.row * gridDim.y;
+  for (u32 i = place.has_row ? place.lane : gridDim.y; i < gridDim.y; i += place.lanes) none = J::join(none, own[i]);
+  return over_row<J>(none, place);
+}
+template <class A>
+DEV void keep_part(void* parts, const Place& place, A own) {
+  if (place.has_row && place.lane == 0) static_cast<A*>(parts)[place.row * gridDim.y + blockIdx.y] = own;
+}
+
+template <class T, Stage STAGE>
 DEV void input_gradient(const Gradient& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
   i64 at[6] = {0, 0, 0, 0, 0, 0};
   if (place.has_row) p.rows.offsets((u32)place.row, at);
-  const Input<T> row{static_cast<const T*>(p.in) + at[3], place.has_row ? place.lane : p.sharing.terms, p.sharing.terms};
+  const u64 terms = p.sharing.terms, step = place.lanes * gridDim.y;
+  const u64 first = place.has_row ? place.lane + blockIdx.y * place.lanes : terms;
+  const Input<T> row{static_cast<const T*>(p.in) + at[3], 0, first, terms};
   Standard<W> standard;
   if (p.given) {
     standard = Standard<W>{W(0), W(0), W(1)};
@@ -181,15 +261,15 @@ DEV void input_gradient(const Gradient& p) {
       standard.mean = statistic<W, T>(p.mean, at[5], p.narrow);
       standard.variance = statistic<W, T>(p.var, at[5], p.narrow);
     }
-  } else {
+  } else if constexpr (STAGE == WHOLE) {
     standard = standard_of<T>(row, place, [&](u64 k) {
       i64 term[4];
       p.terms.offsets((u32)k, term);
       return term[2];
     });
   }
-  const W rstd = W(1) / sqrt_(standard.variance + Immediate<W>::of(p.eps)), count = (W)p.sharing.terms;
-  if (place.has_row && place.lane == 0) {
+  const W rstd = W(1) / sqrt_(standard.variance + Immediate<W>::of(p.eps)), count = (W)terms;
+  if ((STAGE == WHOLE || (STAGE == RESULTS && blockIdx.y == 0)) && place.has_row && place.lane == 0) {
     W* part = static_cast<W*>(p.parts) + 3 * at[0];
     part[0] = standard.mean;
     part[1] = standard.rest;
@@ -202,34 +282,48 @@ DEV void input_gradient(const Gradient& p) {
   };
   i64 term[4];
   p.terms.offsets(0, term);
-  W begin = place.has_row && p.sharing.terms > 0 ? scaled(term) : W(0);
+  W begin = place.has_row && terms > 0 ? scaled(term) : W(0);
   // From what is no finite number nothing can be counted.
   if (!is_finite(begin)) begin = W(0);
   W sum = W(0);
-  for (u64 k = row.first; k < row.terms; k += place.lanes) {
-    p.terms.offsets((u32)k, term);
-    sum += scaled(term) - begin;
+  if constexpr (STAGE == WHOLE || STAGE == OFFSETS) {
+#pragma unroll 2
+    for (u64 k = first; k < terms; k += step) {
+      p.terms.offsets((u32)k, term);
+      sum += scaled(term) - begin;
+    }
+    sum = over_row<Added>(sum, place);
+    if constexpr (STAGE == OFFSETS) return keep_part(p.sums, place, sum);
+  } else {
+    sum = over_parts<Added>(p.sums, place, sum);
   }
-  const W offset = over_row<Added>(sum, place) / count;
+  const W offset = sum / count;
   // The distances of the gradient from its mean and of the input from its own, or, where another mean was given, from the
   // first element: of equal ones there is no product.
   W centre = standard.mean;
-  if (p.given && place.has_row && p.sharing.terms > 0) {
+  if (p.given && place.has_row && terms > 0) {
     p.terms.offsets(0, term);
-    const W first = row.at(term[2]);
-    centre = is_finite(first) ? first : W(0);
+    const W element = row.at(term[2]);
+    centre = is_finite(element) ? element : W(0);
   }
   Triple<W> own{W(0), W(0), W(0)};
-  for (u64 k = row.first; k < row.terms; k += place.lanes) {
-    p.terms.offsets((u32)k, term);
-    const W d = (scaled(term) - begin) - offset, hat = ((row.at(term[2]) - centre) - standard.rest) * rstd;
-    own.a += d;
-    own.b += hat;
-    own.c += d * hat;
+  if constexpr (STAGE == WHOLE || STAGE == PRODUCTS) {
+#pragma unroll 2
+    for (u64 k = first; k < terms; k += step) {
+      p.terms.offsets((u32)k, term);
+      const W d = (scaled(term) - begin) - offset, hat = ((row.at(term[2]) - centre) - standard.rest) * rstd;
+      own.a += d;
+      own.b += hat;
+      own.c += d * hat;
+    }
+    own = over_row<AddedTriples>(own, place);
+    if constexpr (STAGE == PRODUCTS) return keep_part(p.triples, place, own);
+  } else {
+    own = over_parts<AddedTriples>(p.triples, place, own);
   }
-  own = over_row<AddedTriples>(own, place);
   const W rest = own.a / count, along = (own.c - own.a * (own.b / count)) / count;
-  for (u64 k = row.first; k < row.terms; k += place.lanes) {
+#pragma unroll 2
+  for (u64 k = first; k < terms; k += step) {
     p.terms.offsets((u32)k, term);
     const W d = (scaled(term) - begin) - offset, hat = ((row.at(term[2]) - standard.mean) - standard.rest) * rstd;
     static_cast<T*>(p.out)[at[1] + term[0]] = Element<T>::narrow(((d - rest) - hat * along) * rstd);
@@ -242,22 +336,31 @@ struct AffineGradient {
   const void* grad;
   const void* in;
   const void* parts;
+  // Where `splits` blocks share a row: what each of them adds up.
+  void* pairs;
   Sharing sharing;
   // Whether the results are in the elements' type.
-  u32 narrow;
+  u32 narrow, splits;
   // Weight, bias, gradient, input, and the number of the normalised row.
   Dims<5> rows;
   Dims<3> terms;
 };
 
-template <class T>
+// One launch, or two where blocks share a row.
+template <class T, bool FINISH>
 DEV void affine_gradient(const AffineGradient& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
   i64 at[5] = {0, 0, 0, 0, 0};
   if (place.has_row) p.rows.offsets((u32)place.row, at);
   Pair<W> own{W(0), W(0)};
-  for (u64 k = place.has_row ? place.lane : p.sharing.terms; k < p.sharing.terms; k += place.lanes) {
+  const Pair<W>* pairs = static_cast<const Pair<W>*>(p.pairs) + place.row * p.splits;
+  if constexpr (FINISH) {
+    for (u32 i = place.has_row ? place.lane : p.splits; i < p.splits; i += place.lanes) own = AddedPairs::join(own, pairs[i]);
+  }
+  const u64 terms = FINISH ? 0 : p.sharing.terms;
+#pragma unroll 2
+  for (u64 k = place.has_row ? place.lane + blockIdx.y * place.lanes : terms; k < terms; k += place.lanes * gridDim.y) {
     i64 term[3];
     p.terms.offsets((u32)k, term);
     const W* part = static_cast<const W*>(p.parts) + 3 * (at[4] + term[2]);
@@ -267,6 +370,7 @@ DEV void affine_gradient(const AffineGradient& p) {
     own.b += g;
   }
   own = over_row<AddedPairs>(own, place);
+  if (!FINISH && p.splits > 1) return keep_part(p.pairs, place, own);
   if (!place.has_row || place.lane != 0) return;
   if (p.narrow) {
     static_cast<T*>(p.weight)[at[0]] = Element<T>::narrow(own.a);
@@ -280,10 +384,15 @@ DEV void affine_gradient(const AffineGradient& p) {
 #define NORM(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)
 #define ENTRIES_OF_layer_norm(dtype, T, name)                                \
   KERNEL(normalise_##dtype, Normalise) { normalise<T>(p); }                 \
-  KERNEL(normalise_##dtype##_kept, Normalise) { normalise_kept<T>(p); }
+  KERNEL(normalise_##dtype##_kept, Normalise) { normalise_kept<T>(p); }     \
+  KERNEL(statistics_##dtype, Normalise) { statistics<T>(p); }
 #define ENTRIES_OF_layer_norm_backward(dtype, T, name)                             \
-  KERNEL(input_gradient_##dtype, Gradient) { input_gradient<T>(p); }               \
-  KERNEL(affine_gradient_##dtype, AffineGradient) { affine_gradient<T>(p); }
+  KERNEL(input_gradient_##dtype, Gradient) { input_gradient<T, WHOLE>(p); }                \
+  KERNEL(input_gradient_##dtype##_offsets, Gradient) { input_gradient<T, OFFSETS>(p); }    \
+  KERNEL(input_gradient_##dtype##_products, Gradient) { input_gradient<T, PRODUCTS>(p); }  \
+  KERNEL(input_gradient_##dtype##_results, Gradient) { input_gradient<T, RESULTS>(p); }    \
+  KERNEL(affine_gradient_##dtype, AffineGradient) { affine_gradient<T, false>(p); }        \
+  KERNEL(affine_gradient_##dtype##_finish, AffineGradient) { affine_gradient<T, true>(p); }
 
 NORM(layer_norm, "TIOOs>T", layer_norm, FLOATS)
 NORM(layer_norm_backward, "TTIOs>TTT", layer_norm_backward, FLOATS)

@@ -31,7 +31,8 @@ struct Window {
   u32 row, term, rows, terms;
 };
 
-// An operand gives `bits(row, term)`, and `piece(row, term)`, where 16 bytes of it lie, along the terms or the rows.
+// An operand gives `bits(row, term)`, and `piece(row, term)`, where 16 bytes of it lie, along the terms or the rows, counted from
+// the window's first ones.
 template <class T, class O>
 DEV void fetch(typename Format<T>::Word* to, const O& operand, const Window& w, bool by_term, bool pieces) {
   typedef Format<T> F;
@@ -48,7 +49,7 @@ DEV void fetch(typename Format<T>::Word* to, const O& operand, const Window& w, 
       const bool inside = w.row + row < w.rows && w.term + term < w.terms;
       const u32 left = inside ? (end - own < PIECE ? end - own : PIECE) : 0;
       bool there = left != 0;
-      const void* from = there ? operand.piece(w.row + row, w.term + term, there) : nullptr;
+      const void* from = there ? operand.piece(row, term, there) : nullptr;
       copy_16(place, there ? from : operand.anywhere(), there ? left * sizeof(Word) : 0);
     }
     return;
@@ -59,32 +60,40 @@ DEV void fetch(typename Format<T>::Word* to, const O& operand, const Window& w, 
     const u32 row = by_term ? at / CORE_DEPTH : at % TILE, term = by_term ? at % CORE_DEPTH : at / TILE;
     const bool inside = w.row + row < w.rows && w.term + term < w.terms;
     to[by_term ? row * F::BY_ROW + term : term * F::BY_TERM + row] =
-        inside ? operand.bits(w.row + row, w.term + term) : (Word)0;
+        inside ? operand.bits(row, term) : (Word)0;
   }
 }
 
 template <class T, class S>
 struct LeftOf {
   const S& source;
-  METHOD typename Format<T>::Word bits(u32 row, u32 term) const { return Format<T>::word(*source.left_at(row, term)); }
-  METHOD const void* piece(u32 row, u32 term, bool&) const { return source.left_at(row, term); }
-  METHOD const void* anywhere() const { return source.left_at(0, 0); }
+  const Window& w;
+  u32 kept;
+  METHOD const T* at(u32 row, u32 term) const { return source.left_at(w.row + row, w.term + term, kept + term); }
+  METHOD typename Format<T>::Word bits(u32 row, u32 term) const { return Format<T>::word(*at(row, term)); }
+  METHOD const void* piece(u32 row, u32 term, bool&) const { return at(row, term); }
+  METHOD const void* anywhere() const { return source.left_begin(); }
 };
 template <class T, class S>
 struct RightOf {
   const S& source;
+  const Window& w;
+  u32 kept;
+  METHOD const T* at(u32 column, u32 term, bool& there) const {
+    return source.right_at(w.term + term, w.row + column, there, kept + term, column);
+  }
   METHOD typename Format<T>::Word bits(u32 column, u32 term) const {
     bool there = true;
-    const T* at = source.right_at(term, column, there);
-    return there ? Format<T>::word(*at) : 0;
+    const T* from = at(column, term, there);
+    return there ? Format<T>::word(*from) : 0;
   }
-  METHOD const void* piece(u32 column, u32 term, bool& there) const { return source.right_at(term, column, there); }
+  METHOD const void* piece(u32 column, u32 term, bool& there) const { return at(column, term, there); }
   METHOD const void* anywhere() const { return source.right_begin(); }
 };
 
 // T is what the operands are of; the source is that of `multiply`, with addresses in the place of elements.
 template <class T, class S>
-DEV void multiply_by_cores(const S& source, const Shape& shape) {
+DEV void multiply_by_cores(S source, const Shape& shape) {
   typedef Format<T> F;
   typedef typename F::Word Word;
   constexpr u32 SIDE_WORDS = TILE * F::BY_ROW;
@@ -101,10 +110,17 @@ DEV void multiply_by_cores(const S& source, const Shape& shape) {
   Sums sums[2][4] = {};
   const auto load = [&](u32 first, u32 stage) {
     const Window rows{row0, first, shape.rows, end}, columns{column0, first, shape.columns, end};
-    fetch<T>(left + stage * SIDE_WORDS, LeftOf<T, S>{source}, rows, left_by_term, shape.left_pieces);
-    fetch<T>(right + stage * SIDE_WORDS, RightOf<T, S>{source}, columns, right_by_term, shape.right_pieces);
+    const u32 kept = stage * CORE_DEPTH;
+    fetch<T>(left + stage * SIDE_WORDS, LeftOf<T, S>{source, rows, kept}, rows, left_by_term, shape.left_pieces);
+    fetch<T>(right + stage * SIDE_WORDS, RightOf<T, S>{source, columns, kept}, columns, right_by_term, shape.right_pieces);
     copies_begun();
   };
+  source.template open<CORE_DEPTH>(column0, shape.columns);
+  source.template step_to<CORE_DEPTH>(begin, end, 0);
+  source.template step_to<CORE_DEPTH>(begin + CORE_DEPTH, end, 1);
+  if constexpr (S::keeps) {
+    __syncthreads();
+  }
   if (begin < end) load(begin, 0);
   u32 stage = 0;
 #pragma unroll 1
@@ -116,6 +132,7 @@ DEV void multiply_by_cores(const S& source, const Shape& shape) {
       copies_arrived<0>();
     }
     __syncthreads();
+    source.template step_to<CORE_DEPTH>(first + 2 * CORE_DEPTH, end, stage);
     const Word *a = left + stage * SIDE_WORDS, *b = right + stage * SIDE_WORDS;
 #pragma unroll
     for (u32 k = 0; k < CORE_DEPTH; k += F::TERMS) {
@@ -150,7 +167,7 @@ DEV void multiply_by_cores(const S& source, const Shape& shape) {
     for (u32 second = 0; second < 2; second++) {
       const u32 column = column0 + own_column + 8 * j + lane % 4 * 2 + second;
       if (column >= shape.columns) continue;
-      const i64 at = source.column(column);
+      const i64 at = source.column(column, column - column0);
 #pragma unroll
       for (u32 i = 0; i < 2; i++) {
 #pragma unroll

@@ -1,5 +1,6 @@
 // The product of two matrices, written once over what they are: a source gives the elements `left(row, inner)` and
-// `right(inner, column)`, says where the results of a column lie, and takes each by `store`. A block has 64 x 64 results, a
+// `right(inner, column)`, says where the results of a column lie, and takes each by `store`. It may keep what it knows of the
+// block's columns and of the terms of two steps in shared memory, and is told where in them a column and a term stand. A block has 64 x 64 results, a
 // thread 4 x 4 of them, and the operands come through shared memory, 16 deep. These are the ordinary units of a chip, not its tensor cores.
 //
 // Where there are few results and many terms, `splits` blocks have some of the terms each, and a second launch adds up
@@ -32,7 +33,7 @@ DEV u64 part_at(const Shape& shape, u32 split, u32 row, u32 column) {
 }
 
 template <class S>
-DEV void multiply(const S& source, const Shape& shape) {
+DEV void multiply(S source, const Shape& shape) {
   typedef typename S::Acc Acc;
   SHARED(Acc, left, DEPTH * PITCH);
   SHARED(Acc, right, DEPTH * PITCH);
@@ -41,6 +42,12 @@ DEV void multiply(const S& source, const Shape& shape) {
   const u32 begin = split * shape.chunk;
   const u32 end = shape.inner - begin < shape.chunk ? shape.inner : begin + shape.chunk;
   const u32 x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+  source.template open<DEPTH>(column0, shape.columns);
+  source.template step_to<DEPTH>(begin, end, 0);
+  if constexpr (S::keeps) {
+    __syncthreads();
+  }
+  u32 stage = 0;
   // A thread that has no result still loads.
   const bool works = row0 + y < shape.rows && column0 + x < shape.columns;
   Acc sum[EACH][EACH];
@@ -49,22 +56,23 @@ DEV void multiply(const S& source, const Shape& shape) {
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) sum[i][j] = Acc(0);
 #pragma unroll 1
-  for (u32 first = begin; first < end; first += DEPTH) {
+  for (u32 first = begin; first < end; first += DEPTH, stage ^= 1) {
 #pragma unroll
     for (u32 i = 0; i < TILE * DEPTH / TILE_THREADS; i++) {
       const u32 at = i * TILE_THREADS + threadIdx.x;
       const u32 k = shape.left_by_term ? at % DEPTH : at / TILE, row = shape.left_by_term ? at / DEPTH : at % TILE;
       const bool inside = row0 + row < shape.rows && first + k < end;
-      left[k * PITCH + row] = inside ? source.left(row0 + row, first + k) : Acc(0);
+      left[k * PITCH + row] = inside ? source.left(row0 + row, first + k, stage * DEPTH + k) : Acc(0);
     }
 #pragma unroll
     for (u32 i = 0; i < TILE * DEPTH / TILE_THREADS; i++) {
       const u32 at = i * TILE_THREADS + threadIdx.x;
       const u32 k = shape.right_by_term ? at % DEPTH : at / TILE, column = shape.right_by_term ? at / DEPTH : at % TILE;
       const bool inside = column0 + column < shape.columns && first + k < end;
-      right[k * PITCH + column] = inside ? source.right(first + k, column0 + column) : Acc(0);
+      right[k * PITCH + column] = inside ? source.right(first + k, column0 + column, stage * DEPTH + k, column) : Acc(0);
     }
     __syncthreads();
+    source.template step_to<DEPTH>(first + DEPTH, end, stage ^ 1);
     if (works) {
       const u32 depth = end - first < DEPTH ? end - first : DEPTH;
 #pragma unroll 2
@@ -88,7 +96,7 @@ DEV void multiply(const S& source, const Shape& shape) {
   for (u32 j = 0; j < EACH; j++) {
     const u32 column = column0 + x + SIDE * j;
     if (column >= shape.columns) continue;
-    const i64 at = source.column(column);
+    const i64 at = source.column(column, x + SIDE * j);
 #pragma unroll
     for (u32 i = 0; i < EACH; i++) {
       const u32 row = row0 + y + SIDE * i;
@@ -110,5 +118,5 @@ DEV void add_parts(const S& source, const Shape& shape) {
   for (u32 split = 0; split < shape.splits; split++) {
     sum = plus(sum, static_cast<const Acc*>(shape.parts)[part_at(shape, split, row, column)]);
   }
-  source.store(row, column, source.column(column), sum);
+  source.store(row, column, source.column_alone(column), sum);
 }

@@ -38,6 +38,7 @@ struct ConvArgument {
     left_row: i64,
     bias_row: i64,
     axis: [Axis; 3],
+    first_axis: u32,
     columns: Dims<5>,
     terms: Dims<5>,
     shape: Shape,
@@ -96,6 +97,7 @@ impl Gathered {
         let on = (device_of(call)?, call.stream());
         let bytes = Array::output(call, 0)?.bytes;
         let shape = Shape::new(groups, sizes, by_term)?.on_cores(on.0, kernel, self.pieces(bytes, by_term));
+        let first_axis = self.first_axis()?;
         let argument = |shape| ConvArgument {
             out: self.out.0,
             left: self.left.0,
@@ -109,6 +111,7 @@ impl Gathered {
             left_row: self.left.2,
             bias_row: self.bias.2,
             axis: self.axis,
+            first_axis,
             columns: Dims::new(&self.columns),
             terms: Dims::new(&self.terms),
             shape,
@@ -118,6 +121,24 @@ impl Gathered {
 }
 
 impl Gathered {
+    /// The first axis along which there is more than one place, which is the first then too. Places are counted in 32 bits.
+    fn first_axis(&self) -> Result<u32, Error> {
+        let along = |d: usize| self.columns.iter().chain(&self.terms).map(move |dim| (dim.size, dim.strides[2 + d] as i64));
+        for (d, axis) in self.axis.iter().enumerate() {
+            let farthest = along(d).fold(axis.shift.unsigned_abs(), |sum, (size, step)| {
+                sum.saturating_add(step.unsigned_abs().saturating_mul(size.saturating_sub(1) as u64))
+            });
+            if farthest >= 1 << 31 {
+                return Err(unsupported("a convolution whose kernel reaches over 2^31 places or more"));
+            }
+        }
+        let is_one = |d: &usize| {
+            let axis = &self.axis[*d];
+            axis.size == 1 && axis.shift == 0 && along(*d).all(|(size, step)| size == 1 || step == 0)
+        };
+        Ok((0..3).take_while(is_one).count() as u32)
+    }
+
     /// Whether tensor cores may take pieces of 16 bytes of each operand, whose elements have so many. Of the left one along the terms or the rows, of the
     /// image along the terms, where these are channels that lie side by side.
     fn pieces(&self, bytes: usize, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {

@@ -57,7 +57,7 @@ fn reduced(call: &Call<'_>, at: usize, kept: usize, number: f64) -> Result<Optio
 }
 
 fn run(call: &Call<'_>, kernel: Kernel, argument: &MomentsArgument) -> Result<(), Error> {
-    let grid = ([argument.sharing.blocks(), argument.splits as usize], ROW_THREADS as u32);
+    let grid = ([argument.sharing.blocks(), argument.splits as usize], argument.sharing.threads());
     let entry = format_args!("{}_{}", kernel.name, kernel.dtype);
     launch(device_of(call)?, kernel, entry, grid, argument, call.stream())
 }
@@ -100,7 +100,7 @@ fn norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let sharing = argument.sharing;
     let (rows, terms) = (sharing.rows as usize, sharing.terms as usize);
     let free = (4 * SPLITS / sharing.blocks()).clamp(1, SPLITS);
-    let splits = terms.div_ceil(ROW_THREADS * EACH).clamp(1, free);
+    let splits = terms.div_ceil(sharing.threads() as usize * EACH).clamp(1, free);
     argument.splits = splits as u32;
     let (gpu, stream) = (device_of(call)?, call.stream());
     let scratch = if splits > 1 { rows * splits * 8 } else { 0 };

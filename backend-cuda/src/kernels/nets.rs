@@ -167,11 +167,22 @@ pub fn dim<const N: usize>(size: usize, strides: [i64; N]) -> Dim<N> {
     Dim { size, strides: strides.map(|stride| stride as usize) }
 }
 
-/// Threads of a block that goes through rows, as in nets.cuh.
+/// Threads of a block that goes through rows, unless one row has more, as in nets.cuh.
 pub const ROW_THREADS: usize = 128;
+const MOST_ROW_THREADS: usize = 512;
+/// Blocks that leave parts of a chip without work, and the terms of a thread from which on a row is worth more of them.
+const FEW_BLOCKS: usize = 128;
+const ROW_TERMS: usize = 16;
+/// Blocks that are worth having of rows.
+const BLOCKS: usize = 1024;
+/// Terms of a thread from which on another block of the row is worth its launch, and the most blocks of a row.
+const SPLIT_TERMS: usize = 32;
+const MOST_SPLITS: usize = 256;
 
 /// Bytes of a row that a thread keeps, as in nets.cuh.
-const KEPT_BYTES: usize = 256;
+const KEPT_BYTES: usize = 128;
+/// Pieces of a row for each of its threads.
+const KEPT_PIECES: usize = 4;
 
 /// Bytes of the type that a dtype of so many is computed in.
 pub fn wide_bytes(bytes: usize) -> usize {
@@ -202,8 +213,13 @@ impl Sharing {
         counted(each)?;
         let beside = step(rows.dims().last().map(|dim| dim.strides[k]).filter(|_| count > 1))
             < step(terms.dims().last().map(|dim| dim.strides[l]).filter(|_| each > 1));
-        // A warp's rows lie side by side; else as many threads as there are terms.
-        let most = if beside { ROW_THREADS / 32 } else { ROW_THREADS };
+        // A warp's rows lie side by side; else as many threads as there are terms, and more where there are few rows.
+        let few = count <= FEW_BLOCKS && each >= MOST_ROW_THREADS * ROW_TERMS;
+        let most = match (beside, few) {
+            (true, _) => ROW_THREADS / 32,
+            (false, false) => ROW_THREADS,
+            (false, true) => MOST_ROW_THREADS,
+        };
         let lanes = each.max(1).next_power_of_two().min(most);
         Ok(Sharing { rows: count as u64, terms: each as u64, lanes: lanes as u32, beside: u32::from(beside) })
     }
@@ -213,14 +229,29 @@ impl Sharing {
     pub fn kept(self, bytes: usize, wide: usize) -> Option<Sharing> {
         let pieces = self.terms as usize / piece(bytes);
         let is_whole = self.terms as usize == pieces * piece(bytes);
-        let lanes = pieces.next_power_of_two().min(ROW_THREADS);
+        let wanted = pieces.div_ceil(KEPT_PIECES).max(1).next_power_of_two();
+        let lanes = wanted.min(MOST_ROW_THREADS);
         let fits = self.terms as usize <= lanes * (KEPT_BYTES / wide);
         (is_whole && pieces > 0 && fits).then_some(Sharing { lanes: lanes as u32, beside: 0, ..self })
     }
 
+    /// Blocks that share a row where there are few rows of many terms; 1 where there are enough rows.
+    pub fn splits(&self) -> usize {
+        let free = (BLOCKS / self.blocks().max(1)).clamp(1, MOST_SPLITS);
+        let terms = (self.terms as usize).max(1);
+        let wanted = terms.div_ceil(self.lanes as usize * SPLIT_TERMS).clamp(1, free);
+        // None is without terms.
+        terms.div_ceil(terms.div_ceil(wanted))
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        self.lanes.max(ROW_THREADS as u32)
+    }
+
     /// Blocks of a launch.
     pub fn blocks(&self) -> usize {
-        (self.rows as usize).div_ceil(ROW_THREADS / self.lanes as usize)
+        (self.rows as usize).div_ceil((self.threads() / self.lanes) as usize)
     }
 }
 
@@ -270,8 +301,8 @@ const TILE_THREADS: usize = 256;
 /// Threads of a block by tensor cores, and the least rows, columns and terms that these are for.
 const CORE_THREADS: usize = 128;
 const CORES_LEAST: u32 = 8;
-/// Blocks that are worth having, and the least terms of each.
-const BLOCKS: usize = 256;
+/// Blocks that are worth having of products, and the least terms of each.
+const TILE_BLOCKS: usize = 256;
 const TERMS: usize = 256;
 /// Batches that one launch serves.
 pub const BATCHES: usize = 65535;
@@ -286,7 +317,7 @@ impl Shape {
         let [left_by_term, right_by_term] = by_term.map(u32::from);
         let across = columns.div_ceil(TILE);
         let tiles = rows.div_ceil(TILE).saturating_mul(across);
-        let free = BLOCKS / tiles.saturating_mul(batches).max(1);
+        let free = TILE_BLOCKS / tiles.saturating_mul(batches).max(1);
         let splits = inner.div_ceil(TERMS).min(free).max(1);
         let chunk = inner.div_ceil(splits).next_multiple_of(DEPTH).max(DEPTH);
         let splits = inner.div_ceil(chunk).max(1);

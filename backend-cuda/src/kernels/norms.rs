@@ -1,7 +1,8 @@
 //! Normalisations by mean and variance, and their gradients.
 
 use super::launch::{Dims, launch};
-use super::nets::{Array, ROW_THREADS, Sharing, in_pieces, unsupported, wide_bytes, with_scratch};
+use super::nets::{Array, Sharing, in_pieces, unsupported, wide_bytes};
+use super::scratch::Scratch;
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::{Strided, row_major};
@@ -9,8 +10,9 @@ use keyway_sdk::author::{Call, Error, dtype_name};
 
 family!("norms");
 
-/// Bytes of what is kept of a row: three numbers.
-const PART: usize = 3 * 8;
+/// Bytes of a number at most, and of what is kept of a row: three of them.
+const NUMBER: usize = 8;
+const PART: usize = 3 * NUMBER;
 
 /// `Normalise` in norms.cu.
 #[repr(C)]
@@ -22,10 +24,12 @@ struct NormaliseArgument {
     bias: u64,
     mean: u64,
     var: u64,
+    parts: u64,
     eps: u64,
     sharing: Sharing,
     given: u32,
     narrow: u32,
+    splits: u32,
     rows: Dims<5>,
     terms: Dims<4>,
 }
@@ -43,6 +47,8 @@ struct GradientArgument {
     mean: u64,
     var: u64,
     parts: u64,
+    sums: u64,
+    triples: u64,
     eps: u64,
     sharing: Sharing,
     given: u32,
@@ -62,8 +68,10 @@ struct AffineArgument {
     grad: u64,
     input: u64,
     parts: u64,
+    pairs: u64,
     sharing: Sharing,
     narrow: u32,
+    splits: u32,
     rows: Dims<5>,
     terms: Dims<3>,
 }
@@ -200,23 +208,31 @@ impl<'a> Operands<'a> {
         let is_kept = !of.given && self.lies_in_pieces(&rows, &terms);
         let kept = sharing.kept(self.input.bytes, wide_bytes(self.input.bytes)).filter(|_| is_kept);
         let (sharing, end) = kept.map_or((sharing, ""), |sharing| (sharing, "_kept"));
-        let argument = NormaliseArgument {
+        let splits = if end.is_empty() { sharing.splits() } else { 1 };
+        let mut argument = NormaliseArgument {
             out: self.out.data,
             input: self.input.data,
             weight: data(self.weight.as_ref()),
             bias: data(self.bias.as_ref()),
             mean: of.mean,
             var: of.var,
+            parts: 0,
             eps: wide(kernel.dtype, eps),
             sharing,
             given: u32::from(of.given),
             narrow: u32::from(of.narrow),
+            splits: splits as u32,
             rows: Dims::of(&rows)?,
             terms: Dims::of(&terms)?,
         };
-        let grid = ([sharing.blocks(), 1], ROW_THREADS as u32);
-        let entry = format_args!("normalise_{}{end}", kernel.dtype);
-        launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
+        let on = (device_of(call)?, call.stream());
+        let parts = Scratch::new(on, if splits > 1 && !of.given { rows.numel() * splits } else { 0 }, PART)?;
+        argument.parts = parts.at();
+        let grid = ([sharing.blocks(), splits], sharing.threads());
+        if splits > 1 && !of.given {
+            launch(on.0, kernel, format_args!("statistics_{}", kernel.dtype), grid, &argument, on.1)?;
+        }
+        launch(on.0, kernel, format_args!("normalise_{}{end}", kernel.dtype), grid, &argument, on.1)
     }
 
     /// The gradients of the input, and of weight and bias, which are `narrow` in the elements' type.
@@ -237,49 +253,65 @@ impl<'a> Operands<'a> {
         let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.grad, a.input, a.weight])?;
         let grad = data(self.grad.as_ref());
         let (gpu, stream) = (device_of(call)?, call.stream());
-        let threads = ROW_THREADS as u32;
-        with_scratch((gpu, stream), (rows.numel() * PART) as u64, |parts| {
-            if rows.numel() > 0 && terms.numel() > 0 {
-                let sharing = Sharing::new((&rows, 3), (&terms, 2))?;
-                let argument = GradientArgument {
-                    out: self.out.data,
-                    grad,
-                    input: self.input.data,
-                    weight: data(self.weight.as_ref()),
-                    mean: of.mean,
-                    var: of.var,
-                    parts,
-                    eps: wide(kernel.dtype, eps),
-                    sharing,
-                    given: u32::from(of.given),
-                    narrow: u32::from(of.narrow),
-                    rows: Dims::of(&rows)?,
-                    terms: Dims::of(&terms)?,
-                };
-                let entry = format_args!("input_gradient_{}", kernel.dtype);
-                launch(gpu, kernel, entry, ([sharing.blocks(), 1], threads), &argument, stream)?;
-            }
-            let of_results = |a: &Axis| [a.of_weight[0], a.of_weight[1], a.grad, a.input, a.number];
-            let rows = space(&self.axes, |axis| axis.is_affine, of_results)?;
-            let terms = space(&self.axes, |axis| !axis.is_affine, |a| [a.grad, a.input, a.number])?;
-            if rows.numel() == 0 {
-                return Ok(());
-            }
-            let sharing = Sharing::new((&rows, 3), (&terms, 1))?;
-            let argument = AffineArgument {
-                weight: weight_out.data,
-                bias: bias_out.data,
+        let on = (gpu, stream);
+        let parts = Scratch::new(on, rows.numel(), PART)?;
+        if rows.numel() > 0 && terms.numel() > 0 {
+            let sharing = Sharing::new((&rows, 3), (&terms, 2))?;
+            let splits = if of.given { sharing.splits() } else { 1 };
+            let shared = if splits > 1 { rows.numel() * splits } else { 0 };
+            let [sums, triples] = [Scratch::new(on, shared, NUMBER)?, Scratch::new(on, shared, PART)?];
+            let argument = GradientArgument {
+                out: self.out.data,
                 grad,
                 input: self.input.data,
-                parts,
+                weight: data(self.weight.as_ref()),
+                mean: of.mean,
+                var: of.var,
+                parts: parts.at(),
+                sums: sums.at(),
+                triples: triples.at(),
+                eps: wide(kernel.dtype, eps),
                 sharing,
-                narrow: u32::from(narrow),
+                given: u32::from(of.given),
+                narrow: u32::from(of.narrow),
                 rows: Dims::of(&rows)?,
                 terms: Dims::of(&terms)?,
             };
-            let entry = format_args!("affine_gradient_{}", kernel.dtype);
-            launch(gpu, kernel, entry, ([sharing.blocks(), 1], threads), &argument, stream)
-        })
+            let stages: &[&str] = if splits > 1 { &["_offsets", "_products", "_results"] } else { &[""] };
+            for stage in stages {
+                let entry = format_args!("input_gradient_{}{stage}", kernel.dtype);
+                launch(gpu, kernel, entry, ([sharing.blocks(), splits], sharing.threads()), &argument, stream)?;
+            }
+        }
+        let of_results = |a: &Axis| [a.of_weight[0], a.of_weight[1], a.grad, a.input, a.number];
+        let rows = space(&self.axes, |axis| axis.is_affine, of_results)?;
+        let terms = space(&self.axes, |axis| !axis.is_affine, |a| [a.grad, a.input, a.number])?;
+        if rows.numel() == 0 {
+            return Ok(());
+        }
+        let sharing = Sharing::new((&rows, 3), (&terms, 1))?;
+        let splits = sharing.splits();
+        let pairs = Scratch::new(on, if splits > 1 { rows.numel() * splits } else { 0 }, 2 * NUMBER)?;
+        let argument = AffineArgument {
+            weight: weight_out.data,
+            bias: bias_out.data,
+            grad,
+            input: self.input.data,
+            parts: parts.at(),
+            pairs: pairs.at(),
+            sharing,
+            narrow: u32::from(narrow),
+            splits: splits as u32,
+            rows: Dims::of(&rows)?,
+            terms: Dims::of(&terms)?,
+        };
+        let first = format_args!("affine_gradient_{}", kernel.dtype);
+        launch(gpu, kernel, first, ([sharing.blocks(), splits], sharing.threads()), &argument, stream)?;
+        if splits == 1 {
+            return Ok(());
+        }
+        let second = format_args!("affine_gradient_{}_finish", kernel.dtype);
+        launch(gpu, kernel, second, ([sharing.blocks(), 1], sharing.threads()), &argument, stream)
     }
 }
 

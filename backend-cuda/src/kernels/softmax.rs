@@ -1,7 +1,7 @@
 //! Softmax and its logarithm.
 
 use super::launch::{Dims, launch};
-use super::nets::{Array, ROW_THREADS, Sharing, along, in_pieces, wide_bytes};
+use super::nets::{Array, Sharing, along, in_pieces, wide_bytes};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::Strided;
@@ -45,7 +45,7 @@ fn softmax(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (sharing, end) = kept.map_or((sharing, ""), |sharing| (sharing, "_kept"));
     let rows = Dims::of(&rows)?;
     let argument = SoftmaxArgument { out: out.data, input: input.data, sharing, rows, out_step, in_step };
-    let grid = ([sharing.blocks(), 1], ROW_THREADS as u32);
+    let grid = ([sharing.blocks(), 1], sharing.threads());
     let entry = format_args!("{}_{}{end}", kernel.name, kernel.dtype);
     launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
 }

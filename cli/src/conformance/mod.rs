@@ -90,7 +90,7 @@ const JSON: &str = "the report";
 const JUNIT: &str = "the JUnit report";
 const HTML: &str = "the page";
 
-/// The most resident memory of a worker.
+/// The most resident memory that a worker may take beside what it keeps between cases.
 const MEMORY: u64 = 1 << 30;
 /// The same where cases of more than 2^31 elements run, one at a time.
 const HUGE_MEMORY: u64 = 16 << 30;

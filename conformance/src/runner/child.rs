@@ -13,6 +13,10 @@ pub struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Said>,
+    /// Cases that it was asked for.
+    asked: u32,
+    /// Bytes of memory that it kept when it last had nothing to do, as far as it was looked at.
+    kept: u64,
 }
 
 /// Why no answer came.
@@ -22,7 +26,7 @@ pub enum Silence {
     Ended(String),
     /// The time was up; it was killed.
     TimedOut,
-    /// It took more memory than allowed, in bytes; it was killed.
+    /// It took more memory than allowed for these cases, in bytes; it was killed.
     TooLarge(u64),
     /// The run was interrupted.
     Interrupted,
@@ -30,6 +34,9 @@ pub enum Silence {
 
 /// How often the worker is looked at while it works.
 const GLANCE: Duration = Duration::from_millis(50);
+/// Cases after which it is looked what memory the worker keeps between them: libraries that compile or load kernels one after
+/// the other keep more and more, which no case is to blame for.
+const CASES: u32 = 32;
 
 impl Worker {
     /// Starts a worker.
@@ -68,7 +75,7 @@ impl Worker {
                 }
             });
         }
-        Ok(Worker { child, stdin, lines })
+        Ok(Worker { child, stdin, lines, asked: 0, kept: 0 })
     }
 
     /// Sends a case's id.
@@ -76,6 +83,10 @@ impl Worker {
     /// # Errors
     /// A worker that is gone.
     pub fn ask(&mut self, id: &str) -> std::io::Result<()> {
+        if self.asked.is_multiple_of(CASES) {
+            self.kept = resident(self.child.id());
+        }
+        self.asked += 1;
         match &mut self.stdin {
             Some(stdin) => writeln!(stdin, "{id}").and_then(|()| stdin.flush()),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
@@ -104,7 +115,7 @@ impl Worker {
             } else if begun.elapsed() > limit {
                 Silence::TimedOut
             } else {
-                match resident(self.child.id()) {
+                match resident(self.child.id()).saturating_sub(self.kept) {
                     bytes if bytes > memory => Silence::TooLarge(bytes),
                     _ => continue,
                 }

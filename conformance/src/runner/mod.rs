@@ -23,7 +23,7 @@ pub struct Limits {
     pub jobs: usize,
     /// The longest that a case may take.
     pub timeout: Duration,
-    /// The most resident memory of a worker, in bytes.
+    /// The most resident memory that a worker may take beside what it keeps between cases, in bytes.
     pub memory: u64,
 }
 
@@ -280,7 +280,7 @@ fn died(silence: &Silence, limits: Limits) -> String {
         Silence::Ended(how) => how.clone(),
         Silence::TimedOut => format!("took more than {} s and was ended", limits.timeout.as_secs_f64()),
         Silence::TooLarge(bytes) => format!(
-            "took {} MB of memory, more than the {} MB allowed, and was ended",
+            "took {} MB of memory for it, more than the {} MB allowed, and was ended",
             bytes >> 20,
             limits.memory >> 20
         ),

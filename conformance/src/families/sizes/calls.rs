@@ -54,6 +54,8 @@ fn spatial(sizes: &[usize]) -> SampleArg {
 
 const IMAGE: [usize; 4] = [2, 35, 19, 33];
 const POOLED: [usize; 4] = [2, 35, 10, 17];
+/// Few channels of many elements.
+const PLANES: [usize; 4] = [3, 2, 71, 53];
 
 /// The last arguments of an interpolation.
 fn between(mode: &'static str) -> [SampleArg; 3] {
@@ -140,19 +142,21 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             };
             vec![call("bilinear", "border"), call("bicubic", "zeros")]
         }
-        "channel_norm" => vec![sample([
-            plain(&IMAGE),
-            channels(),
-            channels(),
-            SampleArg::Bool(false),
-            SampleArg::Float(1e-5),
-        ])],
-        "channel_norm_backward" => {
-            let statistics = |low, high| uniform(&[1, IMAGE[1], 1, 1], low, high);
-            let tensors =
-                [plain(&IMAGE), plain(&IMAGE), statistics(-0.5, 0.5), statistics(0.5, 2.0), channels()];
-            vec![sample(tensors.into_iter().chain([SampleArg::Bool(false), SampleArg::Float(1e-5)]))]
-        }
+        "channel_norm" => [IMAGE, PLANES]
+            .map(|sizes| {
+                let channels = || plain(&sizes[1..2]);
+                let rest = [SampleArg::Bool(false), SampleArg::Float(1e-5)];
+                sample([plain(&sizes), channels(), channels()].into_iter().chain(rest))
+            })
+            .into(),
+        "channel_norm_backward" => [IMAGE, PLANES]
+            .map(|sizes| {
+                let statistics = |low, high| uniform(&[1, sizes[1], 1, 1], low, high);
+                let images = [plain(&sizes), plain(&sizes), statistics(-0.5, 0.5), statistics(0.5, 2.0)];
+                let rest = [SampleArg::Bool(false), SampleArg::Float(1e-5)];
+                sample(images.into_iter().chain([plain(&sizes[1..2])]).chain(rest))
+            })
+            .into(),
         "channel_sums" => vec![sample([plain(&IMAGE), plain(&IMAGE), channels()])],
         "frozen_norm" => {
             let variances = uniform(&[IMAGE[1]], 0.5, 2.0);
