@@ -113,10 +113,10 @@ constexpr u32 THREADS = 256;
 // What a thread loads before it uses the first of it, and its accumulators.
 constexpr int ELEMENTS = 8;
 
-// Elements that are loaded at once, and how many of these before the first is used.
+// Elements that are loaded at once.
 template <class T>
 struct alignas(sizeof(T) == 1 ? 8 : 16) Pack {
-  static const int count = sizeof(T) == 1 ? 8 : 16 / sizeof(T), ahead = count > 4 ? 2 : 4;
+  static const int count = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
   T at[count];
 };
 
@@ -164,7 +164,7 @@ DEV typename R::Acc over_terms(const Reduce& p, const typename R::In* in, u64 be
   bool is_done = false;
   if constexpr (R::in_packs) {
     if (p.packed) {
-      constexpr int V = Pack<T>::count, AHEAD = Pack<T>::ahead;
+      constexpr int V = Pack<T>::count, AHEAD = V > 4 && sizeof(typename R::Acc) > 4 ? 2 : 4;
       const Pack<T>* packs = reinterpret_cast<const Pack<T>*>(in);
       const u64 count = p.terms / V;
       for (; term + (AHEAD - 1) * step < count; term += AHEAD * step) {

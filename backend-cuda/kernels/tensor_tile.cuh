@@ -38,29 +38,47 @@ DEV void fetch(typename Format<T>::Word* to, const O& operand, const Window& w, 
   typedef Format<T> F;
   typedef typename F::Word Word;
   if (pieces) {
-    constexpr u32 PIECE = F::PIECE, COUNT = TILE * CORE_DEPTH / PIECE;
+    constexpr u32 PIECE = F::PIECE, EACH_COPIES = TILE * CORE_DEPTH / PIECE / CORE_THREADS;
+    // All addresses before the first copy, which may change what an address is computed from, as far as the compiler knows.
+    Word* places[EACH_COPIES];
+    const void* sources[EACH_COPIES];
+    u32 bytes[EACH_COPIES];
 #pragma unroll
-    for (u32 i = 0; i < COUNT / CORE_THREADS; i++) {
+    for (u32 i = 0; i < EACH_COPIES; i++) {
       const u32 at = i * CORE_THREADS + threadIdx.x;
       const u32 row = by_term ? at / (CORE_DEPTH / PIECE) : at % (TILE / PIECE) * PIECE;
       const u32 term = by_term ? at % (CORE_DEPTH / PIECE) * PIECE : at / (TILE / PIECE);
-      Word* place = to + (by_term ? row * F::BY_ROW + term : term * F::BY_TERM + row);
+      places[i] = to + (by_term ? row * F::BY_ROW + term : term * F::BY_TERM + row);
       const u32 own = by_term ? w.term + term : w.row + row, end = by_term ? w.terms : w.rows;
       const bool inside = w.row + row < w.rows && w.term + term < w.terms;
       const u32 left = inside ? (end - own < PIECE ? end - own : PIECE) : 0;
       bool there = left != 0;
       const void* from = there ? operand.piece(row, term, there) : nullptr;
-      copy_16(place, there ? from : operand.anywhere(), there ? left * sizeof(Word) : 0);
+      sources[i] = there ? from : operand.anywhere();
+      bytes[i] = there ? left * sizeof(Word) : 0;
     }
+#pragma unroll
+    for (u32 i = 0; i < EACH_COPIES; i++) copy_16(places[i], sources[i], bytes[i]);
     return;
   }
-#pragma unroll 4
-  for (u32 i = 0; i < TILE * CORE_DEPTH / CORE_THREADS; i++) {
-    const u32 at = i * CORE_THREADS + threadIdx.x;
-    const u32 row = by_term ? at / CORE_DEPTH : at % TILE, term = by_term ? at % CORE_DEPTH : at / TILE;
-    const bool inside = w.row + row < w.rows && w.term + term < w.terms;
-    to[by_term ? row * F::BY_ROW + term : term * F::BY_TERM + row] =
-        inside ? operand.bits(row, term) : (Word)0;
+  // Some elements are loaded before the first is written, for the same reason.
+  constexpr u32 GROUP = 8;
+#pragma unroll 1
+  for (u32 begin = 0; begin < TILE * CORE_DEPTH / CORE_THREADS; begin += GROUP) {
+    Word own[GROUP];
+#pragma unroll
+    for (u32 i = 0; i < GROUP; i++) {
+      const u32 at = (begin + i) * CORE_THREADS + threadIdx.x;
+      const u32 row = by_term ? at / CORE_DEPTH : at % TILE, term = by_term ? at % CORE_DEPTH : at / TILE;
+      const bool inside = w.row + row < w.rows && w.term + term < w.terms;
+      own[i] = inside ? operand.bits(row, term) : (Word)0;
+    }
+#pragma unroll
+    for (u32 i = 0; i < GROUP; i++) {
+      const u32 at = (begin + i) * CORE_THREADS + threadIdx.x;
+      const u32 row = by_term ? at / CORE_DEPTH : at % TILE, term = by_term ? at % CORE_DEPTH : at / TILE;
+      to[by_term ? row * F::BY_ROW + term : term * F::BY_TERM + row] = own[i];
+    }
   }
 }
 

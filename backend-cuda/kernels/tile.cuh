@@ -44,35 +44,54 @@ DEV void multiply(S source, const Shape& shape) {
   const u32 x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
   source.template open<DEPTH>(column0, shape.columns);
   source.template step_to<DEPTH>(begin, end, 0);
+  source.template step_to<DEPTH>(begin + DEPTH, end, 1);
   if constexpr (S::keeps) {
     __syncthreads();
   }
   u32 stage = 0;
   // A thread that has no result still loads.
   const bool works = row0 + y < shape.rows && column0 + x < shape.columns;
+  constexpr u32 LOADS = TILE * DEPTH / TILE_THREADS;
+  const auto left_place = [&](u32 i, u32& k, u32& row) {
+    const u32 at = i * TILE_THREADS + threadIdx.x;
+    k = shape.left_by_term ? at % DEPTH : at / TILE, row = shape.left_by_term ? at / DEPTH : at % TILE;
+  };
+  const auto right_place = [&](u32 i, u32& k, u32& column) {
+    const u32 at = i * TILE_THREADS + threadIdx.x;
+    k = shape.right_by_term ? at % DEPTH : at / TILE, column = shape.right_by_term ? at / DEPTH : at % TILE;
+  };
+  Acc of_left[LOADS], of_right[LOADS];
+  // A step's elements are on their way while those of the step before are multiplied.
+  const auto load = [&](u32 first, u32 kept) {
+#pragma unroll
+    for (u32 i = 0; i < LOADS; i++) {
+      u32 k, row, column;
+      left_place(i, k, row);
+      of_left[i] = row0 + row < shape.rows && first + k < end ? source.left(row0 + row, first + k, kept + k) : Acc(0);
+      right_place(i, k, column);
+      const bool inside = column0 + column < shape.columns && first + k < end;
+      of_right[i] = inside ? source.right(first + k, column0 + column, kept + k, column) : Acc(0);
+    }
+  };
   Acc sum[EACH][EACH];
 #pragma unroll
   for (u32 i = 0; i < EACH; i++)
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) sum[i][j] = Acc(0);
+  load(begin, 0);
 #pragma unroll 1
   for (u32 first = begin; first < end; first += DEPTH, stage ^= 1) {
 #pragma unroll
-    for (u32 i = 0; i < TILE * DEPTH / TILE_THREADS; i++) {
-      const u32 at = i * TILE_THREADS + threadIdx.x;
-      const u32 k = shape.left_by_term ? at % DEPTH : at / TILE, row = shape.left_by_term ? at / DEPTH : at % TILE;
-      const bool inside = row0 + row < shape.rows && first + k < end;
-      left[k * PITCH + row] = inside ? source.left(row0 + row, first + k, stage * DEPTH + k) : Acc(0);
-    }
-#pragma unroll
-    for (u32 i = 0; i < TILE * DEPTH / TILE_THREADS; i++) {
-      const u32 at = i * TILE_THREADS + threadIdx.x;
-      const u32 k = shape.right_by_term ? at % DEPTH : at / TILE, column = shape.right_by_term ? at / DEPTH : at % TILE;
-      const bool inside = column0 + column < shape.columns && first + k < end;
-      right[k * PITCH + column] = inside ? source.right(first + k, column0 + column, stage * DEPTH + k, column) : Acc(0);
+    for (u32 i = 0; i < LOADS; i++) {
+      u32 k, row, column;
+      left_place(i, k, row);
+      left[k * PITCH + row] = of_left[i];
+      right_place(i, k, column);
+      right[k * PITCH + column] = of_right[i];
     }
     __syncthreads();
-    source.template step_to<DEPTH>(first + DEPTH, end, stage ^ 1);
+    source.template step_to<DEPTH>(first + 2 * DEPTH, end, stage);
+    if (end - first > DEPTH) load(first + DEPTH, (stage ^ 1) * DEPTH);
     if (works) {
       const u32 depth = end - first < DEPTH ? end - first : DEPTH;
 #pragma unroll 2

@@ -181,7 +181,7 @@ const MOST_SPLITS: usize = 256;
 
 /// Bytes of a row that a thread keeps, as in nets.cuh.
 const KEPT_BYTES: usize = 128;
-/// Pieces of a row for each of its threads.
+/// Pieces of a row for each thread of a warp that has it, at least.
 const KEPT_PIECES: usize = 4;
 
 /// Bytes of the type that a dtype of so many is computed in.
@@ -229,8 +229,10 @@ impl Sharing {
     pub fn kept(self, bytes: usize, wide: usize) -> Option<Sharing> {
         let pieces = self.terms as usize / piece(bytes);
         let is_whole = self.terms as usize == pieces * piece(bytes);
-        let wanted = pieces.div_ceil(KEPT_PIECES).max(1).next_power_of_two();
-        let lanes = wanted.min(MOST_ROW_THREADS);
+        // Threads with much of a row are better than blocks of many threads, but for a warp's.
+        let of_a_warp = pieces.div_ceil(KEPT_PIECES).max(1).next_power_of_two().min(32);
+        let least = (self.terms as usize).div_ceil(KEPT_BYTES / wide).max(1).next_power_of_two();
+        let lanes = of_a_warp.max(least).min(MOST_ROW_THREADS);
         let fits = self.terms as usize <= lanes * (KEPT_BYTES / wide);
         (is_whole && pieces > 0 && fits).then_some(Sharing { lanes: lanes as u32, beside: 0, ..self })
     }

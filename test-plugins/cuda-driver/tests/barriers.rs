@@ -40,8 +40,8 @@ const SERVED: &[(&str, &[&str])] = &[
     ("nets.cuh", &["softmax", "nll_loss"]),
     ("order.cu", &["sort", "topk"]),
     ("reduce.cu", &["sum"]),
-    ("tensor_tile.cuh", &["mm"]),
-    ("tile.cuh", &["mm"]),
+    ("tensor_tile.cuh", &["mm", "conv"]),
+    ("tile.cuh", &["mm", "conv"]),
     ("unpool.cu", &["max_pool_backward"]),
 ];
 /// Files whose kernels multiply by tensor cores.
