@@ -93,6 +93,11 @@ fn library() -> Result<Option<&'static Library>, Error> {
     Ok(found.as_ref().ok())
 }
 
+/// Whether products may be given to it.
+pub fn is_there() -> Result<bool, Error> {
+    Ok(library()?.is_some())
+}
+
 /// How to have one.
 const ADVICE: &str = "NVIDIA's toolkit has it, and so has PyPI's nvidia-cublas; KEYWAY_CUDA_BLAS names another file by its \
                       absolute path, or is `off` where none is wanted";

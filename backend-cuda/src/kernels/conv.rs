@@ -25,7 +25,7 @@ struct Axis {
 /// `Convolution` in conv.cu.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct ConvArgument {
+pub(super) struct ConvArgument {
     out: u64,
     left: u64,
     image: u64,
@@ -67,17 +67,28 @@ impl Moves {
 }
 
 /// A product with an image that is gathered.
-struct Gathered {
+pub(super) struct Gathered {
     /// Output, left operand, image and bias: address, stride of a group, and stride of a row but for the image.
-    out: (u64, i64, i64),
-    left: (u64, i64, i64),
+    pub(super) out: (u64, i64, i64),
+    pub(super) left: (u64, i64, i64),
     image: (u64, i64),
-    bias: (u64, i64, i64),
-    rows: usize,
+    pub(super) bias: (u64, i64, i64),
+    pub(super) rows: usize,
     axis: [Axis; 3],
     /// Outermost first.
-    columns: [Dim<5>; 4],
-    terms: [Dim<5>; 4],
+    pub(super) columns: [Dim<5>; 4],
+    pub(super) terms: [Dim<5>; 4],
+    /// Whether the first of the terms, and not of the columns, is the sample.
+    pub(super) sums_samples: bool,
+}
+
+impl ConvArgument {
+    /// The same of other columns and terms, and of an image that begins `bytes` further on; of no groups.
+    pub(super) fn of_part(self, columns: &[Dim<5>; 4], terms: &[Dim<5>; 4], bytes: i64) -> ConvArgument {
+        let (columns, terms) = (Dims::new(columns), Dims::new(terms));
+        let image = self.image.wrapping_add(bytes as u64);
+        ConvArgument { image, image_group: 0, columns, terms, ..self }
+    }
 }
 
 impl Gathered {
@@ -96,7 +107,8 @@ impl Gathered {
         let sizes = [self.rows, count(&self.columns), count(&self.terms)];
         let on = (device_of(call)?, call.stream());
         let bytes = Array::output(call, 0)?.bytes;
-        let shape = Shape::new(groups, sizes, by_term)?.on_cores(on.0, kernel, self.pieces(bytes, by_term));
+        let pieces = self.pieces(bytes, by_term);
+        let shape = Shape::new(groups, sizes, by_term)?.on_cores(on.0, kernel, pieces);
         let first_axis = self.first_axis()?;
         let argument = |shape| ConvArgument {
             out: self.out.0,
@@ -116,6 +128,9 @@ impl Gathered {
             terms: Dims::new(&self.terms),
             shape,
         };
+        if groups == 1 && self.lowered(on, kernel, bytes, (argument(shape), by_term[1], pieces[1]))? {
+            return Ok(());
+        }
         shape.launch(on, (kernel, "conv"), (groups, ACCUMULATOR), argument)
     }
 }
@@ -218,6 +233,7 @@ fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
             true => [taps(0), taps(1), taps(2), of_channels],
             false => [of_channels, taps(0), taps(1), taps(2)],
         },
+        sums_samples: false,
     }
     .run(call, kernel, moves.groups)
 }
@@ -244,6 +260,7 @@ fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         axis: axes(&grad, moves.padding, moves.stride)?,
         columns: [samples, places(0), places(1), places(2)],
         terms: [of_channels, taps(0), taps(1), taps(2)],
+        sums_samples: false,
     }
     .run(call, kernel, moves.groups)
 }
@@ -269,6 +286,7 @@ fn conv_weight_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         axis: axes(&input, moves.padding.map(|padding| -padding), [1; 3])?,
         columns: [of_channels, taps(0), taps(1), taps(2)],
         terms: [samples, places(0), places(1), places(2)],
+        sums_samples: true,
     }
     .run(call, kernel, moves.groups)
 }

@@ -67,6 +67,7 @@ mod embedding_bag;
 mod grid_sample;
 mod index;
 mod losses;
+mod lowered;
 mod moments;
 mod norms;
 mod order;

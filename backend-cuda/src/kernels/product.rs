@@ -146,7 +146,7 @@ fn multiply(
 }
 
 /// Copies a product's input to where the result will be.
-fn filled(on: scratch::On, bytes: usize, product: &blas::Product<'_>) -> Result<(), Error> {
+pub(super) fn filled(on: scratch::On, bytes: usize, product: &blas::Product<'_>) -> Result<(), Error> {
     let Some(input) = product.input else { return Ok(()) };
     let sizes = [0, 1, 2].map(|i| product.sizes[i] as i64);
     let at = |data| Operand { data, ..Operand::default() };

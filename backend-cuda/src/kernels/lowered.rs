@@ -1,0 +1,203 @@
+//! Convolutions as products of matrices by cuBLASLt: the gathered operand is written to memory first, some samples at a time.
+//!
+//! The matrix has each element of an image once for each element of a kernel that meets it, so it is made in parts that a chip's
+//! cache holds, where that does not cost digits: sums over samples are not cut in two in f16 and bf16.
+
+use super::Kernel;
+use super::conv::{ConvArgument, Gathered};
+use super::launch::{Operand, launch};
+use super::map::Side;
+use super::nets::counted;
+use super::product::filled;
+use super::scratch::{On, Scratch};
+use crate::blas::{self, Matrices, Product};
+use crate::driver::Argument;
+use keyway_sdk::author::Error;
+use keyway_sdk::author::strided::Dim;
+
+/// Multiplications below which the kernels that gather as they multiply are as fast.
+const LEAST: usize = 1 << 19;
+/// Bytes of a part of the matrix that caches hold, and the most of what cannot be cut.
+const PART: usize = 32 << 20;
+const MOST: usize = 256 << 20;
+/// Columns of a block and terms of a step of it, as in conv.cu, its threads, and blocks that are worth having.
+const TILE: usize = 64;
+const DEPTH: usize = 32;
+const THREADS: u32 = 128;
+const BLOCKS: usize = 1024;
+
+/// `Lowering` in conv.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoweringArgument {
+    convolution: ConvArgument,
+    to: u64,
+    columns: u32,
+    terms: u32,
+    by_term: u32,
+    pieces: u32,
+}
+// SAFETY: `Lowering` has these fields.
+unsafe impl Argument for LoweringArgument {}
+
+/// The step from one index to the next over all of the dimensions, if there is one; `k` is the operand.
+fn merged(dims: &[Dim<5>], k: usize) -> Option<i64> {
+    let mut own = dims.iter().rev().filter(|dim| dim.size > 1);
+    let Some(last) = own.next() else { return Some(1) };
+    let step = last.strides[k] as i64;
+    let mut next = step * last.size as i64;
+    for dim in own {
+        if dim.strides[k] as i64 != next {
+            return None;
+        }
+        next *= dim.size as i64;
+    }
+    Some(step)
+}
+
+fn count(dims: &[Dim<5>]) -> usize {
+    dims.iter().fold(1, |n: usize, dim| n.saturating_mul(dim.size))
+}
+
+/// A convolution that is lowered.
+struct Lowered<'a> {
+    of: &'a Gathered,
+    argument: ConvArgument,
+    on: On,
+    kernel: Kernel,
+    bytes: usize,
+    by_term: bool,
+    pieces: bool,
+}
+
+impl Gathered {
+    /// Multiplies by cuBLASLt, if it is there and this is a product for it; else nothing was done that counts.
+    pub(super) fn lowered(
+        &self,
+        on: On,
+        kernel: Kernel,
+        bytes: usize,
+        (argument, by_term, pieces): (ConvArgument, bool, bool),
+    ) -> Result<bool, Error> {
+        let work = self.rows.saturating_mul(count(&self.columns)).saturating_mul(count(&self.terms));
+        if work < LEAST || !blas::is_there()? {
+            return Ok(false);
+        }
+        Lowered { of: self, argument, on, kernel, bytes, by_term, pieces }.run()
+    }
+}
+
+impl Lowered<'_> {
+    fn run(&self) -> Result<bool, Error> {
+        // The samples are the first of the columns, or, of the gradient of a kernel, of the terms.
+        let (columns, terms) = (&self.of.columns, &self.of.terms);
+        let (samples, of_terms) = match self.of.sums_samples {
+            true => (terms[0].size, true),
+            false => (columns[0].size, false),
+        };
+        let all = count(columns).saturating_mul(count(terms)).saturating_mul(self.bytes);
+        let each = all / samples.max(1);
+        let may_be_cut = !of_terms || self.bytes >= 4;
+        let at_once = if may_be_cut { (PART / each.max(1)).clamp(1, samples) } else { samples };
+        if at_once.saturating_mul(each) > MOST {
+            return Ok(false);
+        }
+        let Some((left, left_step, _kept)) = self.left()? else { return Ok(false) };
+        let [spread, place] = match (merged(columns, 0), merged(&columns[1..], 0)) {
+            (Some(place), _) => [0, place],
+            (None, Some(place)) => [columns[0].strides[0] as i64, place],
+            (None, None) => return Ok(false),
+        };
+        let scratch = Scratch::new(self.on, at_once * each, 1)?;
+        for first in (0..samples).step_by(at_once) {
+            let own = at_once.min(samples - first);
+            let (mut columns, mut terms) = (*columns, *terms);
+            if of_terms { terms[0].size = own } else { columns[0].size = own }
+            let (columns, terms) = (columns, terms);
+            self.gather(scratch.at(), first, (&columns, &terms))?;
+            let moved = |at: u64, step: i64| at.wrapping_add((first as i64 * step * self.bytes as i64) as u64);
+            let (batches, wide) = match spread {
+                0 => (1, count(&columns)),
+                _ => (own, count(&columns[1..])),
+            };
+            let (inner, out_step) = (count(&terms), if of_terms { 0 } else { columns[0].strides[0] as i64 });
+            let left_of_sample = if of_terms { left_step * count(&terms[1..]) as i64 } else { 0 };
+            let out = Matrices {
+                at: moved(self.of.out.0, out_step),
+                strides: [spread, self.of.out.2, place],
+            };
+            let input = match (self.of.bias.0, of_terms && first > 0) {
+                (_, true) => Some(out),
+                (0, _) => None,
+                (at, _) => Some(Matrices { at, strides: [0, self.of.bias.2, 0] }),
+            };
+            let right = match self.by_term {
+                true => [(wide * inner) as i64, 1, inner as i64],
+                false => [wide as i64, count(&columns) as i64, 1],
+            };
+            let one = if self.kernel.dtype == "f64" { 1f64.to_bits() } else { u64::from(1f32.to_bits()) };
+            let product = Product {
+                dtype: self.kernel.dtype,
+                rounds: self.on.0.rounds(self.kernel.dtype),
+                sizes: [batches, self.of.rows, wide, inner],
+                out,
+                left: Matrices { at: moved(left.0, left_of_sample), strides: [0, left.1, left_step] },
+                right: Matrices { at: scratch.at(), strides: right },
+                input,
+                alpha: one,
+                beta: one,
+            };
+            if !blas::multiply(self.on, &product, || filled(self.on, self.bytes, &product))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The left operand as a matrix: its address and step of a row, and the step of a term; what holds it, if it was copied.
+    fn left(&self) -> Result<Option<((u64, i64), i64, Option<Scratch>)>, Error> {
+        let (at, _, row) = self.of.left;
+        let terms = &self.of.terms;
+        if let Some(step) = merged(terms, 0).filter(|step| *step == 1 || row == 1) {
+            return Ok(Some(((at, row), step, None)));
+        }
+        let inner = count(terms);
+        let copy = Scratch::new(self.on, self.of.rows * inner, self.bytes)?;
+        let sizes: Vec<i64> =
+            std::iter::once(self.of.rows).chain(terms.iter().map(|dim| dim.size)).map(|n| n as i64).collect();
+        let from: Vec<i64> =
+            std::iter::once(row).chain(terms.iter().map(|dim| dim.strides[0] as i64)).collect();
+        if from.iter().any(|step| *step < 0) {
+            return Ok(None);
+        }
+        let dense = keyway_sdk::author::strided::row_major(&sizes)?;
+        let side = |data, strides| Side {
+            operand: Operand { data, ..Operand::default() },
+            bytes: self.bytes,
+            strides,
+        };
+        super::cast::copy(self.on, &sizes, [side(copy.at(), &dense), side(at, &from)])?;
+        Ok(Some(((copy.at(), inner as i64), 1, Some(copy))))
+    }
+
+    /// Writes the matrix of these columns and terms, whose first sample is `first`.
+    fn gather(&self, to: u64, first: usize, (columns, terms): (&[Dim<5>; 4], &[Dim<5>; 4])) -> Result<(), Error> {
+        let sample = if self.of.sums_samples { terms[0] } else { columns[0] };
+        let moved = first as i64 * sample.strides[1] as i64 * self.bytes as i64;
+        let (wide, inner) = (count(columns), count(terms));
+        let convolution = self.argument.of_part(columns, terms, moved);
+        let argument = LoweringArgument {
+            convolution,
+            to,
+            columns: counted(wide)?,
+            terms: counted(inner)?,
+            by_term: u32::from(self.by_term),
+            pieces: u32::from(self.pieces),
+        };
+        let across = wide.div_ceil(TILE);
+        let along = BLOCKS.div_ceil(across).clamp(1, inner.div_ceil(DEPTH));
+        let entry = format_args!("conv_{}_lower", self.kernel.dtype);
+        let kernel = Kernel { family: "conv", ..self.kernel };
+        launch(self.on.0, kernel, entry, ([across, along], THREADS), &argument, self.on.1)
+    }
+}
