@@ -98,7 +98,7 @@ own=("${settings[@]}")
 settings+=(KEYWAY_CUDA_BLAS=off)
 scenarios tf32 kernels
 settings=("${own[@]}")
-scenarios blas values left streams memory kinds
+scenarios blas values left streams memory kinds convolutions
 if [ "$(nvidia-smi --list-gpus 2>/dev/null | wc -l)" -gt 1 ]; then
     scenarios blas threads
 else

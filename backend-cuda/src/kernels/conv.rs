@@ -185,6 +185,14 @@ fn spatial(d: usize, size: usize, first: i64, moves: i64) -> Dim<5> {
     dim(size, strides)
 }
 
+/// Channels and the elements of a kernel: channels innermost where they are so in the kernel, as they are in the image then.
+fn in_order_of(step: i64, channels: Dim<5>, [first, second, third]: [Dim<5>; 3]) -> [Dim<5>; 4] {
+    match step {
+        1 => [first, second, third, channels],
+        _ => [channels, first, second, third],
+    }
+}
+
 /// The axes of an image whose places are divided by `steps`.
 fn axes(image: &Image, shift: [i64; 3], steps: [i64; 3]) -> Result<[Axis; 3], Error> {
     let mut made = [Axis { shift: 0, step: Divisor::default(), size: 0, stride: 0 }; 3];
@@ -228,11 +236,7 @@ fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         rows,
         axis: axes(&input, moves.padding.map(|padding| -padding), [1; 3])?,
         columns: [samples, places(0), places(1), places(2)],
-        // Channels innermost where they are so in the weight, as they are in the input then.
-        terms: match weight.strides[1] == 1 {
-            true => [taps(0), taps(1), taps(2), of_channels],
-            false => [of_channels, taps(0), taps(1), taps(2)],
-        },
+        terms: in_order_of(weight.strides[1], of_channels, [taps(0), taps(1), taps(2)]),
         sums_samples: false,
     }
     .run(call, kernel, moves.groups)
@@ -284,7 +288,7 @@ fn conv_weight_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         bias: (0, 0, 0),
         rows,
         axis: axes(&input, moves.padding.map(|padding| -padding), [1; 3])?,
-        columns: [of_channels, taps(0), taps(1), taps(2)],
+        columns: in_order_of(out.strides[1], of_channels, [taps(0), taps(1), taps(2)]),
         terms: [samples, places(0), places(1), places(2)],
         sums_samples: true,
     }

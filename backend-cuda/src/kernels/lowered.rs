@@ -105,8 +105,8 @@ impl Lowered<'_> {
         let Some((left, left_step, _kept)) = self.left()? else { return Ok(false) };
         let [spread, place] = match (merged(columns, 0), merged(&columns[1..], 0)) {
             (Some(place), _) => [0, place],
-            (None, Some(place)) => [columns[0].strides[0] as i64, place],
-            (None, None) => return Ok(false),
+            (None, Some(place)) if !of_terms => [columns[0].strides[0] as i64, place],
+            _ => return Ok(false),
         };
         let scratch = Scratch::new(self.on, at_once * each, 1)?;
         for first in (0..samples).step_by(at_once) {

@@ -2,7 +2,9 @@
 
 mod support;
 
-use keyway::{DType, Device, Tensor};
+use keyway::autograd::{self, BackwardOptions};
+use keyway::nn::ConvOptions;
+use keyway::{DType, Device, MemoryFormat, Tensor};
 use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_memory_limit, synchronize};
 use keyway_test_cuda_driver::blas;
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ fn scenarios() {
         Some("streams") => streams(),
         Some("threads") => threads(),
         Some("kinds") => kinds(),
+        Some("convolutions") => convolutions(),
         Some("memory") => memory(),
         Some("once") => once(),
         Some("work") => work(),
@@ -112,13 +115,9 @@ fn doubles(tensor: &Tensor) -> Vec<f64> {
     tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
 }
 
-/// What `make` makes on the device is what it makes on the CPU, and twice the same.
+/// Results of a dtype, by the largest of them.
 #[track_caller]
-fn compare(name: &str, dtype: DType, make: Make) {
-    let on = |device| make(&|sizes| numbers(device, dtype, sizes)).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let (expected, got) = (on(Device::CPU), on(cuda(0)));
-    assert_eq!((got.shape(), got.dtype()), (expected.shape(), expected.dtype()), "{name}");
-    let (expected, got) = (doubles(&expected), doubles(&got));
+fn near(name: &str, dtype: DType, expected: &[f64], got: &[f64]) {
     let within = match dtype {
         DType::F64 => 1e-13,
         DType::F32 => 2e-5,
@@ -127,11 +126,21 @@ fn compare(name: &str, dtype: DType, make: Make) {
     };
     let finite = expected.iter().filter(|x| x.is_finite());
     let largest = finite.fold(1f64, |most, x| most.max(x.abs()));
-    for (at, (wanted, own)) in expected.iter().zip(&got).enumerate() {
+    for (at, (wanted, own)) in expected.iter().zip(got).enumerate() {
         let same =
             (wanted - own).abs() <= within * largest || wanted == own || wanted.is_nan() && own.is_nan();
         assert!(same, "{name} in {dtype}, element {at}: {own}, not {wanted}");
     }
+}
+
+/// What `make` makes on the device is what it makes on the CPU, and twice the same.
+#[track_caller]
+fn compare(name: &str, dtype: DType, make: Make) {
+    let on = |device| make(&|sizes| numbers(device, dtype, sizes)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let (expected, got) = (on(Device::CPU), on(cuda(0)));
+    assert_eq!((got.shape(), got.dtype()), (expected.shape(), expected.dtype()), "{name}");
+    let (expected, got) = (doubles(&expected), doubles(&got));
+    near(name, dtype, &expected, &got);
     let again = doubles(&on(cuda(0)));
     let bits = |all: &[f64]| all.iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
     assert!(bits(&got) == bits(&again), "{name} in {dtype}: other bits the second time");
@@ -152,6 +161,52 @@ fn values() {
 
 fn left() {
     compare_all(LEFT);
+}
+
+/// How the kernels of [`convolutions`] move, and how wide they are.
+const MOVES: [([usize; 3], usize); 4] = [([1, 1, 1], 3), ([2, 1, 1], 3), ([1, 2, 2], 3), ([1, 0, 1], 1)];
+/// Images and kernels of each of them, and of images that are taken in parts.
+const IMAGES: [[usize; 4]; 2] = [[3, 16, 20, 18], [32, 16, 0, 0]];
+const PARTS: [[usize; 4]; 2] = [[20, 16, 40, 40], [8, 16, 0, 0]];
+
+/// A convolution and the gradients of image, kernel and bias.
+fn convolution(
+    device: Device,
+    dtype: DType,
+    format: MemoryFormat,
+    [image, kernel]: [[usize; 4]; 2],
+    ([stride, padding, dilation], width): ([usize; 3], usize),
+) -> keyway::Result<Vec<Tensor>> {
+    let of = |sizes: &[usize]| numbers(device, dtype, sizes);
+    let leaf = |t: Tensor| t.to(format)?.requires_grad_(true);
+    let (x, w) = (leaf(of(&image))?, leaf(of(&[kernel[0], kernel[1], width, width]))?);
+    let b = of(&kernel[..1]).requires_grad_(true)?;
+    let options = ConvOptions::default().stride(stride).padding(padding).dilation(dilation);
+    let y = x.conv2d_with(&w, Some(&b), options)?;
+    let grad = of(y.shape()).mul(0.5)?.to(format)?;
+    let options = BackwardOptions { gradients: Some(vec![grad]), ..BackwardOptions::default() };
+    let grads = autograd::grad(&[&y], &[&x, &w, &b], options)?;
+    Ok(std::iter::once(y.detach()).chain(grads.into_iter().flatten()).collect())
+}
+
+/// Convolutions that are lowered to products, in both formats, and their gradients.
+fn convolutions() {
+    load();
+    let check = |name: &str, dtype: DType, make: &dyn Fn(Device) -> keyway::Result<Vec<Tensor>>| {
+        let (expected, got) = (make(Device::CPU).unwrap(), make(cuda(0)).unwrap());
+        for (which, (expected, got)) in expected.iter().zip(&got).enumerate() {
+            assert_eq!((got.shape(), got.dtype()), (expected.shape(), expected.dtype()), "{name} {which}");
+            near(&format!("{name} {which}"), dtype, &doubles(expected), &doubles(got));
+        }
+    };
+    for format in [MemoryFormat::Contiguous, MemoryFormat::ChannelsLast] {
+        for (moves, dtype) in MOVES.iter().flat_map(|moves| FLOATS.map(|dtype| (*moves, dtype))) {
+            let make = |device| convolution(device, dtype, format, IMAGES, moves);
+            check(&format!("{moves:?} in {format:?}"), dtype, &make);
+        }
+    }
+    let make = |device| convolution(device, DType::F64, MemoryFormat::Contiguous, PARTS, MOVES[0]);
+    check("in parts", DType::F64, &make);
 }
 
 /// Products of two streams, done in random orders: an event is what orders them.
@@ -336,6 +391,17 @@ fn products_are_those_of_the_cpu_in_every_order() {
         run("streams", &driver, &[named, seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
         run("threads", &driver, &[named, seed]);
     }
+}
+
+#[test]
+fn convolutions_are_those_of_the_cpu() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    let counts = counted("convolutions", &driver, &[named, ("KEYWAY_STAND_IN_SEED", "2")]);
+    // Of those in parts, result and gradient of the kernel take two products each.
+    assert_eq!(of(&counts, "cublasLtMatmul"), MOVES.len() * FLOATS.len() * 2 * 3 + 5);
+    run("convolutions", &driver, &[named, ("KEYWAY_STAND_IN_BLAS_LACKS", "all")]);
 }
 
 #[test]
