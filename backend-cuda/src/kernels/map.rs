@@ -3,6 +3,7 @@
 use super::elements::{Taken, of_host};
 use super::launch::{Dims, Operand, POSITIONS, Piece, launch, pieces};
 use super::scratch::COPY;
+use super::space::{each, up_to_two};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use crate::gpu::Gpu;
@@ -14,8 +15,6 @@ use keyway_sdk::author::{Call, Error, Tensor, dtype_name, dtype_size};
 const THREADS: usize = 128;
 /// Bytes that a thread of a dense kernel moves at once, of the operand with the largest elements.
 const AT_ONCE: usize = 16;
-/// So many elements keep a device busy with two of them for each thread.
-const MANY: usize = 1 << 20;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -155,19 +154,19 @@ pub fn strided<const N: usize>(
         for ((operand, side), offset) in operand.iter_mut().zip(&sides).zip(piece.offsets) {
             *operand = operand.shifted(offset, side.bytes);
         }
-        let packs = if takes_packs(kernel) { packs(&piece, &mut operand, sides.map(|side| side.bytes)) } else { 0 };
-        let each = match packs {
-            0 if takes_packs(kernel) && piece.count >= MANY => 2,
-            packs => packs.max(1),
-        };
+        let takes_packs = takes_packs(kernel);
+        let lanes = if takes_packs { packs(&piece, &mut operand, sides.map(|side| side.bytes)) } else { 0 };
         let argument = StridedArgument {
             operand,
             scalar,
             count: piece.count as u64,
-            packs: u64::from(packs > 0),
+            packs: u64::from(lanes > 0),
             dims: Dims::new(&piece.dims),
         };
-        let grid = ([piece.count.div_ceil(each).div_ceil(THREADS), 1], THREADS as u32);
+        let grid = match lanes {
+            0 if takes_packs => up_to_two(piece.count),
+            lanes => each(piece.count.div_ceil(lanes.max(1))),
+        };
         launch(gpu, kernel, format_args!("{name}_strided"), grid, &argument, stream)?;
     }
     Ok(())
