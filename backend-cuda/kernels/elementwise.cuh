@@ -1,6 +1,6 @@
 // The element-wise engine: each kernel is one line that gives an expression, and has two entries for each dtype. `_dense`
 // is for operands that lie in one order without gaps, or are one value, and moves 16 bytes at a time; `_strided` is for
-// any strides.
+// any strides, and moves as much at a time along the innermost dimension where that allows it and the kernel is quick.
 //
 // A line is  MACRO(kernel, "signature", host, DTYPES, expression)  and is read by the build script too, which registers
 // the op of the kernel's name with the host function of that name in Rust. An empty signature registers nothing: the
@@ -182,7 +182,7 @@ DEV void strided(const Strided<N>& p) {
 
 // Both entries of a function for one dtype.
 #define ENTRIES(name, N, F, ...) ENTRIES_AS(false, name, N, F, __VA_ARGS__)
-// `_strided` of packs: what it saves counts for functions that are quick beside their memory.
+// Those of a kernel that takes packs in any strides too, as `takes_packs` in map.rs says.
 #define PACKED_ENTRIES(name, N, F, ...) ENTRIES_AS(true, name, N, F, __VA_ARGS__)
 #define ENTRIES_AS(packs, name, N, F, ...)                     \
   KERNEL(name##_dense, Dense<N>) { dense<F, __VA_ARGS__>(p); } \
