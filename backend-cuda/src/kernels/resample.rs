@@ -185,9 +185,9 @@ fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     counted(count)?;
     // The image with its borders is counted in 32 bits, and so is a window. A step beyond that is never made.
     let dilation = three(call.ints(4)?, 1);
-    for d in 0..3 {
-        counted(input.sizes[d + 2].saturating_add(window.padding[d].max(0) as usize * 2))?;
-        counted((window.kernel[d] - 1).max(0).saturating_mul(dilation[d]) as usize)?;
+    for (d, each) in dilation.iter().enumerate() {
+        counted(input.sizes[d + 2].saturating_add((window.padding[d].max(0) as usize).saturating_mul(2)))?;
+        counted((window.kernel[d] - 1).max(0).saturating_mul(*each) as usize)?;
     }
     let held = |n: i64| n.clamp(0, i64::from(i32::MAX)) as u32;
     let spatial = |strides: [i64; 5]| [2, 3, 4].map(|d| strides[d]);
