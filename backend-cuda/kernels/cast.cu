@@ -3,7 +3,7 @@
 
 // A copy within one dtype moves elements by their size.
 FUNCTION(copy, 1, W, (W x), x)
-#define COPY_ENTRIES(bits, T, name) ENTRIES(name##_##bits, 2, name##_function<T>, T, T, Absent, Absent)
+#define COPY_ENTRIES(bits, T, name) PACKED_ENTRIES(name##_##bits, 2, name##_function<T>, T, T, Absent, Absent)
 BITS(COPY_ENTRIES, copy)
 
 // A copy from one order of memory to another: of two dimensions one has neighbours in the input (columns) and the other in

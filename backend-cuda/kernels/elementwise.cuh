@@ -1,6 +1,6 @@
 // The element-wise engine: each kernel is one line that gives an expression, and has two entries for each dtype. `_dense`
 // is for operands that lie in one order without gaps, or are one value, and moves 16 bytes at a time; `_strided` is for
-// any strides.
+// any strides, and moves as much at a time along the innermost dimension where that allows it and the kernel is quick.
 //
 // A line is  MACRO(kernel, "signature", host, DTYPES, expression)  and is read by the build script too, which registers
 // the op of the kernel's name with the host function of that name in Rust. An empty signature registers nothing: the
@@ -39,6 +39,9 @@ struct Strided {
   Operand operand[N];
   u64 scalar[3];
   u64 count;
+  // Whether a thread has a pack: along the innermost dimension an operand has neighbours, or is `once` one element. Else it
+  // has one element, and where the kernel takes packs a second one, a grid further on.
+  u64 packs;
   Dims<N> dims;
 };
 
@@ -65,12 +68,13 @@ struct alignas(sizeof(T) * V) Pack {
   T at[V];
 };
 
+// The elements from `first` on; the one at `only` where there is but one.
 template <class T, int V>
 struct Values {
   Wide<T> at[V];
-  METHOD Values(const Operand& from, u64 first) {
-    if (from.data == nullptr || from.once) {
-      const Wide<T> value = read<T>(from, 0);
+  METHOD Values(const Operand& from, u64 first, i64 only) {
+    if (V == 1 || from.data == nullptr || from.once) {
+      const Wide<T> value = read<T>(from, only);
 #pragma unroll
       for (int i = 0; i < V; i++) at[i] = value;
     } else {
@@ -82,7 +86,7 @@ struct Values {
 };
 template <int V>
 struct Values<Absent, V> {
-  METHOD Values(const Operand&, u64) {}
+  METHOD Values(const Operand&, u64, i64) {}
 };
 
 template <class T>
@@ -113,9 +117,9 @@ DEV void dense(const Dense<N>& p) {
   const F f(p.scalar);
   const u64 first = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * V;
   if (first + V <= p.count) {
-    const Values<A, V> a(p.operand[1], first);
-    const Values<B, V> b(p.operand[N > 2 ? 2 : 0], first);
-    const Values<C, V> c(p.operand[N > 3 ? 3 : 0], first);
+    const Values<A, V> a(p.operand[1], first, 0);
+    const Values<B, V> b(p.operand[N > 2 ? 2 : 0], first, 0);
+    const Values<C, V> c(p.operand[N > 3 ? 3 : 0], first, 0);
     Pack<O, V> out;
 #pragma unroll
     for (int i = 0; i < V; i++) out.at[i] = Element<O>::narrow(apply<F, A, B, C, V>(f, a, b, c, i));
@@ -124,34 +128,65 @@ DEV void dense(const Dense<N>& p) {
   }
 #pragma unroll 1
   for (u64 at = first; at < p.count; at++) {
-    const Values<A, 1> a(p.operand[1], at);
-    const Values<B, 1> b(p.operand[N > 2 ? 2 : 0], at);
-    const Values<C, 1> c(p.operand[N > 3 ? 3 : 0], at);
+    const Values<A, 1> a(p.operand[1], at, p.operand[1].once ? 0 : at);
+    const Values<B, 1> b(p.operand[N > 2 ? 2 : 0], at, p.operand[N > 2 ? 2 : 0].once ? 0 : at);
+    const Values<C, 1> c(p.operand[N > 3 ? 3 : 0], at, p.operand[N > 3 ? 3 : 0].once ? 0 : at);
     write<O>(p.operand[0], at, apply<F, A, B, C, 1>(f, a, b, c, 0));
   }
 }
 
-template <class F, class O, class A, class B, class C, int N>
+// V elements of each operand, side by side from its offset on.
+template <class A, class B, class C, int V, int N>
+struct Arguments {
+  Values<A, V> a;
+  Values<B, V> b;
+  Values<C, V> c;
+  METHOD Arguments(const Operand (&from)[N], const i64 (&offset)[N])
+      : a(from[1], offset[1], offset[1]),
+        b(from[N > 2 ? 2 : 0], offset[N > 2 ? 2 : 0], offset[N > 2 ? 2 : 0]),
+        c(from[N > 3 ? 3 : 0], offset[N > 3 ? 3 : 0], offset[N > 3 ? 3 : 0]) {}
+};
+
+template <bool PACKS, class F, class O, class A, class B, class C, int N>
 DEV void strided(const Strided<N>& p) {
+  constexpr int V = Lanes<O, A, B, C>::count;
   const F f(p.scalar);
-  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  const bool packs = PACKS && p.packs;
+  const u64 number = (u64)blockIdx.x * blockDim.x + threadIdx.x, at = packs ? number * V : number;
   if (at >= p.count) return;
   i64 offset[N];
   p.dims.offsets((u32)at, offset);
-  if constexpr (N == 2) {
-    write<O>(p.operand[0], offset[0], f(read<A>(p.operand[1], offset[1])));
-  } else if constexpr (N == 3) {
-    write<O>(p.operand[0], offset[0], f(read<A>(p.operand[1], offset[1]), read<B>(p.operand[2], offset[2])));
-  } else {
-    write<O>(p.operand[0], offset[0],
-             f(read<A>(p.operand[1], offset[1]), read<B>(p.operand[2], offset[2]), read<C>(p.operand[3], offset[3])));
+  if constexpr (PACKS) {
+    if (packs) {
+      const Arguments<A, B, C, V, N> own(p.operand, offset);
+      Pack<O, V> out;
+#pragma unroll
+      for (int i = 0; i < V; i++) out.at[i] = Element<O>::narrow(apply<F, A, B, C, V>(f, own.a, own.b, own.c, i));
+      *reinterpret_cast<Pack<O, V>*>(static_cast<O*>(p.operand[0].data) + offset[0]) = out;
+      return;
+    }
   }
+  const Arguments<A, B, C, 1, N> own(p.operand, offset);
+  if constexpr (PACKS) {
+    // A second element, so that two are under way at once.
+    const u64 next = at + (u64)gridDim.x * blockDim.x;
+    if (next < p.count) {
+      i64 further[N];
+      p.dims.offsets((u32)next, further);
+      const Arguments<A, B, C, 1, N> second(p.operand, further);
+      write<O>(p.operand[0], further[0], apply<F, A, B, C, 1>(f, second.a, second.b, second.c, 0));
+    }
+  }
+  write<O>(p.operand[0], offset[0], apply<F, A, B, C, 1>(f, own.a, own.b, own.c, 0));
 }
 
 // Both entries of a function for one dtype.
-#define ENTRIES(name, N, F, ...)                                              \
-  KERNEL(name##_dense, Dense<N>) { dense<F, __VA_ARGS__>(p); }                \
-  KERNEL(name##_strided, Strided<N>) { strided<F, __VA_ARGS__>(p); }
+#define ENTRIES(name, N, F, ...) ENTRIES_AS(false, name, N, F, __VA_ARGS__)
+// Those of a kernel that takes packs in any strides too, as `takes_packs` in map.rs says.
+#define PACKED_ENTRIES(name, N, F, ...) ENTRIES_AS(true, name, N, F, __VA_ARGS__)
+#define ENTRIES_AS(packs, name, N, F, ...)                     \
+  KERNEL(name##_dense, Dense<N>) { dense<F, __VA_ARGS__>(p); } \
+  KERNEL(name##_strided, Strided<N>) { strided<packs, F, __VA_ARGS__>(p); }
 
 // The type of a function: its parameters are of the type W, its scalars too.
 #define FUNCTION(name, count, Result, parameters, ...)                                                     \
@@ -178,7 +213,8 @@ DEV void strided(const Strided<N>& p) {
 #define BINARY(name, signature, host, dtypes, ...)   \
   FUNCTION(name, 2, W, (W a, W b), __VA_ARGS__)      \
   dtypes(BINARY_ENTRIES, name)
-#define BINARY_ENTRIES(dtype, T, name) ENTRIES(name##_##dtype, 3, name##_function<Wide<T>>, T, T, T, Absent)
+#define BINARY_ENTRIES(dtype, T, name) \
+  ENTRIES_AS(Kind<Wide<T>>::real, name##_##dtype, 3, name##_function<Wide<T>>, T, T, T, Absent)
 
 #define COMPARISON(name, signature, host, dtypes, ...) \
   FUNCTION(name, 2, bool, (W a, W b), __VA_ARGS__)     \
@@ -189,4 +225,5 @@ DEV void strided(const Strided<N>& p) {
 #define TERNARY(name, signature, host, dtypes, ...)  \
   FUNCTION(name, 3, W, (W a, W b, W c), __VA_ARGS__) \
   dtypes(TERNARY_ENTRIES, name)
-#define TERNARY_ENTRIES(dtype, T, name) ENTRIES(name##_##dtype, 4, name##_function<Wide<T>>, T, T, T, T)
+#define TERNARY_ENTRIES(dtype, T, name) \
+  ENTRIES_AS(Kind<Wide<T>>::real, name##_##dtype, 4, name##_function<Wide<T>>, T, T, T, T)

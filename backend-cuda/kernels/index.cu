@@ -73,7 +73,7 @@ KERNEL(offset_i64, Offset) {
 }
 
 // Each output is the source's element at its index; the dimensions are the output's, with the strides of output, index
-// and source.
+// and source. A thread has one element, or two that are a grid apart, so that both are under way at once.
 struct Take {
   void* out;
   Operand index;
@@ -82,17 +82,31 @@ struct Take {
   u64 count;
   Dims<3> dims;
 };
+template <>
+struct Immediate<Pack<u64, 2>> {
+  DEV Pack<u64, 2> of(u64 bits) { return Pack<u64, 2>{{bits, bits}}; }
+};
 template <class T>
 DEV void take(const Take& p) {
-  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x, next = at + (u64)gridDim.x * blockDim.x;
   if (at >= p.count) return;
-  i64 offset[3];
+  i64 offset[3], further[3] = {0, 0, 0}, second = 0;
   p.dims.offsets((u32)at, offset);
-  const i64 index = read<i64>(p.index, offset[1]);
-  static_cast<T*>(p.out)[offset[0]] = read<T>(p.source, offset[2] + index * p.stride);
+  const i64 first = read<i64>(p.index, offset[1]);
+  if (next < p.count) {
+    p.dims.offsets((u32)next, further);
+    second = read<i64>(p.index, further[1]);
+  }
+  T* out = static_cast<T*>(p.out);
+  const T own = read<T>(p.source, offset[2] + first * p.stride);
+  if (next < p.count) out[further[0]] = read<T>(p.source, further[2] + second * p.stride);
+  out[offset[0]] = own;
 }
 #define TAKE(bits, T, name) KERNEL(name##_##bits, Take) { take<T>(p); }
 BITS(TAKE, take)
+// Rows whose elements share an index.
+typedef Pack<u64, 2> u128;
+TAKE(b128, u128, take)
 REGISTER(index_select, "TiT>T", index_select, ALL)
 REGISTER(embedding, "TTi>T", embedding, ALL)
 REGISTER(embedding_sparse, "TTi>T", embedding, NUMBERS)

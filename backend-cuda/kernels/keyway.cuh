@@ -161,7 +161,7 @@ struct Immediate<bool> {
 // A quotient by a number that is known before the launch, for dividends below 2^31.
 struct Divisor {
   u32 value, magic, shift;
-  METHOD u32 quotient(u32 n) const { return (u32)(((u64)__umulhi(n, magic) + n) >> shift); }
+  METHOD u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
 };
 
 // Up to 8 dimensions, innermost first, with the stride of each of N operands in elements.
@@ -175,13 +175,17 @@ struct Dims {
   METHOD void offsets(u32 at, i64 (&offset)[N]) const {
 #pragma unroll
     for (int k = 0; k < N; k++) offset[k] = 0;
-    for (u32 d = 0; d < ndim; d++) {
-      const u32 next = size[d].quotient(at);
-      const i64 index = at - next * size[d].value;
+    u32 d = 0;
+#pragma unroll 1
+    for (; d + 1 < ndim; d++) {
+      const u32 next = size[d].quotient(at), index = at - next * size[d].value;
       at = next;
 #pragma unroll
-      for (int k = 0; k < N; k++) offset[k] += index * stride[d][k];
+      for (int k = 0; k < N; k++) offset[k] += (i64)index * stride[d][k];
     }
+    // The outermost dimension has what is left.
+#pragma unroll
+    for (int k = 0; k < N; k++) offset[k] += (i64)at * stride[d][k];
   }
 };
 

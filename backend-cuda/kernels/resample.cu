@@ -1,6 +1,6 @@
 // Results that are made of some elements of an image: pooling, interpolation, and the gradients of those that are sums.
 // For each spatial dimension a table, which the host makes, says of which elements each place is made and how much each
-// counts. A gradient is the same with the tables transposed, so no two threads write one element.
+// counts; `max_pool` alone needs none. A gradient is the same with the tables transposed, so no two threads write one element.
 #include "nets.cuh"
 
 // Of a dimension: where the elements of each place begin and end in the lists, the elements, and their weights; and what
@@ -79,8 +79,81 @@ DEV void largest(const Resample& p) {
   static_cast<i64*>(p.places)[at[1]] = found;
 }
 
+// The same under a window, which needs no tables.
+struct Pool {
+  void* out;
+  i64* places;
+  const void* in;
+  u64 count;
+  // Of the spatial dimensions: the strides, the image's sizes, the window, and the results' sizes.
+  i64 stride[3], out_stride[3], places_stride[3];
+  u32 size[3], window[3], step[3], padding[3], dilation[3];
+  Divisor results[3];
+  // Output, places and image, of batch and channels.
+  Dims<3> planes;
+};
+
+template <class T>
+DEV void pool(const Pool& p) {
+  typedef Wide<T> W;
+  // Loads of a row that are under way at once.
+  constexpr u32 TAPS = 3;
+  const u64 result = (u64)blockIdx.x * ROW_THREADS + threadIdx.x;
+  if (result >= p.count) return;
+  u32 rest = (u32)result;
+  // Where the window begins; before the image it is large, as all that is outside.
+  u32 begin[3];
+  i64 out = 0, places = 0;
+#pragma unroll
+  for (int d = 2; d >= 0; d--) {
+    const u32 next = p.results[d].quotient(rest), at = rest - next * p.results[d].value;
+    rest = next;
+    begin[d] = at * p.step[d] - p.padding[d];
+    out += at * p.out_stride[d];
+    places += at * p.places_stride[d];
+  }
+  i64 plane[3];
+  p.planes.offsets(rest, plane);
+  const T* in = static_cast<const T*>(p.in) + plane[2];
+  W largest = -Infinite<W>::value();
+  i64 found = -1;
+#pragma unroll 1
+  for (u32 i = 0; i < p.window[0]; i++) {
+    const u32 d = begin[0] + i * p.dilation[0];
+#pragma unroll 1
+    for (u32 j = 0; j < p.window[1]; j++) {
+      const u32 h = begin[1] + j * p.dilation[1];
+      if (d >= p.size[0] || h >= p.size[1]) continue;
+      const T* row = in + d * p.stride[0] + h * p.stride[1];
+      const i64 first = ((i64)d * p.size[1] + h) * p.size[2];
+#pragma unroll 1
+      for (u32 k = 0; k < p.window[2]; k += TAPS) {
+        W own[TAPS];
+        const u32 at = begin[2] + k * p.dilation[2];
+#pragma unroll
+        for (u32 t = 0; t < TAPS; t++) {
+          const u32 w = at + t * p.dilation[2];
+          if (k + t < p.window[2] && w < p.size[2]) own[t] = Element<T>::widen(row[w * p.stride[2]]);
+        }
+#pragma unroll
+        for (u32 t = 0; t < TAPS; t++) {
+          const u32 w = at + t * p.dilation[2];
+          if (k + t < p.window[2] && w < p.size[2] && (own[t] > largest || is_nan(own[t]) || found < 0)) {
+            largest = own[t];
+            found = first + w;
+          }
+        }
+      }
+    }
+  }
+  static_cast<T*>(p.out)[plane[0] + out] = Element<T>::narrow(largest);
+  p.places[plane[1] + places] = found;
+}
+
 #define RESAMPLE(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)
-#define ENTRIES_OF_max_pool(dtype, T, name) KERNEL(largest_##dtype, Resample) { largest<T>(p); }
+#define ENTRIES_OF_max_pool(dtype, T, name)                \
+  KERNEL(largest_##dtype, Resample) { largest<T>(p); } \
+  KERNEL(max_pool_##dtype, Pool) { pool<T>(p); }
 #define ENTRIES_OF_avg_pool(dtype, T, name) KERNEL(weighted_##dtype, Resample) { weighted<T>(p); }
 
 RESAMPLE(max_pool, "TIIIIb>TT", max_pool, FLOATS)

@@ -7,11 +7,11 @@ TERNARY(addcdiv, "TTTs>T", scaled3, FLOATS, a + s0 * b / c)
 
 // Choices move elements, whatever they mean: by their size alone.
 FUNCTION(where, 3, W, (bool a, W b, W c), a ? b : c)
-#define WHERE_ENTRIES(bits, T, name) ENTRIES(name##_##bits, 4, name##_function<T>, T, bool, T, T)
+#define WHERE_ENTRIES(bits, T, name) PACKED_ENTRIES(name##_##bits, 4, name##_function<T>, T, bool, T, T)
 BITS(WHERE_ENTRIES, where)
 REGISTER(where, "TTT>T", choice, ALL)
 
 FUNCTION(masked_fill, 3, W, (W a, bool b, W c), b ? c : a)
-#define MASKED_FILL_ENTRIES(bits, T, name) ENTRIES(name##_##bits, 4, name##_function<T>, T, T, bool, T)
+#define MASKED_FILL_ENTRIES(bits, T, name) PACKED_ENTRIES(name##_##bits, 4, name##_function<T>, T, T, bool, T)
 BITS(MASKED_FILL_ENTRIES, masked_fill)
 REGISTER(masked_fill, "TTT>T", choice, ALL)

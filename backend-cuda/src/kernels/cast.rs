@@ -3,6 +3,7 @@
 use super::elements::{Bits, Taken, typed};
 use super::launch::{DIMS, Dims, Operand, POSITIONS, launch, pieces};
 use super::map::{Side, argument, fill_output, write};
+use super::scratch::COPY;
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use crate::gpu::Gpu;
@@ -31,18 +32,18 @@ fn cast(call: &Call<'_>, kernel: Kernel, source: usize) -> Result<(), Error> {
     // A plugin's dtype has kernels of that plugin's alone.
     typed!(from, T => { let _: Option<T> = None; Ok(()) })?;
     let side = argument(call, source, Taken::Rounded)?;
+    let kernel = kernel.variant("cast");
     fill_output(call, kernel, format_args!("cast_{from}_{}", kernel.dtype), [side], [0; 3])
 }
 
 /// The second of the sides, which have these sizes, into the first.
 pub fn copy(on: (&Gpu, Queue), sizes: &[i64], sides: [Side<'_>; 2]) -> Result<(), Error> {
-    let kernel = Kernel { family: "cast", name: "copy", dtype: "" };
     match Turn::of(sizes, sides)? {
         Some((turn, blocks)) => {
             let grid = ([blocks, 1], TURN_THREADS);
-            launch(on.0, kernel, format_args!("turn_b{}", sides[0].bytes * 8), grid, &turn, on.1)
+            launch(on.0, COPY, format_args!("turn_b{}", sides[0].bytes * 8), grid, &turn, on.1)
         }
-        None => write(on, kernel, format_args!("copy_b{}", sides[0].bytes * 8), sizes, sides, [0; 3]),
+        None => write(on, COPY, format_args!("copy_b{}", sides[0].bytes * 8), sizes, sides, [0; 3]),
     }
 }
 
@@ -113,7 +114,7 @@ fn fill(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let output = call.output(0)?;
     let bytes = dtype_size(output.dtype()).unwrap_or(1);
     let side = Side { operand: Operand { value, ..Operand::default() }, bytes, strides: &[] };
-    fill_output(call, kernel, format_args!("copy_b{}", bytes * 8), [side], [0; 3])
+    fill_output(call, COPY, format_args!("copy_b{}", bytes * 8), [side], [0; 3])
 }
 
 /// `Line` in cast.cu.

@@ -4,7 +4,7 @@ use super::elements::Taken;
 use super::indices::{Offsets, checked, layout};
 use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
 use super::scratch::On;
-use super::space::{Laid, dense, each, wrapped};
+use super::space::{Laid, dense, up_to_two, wrapped};
 use super::{Kernel, device_of};
 use crate::checks::Bounds;
 use crate::driver::Argument;
@@ -28,7 +28,7 @@ struct TakeArgument {
 unsafe impl Argument for TakeArgument {}
 
 /// The most bytes that are moved as one element.
-const LARGEST: usize = 8;
+const LARGEST: usize = 16;
 
 /// The output, each of its elements being the source's at its index; an index reaches `stride` elements. The strides of
 /// index and source are those along the output's dimensions.
@@ -57,7 +57,7 @@ pub fn take(
         };
         let kernel = Kernel { family: "index", name: "take", dtype: "" };
         let entry = format_args!("take_b{}", bytes * 8);
-        launch(on.0, kernel, entry, each(piece.count), &argument, on.1)?;
+        launch(on.0, kernel, entry, up_to_two(piece.count), &argument, on.1)?;
     }
     Ok(())
 }
@@ -156,6 +156,9 @@ mod tests {
         let rows = |width: usize, stride| vec![dim(5, [width, 1, 0]), dim(width, [1, 0, stride])];
         let mut dims = rows(6, 1);
         assert_eq!(widened(&mut dims, (16, 32), 2, 6), (2, 3));
+        assert_eq!(dims, [dim(5, [3, 1, 0]), dim(3, [1, 0, 1])]);
+        let mut dims = rows(24, 1);
+        assert_eq!(widened(&mut dims, (16, 32), 2, 24), (8, 3));
         assert_eq!(dims, [dim(5, [3, 1, 0]), dim(3, [1, 0, 1])]);
         // Rows of an odd length, an odd address, columns apart, an index for each element.
         for (mut dims, at, stride) in [

@@ -1,7 +1,9 @@
 //! The host's side of the element-wise engine.
 
 use super::elements::{Taken, of_host};
-use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
+use super::launch::{Dims, Operand, POSITIONS, Piece, launch, pieces};
+use super::scratch::COPY;
+use super::space::{each, up_to_two};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use crate::gpu::Gpu;
@@ -30,6 +32,7 @@ struct StridedArgument<const N: usize> {
     operand: [Operand; N],
     scalar: [u64; 3],
     count: u64,
+    packs: u64,
     dims: Dims<N>,
 }
 // SAFETY: `Strided<N>` in elementwise.cuh has these fields.
@@ -151,10 +154,87 @@ pub fn strided<const N: usize>(
         for ((operand, side), offset) in operand.iter_mut().zip(&sides).zip(piece.offsets) {
             *operand = operand.shifted(offset, side.bytes);
         }
-        let argument =
-            StridedArgument { operand, scalar, count: piece.count as u64, dims: Dims::new(&piece.dims) };
-        let grid = ([piece.count.div_ceil(THREADS), 1], THREADS as u32);
+        let takes_packs = takes_packs(kernel);
+        let lanes = if takes_packs { packs(&piece, &mut operand, sides.map(|side| side.bytes)) } else { 0 };
+        let argument = StridedArgument {
+            operand,
+            scalar,
+            count: piece.count as u64,
+            packs: u64::from(lanes > 0),
+            dims: Dims::new(&piece.dims),
+        };
+        let grid = match lanes {
+            0 if takes_packs => up_to_two(piece.count),
+            lanes => each(piece.count.div_ceil(lanes.max(1))),
+        };
         launch(gpu, kernel, format_args!("{name}_strided"), grid, &argument, stream)?;
     }
     Ok(())
+}
+
+/// Whether the strided entries of a kernel take packs, as its file has it.
+fn takes_packs(kernel: Kernel) -> bool {
+    match (kernel.family, kernel.name) {
+        ("cast", name) => name == COPY.name,
+        ("ternary", "where" | "masked_fill") => true,
+        ("binary" | "ternary", _) => matches!(kernel.dtype, "f16" | "bf16" | "f32" | "f64"),
+        _ => false,
+    }
+}
+
+/// The elements of a pack where a piece goes by packs, else 0: along the innermost dimension each operand has whole packs of
+/// neighbours, at whole packs from its beginning, or one element, and is then marked so.
+fn packs<const N: usize>(piece: &Piece<N>, operand: &mut [Operand; N], bytes: [usize; N]) -> usize {
+    let Some((inner, outer)) = piece.dims.split_last() else { return 0 };
+    let in_memory = |k: usize| operand[k].data != 0;
+    let largest = (0..N).filter(|&k| in_memory(k)).map(|k| bytes[k]).max().unwrap_or(AT_ONCE);
+    let lanes = AT_ONCE / largest;
+    let fits = |k: usize| match inner.strides[k] {
+        1 => {
+            operand[k].data.is_multiple_of((bytes[k] * lanes) as u64)
+                && outer.iter().all(|dim| dim.strides[k].is_multiple_of(lanes))
+        }
+        step => step == 0 && k > 0,
+    };
+    if lanes < 2 || !inner.size.is_multiple_of(lanes) || (0..N).any(|k| in_memory(k) && !fits(k)) {
+        return 0;
+    }
+    for (operand, step) in operand.iter_mut().zip(inner.strides) {
+        operand.once = u64::from(operand.data != 0 && step == 0);
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_whole_packs_go_by_packs() {
+        let dim = |size: usize, strides: [usize; 3]| Dim { size, strides };
+        let at = |data: u64| Operand { data, ..Operand::default() };
+        let of = |dims: &[Dim<3>], data: [u64; 3], bytes: [usize; 3]| {
+            let mut operand = data.map(at);
+            let piece = Piece { offsets: [0; 3], dims: dims.to_vec(), count: 1 };
+            (packs(&piece, &mut operand, bytes), operand.map(|operand| operand.once))
+        };
+        let row = [dim(7, [8, 8, 0]), dim(8, [1, 1, 1])];
+        assert_eq!(of(&row, [16, 32, 48], [4; 3]), (4, [0; 3]));
+        assert_eq!(of(&row, [16, 32, 48], [2; 3]), (8, [0; 3]));
+        assert_eq!(of(&row, [16, 32, 0], [8; 3]), (2, [0; 3]));
+        // A column, one of smaller elements, lines from the last to the first.
+        assert_eq!(of(&[dim(7, [8, 8, 1]), dim(8, [1, 1, 0])], [16, 32, 4], [4; 3]), (4, [0, 0, 1]));
+        assert_eq!(of(&row, [16, 32, 4], [4, 4, 1]), (4, [0; 3]));
+        assert_eq!(of(&[dim(7, [8, 8usize.wrapping_neg(), 0]), row[1]], [16, 32, 48], [4; 3]), (4, [0; 3]));
+        // Lines of an odd length, at an odd distance, at an odd address, of elements apart, of an output that has one.
+        for (dims, data) in [
+            ([dim(7, [8, 8, 0]), dim(6, [1, 1, 1])], [16, 32, 48]),
+            ([dim(7, [8, 9, 0]), row[1]], [16, 32, 48]),
+            (row, [16, 32, 44]),
+            ([dim(7, [8, 8, 0]), dim(8, [1, 1, 2])], [16, 32, 48]),
+            ([dim(7, [8, 8, 0]), dim(8, [0, 1, 1])], [16, 32, 48]),
+        ] {
+            assert_eq!(of(&dims, data, [4; 3]), (0, [0; 3]));
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! Pooling, interpolation, and the gradients of those that are sums: what each place of a result is made of stands in
 //! tables, which are made here.
 
-use super::launch::{Dims, launch};
+use super::launch::{Dims, Divisor, launch};
 use super::nets::{Image, ROW_THREADS, counted, dim, three, unsupported, with_scratch};
 use super::tables::{Mode, Spacing, Table};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
+use keyway_sdk::author::strided::Strided;
 use keyway_sdk::author::{Call, Error};
 use std::ops::Range;
 
@@ -152,22 +153,65 @@ impl Window {
     }
 }
 
+/// `Pool` in resample.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PoolArgument {
+    out: u64,
+    places: u64,
+    input: u64,
+    count: u64,
+    stride: [i64; 3],
+    out_stride: [i64; 3],
+    places_stride: [i64; 3],
+    size: [u32; 3],
+    window: [u32; 3],
+    step: [u32; 3],
+    padding: [u32; 3],
+    dilation: [u32; 3],
+    results: [Divisor; 3],
+    planes: Dims<3>,
+}
+// SAFETY: `Pool` has these fields.
+unsafe impl Argument for PoolArgument {}
+
 fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let (input, out) = (Image::argument(call, 0)?, Image::output(call, 0)?);
-    let (window, dilation) = (Window::of(call, 1)?, three(call.ints(4)?, 1));
-    let tables = tables(|d| {
-        let size = input.sizes[d + 2] as i64;
-        Table::new(out.sizes[d + 2], |place| {
-            let begin = place as i64 * window.stride[d] - window.padding[d];
-            // The first and the last of the window's elements that lie in the image.
-            let first =
-                (-begin).max(0).div_euclid(dilation[d]) + i64::from((-begin).max(0) % dilation[d] != 0);
-            let end = ((size - begin).max(0) as u64).div_ceil(dilation[d] as u64) as i64;
-            let taps = first..end.min(window.kernel[d]);
-            (taps.map(|tap| ((begin + tap * dilation[d]) as usize, 1.0)).collect(), 1.0)
-        })
-    })?;
-    run(call, kernel, "largest", &input, &tables, false)
+    let (input, out, places) = (Image::argument(call, 0)?, Image::output(call, 0)?, Image::output(call, 1)?);
+    let window = Window::of(call, 1)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let count: usize = out.sizes.iter().product();
+    counted(count)?;
+    // The image with its borders is counted in 32 bits, and so is a window. A step beyond that is never made.
+    let dilation = three(call.ints(4)?, 1);
+    for (d, each) in dilation.iter().enumerate() {
+        counted(input.sizes[d + 2].saturating_add((window.padding[d].max(0) as usize).saturating_mul(2)))?;
+        counted((window.kernel[d] - 1).max(0).saturating_mul(*each) as usize)?;
+    }
+    let held = |n: i64| n.clamp(0, i64::from(i32::MAX)) as u32;
+    let spatial = |strides: [i64; 5]| [2, 3, 4].map(|d| strides[d]);
+    let lead = [0, 1].map(|d| out.sizes[d] as i64);
+    let planes = Strided::new(&lead, [&out.strides[..2], &places.strides[..2], &input.strides[..2]])?;
+    let argument = PoolArgument {
+        out: out.data,
+        places: places.data,
+        input: input.data,
+        count: count as u64,
+        stride: spatial(input.strides),
+        out_stride: spatial(out.strides),
+        places_stride: spatial(places.strides),
+        size: [2, 3, 4].map(|d| input.sizes[d] as u32),
+        window: window.kernel.map(held),
+        step: window.stride.map(held),
+        padding: window.padding.map(held),
+        dilation: dilation.map(held),
+        results: [2, 3, 4].map(|d| Divisor::new(out.sizes[d] as u32)),
+        planes: Dims::of(&planes)?,
+    };
+    let grid = ([count.div_ceil(ROW_THREADS), 1], ROW_THREADS as u32);
+    let entry = format_args!("max_pool_{}", kernel.dtype);
+    launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
 }
 
 /// What the sum at each place is divided by: in the last dimensions as counted, or one number for all.

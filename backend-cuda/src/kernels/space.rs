@@ -8,10 +8,17 @@ use keyway_sdk::author::{Call, Error, Tensor};
 
 /// Threads of a block of the kernels that have one thread for each position.
 const THREADS: usize = 128;
+/// So many positions keep a device busy with two for each thread.
+const MANY: usize = 1 << 20;
 
 /// The blocks and threads for so many positions.
 pub fn each(count: usize) -> ([usize; 2], u32) {
     ([count.div_ceil(THREADS), 1], THREADS as u32)
+}
+
+/// As [`each`], of kernels whose threads have a second position, a grid further on, if there is one.
+pub fn up_to_two(count: usize) -> ([usize; 2], u32) {
+    each(if count < MANY { count } else { count.div_ceil(2) })
 }
 
 /// A tensor with sizes and strides of its own, which may be changed.

@@ -1,7 +1,9 @@
-//! Ops that index, order, choose and draw, on the stand-in: sizes beyond what one block or one pass serves, against the CPU.
+//! Ops that index, order, choose and draw, and element-wise ones along lines, on the stand-in: sizes beyond what one block or one
+//! pass serves, against the CPU.
 
 mod support;
 
+use keyway::nn::MaxPoolOptions;
 use keyway::rng::manual_seed;
 use keyway::{DType, Device, Tensor};
 use support::{cuda, load, message, run, stand_in};
@@ -13,6 +15,10 @@ fn scenarios() {
         None => {}
         Some("order") => order(),
         Some("places") => places(),
+        Some("lines") => lines(),
+        Some("many") => many(),
+        Some("rows") => rows(),
+        Some("windows") => windows(),
         Some("choice") => choice(),
         Some("running") => running(),
         Some("random") => random(),
@@ -131,6 +137,122 @@ fn places() {
     });
 }
 
+/// Lines of whole packs and others, at addresses of whole packs and others, beside rows, columns and single elements.
+fn lines() {
+    load();
+    for n in [1, 3, 4, 5, 8, 12, 1024, 1025] {
+        // Lines of `n` from the first element, from the second, and from the ninth.
+        let wide = numbers(&[2, 3, n + 16], 40);
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::U8] {
+            // A cast of NaN to integers is 0.
+            let wide = wide.abs().unwrap().to_dtype(dtype).unwrap();
+            same(&format!("lines of {n} {dtype:?}"), |device| {
+                let wide = wide.to_device(device).unwrap();
+                let mut all = Vec::new();
+                for start in [0, 1, 8] {
+                    let x = wide.narrow(2, start, n).unwrap();
+                    let (row, column) =
+                        (x.select(0, 1).unwrap().select(0, 2).unwrap(), x.narrow(2, 0, 1).unwrap());
+                    let (one, mask) = (row.select(0, 0).unwrap(), x.gt(2.0).unwrap());
+                    let side =
+                        [&x.contiguous().unwrap(), &row, &column, &one, &wide.narrow(2, 8, n).unwrap()];
+                    for other in side {
+                        all.push(x.add(other).unwrap());
+                        all.push(other.sub(&x).unwrap());
+                        all.push(x.maximum(other).unwrap());
+                        all.push(x.mul(2.0).unwrap().mul(other).unwrap());
+                        all.push(mask.where_cond(&x, other).unwrap());
+                        all.push(mask.narrow(2, 0, 1).unwrap().where_cond(other, &x).unwrap());
+                        all.push(x.addcmul(other, &row).unwrap());
+                        all.push(Tensor::cat(&[&x, &other.expand(x.shape()).unwrap()], 2).unwrap());
+                        let held = wide.add(0.0).unwrap();
+                        held.narrow(2, start, n).unwrap().add_(other).unwrap();
+                        held.narrow(2, 8, n).unwrap().copy_(&other.expand(x.shape()).unwrap()).unwrap();
+                        all.push(held);
+                    }
+                    all.push(x.masked_fill(&mask.select(0, 0).unwrap(), 3.0).unwrap());
+                    all.push(x.flip([0, 1]).unwrap());
+                    all.push(x.flip([2]).unwrap());
+                    all.push(x.transpose(0, 1).unwrap().contiguous().unwrap());
+                    all.push(row.expand([2, 3, n]).unwrap().contiguous().unwrap());
+                    all.push(column.expand([2, 3, n]).unwrap().contiguous().unwrap());
+                }
+                all
+            });
+        }
+    }
+}
+
+/// So many elements that a thread has two.
+fn many() {
+    load();
+    let wide = numbers(&[1030, 1025], 40);
+    for dtype in [DType::F32, DType::F16] {
+        let wide = wide.to_dtype(dtype).unwrap();
+        same(&format!("many {dtype:?}"), |device| {
+            let x = wide.to_device(device).unwrap();
+            let row = x.select(0, 3).unwrap();
+            let part = x.narrow(1, 1, 1021).unwrap();
+            let held = x.add(0.0).unwrap();
+            held.narrow(1, 1, 1021).unwrap().add_(&part).unwrap();
+            let mask = row.gt(1.0).unwrap();
+            vec![x.add(&row).unwrap(), part.contiguous().unwrap(), held, mask.where_cond(&x, &row).unwrap()]
+        });
+    }
+}
+
+/// Rows that are moved in pieces of several sizes.
+fn rows() {
+    load();
+    for (width, count) in [(1, 70), (3, 70), (4, 70), (6, 70), (8, 70), (12, 500), (1024, 9), (1025, 9)] {
+        let wide = numbers(&[40, width + 16], 40);
+        let at = indices(&[count], 40);
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::U8] {
+            let wide = wide.abs().unwrap().to_dtype(dtype).unwrap();
+            same(&format!("{count} rows of {width} {dtype:?}"), |device| {
+                let (wide, at) = (wide.to_device(device).unwrap(), at.to_device(device).unwrap());
+                let part = |start| wide.narrow(1, start, width).unwrap();
+                let whole = part(0).contiguous().unwrap();
+                vec![
+                    whole.index_select(0, &at).unwrap(),
+                    part(1).index_select(0, &at).unwrap(),
+                    part(8).index_select(0, &at).unwrap(),
+                    whole.embedding(&at).unwrap(),
+                    whole.t().unwrap().index_select(1, &at).unwrap(),
+                    whole.index(&[Some(&at)]).unwrap(),
+                ]
+            });
+        }
+    }
+    // So many pieces, and so many elements, that a thread has two.
+    for (width, count) in [(16, (1 << 18) + 3), (5, 210_000)] {
+        let all = numbers(&[300, width], 40);
+        let at = indices(&[count], 300);
+        same(&format!("{count} rows of {width}"), |device| {
+            vec![all.to_device(device).unwrap().index_select(0, &at.to_device(device).unwrap()).unwrap()]
+        });
+    }
+}
+
+/// The largest elements under windows that reach over the border, with holes, of images in either order.
+fn windows() {
+    load();
+    for (kernel, stride, padding, dilation) in
+        [(2, 2, 0, 1), (3, 2, 1, 1), (5, 1, 2, 1), (3, 3, 1, 2), (1, 2, 0, 1), (7, 7, 3, 1)]
+    {
+        let options = MaxPoolOptions::new(kernel).stride(stride).padding(padding).dilation(dilation);
+        let all = numbers(&[2, 3, 17, 14], 40);
+        for dtype in [DType::F32, DType::F64, DType::F16] {
+            let all = all.to_dtype(dtype).unwrap();
+            same(&format!("{kernel} {stride} {padding} {dilation} {dtype:?}"), |device| {
+                let x = all.to_device(device).unwrap();
+                let (largest, places) = x.max_pool2d_with_indices(options).unwrap();
+                vec![largest, places, x.transpose(2, 3).unwrap().max_pool2d(options).unwrap()]
+            });
+        }
+    }
+}
+
 fn choice() {
     load();
     for sizes in [vec![31], vec![33], vec![40, 70], vec![11, 300]] {
@@ -244,6 +366,22 @@ fn sorts_are_those_of_the_cpu() {
 #[test]
 fn sums_and_writes_at_indices_are_those_of_the_cpu() {
     each("places");
+}
+
+#[test]
+fn lines_are_those_of_the_cpu() {
+    each("lines");
+    each("many");
+}
+
+#[test]
+fn rows_at_indices_are_those_of_the_cpu() {
+    each("rows");
+}
+
+#[test]
+fn windows_are_those_of_the_cpu() {
+    each("windows");
 }
 
 #[test]
