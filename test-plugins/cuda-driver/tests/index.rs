@@ -173,6 +173,24 @@ fn running() {
             ]
         });
     }
+    // Elements that are neighbours, of lines that begin anywhere.
+    for n in [1, 31, 32, 255, 256, 1024, 1025, 4097, 9000, 70_001] {
+        let all = indices(&[3, n + 1], 2);
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::I64] {
+            same(&format!("{n} neighbours {dtype:?}"), |device| {
+                let x = all.to_dtype(dtype).unwrap().to_device(device).unwrap();
+                let (whole, within) =
+                    (x.narrow(1, 0, n).unwrap().contiguous().unwrap(), x.narrow(1, 1, n).unwrap());
+                vec![
+                    whole.cumsum(1).unwrap(),
+                    whole.cumsum_reversed(1).unwrap(),
+                    within.cumsum(1).unwrap(),
+                    within.cumsum_reversed(1).unwrap(),
+                    within.narrow(0, 1, 1).unwrap().cumsum(1).unwrap(),
+                ]
+            });
+        }
+    }
 }
 
 /// Of one seed both devices draw the same; a normal number differs by the rounding of its functions at most.
