@@ -1,8 +1,9 @@
 // The order of elements: keys that are unsigned numbers of the same order, a stable sort of them, and searches.
 //
-// Short lines are ranked: each element counts those before it. Other sorts go digit by digit from the lowest, with as many
-// passes as the keys have digits, and then by line. A pass counts the digits of each tile, adds the counts up, and moves
-// the elements to their places, which follow from the counts alone.
+// Short lines are ranked: each element counts those before it. Where few elements of a line are wanted, the last of them is
+// found digit by digit from the highest, and those up to it are ranked. Other sorts go digit by digit from the lowest, with
+// as many passes as the keys have digits, and then by line. A pass counts the digits of each tile, adds the counts up, and
+// moves the elements to their places, which follow from the counts alone.
 #include "elementwise.cuh"
 
 // NaN is the greatest of all, and -0 equals 0.
@@ -176,6 +177,104 @@ KERNEL(add_up_u64, Counts) {
     }
   }
   if (threadIdx.x == 0) p.counts[p.count] = carried;
+}
+
+// The first `k` of each line, or of each of its parts, in order by their keys and then by their places: all of a part that has
+// fewer. The bits are those of keys and of places in a part, whole digits.
+struct Select {
+  const u64* keys;
+  const u32* order;
+  u64* keys_out;
+  u32* order_out;
+  u32 length;
+  u32 part;
+  u32 parts;
+  u32 k;
+  u32 bits;
+  u32 place_bits;
+};
+constexpr u32 SELECTED = 512;
+constexpr u32 SELECT_BITS = 8;
+// Elements that a thread reads at once.
+constexpr u32 AHEAD = 4;
+
+KERNEL(select_u64, Select) {
+  SHARED(u32, counts, THREADS);
+  SHARED(u32, sums, THREADS + DIGITS);
+  SHARED(u32, found, 4);
+  SHARED(u64, kept, SELECTED);
+  SHARED(u32, places, SELECTED);
+  const u64 line = blockIdx.x / p.parts;
+  const u32 part = blockIdx.x % p.parts, last = p.length - (p.parts - 1) * p.part;
+  const u32 length = part + 1 < p.parts ? p.part : last, k = length < p.k ? length : p.k;
+  const u64 first = line * p.length + part * p.part;
+  const u64 to = line * ((u64)(p.parts - 1) * p.k + (last < p.k ? last : p.k)) + (u64)part * p.k;
+
+  // What is known of the last that is taken, and how many of those of which the same holds are.
+  u64 key = 0, key_mask = 0;
+  u32 place = 0, place_mask = 0, rest = k;
+  if (threadIdx.x == 0) found[3] = 0;
+  for (u32 left = p.bits + p.place_bits; left > 0; left -= SELECT_BITS) {
+    const bool is_key = left > p.place_bits;
+    const u32 shift = (is_key ? left - p.place_bits : left) - SELECT_BITS;
+    counts[threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll 1
+    for (u32 base = threadIdx.x; base < length; base += AHEAD * THREADS) {
+      u64 own[AHEAD];
+#pragma unroll
+      for (u32 i = 0; i < AHEAD; i++) own[i] = base + i * THREADS < length ? p.keys[first + base + i * THREADS] : 0;
+#pragma unroll
+      for (u32 i = 0; i < AHEAD; i++) {
+        const u32 at = base + i * THREADS;
+        if (at < length && (own[i] & key_mask) == key && (at & place_mask) == place) {
+          atomicAdd(&counts[(u32)((is_key ? own[i] : at) >> shift) & (THREADS - 1)], 1u);
+        }
+      }
+    }
+    __syncthreads();
+    const u32 here = counts[threadIdx.x];
+    u32 all;
+    const u32 before = before_in_block(here, sums, all);
+    if (before < rest && rest <= before + here) {
+      found[0] = threadIdx.x;
+      found[1] = before;
+      found[2] = here;
+    }
+    __syncthreads();
+    if (is_key) {
+      key |= (u64)found[0] << shift;
+      key_mask |= (u64)(THREADS - 1) << shift;
+    } else {
+      place |= found[0] << shift;
+      place_mask |= (THREADS - 1) << shift;
+    }
+    rest -= found[1];
+    if (rest == found[2]) break;
+  }
+
+#pragma unroll 1
+  for (u32 at = threadIdx.x; at < length; at += THREADS) {
+    const u64 own = p.keys[first + at], known = own & key_mask;
+    if (known < key || (known == key && (at & place_mask) <= place)) {
+      // In any order: they are ranked.
+      const u32 slot = atomicAdd(&found[3], 1u);
+      kept[slot] = own;
+      places[slot] = at;
+    }
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (u32 i = threadIdx.x; i < k; i += THREADS) {
+    const u64 own = kept[i];
+    const u32 at = places[i];
+    u32 before = 0;
+    for (u32 other = 0; other < k; other++) {
+      before += kept[other] < own || (kept[other] == own && places[other] < at);
+    }
+    p.keys_out[to + before] = own;
+    p.order_out[to + before] = p.order[first + at];
+  }
 }
 
 // Elements in their order, with their places along their line: the dimensions are the outputs', with the strides of both

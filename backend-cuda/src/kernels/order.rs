@@ -18,6 +18,14 @@ const SHORT: usize = 1024;
 const THREADS: u32 = 256;
 const TILE: usize = 4096;
 const DIGIT: u32 = 4;
+/// As in order.cu: elements that are selected at most, and bits of a digit by which they are.
+const SELECTED: usize = 512;
+const SELECT_DIGIT: u32 = 8;
+/// The shortest line of which elements are selected.
+const SELECT: usize = 128;
+/// Elements of a part of a line that a block selects from, at least, and blocks that keep a device busy.
+const SELECT_PART: usize = 8192;
+const SELECT_BLOCKS: usize = 256;
 
 const ORDER: Kernel = Kernel { family: "order", name: "order", dtype: "u64" };
 
@@ -52,6 +60,24 @@ struct PassArgument {
 }
 // SAFETY: `Pass` has these fields, and ends with as many bytes that nobody reads.
 unsafe impl Argument for PassArgument {}
+
+/// `Select` in order.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SelectArgument {
+    keys: u64,
+    order: u64,
+    keys_out: u64,
+    order_out: u64,
+    length: u32,
+    part: u32,
+    parts: u32,
+    k: u32,
+    bits: u32,
+    place_bits: u32,
+}
+// SAFETY: `Select` has these fields.
+unsafe impl Argument for SelectArgument {}
 
 /// `Counts` in order.cu.
 #[repr(C)]
@@ -156,6 +182,41 @@ pub fn sorted(
     Ok((keys, order))
 }
 
+/// The numbers of the first `k` of each line in a stable order, at most [`SELECTED`]: few and long lines in parts first. Keys,
+/// numbers and bits are as in [`sorted`].
+fn selected(
+    on: On,
+    (keys, order): (Scratch, Scratch),
+    (count, length): (usize, usize),
+    k: usize,
+    bits: u32,
+) -> Result<Scratch, Error> {
+    let lines = count / length;
+    let parts = (SELECT_BLOCKS / lines).min(length / SELECT_PART).max(1);
+    let part = length.div_ceil(parts);
+    let parts = length.div_ceil(part);
+    let made = (parts - 1) * k + k.min(length - (parts - 1) * part);
+    let (keys_out, order_out) = (Scratch::new(on, lines * made, 8)?, Scratch::new(on, lines * made, 4)?);
+    let argument = SelectArgument {
+        keys: keys.at(),
+        order: order.at(),
+        keys_out: keys_out.at(),
+        order_out: order_out.at(),
+        length: length as u32,
+        part: part as u32,
+        parts: parts as u32,
+        k: k as u32,
+        bits: bits.next_multiple_of(SELECT_DIGIT),
+        place_bits: (usize::BITS - (part - 1).leading_zeros()).next_multiple_of(SELECT_DIGIT),
+    };
+    launch(on.0, ORDER, format_args!("select_u64"), ([lines * parts, 1], THREADS), &argument, on.1)?;
+    if parts == 1 {
+        return Ok(order_out);
+    }
+    // Equal keys of the parts follow each other as their elements do.
+    selected(on, (keys_out, order_out), (lines * made, made), k, bits)
+}
+
 /// The bits that keys of a dtype have.
 pub fn key_bits(dtype: &str) -> u32 {
     match dtype {
@@ -244,12 +305,14 @@ fn ranked(
     let bits = key_bits(kernel.dtype);
     let flip = if descending { u64::MAX >> (64 - bits) } else { 0 };
     let keys = elements.keys(on, kernel.dtype, count, flip)?;
-    let (_, order) = sorted(on, keys, (count, n), bits)?;
-
-    let (mut shape, mut ranks) = (sizes.clone(), dense(&sizes));
-    if let (Some(size), Some(stride)) = (shape.last_mut(), ranks.last_mut()) {
-        (*size, *stride) = (k as i64, 1);
+    let mut shape = sizes.clone();
+    if let Some(size) = shape.last_mut() {
+        *size = k as i64;
     }
+    let (order, ranks) = match n >= SELECT && k < n && k <= SELECTED {
+        true => (selected(on, keys, (count, n), k, bits)?, dense(&shape)),
+        false => (sorted(on, keys, (count, n), bits)?.1, dense(&sizes)),
+    };
     let (to, at) = (behind(&values.strides, dim), behind(&places.strides, dim));
     for piece in pieces(&in_order(&shape, [&to, &at, &ranks]), POSITIONS) {
         let argument = RankedArgument {

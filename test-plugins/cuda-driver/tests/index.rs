@@ -87,6 +87,29 @@ fn order() {
     let bytes: Vec<u8> = (0..1_100_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     let bytes = Tensor::from_vec(bytes, [1_100_000]).unwrap();
     same("many tiles", |device| vec![bytes.to_device(device).unwrap().sort_with(0, false, true).unwrap().0]);
+    // Few of each line, of parts too, with as many equal elements as there are kinds of them.
+    for (sizes, k) in [
+        (vec![3, 127], 10),
+        (vec![3, 128], 127),
+        (vec![2, 600], 512),
+        (vec![2, 600], 513),
+        (vec![70_001], 10),
+    ] {
+        for values in [2, 40, 100_000] {
+            let all = numbers(&sizes, values);
+            for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8] {
+                let all = all.to_dtype(dtype).unwrap();
+                same(&format!("{k} of {sizes:?} {dtype:?}, {values} values"), |device| {
+                    let x = all.to_device(device).unwrap();
+                    let (most, most_at) = x.topk(k, -1).unwrap();
+                    let (least, least_at) = x.topk_with(k, -1, false, true).unwrap();
+                    let turned = x.t().unwrap().contiguous().unwrap();
+                    let (along, along_at) = turned.topk(k, 0).unwrap();
+                    vec![most, most_at, least, least_at, along, along_at]
+                });
+            }
+        }
+    }
     let sorted = indices(&[3000], 500).sort_with(0, false, true).unwrap().0;
     same("searchsorted", |device| {
         let (line, values) =
