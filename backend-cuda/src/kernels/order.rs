@@ -16,11 +16,10 @@ family!("order");
 const SHORT: usize = 1024;
 /// As in order.cu: threads of a block, elements of a tile, and bits of a digit.
 const THREADS: u32 = 256;
-const TILE: usize = 4096;
-const DIGIT: u32 = 4;
-/// As in order.cu: elements that are selected at most, and bits of a digit by which they are.
+const TILE: usize = 2048;
+const DIGIT: u32 = 8;
+/// As in order.cu: elements that are selected at most.
 const SELECTED: usize = 512;
-const SELECT_DIGIT: u32 = 8;
 /// The shortest line of which elements are selected.
 const SELECT: usize = 128;
 /// Elements of a part of a line that a block selects from, at least, and blocks that keep a device busy.
@@ -123,8 +122,13 @@ unsafe impl Argument for SearchArgument {}
 
 /// Each of `count` words becomes the sum of those before it; behind them stands the sum of all.
 pub fn add_up(on: On, counts: u64, count: usize) -> Result<(), Error> {
+    add_up_rows(on, counts, 1, count)
+}
+
+/// As [`add_up`], of each of some rows.
+fn add_up_rows(on: On, counts: u64, rows: usize, count: usize) -> Result<(), Error> {
     let argument = CountsArgument { counts, count: count as u64 };
-    launch(on.0, ORDER, format_args!("add_up_u64"), ([1, 1], THREADS), &argument, on.1)
+    launch(on.0, ORDER, format_args!("add_up_u64"), ([rows, 1], THREADS), &argument, on.1)
 }
 
 /// Keys and numbers of `count` elements, which stand line by line, each line of `length` in a stable order by the lowest
@@ -141,8 +145,7 @@ pub fn sorted(
     let (mut keys_out, mut order_out) = (Scratch::new(on, count, 8)?, Scratch::new(on, count, 4)?);
     let tiles = count.div_ceil(TILE);
     let short = length <= SHORT;
-    let slots = tiles << DIGIT;
-    let counts = Scratch::new(on, if short { 0 } else { slots + 1 }, 8)?;
+    let counts = Scratch::new(on, if short { 0 } else { (tiles + 1) << DIGIT }, 8)?;
     let mut pass = |length: usize, shift: u32| {
         let argument = PassArgument {
             keys: keys.at(),
@@ -161,7 +164,7 @@ pub fn sorted(
             launch(on.0, ORDER, format_args!("rank_u64"), each(count), &argument, on.1)?;
         } else {
             launch(on.0, ORDER, format_args!("digits_u64"), grid, &argument, on.1)?;
-            add_up(on, counts.at(), slots)?;
+            add_up_rows(on, counts.at(), 1 << DIGIT, tiles)?;
             launch(on.0, ORDER, format_args!("move_u64"), grid, &argument, on.1)?;
         }
         swap(&mut keys, &mut keys_out);
@@ -206,8 +209,8 @@ fn selected(
         part: part as u32,
         parts: parts as u32,
         k: k as u32,
-        bits: bits.next_multiple_of(SELECT_DIGIT),
-        place_bits: (usize::BITS - (part - 1).leading_zeros()).next_multiple_of(SELECT_DIGIT),
+        bits: bits.next_multiple_of(DIGIT),
+        place_bits: (usize::BITS - (part - 1).leading_zeros()).next_multiple_of(DIGIT),
     };
     launch(on.0, ORDER, format_args!("select_u64"), ([lines * parts, 1], THREADS), &argument, on.1)?;
     if parts == 1 {

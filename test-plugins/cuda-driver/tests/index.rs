@@ -83,9 +83,16 @@ fn order() {
             });
         }
     }
-    // So many tiles that the counts of their digits fill more than one block of sums.
-    let bytes: Vec<u8> = (0..1_100_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
-    let bytes = Tensor::from_vec(bytes, [1_100_000]).unwrap();
+    // Equal elements in several tiles, with their places.
+    let many = numbers(&[2, 20_000], 900);
+    same("several tiles", |device| {
+        let (sorted, places) = many.to_device(device).unwrap().sort_with(-1, false, true).unwrap();
+        vec![sorted, places]
+    });
+    // So many tiles that the counts of a digit fill more than one block of sums.
+    let count = 2048 * 4096 + 3000;
+    let bytes: Vec<u8> = (0..count).map(|i: u32| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+    let bytes = Tensor::from_vec(bytes, [count as usize]).unwrap();
     same("many tiles", |device| vec![bytes.to_device(device).unwrap().sort_with(0, false, true).unwrap().0]);
     // Few of each line, of parts too, with as many equal elements as there are kinds of them.
     for (sizes, k) in [
