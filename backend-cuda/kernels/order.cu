@@ -1,8 +1,9 @@
 // The order of elements: keys that are unsigned numbers of the same order, a stable sort of them, and searches.
 //
-// Short lines are ranked: each element counts those before it. Other sorts go digit by digit from the lowest, with as many
-// passes as the keys have digits, and then by line. A pass counts the digits of each tile, adds the counts up, and moves
-// the elements to their places, which follow from the counts alone.
+// Short lines are ranked: each element counts those before it. Where few elements of a line are wanted, the last of them is
+// found digit by digit from the highest, and those up to it are ranked. Other sorts go digit by digit from the lowest, with
+// as many passes as the keys have digits, and then by line. A pass counts the digits of each tile, adds the counts up, and
+// moves the elements to their places, which follow from the counts alone.
 #include "elementwise.cuh"
 
 // NaN is the greatest of all, and -0 equals 0.
@@ -72,33 +73,30 @@ KERNEL(rank_u64, Pass) {
 }
 
 constexpr u32 THREADS = 256;
-constexpr u32 EACH = 16;
+constexpr u32 WARPS = THREADS / 32;
+// Elements of a thread, and of the block.
+constexpr u32 EACH = 8;
 constexpr u32 TILE = THREADS * EACH;
-constexpr u32 DIGITS = 16;
+// A digit is a thread's.
+constexpr u32 DIGIT_BITS = 8;
+constexpr u32 DIGITS = THREADS;
 
-DEV u32 digit_of(const Pass& p, u64 at) {
-  const u64 whole = p.length == 0 ? p.keys[at] : p.order[at] / p.length;
-  return (u32)(whole >> p.shift) & (DIGITS - 1);
+DEV u32 digit_of(const Pass& p, u64 key, u32 number) {
+  return (u32)((p.length == 0 ? key : number / p.length) >> p.shift) & (DIGITS - 1);
 }
-// How often each digit stands among a thread's elements, by digit and then by thread.
-DEV void count_digits(const Pass& p, u32* counts) {
-  for (u32 digit = 0; digit < DIGITS; digit++) counts[digit * THREADS + threadIdx.x] = 0;
-  const u64 first = (u64)blockIdx.x * TILE + threadIdx.x * EACH;
-  for (u32 i = 0; i < EACH && first + i < p.count; i++) counts[digit_of(p, first + i) * THREADS + threadIdx.x]++;
-  __syncthreads();
-}
-// The sum of the values of all threads before this one, and of all. `shared` has THREADS + DIGITS places, which nobody but
+// The sum of the values of all threads before this one, and of all. `shared` has THREADS + GROUPS places, which nobody but
 // another call of this uses since a barrier.
+constexpr u32 GROUPS = 16;
 template <class T>
 DEV T before_in_block(T own, T* shared, T& all) {
   T* totals = shared + THREADS;
   shared[threadIdx.x] = own;
   __syncthreads();
-  if (threadIdx.x < DIGITS) {
+  if (threadIdx.x < GROUPS) {
     T sum = 0;
-    for (u32 i = 0; i < THREADS / DIGITS; i++) {
-      const T here = shared[threadIdx.x * (THREADS / DIGITS) + i];
-      shared[threadIdx.x * (THREADS / DIGITS) + i] = sum;
+    for (u32 i = 0; i < THREADS / GROUPS; i++) {
+      const T here = shared[threadIdx.x * (THREADS / GROUPS) + i];
+      shared[threadIdx.x * (THREADS / GROUPS) + i] = sum;
       sum += here;
     }
     totals[threadIdx.x] = sum;
@@ -106,76 +104,245 @@ DEV T before_in_block(T own, T* shared, T& all) {
   __syncthreads();
   T before = shared[threadIdx.x];
   all = 0;
-  for (u32 i = 0; i < DIGITS; i++) {
-    if (i < threadIdx.x / (THREADS / DIGITS)) before += totals[i];
+  for (u32 i = 0; i < GROUPS; i++) {
+    if (i < threadIdx.x / (THREADS / GROUPS)) before += totals[i];
     all += totals[i];
   }
   return before;
 }
 
+// How often each digit stands in each tile, by digit and then by tile; a place is left behind those of each digit.
 KERNEL(digits_u64, Pass) {
-  SHARED(u32, counts, DIGITS * THREADS);
-  SHARED(u32, parts, THREADS);
-  count_digits(p, counts);
-  u32 sum = 0;
-  for (u32 i = 0; i < DIGITS; i++) sum += counts[threadIdx.x * DIGITS + i];
-  parts[threadIdx.x] = sum;
+  SHARED(u32, counts, DIGITS);
+  counts[threadIdx.x] = 0;
   __syncthreads();
-  if (threadIdx.x >= DIGITS) return;
-  sum = 0;
-  for (u32 i = 0; i < THREADS / DIGITS; i++) sum += parts[threadIdx.x * (THREADS / DIGITS) + i];
-  p.counts[(u64)threadIdx.x * p.tiles + blockIdx.x] = sum;
-}
-KERNEL(move_u64, Pass) {
-  SHARED(u32, counts, DIGITS * THREADS);
-  SHARED(u32, sums, THREADS + DIGITS);
-  count_digits(p, counts);
-  u32 own = 0;
-  for (u32 i = 0; i < DIGITS; i++) own += counts[threadIdx.x * DIGITS + i];
-  u32 all;
-  u32 before = before_in_block(own, sums, all);
-  for (u32 i = 0; i < DIGITS; i++) {
-    const u32 here = counts[threadIdx.x * DIGITS + i];
-    counts[threadIdx.x * DIGITS + i] = before;
-    before += here;
+  const u64 first = (u64)blockIdx.x * TILE + threadIdx.x;
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u64 at = first + i * THREADS;
+    if (at < p.count) {
+      atomicAdd(&counts[p.length == 0 ? digit_of(p, p.keys[at], 0) : digit_of(p, 0, p.order[at])], 1u);
+    }
   }
   __syncthreads();
-  const u64 first = (u64)blockIdx.x * TILE + threadIdx.x * EACH;
-  // Each thread counts on in its own column; the first column is kept, since it has the digits' beginnings in the tile.
-  u32 starts[DIGITS];
-  for (u32 digit = 0; digit < DIGITS; digit++) starts[digit] = counts[digit * THREADS];
+  p.counts[(u64)threadIdx.x * (p.tiles + 1) + blockIdx.x] = counts[threadIdx.x];
+}
+// The digits of a thread's elements, and which lanes of its warp have the same: DIGITS where there is no element.
+struct WarpDigits {
+  u16 own[EACH];
+#ifdef KEYWAY_SHIM
+  // One exchange for all votes: each takes the stand-in long.
+  u16 all[32][EACH];
+  METHOD void exchange() { shim_gather(own, sizeof(own), all); }
+  METHOD u32 same(u32 i) const {
+    u32 lanes = 0;
+    for (u32 lane = 0; lane < 32; lane++) lanes |= (u32)(all[lane][i] == own[i]) << lane;
+    return lanes;
+  }
+#else
+  METHOD void exchange() {}
+  METHOD u32 same(u32 i) const {
+    u32 lanes = ~0u;
+#pragma unroll
+    for (u32 bit = 0; bit <= DIGIT_BITS; bit++) {
+      const bool is_set = own[i] >> bit & 1;
+      const u32 set = __ballot_sync(~0u, is_set);
+      lanes &= is_set ? set : ~set;
+    }
+    return lanes;
+  }
+#endif
+};
+// The counts are added up. Each warp has elements that follow each other, 32 at a time, of which the threads learn by votes
+// what others have the same digit. The tile is put in order before it is written, so that neighbours go to neighbours.
+KERNEL(move_u64, Pass) {
+  SHARED(u32, counts, WARPS * DIGITS);
+  SHARED(u32, starts, DIGITS);
+  SHARED(u32, sums, THREADS + GROUPS);
+  SHARED(u64, keys, TILE);
+  SHARED(u32, order, TILE);
+  const u32 lane = threadIdx.x % 32;
+  u32* own_counts = counts + threadIdx.x / 32 * DIGITS;
+  for (u32 warp = 0; warp < WARPS; warp++) counts[warp * DIGITS + threadIdx.x] = 0;
+  const u64* row = p.counts + (u64)threadIdx.x * (p.tiles + 1);
+  u32 all;
+  const u32 start = before_in_block((u32)row[p.tiles], sums, all) + (u32)row[blockIdx.x];
+
+  const u64 tile = (u64)blockIdx.x * TILE;
+  const u64* tile_keys = p.keys + tile;
+  const u32* tile_order = p.order + tile;
+  const u32 count = p.count - tile < TILE ? (u32)(p.count - tile) : TILE;
+  const u32 first = threadIdx.x / 32 * (32 * EACH) + lane;
+  u64 key[EACH];
+  WarpDigits digits;
+  // How many elements of the warp have the same digit and come before.
+  u16 rank[EACH];
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 at = first + i * 32;
+    key[i] = at < count ? tile_keys[at] : 0;
+    digits.own[i] = at < count ? (u16)digit_of(p, key[i], p.length == 0 ? 0 : tile_order[at]) : (u16)DIGITS;
+  }
+  digits.exchange();
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 same = digits.same(i), before = __popc(same & ((1u << lane) - 1));
+    u32 counted = 0;
+    if (before == 0 && first + i * 32 < count) counted = atomicAdd(&own_counts[digits.own[i]], (u32)__popc(same));
+    rank[i] = (u16)(__shfl_sync(~0u, counted, __ffs((int)same) - 1) + before);
+  }
   __syncthreads();
-  for (u32 i = 0; i < EACH && first + i < p.count; i++) {
-    const u32 digit = digit_of(p, first + i);
-    const u32 rank = counts[digit * THREADS + threadIdx.x]++;
-    const u64 to = p.counts[(u64)digit * p.tiles + blockIdx.x] + (rank - starts[digit]);
-    p.keys_out[to] = p.keys[first + i];
-    p.order_out[to] = p.order[first + i];
+  u32 sum = 0;
+#pragma unroll
+  for (u32 warp = 0; warp < WARPS; warp++) {
+    const u32 here = counts[warp * DIGITS + threadIdx.x];
+    counts[warp * DIGITS + threadIdx.x] = sum;
+    sum += here;
+  }
+  const u32 before = before_in_block(sum, sums, all);
+#pragma unroll
+  for (u32 warp = 0; warp < WARPS; warp++) counts[warp * DIGITS + threadIdx.x] += before;
+  starts[threadIdx.x] = start - before;
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    if (first + i * 32 < count) {
+      const u32 at = own_counts[digits.own[i]] + rank[i];
+      keys[at] = key[i];
+      order[at] = tile_order[first + i * 32];
+    }
+  }
+  __syncthreads();
+#pragma unroll 2
+  for (u32 at = threadIdx.x; at < count; at += THREADS) {
+    const u32 to = starts[digit_of(p, keys[at], order[at])] + at;
+    p.keys_out[to] = keys[at];
+    p.order_out[to] = order[at];
   }
 }
 
-// Each count becomes the sum of those before it, and behind the last stands the sum of all. One block does it.
+// Each count becomes the sum of those before it, and behind the last stands the sum of all. A block does it, of several rows one
+// each.
 struct Counts {
   u64* counts;
   u64 count;
 };
+constexpr u32 EACH_COUNTS = 16;
 KERNEL(add_up_u64, Counts) {
-  SHARED(u64, sums, THREADS + DIGITS);
+  SHARED(u64, sums, THREADS + GROUPS);
+  u64* counts = p.counts + blockIdx.x * (p.count + 1);
   u64 carried = 0;
-  for (u64 base = 0; base < p.count; base += TILE) {
-    const u64 first = base + threadIdx.x * EACH;
+  for (u64 base = 0; base < p.count; base += THREADS * EACH_COUNTS) {
+    const u64 first = base + threadIdx.x * EACH_COUNTS;
     u64 own = 0;
-    for (u32 i = 0; i < EACH && first + i < p.count; i++) own += p.counts[first + i];
+    for (u32 i = 0; i < EACH_COUNTS && first + i < p.count; i++) own += counts[first + i];
     u64 all;
     u64 before = carried + before_in_block(own, sums, all);
     carried += all;
-    for (u32 i = 0; i < EACH && first + i < p.count; i++) {
-      const u64 here = p.counts[first + i];
-      p.counts[first + i] = before;
+    for (u32 i = 0; i < EACH_COUNTS && first + i < p.count; i++) {
+      const u64 here = counts[first + i];
+      counts[first + i] = before;
       before += here;
     }
   }
-  if (threadIdx.x == 0) p.counts[p.count] = carried;
+  if (threadIdx.x == 0) counts[p.count] = carried;
+}
+
+// The first `k` of each line, or of each of its parts, in order by their keys and then by their places: all of a part that has
+// fewer. The bits are those of keys and of places in a part, whole digits.
+struct Select {
+  const u64* keys;
+  const u32* order;
+  u64* keys_out;
+  u32* order_out;
+  u32 length;
+  u32 part;
+  u32 parts;
+  u32 k;
+  u32 bits;
+  u32 place_bits;
+};
+constexpr u32 SELECTED = 512;
+// Elements that a thread reads at once.
+constexpr u32 AHEAD = 4;
+
+KERNEL(select_u64, Select) {
+  SHARED(u32, counts, DIGITS);
+  SHARED(u32, sums, THREADS + GROUPS);
+  SHARED(u32, found, 4);
+  SHARED(u64, kept, SELECTED);
+  SHARED(u32, places, SELECTED);
+  const u64 line = blockIdx.x / p.parts;
+  const u32 part = blockIdx.x % p.parts, last = p.length - (p.parts - 1) * p.part;
+  const u32 length = part + 1 < p.parts ? p.part : last, k = length < p.k ? length : p.k;
+  const u64 first = line * p.length + part * p.part;
+  const u64 to = line * ((u64)(p.parts - 1) * p.k + (last < p.k ? last : p.k)) + (u64)part * p.k;
+
+  // What is known of the last that is taken, and how many of those of which the same holds are.
+  u64 key = 0, key_mask = 0;
+  u32 place = 0, place_mask = 0, rest = k;
+  if (threadIdx.x == 0) found[3] = 0;
+  for (u32 left = p.bits + p.place_bits; left > 0; left -= DIGIT_BITS) {
+    const bool is_key = left > p.place_bits;
+    const u32 shift = (is_key ? left - p.place_bits : left) - DIGIT_BITS;
+    counts[threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll 1
+    for (u32 base = threadIdx.x; base < length; base += AHEAD * THREADS) {
+      u64 own[AHEAD];
+#pragma unroll
+      for (u32 i = 0; i < AHEAD; i++) own[i] = base + i * THREADS < length ? p.keys[first + base + i * THREADS] : 0;
+#pragma unroll
+      for (u32 i = 0; i < AHEAD; i++) {
+        const u32 at = base + i * THREADS;
+        if (at < length && (own[i] & key_mask) == key && (at & place_mask) == place) {
+          atomicAdd(&counts[(u32)((is_key ? own[i] : at) >> shift) & (DIGITS - 1)], 1u);
+        }
+      }
+    }
+    __syncthreads();
+    const u32 here = counts[threadIdx.x];
+    u32 all;
+    const u32 before = before_in_block(here, sums, all);
+    if (before < rest && rest <= before + here) {
+      found[0] = threadIdx.x;
+      found[1] = before;
+      found[2] = here;
+    }
+    __syncthreads();
+    if (is_key) {
+      key |= (u64)found[0] << shift;
+      key_mask |= (u64)(DIGITS - 1) << shift;
+    } else {
+      place |= found[0] << shift;
+      place_mask |= (DIGITS - 1) << shift;
+    }
+    rest -= found[1];
+    if (rest == found[2]) break;
+  }
+
+#pragma unroll 1
+  for (u32 at = threadIdx.x; at < length; at += THREADS) {
+    const u64 own = p.keys[first + at], known = own & key_mask;
+    if (known < key || (known == key && (at & place_mask) <= place)) {
+      // In any order: they are ranked.
+      const u32 slot = atomicAdd(&found[3], 1u);
+      kept[slot] = own;
+      places[slot] = at;
+    }
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (u32 i = threadIdx.x; i < k; i += THREADS) {
+    const u64 own = kept[i];
+    const u32 at = places[i];
+    u32 before = 0;
+    for (u32 other = 0; other < k; other++) {
+      before += kept[other] < own || (kept[other] == own && places[other] < at);
+    }
+    p.keys_out[to + before] = own;
+    p.order_out[to + before] = p.order[first + at];
+  }
 }
 
 // Elements in their order, with their places along their line: the dimensions are the outputs', with the strides of both

@@ -16,8 +16,15 @@ family!("order");
 const SHORT: usize = 1024;
 /// As in order.cu: threads of a block, elements of a tile, and bits of a digit.
 const THREADS: u32 = 256;
-const TILE: usize = 4096;
-const DIGIT: u32 = 4;
+const TILE: usize = 2048;
+const DIGIT: u32 = 8;
+/// As in order.cu: elements that are selected at most.
+const SELECTED: usize = 512;
+/// The shortest line of which elements are selected.
+const SELECT: usize = 128;
+/// Elements of a part of a line that a block selects from, at least, and blocks that keep a device busy.
+const SELECT_PART: usize = 8192;
+const SELECT_BLOCKS: usize = 256;
 
 const ORDER: Kernel = Kernel { family: "order", name: "order", dtype: "u64" };
 
@@ -52,6 +59,24 @@ struct PassArgument {
 }
 // SAFETY: `Pass` has these fields, and ends with as many bytes that nobody reads.
 unsafe impl Argument for PassArgument {}
+
+/// `Select` in order.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SelectArgument {
+    keys: u64,
+    order: u64,
+    keys_out: u64,
+    order_out: u64,
+    length: u32,
+    part: u32,
+    parts: u32,
+    k: u32,
+    bits: u32,
+    place_bits: u32,
+}
+// SAFETY: `Select` has these fields.
+unsafe impl Argument for SelectArgument {}
 
 /// `Counts` in order.cu.
 #[repr(C)]
@@ -97,8 +122,13 @@ unsafe impl Argument for SearchArgument {}
 
 /// Each of `count` words becomes the sum of those before it; behind them stands the sum of all.
 pub fn add_up(on: On, counts: u64, count: usize) -> Result<(), Error> {
+    add_up_rows(on, counts, 1, count)
+}
+
+/// As [`add_up`], of each of some rows.
+fn add_up_rows(on: On, counts: u64, rows: usize, count: usize) -> Result<(), Error> {
     let argument = CountsArgument { counts, count: count as u64 };
-    launch(on.0, ORDER, format_args!("add_up_u64"), ([1, 1], THREADS), &argument, on.1)
+    launch(on.0, ORDER, format_args!("add_up_u64"), ([rows, 1], THREADS), &argument, on.1)
 }
 
 /// Keys and numbers of `count` elements, which stand line by line, each line of `length` in a stable order by the lowest
@@ -115,8 +145,7 @@ pub fn sorted(
     let (mut keys_out, mut order_out) = (Scratch::new(on, count, 8)?, Scratch::new(on, count, 4)?);
     let tiles = count.div_ceil(TILE);
     let short = length <= SHORT;
-    let slots = tiles << DIGIT;
-    let counts = Scratch::new(on, if short { 0 } else { slots + 1 }, 8)?;
+    let counts = Scratch::new(on, if short { 0 } else { (tiles + 1) << DIGIT }, 8)?;
     let mut pass = |length: usize, shift: u32| {
         let argument = PassArgument {
             keys: keys.at(),
@@ -135,7 +164,7 @@ pub fn sorted(
             launch(on.0, ORDER, format_args!("rank_u64"), each(count), &argument, on.1)?;
         } else {
             launch(on.0, ORDER, format_args!("digits_u64"), grid, &argument, on.1)?;
-            add_up(on, counts.at(), slots)?;
+            add_up_rows(on, counts.at(), 1 << DIGIT, tiles)?;
             launch(on.0, ORDER, format_args!("move_u64"), grid, &argument, on.1)?;
         }
         swap(&mut keys, &mut keys_out);
@@ -154,6 +183,41 @@ pub fn sorted(
         }
     }
     Ok((keys, order))
+}
+
+/// The numbers of the first `k` of each line in a stable order, at most [`SELECTED`]: few and long lines in parts first. Keys,
+/// numbers and bits are as in [`sorted`].
+fn selected(
+    on: On,
+    (keys, order): (Scratch, Scratch),
+    (count, length): (usize, usize),
+    k: usize,
+    bits: u32,
+) -> Result<Scratch, Error> {
+    let lines = count / length;
+    let parts = (SELECT_BLOCKS / lines).min(length / SELECT_PART).max(1);
+    let part = length.div_ceil(parts);
+    let parts = length.div_ceil(part);
+    let made = (parts - 1) * k + k.min(length - (parts - 1) * part);
+    let (keys_out, order_out) = (Scratch::new(on, lines * made, 8)?, Scratch::new(on, lines * made, 4)?);
+    let argument = SelectArgument {
+        keys: keys.at(),
+        order: order.at(),
+        keys_out: keys_out.at(),
+        order_out: order_out.at(),
+        length: length as u32,
+        part: part as u32,
+        parts: parts as u32,
+        k: k as u32,
+        bits: bits.next_multiple_of(DIGIT),
+        place_bits: (usize::BITS - (part - 1).leading_zeros()).next_multiple_of(DIGIT),
+    };
+    launch(on.0, ORDER, format_args!("select_u64"), ([lines * parts, 1], THREADS), &argument, on.1)?;
+    if parts == 1 {
+        return Ok(order_out);
+    }
+    // Equal keys of the parts follow each other as their elements do.
+    selected(on, (keys_out, order_out), (lines * made, made), k, bits)
 }
 
 /// The bits that keys of a dtype have.
@@ -244,12 +308,14 @@ fn ranked(
     let bits = key_bits(kernel.dtype);
     let flip = if descending { u64::MAX >> (64 - bits) } else { 0 };
     let keys = elements.keys(on, kernel.dtype, count, flip)?;
-    let (_, order) = sorted(on, keys, (count, n), bits)?;
-
-    let (mut shape, mut ranks) = (sizes.clone(), dense(&sizes));
-    if let (Some(size), Some(stride)) = (shape.last_mut(), ranks.last_mut()) {
-        (*size, *stride) = (k as i64, 1);
+    let mut shape = sizes.clone();
+    if let Some(size) = shape.last_mut() {
+        *size = k as i64;
     }
+    let (order, ranks) = match n >= SELECT && k < n && k <= SELECTED {
+        true => (selected(on, keys, (count, n), k, bits)?, dense(&shape)),
+        false => (sorted(on, keys, (count, n), bits)?.1, dense(&sizes)),
+    };
     let (to, at) = (behind(&values.strides, dim), behind(&places.strides, dim));
     for piece in pieces(&in_order(&shape, [&to, &at, &ranks]), POSITIONS) {
         let argument = RankedArgument {

@@ -2,6 +2,7 @@
 
 use super::elements::Taken;
 use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
+use super::nets::piece;
 use super::scratch::Scratch;
 use super::space::{Laid, each, in_order, wrapped};
 use super::{Kernel, device_of};
@@ -14,6 +15,14 @@ family!("scan");
 const PART: usize = 128;
 /// Parts of a line, at most: each thread puts those before its own together.
 const PARTS: usize = 512;
+/// As in scan.cu: threads of a block that goes through lines of neighbours, and those of a line at least.
+const LINE_THREADS: usize = 256;
+const LINE_LANES: usize = 4;
+/// The shortest line that several threads have together.
+const LINE: usize = 32;
+/// Elements of a part of such a line, at least, and blocks that are as many as a device has room for, or more.
+const LINE_PART: usize = 4096;
+const BLOCKS: usize = 1024;
 /// Bytes of the largest accumulator.
 const ACCUMULATOR: usize = 8;
 
@@ -30,6 +39,8 @@ struct ScanArgument {
     parts_count: u64,
     first: u64,
     count: u64,
+    lanes: u32,
+    only_parts: u32,
     dims: Dims<2>,
 }
 // SAFETY: `Scan` has these fields.
@@ -42,6 +53,19 @@ fn split(length: usize) -> (usize, usize) {
     }
     let part = length.div_ceil(PARTS).max(PART);
     (part, length.div_ceil(part))
+}
+
+/// The same of one of `count` lines whose elements are neighbours, and how many threads have a part together, each `step`
+/// elements at once: by sizes alone.
+fn split_among(count: usize, length: usize, step: usize) -> (usize, usize, usize) {
+    let lanes = length.div_ceil(step).next_power_of_two().clamp(LINE_LANES, LINE_THREADS);
+    let parts = (BLOCKS / count).min(length / LINE_PART).min(PARTS);
+    if parts < 2 {
+        return (length, 1, lanes);
+    }
+    // Parts of whole tiles begin where packs do.
+    let part = length.div_ceil(parts).next_multiple_of(lanes * step);
+    (part, length.div_ceil(part), lanes)
 }
 
 fn cumsum(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
@@ -68,27 +92,41 @@ fn scan(call: &Call<'_>, kernel: Kernel, reverse: bool) -> Result<(), Error> {
     }
     let mut lines = out.sizes.clone();
     lines[dim] = 1;
-    let (part, parts_count) = split(length);
     let count = out.numel() / length;
+    let is_beside = kernel.name == "cumsum" && along[0].abs() == 1 && along[0] == along[1];
+    let among = (is_beside && length >= LINE && from.operand.data != 0 && from.operand.once == 0)
+        .then(|| split_among(count, length, piece(out.bytes)));
+    let (part, parts_count, lanes) = among.unwrap_or_else(|| {
+        let (part, parts_count) = split(length);
+        (part, parts_count, 0)
+    });
     let parts = Scratch::new(on, if parts_count > 1 { count * parts_count } else { 0 }, ACCUMULATOR)?;
     let mut first = 0;
     for piece in pieces(&in_order(&lines, [&out.strides, &from.strides]), POSITIONS) {
         let [to, source] = piece.offsets;
-        let argument = ScanArgument {
-            out: out.operand.shifted(to.wrapping_add(start[0] as usize), out.bytes).data,
-            input: from.operand.shifted(source.wrapping_add(start[1] as usize), from.bytes),
-            parts: parts.at(),
-            along,
-            length: length as u64,
-            part: part as u64,
-            parts_count: parts_count as u64,
-            first: first as u64,
-            count: piece.count as u64,
-            dims: Dims::new(&piece.dims),
-        };
-        for end in ["parts", "write"].iter().skip(usize::from(parts_count == 1)) {
+        for only_parts in [true, false].into_iter().skip(usize::from(parts_count == 1)) {
+            let argument = ScanArgument {
+                out: out.operand.shifted(to.wrapping_add(start[0] as usize), out.bytes).data,
+                input: from.operand.shifted(source.wrapping_add(start[1] as usize), from.bytes),
+                parts: parts.at(),
+                along,
+                length: length as u64,
+                part: part as u64,
+                parts_count: parts_count as u64,
+                first: first as u64,
+                count: piece.count as u64,
+                lanes: lanes as u32,
+                only_parts: u32::from(only_parts),
+                dims: Dims::new(&piece.dims),
+            };
+            let shares = piece.count * parts_count;
+            let (end, grid) = match (lanes, only_parts) {
+                (0, true) => ("parts", each(shares)),
+                (0, false) => ("write", each(shares)),
+                _ => ("lines", ([shares.div_ceil(LINE_THREADS / lanes), 1], LINE_THREADS as u32)),
+            };
             let entry = format_args!("{}_{}_{end}", kernel.name, kernel.dtype);
-            launch(on.0, kernel, entry, each(piece.count * parts_count), &argument, on.1)?;
+            launch(on.0, kernel, entry, grid, &argument, on.1)?;
         }
         first += piece.count;
     }
@@ -104,6 +142,11 @@ mod tests {
         for length in [1, 127, 255, 256, 257, 65536, 65537, 10_000_000] {
             let (part, count) = split(length);
             assert!(count <= PARTS && part * count >= length && part * (count - 1) < length, "{length}");
+            for (lines, step) in [(1, 4), (3, 8), (600, 2)] {
+                let (part, count, lanes) = split_among(lines, length, step);
+                assert!(count <= PARTS && part * count >= length && part * (count - 1) < length, "{length}");
+                assert!(count == 1 || (lanes == LINE_THREADS && part % (lanes * step) == 0), "{length}");
+            }
         }
     }
 }

@@ -42,6 +42,7 @@ const SERVED: &[(&str, &[&str])] = &[
     ("nets.cuh", &["softmax", "nll_loss"]),
     ("order.cu", &["sort", "topk"]),
     ("reduce.cu", &["sum"]),
+    ("scan.cu", &["cumsum"]),
     ("tensor_tile.cuh", &["mm", "conv"]),
     ("tile.cuh", &["mm", "conv"]),
     ("unpool.cu", &["max_pool_backward"]),

@@ -89,10 +89,40 @@ fn order() {
             });
         }
     }
-    // So many tiles that the counts of their digits fill more than one block of sums.
-    let bytes: Vec<u8> = (0..1_100_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
-    let bytes = Tensor::from_vec(bytes, [1_100_000]).unwrap();
+    // Equal elements in several tiles, with their places.
+    let many = numbers(&[2, 20_000], 900);
+    same("several tiles", |device| {
+        let (sorted, places) = many.to_device(device).unwrap().sort_with(-1, false, true).unwrap();
+        vec![sorted, places]
+    });
+    // So many tiles that the counts of a digit fill more than one block of sums.
+    let count = 2048 * 4096 + 3000;
+    let bytes: Vec<u8> = (0..count).map(|i: u32| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+    let bytes = Tensor::from_vec(bytes, [count as usize]).unwrap();
     same("many tiles", |device| vec![bytes.to_device(device).unwrap().sort_with(0, false, true).unwrap().0]);
+    // Few of each line, of parts too, with as many equal elements as there are kinds of them.
+    for (sizes, k) in [
+        (vec![3, 127], 10),
+        (vec![3, 128], 127),
+        (vec![2, 600], 512),
+        (vec![2, 600], 513),
+        (vec![70_001], 10),
+    ] {
+        for values in [2, 40, 100_000] {
+            let all = numbers(&sizes, values);
+            for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8] {
+                let all = all.to_dtype(dtype).unwrap();
+                same(&format!("{k} of {sizes:?} {dtype:?}, {values} values"), |device| {
+                    let x = all.to_device(device).unwrap();
+                    let (most, most_at) = x.topk(k, -1).unwrap();
+                    let (least, least_at) = x.topk_with(k, -1, false, true).unwrap();
+                    let turned = x.t().unwrap().contiguous().unwrap();
+                    let (along, along_at) = turned.topk(k, 0).unwrap();
+                    vec![most, most_at, least, least_at, along, along_at]
+                });
+            }
+        }
+    }
     let sorted = indices(&[3000], 500).sort_with(0, false, true).unwrap().0;
     same("searchsorted", |device| {
         let (line, values) =
@@ -294,6 +324,24 @@ fn running() {
                 real.t().unwrap().cumsum_reversed(0).unwrap(),
             ]
         });
+    }
+    // Elements that are neighbours, of lines that begin anywhere.
+    for n in [1, 31, 32, 255, 256, 1024, 1025, 4097, 9000, 70_001] {
+        let all = indices(&[3, n + 1], 2);
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::I64] {
+            same(&format!("{n} neighbours {dtype:?}"), |device| {
+                let x = all.to_dtype(dtype).unwrap().to_device(device).unwrap();
+                let (whole, within) =
+                    (x.narrow(1, 0, n).unwrap().contiguous().unwrap(), x.narrow(1, 1, n).unwrap());
+                vec![
+                    whole.cumsum(1).unwrap(),
+                    whole.cumsum_reversed(1).unwrap(),
+                    within.cumsum(1).unwrap(),
+                    within.cumsum_reversed(1).unwrap(),
+                    within.narrow(0, 1, 1).unwrap().cumsum(1).unwrap(),
+                ]
+            });
+        }
     }
 }
 
