@@ -1,11 +1,11 @@
 // Running sums and products along a line. Long lines are cut into parts by sizes alone: the elements of a part are put
-// together, and then gone through again from what the parts before it make. One thread has a part; of sums of elements that are
-// neighbours in memory several threads have it together. f32 is accumulated in f64, f16 and bf16 in f32.
+// together, and then gone through again from what the parts before it make. One thread has a part; several have it together
+// where elements that are neighbours in memory are added up. f32 is accumulated in f64, f16 and bf16 in f32.
 #include "elementwise.cuh"
 
 // The dimensions are those of the lines, with the strides of output and input; `along` is those along a line, below 0 where
-// it is gone through from its end. Of neighbours, `lanes` threads, a power of two, have a part together, and `only_parts` are
-// written or the elements.
+// it is gone through from its end. Of neighbours, `lanes` threads, a power of two, have a part together; with `only_parts` they
+// write its sum alone, for the parts behind it.
 struct Scan {
   void* out;
   Operand in;
@@ -93,7 +93,7 @@ struct Step {
       }
     }
   }
-  // Whether the address is one that steps of whole packs come to, too.
+  // Whether the packs from an address on are aligned.
   METHOD static bool aligned(const T* at, i64 along) { return (u64)(along < 0 ? at - (V - 1) : at) % 16 == 0; }
 };
 
