@@ -56,8 +56,17 @@ struct Sizes {
     image: usize,
 }
 
-const LARGE: Sizes = Sizes { elements: 100_000_000, side: 8192, product: 4096, heads: 16, length: 2048, images: 32, image: 56 };
-const SMALL: Sizes = Sizes { elements: 10_000, side: 64, product: 64, heads: 2, length: 64, images: 2, image: 8 };
+const LARGE: Sizes = Sizes {
+    elements: 100_000_000,
+    side: 8192,
+    product: 4096,
+    heads: 16,
+    length: 2048,
+    images: 32,
+    image: 56,
+};
+const SMALL: Sizes =
+    Sizes { elements: 10_000, side: 64, product: 64, heads: 2, length: 64, images: 2, image: 8 };
 
 fn main() -> Result<(), Failure> {
     let options: Vec<String> = std::env::args().skip(1).filter(|option| option != "--bench").collect();

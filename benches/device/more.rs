@@ -14,7 +14,8 @@ fn images(sizes: Sizes) -> [usize; 4] {
 pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16] {
-        for (name, format) in [("conv", MemoryFormat::Contiguous), ("conv_last", MemoryFormat::ChannelsLast)] {
+        for (name, format) in [("conv", MemoryFormat::Contiguous), ("conv_last", MemoryFormat::ChannelsLast)]
+        {
             let [n, channels, side, _] = images(sizes);
             let flops = 2.0 * (n * side * side * channels * channels * 9) as f64;
             all.push(case(format!("{name}.{dtype}"), ("flop", flops), move || {
@@ -27,7 +28,9 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
     let bytes = (images(sizes).iter().product::<usize>() * 4) as f64;
     all.push(case("batch_norm", ("byte", 3.0 * bytes), move || {
         let x = Tensor::rand_with(images(sizes), device)?;
-        let channels = |ones: bool| if ones { Tensor::ones_with([64], device) } else { Tensor::zeros_with([64], device) };
+        let channels = |ones: bool| {
+            if ones { Tensor::ones_with([64], device) } else { Tensor::zeros_with([64], device) }
+        };
         let (mean, var, w, b) = (channels(false)?, channels(true)?, channels(true)?, channels(false)?);
         call(move || x.batch_norm(Some((&mean, &var)), Some(&w), Some(&b), true, 0.1, 1e-5))
     }));
@@ -41,9 +44,8 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
         // Of the backward pass five products for two; a causal one has half of them.
         let flops = (4 * heads * length * length * 64) as f64 * if causal { 2.0 } else { 14.0 };
         all.push(case(name, ("flop", flops), move || {
-            let make = || {
-                Tensor::rand_with([4, heads, length, 64], (DType::F16, device))?.requires_grad_(!causal)
-            };
+            let make =
+                || Tensor::rand_with([4, heads, length, 64], (DType::F16, device))?.requires_grad_(!causal);
             let (q, k, v) = (make()?, make()?, make()?);
             let grad = Tensor::ones_with([4, heads, length, 64], (DType::F16, device))?;
             call(move || {
@@ -85,7 +87,8 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
         call(move || a.index_select(0, &index))
     }));
     all.push(case("cat", both, move || {
-        let (a, b) = (Tensor::rand_with([side, side / 2], device)?, Tensor::rand_with([side, side / 2], device)?);
+        let (a, b) =
+            (Tensor::rand_with([side, side / 2], device)?, Tensor::rand_with([side, side / 2], device)?);
         call(move || Tensor::cat(&[&a, &b], 1))
     }));
     all.push(case("sort", ("byte", (12 * side * 128) as f64), move || {

@@ -142,7 +142,8 @@ pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Re
 pub fn of_rounded(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Result<(), Failure> {
     each(expected, got, |array| {
         let tolerance = Tolerance::of(array.dtype).times(factor);
-        let largest = array.values.iter().map(|v| v.float().abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let largest =
+            array.values.iter().map(|v| v.float().abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
         let usual = of_size(array, tolerance, loose);
         Tolerance { atol: usual.atol.max(tolerance.rtol * largest), ..usual }
     })

@@ -138,7 +138,9 @@ impl Gathered {
 impl Gathered {
     /// The first axis along which there is more than one place, which is the first then too. Places are counted in 32 bits.
     fn first_axis(&self) -> Result<u32, Error> {
-        let along = |d: usize| self.columns.iter().chain(&self.terms).map(move |dim| (dim.size, dim.strides[2 + d] as i64));
+        let along = |d: usize| {
+            self.columns.iter().chain(&self.terms).map(move |dim| (dim.size, dim.strides[2 + d] as i64))
+        };
         for (d, axis) in self.axis.iter().enumerate() {
             let farthest = along(d).fold(axis.shift.unsigned_abs(), |sum, (size, step)| {
                 sum.saturating_add(step.unsigned_abs().saturating_mul(size.saturating_sub(1) as u64))

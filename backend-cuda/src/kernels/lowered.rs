@@ -112,20 +112,23 @@ impl Lowered<'_> {
         for first in (0..samples).step_by(at_once) {
             let own = at_once.min(samples - first);
             let (mut columns, mut terms) = (*columns, *terms);
-            if of_terms { terms[0].size = own } else { columns[0].size = own }
+            if of_terms {
+                terms[0].size = own
+            } else {
+                columns[0].size = own
+            }
             let (columns, terms) = (columns, terms);
             self.gather(scratch.at(), first, (&columns, &terms))?;
-            let moved = |at: u64, step: i64| at.wrapping_add((first as i64 * step * self.bytes as i64) as u64);
+            let moved =
+                |at: u64, step: i64| at.wrapping_add((first as i64 * step * self.bytes as i64) as u64);
             let (batches, wide) = match spread {
                 0 => (1, count(&columns)),
                 _ => (own, count(&columns[1..])),
             };
             let (inner, out_step) = (count(&terms), if of_terms { 0 } else { columns[0].strides[0] as i64 });
             let left_of_sample = if of_terms { left_step * count(&terms[1..]) as i64 } else { 0 };
-            let out = Matrices {
-                at: moved(self.of.out.0, out_step),
-                strides: [spread, self.of.out.2, place],
-            };
+            let out =
+                Matrices { at: moved(self.of.out.0, out_step), strides: [spread, self.of.out.2, place] };
             let input = match (self.of.bias.0, of_terms && first > 0) {
                 (_, true) => Some(out),
                 (0, _) => None,
@@ -181,7 +184,12 @@ impl Lowered<'_> {
     }
 
     /// Writes the matrix of these columns and terms, whose first sample is `first`.
-    fn gather(&self, to: u64, first: usize, (columns, terms): (&[Dim<5>; 4], &[Dim<5>; 4])) -> Result<(), Error> {
+    fn gather(
+        &self,
+        to: u64,
+        first: usize,
+        (columns, terms): (&[Dim<5>; 4], &[Dim<5>; 4]),
+    ) -> Result<(), Error> {
         let sample = if self.of.sums_samples { terms[0] } else { columns[0] };
         let moved = first as i64 * sample.strides[1] as i64 * self.bytes as i64;
         let (wide, inner) = (count(columns), count(terms));

@@ -280,7 +280,14 @@ impl<'a> Operands<'a> {
             let stages: &[&str] = if splits > 1 { &["_offsets", "_products", "_results"] } else { &[""] };
             for stage in stages {
                 let entry = format_args!("input_gradient_{}{stage}", kernel.dtype);
-                launch(gpu, kernel, entry, ([sharing.blocks(), splits], sharing.threads()), &argument, stream)?;
+                launch(
+                    gpu,
+                    kernel,
+                    entry,
+                    ([sharing.blocks(), splits], sharing.threads()),
+                    &argument,
+                    stream,
+                )?;
             }
         }
         let of_results = |a: &Axis| [a.of_weight[0], a.of_weight[1], a.grad, a.input, a.number];

@@ -37,7 +37,8 @@ fn softmax(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (out_step, in_step) = (of(out.strides, 0), of(input.strides, 0));
     let terms = Strided::new(&[of(input.sizes, 1)], [&[in_step]])?;
     let sharing = Sharing::new((&rows, 1), (&terms, 0))?;
-    let steps: Vec<i64> = rows.dims().iter().flat_map(|dim| dim.strides.map(|stride| stride as i64)).collect();
+    let steps: Vec<i64> =
+        rows.dims().iter().flat_map(|dim| dim.strides.map(|stride| stride as i64)).collect();
     let in_whole = |data| in_pieces(data, input.bytes, &steps);
     let kept = (out_step == 1 && in_step == 1 && in_whole(out.data) && in_whole(input.data))
         .then(|| sharing.kept(input.bytes, wide_bytes(input.bytes)))

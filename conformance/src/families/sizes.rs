@@ -103,7 +103,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             // Tensor cores take halves, by kernels of their own.
             if is_in(op.def, &[attention::ALL]) {
                 let halves = [DType::F16, DType::BF16].into_iter().filter(|&half| half != dtype);
-                halves.for_each(|half| cases.push(Case::of(FAMILY.name, op.def, half, 0, format!("{CALL}{nth}"))));
+                halves.for_each(|half| {
+                    cases.push(Case::of(FAMILY.name, op.def, half, 0, format!("{CALL}{nth}")))
+                });
             }
         }
     }
