@@ -4,13 +4,8 @@
 #include "elementwise.cuh"
 
 // The dimensions are those of the lines, with the strides of output and input; `along` is those along a line, below 0 where
-<<<<<<< HEAD
-// it is gone through from its end. Of neighbours, `lanes` threads, a power of two, have a part together; with `only_parts` they write
-// its sum alone, for the parts behind it.
-=======
 // it is gone through from its end. Of neighbours, `lanes` threads, a power of two, have a part together; with `only_parts` they
 // write its sum alone, for the parts behind it.
->>>>>>> scan
 struct Scan {
   void* out;
   Operand in;
