@@ -164,7 +164,7 @@ DEV typename R::Acc over_terms(const Reduce& p, const typename R::In* in, u64 be
   bool is_done = false;
   if constexpr (R::in_packs) {
     if (p.packed) {
-      constexpr int V = Pack<T>::count, AHEAD = V > 4 && sizeof(typename R::Acc) > 4 ? 2 : 4;
+      constexpr int V = Pack<T>::count, AHEAD = V > 4 ? 2 : 4;
       const Pack<T>* packs = reinterpret_cast<const Pack<T>*>(in);
       const u64 count = p.terms / V;
       for (; term + (AHEAD - 1) * step < count; term += AHEAD * step) {

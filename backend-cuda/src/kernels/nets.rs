@@ -413,4 +413,47 @@ mod tests {
         assert_eq!(along([100, 1], [7, 100]), (1, 4, 4));
         assert_eq!(along([3, 1000], [1000, 1]), (0, 128, 3));
     }
+
+    fn sharing(rows: i64, terms: i64) -> Sharing {
+        let (rows, terms) = (Strided::new(&[rows], [&[terms]]), Strided::new(&[terms], [&[1]]));
+        Sharing::new((&rows.unwrap(), 0), (&terms.unwrap(), 0)).unwrap()
+    }
+
+    #[test]
+    fn rows_are_kept_by_a_warp_or_by_as_few_threads_as_hold_them() {
+        let kept = |terms, bytes| {
+            sharing(1000, terms).kept(bytes, wide_bytes(bytes)).map(|kept| (kept.lanes, kept.threads()))
+        };
+        for (terms, bytes, expected) in [
+            (8, 4, Some((1, 128))),
+            (512, 4, Some((32, 128))),
+            (512, 2, Some((16, 128))),
+            (1024, 4, Some((32, 128))),
+            (8192, 4, Some((256, 256))),
+            (8192, 2, Some((256, 256))),
+            (8192, 8, Some((512, 512))),
+            (16384, 4, Some((512, 512))),
+            (16388, 4, None),
+            (510, 4, None),
+        ] {
+            assert_eq!(kept(terms, bytes), expected, "{terms} of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn blocks_that_share_a_row_all_have_terms() {
+        assert_eq!((sharing(64, 100_352).splits(), sharing(5000, 100_000).splits()), (7, 1));
+        for (rows, terms) in
+            [(1, 1), (1, 10), (2, 70_001), (3, 5000), (64, 100_352), (100, 1_000_003), (1, 1 << 30)]
+        {
+            let sharing = sharing(rows, terms);
+            let splits = sharing.splits();
+            let each = (terms as usize).div_ceil(splits);
+            assert!((splits - 1) * each < terms as usize, "{rows} {terms}");
+            assert!(
+                splits <= MOST_SPLITS && (splits == 1 || splits * sharing.blocks() <= BLOCKS),
+                "{rows} {terms}"
+            );
+        }
+    }
 }

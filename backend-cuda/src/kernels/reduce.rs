@@ -20,7 +20,7 @@ const ACROSS: usize = 32;
 /// Terms that one thread adds up before the work of a block is split further: more would lose digits.
 const TERMS: usize = 64;
 /// Parts that the second launch puts together.
-const SPLITS: usize = 4096;
+const SPLITS: usize = 8192;
 /// Bytes of the largest accumulator.
 const ACCUMULATOR: usize = 16;
 

@@ -167,6 +167,7 @@ fn report(cases: Vec<Row>, profile: Option<&str>) -> Report {
         library: PathBuf::from("libp.so"),
         stamp: None,
         device: "cpu:0".to_string(),
+        asynchronous: false,
         registers: Vec::new(),
         rejected: Vec::new(),
     };

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 pub struct Limits {
     /// Worker processes.
     pub jobs: usize,
+    /// The most of them where the device works behind the host: they have it in turns, and a case of many steps waits for a turn
+    /// at each.
+    pub turns: usize,
     /// The longest that a case may take.
     pub timeout: Duration,
     /// The most resident memory that a worker may take beside what it keeps between cases, in bytes.
@@ -121,7 +124,8 @@ pub fn run(
     };
     let mut finished: Vec<(usize, Finished)> = std::thread::scope(|scope| {
         let mut first = Some(first);
-        let handles: Vec<_> = (0..limits.jobs.clamp(1, cases.len().max(1)))
+        let jobs = if judged.asynchronous { limits.jobs.min(limits.turns) } else { limits.jobs };
+        let handles: Vec<_> = (0..jobs.clamp(1, cases.len().max(1)))
             .map(|_| {
                 let worker = first.take();
                 let shared = &shared;
@@ -317,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_failure_that_depends_on_what_ran_before_is_told_from_one_that_does_not() {
-        let limits = Limits { jobs: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
+        let limits = Limits { jobs: 1, turns: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
         let stop = AtomicBool::new(false);
         let noted = |wanted: &dyn Fn(&str) -> bool| -> Vec<(bool, bool)> {
             let mut ran = run(&worker, limits, &stop, &|_, _, _| {}).unwrap();

@@ -38,6 +38,9 @@ pub struct Judged {
     pub stamp: Option<Stamp>,
     /// The device.
     pub device: String,
+    /// Whether its work is done behind the host, by one device for all workers.
+    #[serde(default)]
+    pub asynchronous: bool,
     /// The ops that it has kernels of for strided tensors, each with a dtype.
     pub registers: Vec<(String, String)>,
     /// Libraries that could not be used, with the reason.

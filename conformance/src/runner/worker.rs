@@ -191,6 +191,7 @@ fn judged(target: &Target) -> Judged {
         stamp: Stamp::of_file(&target.library).ok(),
         registers: registered(target),
         device: target.device.to_string(),
+        asynchronous: keyway::dispatcher::device::properties(target.device).is_ok_and(|p| p.asynchronous),
         rejected: rejected.iter().map(ToString::to_string).collect(),
     }
 }

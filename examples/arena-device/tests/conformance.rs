@@ -37,7 +37,7 @@ fn every_case_of_the_profile_is_as_expected() {
         command.args(["worker", "--exact", "--nocapture", "--"]).env(WORKER, "1");
         command
     };
-    let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
+    let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
     let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
     assert_eq!((ran.judged.plugin.as_str(), ran.interrupted), ("example.org/arena-device", false));
     let failed: Vec<String> = ran

@@ -129,7 +129,7 @@ fn judged(
         }
         command
     };
-    let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
+    let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
     let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
     (ran.finished.iter().filter(|case| case.outcome.is_failure()).count(), ran.finished.len())
 }

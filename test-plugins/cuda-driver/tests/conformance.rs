@@ -105,7 +105,7 @@ fn judge(which: &str, driver: &Path, library: &str) -> usize {
         command.env(WORKER, which).env("KEYWAY_CUDA_DRIVER", driver).env("KEYWAY_CUDA_BLAS", library);
         command
     };
-    let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
+    let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
     let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
     assert_eq!((ran.judged.plugin.as_str(), ran.interrupted), ("keyway-cuda", false));
     let failed: Vec<String> = ran
