@@ -5,7 +5,7 @@
 
 PROGRAM is the built bench `device` (`cargo bench --package keyway-benches --bench device --no-run`, or the one that
 `cargo xtask gpu` stages). A case's ratio is the median over the rounds of our time over PyTorch's: above 1 means slower.
-PyTorch runs eagerly, f32 products in f32 (`allow_tf32` off).
+PyTorch runs eagerly, f32 products and convolutions in f32 (`allow_tf32` off).
 """
 
 import argparse
@@ -230,7 +230,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, help="a file for one JSON line a case")
     options = parser.parse_args()
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     ours = [options.program, options.device] + (["--small"] if options.small else [])
     sizes = SMALL if options.small else LARGE
     names = subprocess.run([*ours, "--list"], check=True, text=True, stdout=subprocess.PIPE).stdout.split()
