@@ -20,9 +20,11 @@ const LEAST: usize = 1 << 19;
 /// Bytes of a part of the matrix that caches hold, and the most of what cannot be cut.
 const PART: usize = 32 << 20;
 const MOST: usize = 256 << 20;
-/// Columns of a block and terms of a step of it, as in conv.cu, its threads, and blocks that are worth having.
+/// Columns of a block and terms of a step of it, as in conv.cu, the steps that are worth a block, its threads, and blocks that
+/// are worth having.
 const TILE: usize = 64;
 const DEPTH: usize = 32;
+const STEPS: usize = 4;
 const THREADS: u32 = 128;
 const BLOCKS: usize = 1024;
 
@@ -203,7 +205,7 @@ impl Lowered<'_> {
             pieces: u32::from(self.pieces),
         };
         let across = wide.div_ceil(TILE);
-        let along = BLOCKS.div_ceil(across).clamp(1, inner.div_ceil(DEPTH));
+        let along = BLOCKS.div_ceil(across).clamp(1, inner.div_ceil(DEPTH * STEPS));
         let entry = format_args!("conv_{}_lower", self.kernel.dtype);
         let kernel = Kernel { family: "conv", ..self.kernel };
         launch(self.on.0, kernel, entry, ([across, along], THREADS), &argument, self.on.1)

@@ -16,7 +16,7 @@ use crate::{compare, inputs, oracle};
 use keyway::dispatcher::op::{Out, Rule};
 use keyway::ops::def::{Facts, Forms};
 use keyway::ops::sample::{Role, Sample, SampleArg};
-use keyway::ops::{attention, linalg, loss, norm, pointwise, reduce};
+use keyway::ops::{attention, conv, linalg, loss, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
 /// The family.
@@ -101,7 +101,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 push(0, format!("{CALL}{nth}{TRANSPOSED}"));
             }
             // Tensor cores take halves, by kernels of their own.
-            if is_in(op.def, &[attention::ALL]) {
+            if is_in(op.def, &[attention::ALL, conv::ALL]) {
                 let halves = [DType::F16, DType::BF16].into_iter().filter(|&half| half != dtype);
                 halves.for_each(|half| {
                     cases.push(Case::of(FAMILY.name, op.def, half, 0, format!("{CALL}{nth}")))

@@ -21,8 +21,11 @@ const GROUPS: [&str; 3] = ["values", "sizes", "large"];
 /// The same where tensor cores multiply, each case in one dtype.
 const GROUPS_OF_CORES: [&str; 3] = ["values,strided", "corners", "large,sizes"];
 const DTYPE_OF_CORES: &str = "f16";
-/// The same of a file whose kernels are for heads of widths that other cases have not.
-const OF_WIDE_HEADS: (&str, [&str; 1]) = ("attention_plain.cuh", ["sizes"]);
+/// Files whose kernels are for heads of widths, and for convolutions of sizes, that other cases have not.
+const OF_SIZES: [&str; 2] = ["attention_plain.cuh", "conv.cu"];
+const GROUPS_OF_SIZES: [&str; 1] = ["sizes"];
+/// A file whose kernels serve cuBLASLt.
+const FOR_PRODUCTS: &str = "conv.cu";
 /// The stand-in's variable.
 const SKIP: &str = "KEYWAY_STAND_IN_SKIP_BARRIER";
 /// The stand-in's: the order of threads in all launches.
@@ -38,6 +41,7 @@ const SERVED: &[(&str, &[&str])] = &[
     ("attention_cores.cuh", &["flash_attention", "flash_attention_backward"]),
     ("attention_plain.cuh", &["flash_attention", "flash_attention_backward"]),
     ("cast.cu", &["clone"]),
+    ("conv.cu", &["conv"]),
     ("moments.cu", &["norm"]),
     ("nets.cuh", &["softmax", "nll_loss"]),
     ("order.cu", &["sort", "topk"]),
@@ -104,9 +108,9 @@ fn worker() {
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-/// How many cases of these ops fail, of how many. Without an `order` each launch has one of its own.
+/// How many cases of these ops fail, of how many, with a library for products or none. Without an `order` each launch has one of its own.
 fn judged(
-    driver: &Path,
+    (driver, library): (&Path, Option<&Path>),
     ops: &[&str],
     families: &str,
     cores: bool,
@@ -117,7 +121,8 @@ fn judged(
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["worker", "--exact", "--nocapture", "--"]);
         command.env(WORKER, "1").env(OPS, ops.join(",")).env(FAMILIES, families);
-        command.env("KEYWAY_CUDA_DRIVER", driver);
+        command.env("KEYWAY_CUDA_DRIVER", driver).env_remove("KEYWAY_CUDA_BLAS");
+        command.envs(library.map(|library| ("KEYWAY_CUDA_BLAS", library)));
         if cores {
             command.env(CORES, "1");
         }
@@ -137,6 +142,7 @@ fn judged(
 #[test]
 fn each_barrier_that_is_left_out_fails_a_case() {
     let Some(driver) = support::stand_in() else { return };
+    let library = keyway_test_cuda_driver::blas(&driver);
     let mut escaped = Vec::new();
     let all = barriers();
     for (file, place) in &all {
@@ -147,13 +153,14 @@ fn each_barrier_that_is_left_out_fails_a_case() {
         // Which orders the few launches of a kernel get by themselves is chance.
         let orders: &[Option<&str>] = if cores { &[Some(BY_WARPS)] } else { &[None, Some(BACKWARDS)] };
         let groups: &[&str] = match cores {
-            true if file == OF_WIDE_HEADS.0 => &OF_WIDE_HEADS.1,
+            _ if OF_SIZES.contains(&file.as_str()) => &GROUPS_OF_SIZES,
             true => &GROUPS_OF_CORES,
             false => &GROUPS,
         };
+        let library = (file == FOR_PRODUCTS).then_some(library.as_path());
         let mut runs = groups.iter().flat_map(|group| orders.iter().map(move |order| (group, order)));
         let is_missed = runs.any(|(group, order)| {
-            let (failed, cases) = judged(&driver, ops, group, cores, *order, Some(place));
+            let (failed, cases) = judged((&driver, library), ops, group, cores, *order, Some(place));
             println!("{place}: {failed} of {cases} cases of {group} fail");
             failed > 0
         });
@@ -165,6 +172,13 @@ fn each_barrier_that_is_left_out_fails_a_case() {
     let ops: Vec<&str> = SERVED.iter().flat_map(|(_, ops)| *ops).copied().collect();
     for (cores, order) in [(false, None), (false, Some(BACKWARDS)), (true, Some(BY_WARPS))] {
         let families = if cores { GROUPS_OF_CORES } else { GROUPS }.join(",");
-        assert_eq!(judged(&driver, &ops, &families, cores, order, None).0, 0, "with all barriers, {order:?}");
+        assert_eq!(
+            judged((&driver, None), &ops, &families, cores, order, None).0,
+            0,
+            "with all barriers, {order:?}"
+        );
+        let with_library = (driver.as_path(), Some(library.as_path()));
+        let wrong = judged(with_library, &["conv"], GROUPS_OF_SIZES[0], cores, order, None).0;
+        assert_eq!(wrong, 0, "with all barriers and the library, {order:?}");
     }
 }
