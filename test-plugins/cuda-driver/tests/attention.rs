@@ -20,6 +20,10 @@ const FUSED: &[&str] = &[
     "attention_bf16_cores_128",
     "attention_bf16_query_cores_64",
     "attention_f16_key_cores_128",
+    "attention_f16_plain_64",
+    "attention_bf16_plain_128",
+    "attention_bf16_query_plain_64",
+    "attention_f16_key_plain_128",
 ];
 
 /// Not a test of its own: what a started program does.
@@ -120,6 +124,9 @@ const CASES: &[Case] = &[
     case(&[2, 70, 120], &[2, 45, 120], &[2, 45, 72], Mask::None, true),
     case(&[2, 3, 35, 16], &[2, 3, 66, 16], &[2, 3, 66, 16], Mask::Added(&[3, 1, 66]), true),
     case(&[2, 6, 40, 16], &[2, 2, 40, 16], &[2, 2, 40, 16], Mask::Causal, true),
+    // Heads as wide as kernels without a mask, some of which share a key.
+    case(&[2, 6, 140, 64], &[2, 2, 150, 64], &[2, 2, 150, 64], Mask::None, false),
+    case(&[2, 4, 70, 128], &[2, 2, 70, 128], &[2, 2, 70, 128], Mask::Causal, true),
     case(&[3, 33, 200], &[3, 20, 200], &[3, 20, 7], Mask::None, false),
     case(&[2, 5, 4], &[2, 0, 4], &[2, 0, 3], Mask::None, false),
     case(&[2, 0, 4], &[2, 5, 4], &[2, 5, 3], Mask::None, false),

@@ -188,7 +188,8 @@ const BLAS: &str = "KEYWAY_CUDA_BLAS";
 /// What has no block kept or split, so that the stand-in's guard pages stand behind each tensor.
 const GUARDED: (&str, &str) = ("KEYWAY_CUDA_ALLOCATOR", "pool");
 /// The ops that cuBLASLt serves.
-const PRODUCTS: &[&str] = &["mm", "addmm", "bmm", "baddbmm", "mv"];
+const PRODUCTS: &[&str] =
+    &["mm", "addmm", "bmm", "baddbmm", "mv", "conv", "conv_input_grad", "conv_weight_grad"];
 
 fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
     keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
