@@ -61,6 +61,14 @@ fn count(dims: &[Dim<5>]) -> usize {
     dims.iter().fold(1, |n: usize, dim| n.saturating_mul(dim.size))
 }
 
+/// A left operand: its address, and steps from a row and a term to the next; what holds it, if it is a copy.
+struct Left {
+    at: u64,
+    row: i64,
+    term: i64,
+    _copy: Option<Scratch>,
+}
+
 /// A convolution that is lowered.
 struct Lowered<'a> {
     of: &'a Gathered,
@@ -104,7 +112,7 @@ impl Lowered<'_> {
         if at_once.saturating_mul(each) > MOST {
             return Ok(false);
         }
-        let Some((left, left_step, _kept)) = self.left()? else { return Ok(false) };
+        let Some(left) = self.left()? else { return Ok(false) };
         let [spread, place] = match (merged(columns, 0), merged(&columns[1..], 0)) {
             (Some(place), _) => [0, place],
             (None, Some(place)) if !of_terms => [columns[0].strides[0] as i64, place],
@@ -128,7 +136,7 @@ impl Lowered<'_> {
                 _ => (own, count(&columns[1..])),
             };
             let (inner, out_step) = (count(&terms), if of_terms { 0 } else { columns[0].strides[0] as i64 });
-            let left_of_sample = if of_terms { left_step * count(&terms[1..]) as i64 } else { 0 };
+            let left_of_sample = if of_terms { left.term * count(&terms[1..]) as i64 } else { 0 };
             let out =
                 Matrices { at: moved(self.of.out.0, out_step), strides: [spread, self.of.out.2, place] };
             let input = match (self.of.bias.0, of_terms && first > 0) {
@@ -146,7 +154,7 @@ impl Lowered<'_> {
                 rounds: self.on.0.rounds(self.kernel.dtype),
                 sizes: [batches, self.of.rows, wide, inner],
                 out,
-                left: Matrices { at: moved(left.0, left_of_sample), strides: [0, left.1, left_step] },
+                left: Matrices { at: moved(left.at, left_of_sample), strides: [0, left.row, left.term] },
                 right: Matrices { at: scratch.at(), strides: right },
                 input,
                 alpha: one,
@@ -159,12 +167,12 @@ impl Lowered<'_> {
         Ok(true)
     }
 
-    /// The left operand as a matrix: its address and step of a row, and the step of a term; what holds it, if it was copied.
-    fn left(&self) -> Result<Option<((u64, i64), i64, Option<Scratch>)>, Error> {
+    /// The left operand as a matrix, copied if its terms are no even steps apart.
+    fn left(&self) -> Result<Option<Left>, Error> {
         let (at, _, row) = self.of.left;
         let terms = &self.of.terms;
         if let Some(step) = merged(terms, 0).filter(|step| *step == 1 || row == 1) {
-            return Ok(Some(((at, row), step, None)));
+            return Ok(Some(Left { at, row, term: step, _copy: None }));
         }
         let inner = count(terms);
         let copy = Scratch::new(self.on, self.of.rows * inner, self.bytes)?;
@@ -182,7 +190,7 @@ impl Lowered<'_> {
             strides,
         };
         super::cast::copy(self.on, &sizes, [side(copy.at(), &dense), side(at, &from)])?;
-        Ok(Some(((copy.at(), inner as i64), 1, Some(copy))))
+        Ok(Some(Left { at: copy.at(), row: inner as i64, term: 1, _copy: Some(copy) }))
     }
 
     /// Writes the matrix of these columns and terms, whose first sample is `first`.
