@@ -6,10 +6,9 @@
 use super::Kernel;
 use super::conv::{ConvArgument, Gathered};
 use super::launch::{Operand, launch};
-use super::map::Side;
 use super::nets::counted;
 use super::product::filled;
-use super::scratch::{On, Scratch};
+use super::scratch::{self, On, Scratch};
 use crate::blas::{self, Matrices, Product};
 use crate::driver::Argument;
 use keyway_sdk::author::Error;
@@ -184,12 +183,8 @@ impl Lowered<'_> {
             return Ok(None);
         }
         let dense = keyway_sdk::author::strided::row_major(&sizes)?;
-        let side = |data, strides| Side {
-            operand: Operand { data, ..Operand::default() },
-            bytes: self.bytes,
-            strides,
-        };
-        super::cast::copy(self.on, &sizes, [side(copy.at(), &dense), side(at, &from)])?;
+        let source = Operand { data: at, ..Operand::default() };
+        scratch::copy(self.on, self.bytes, &sizes, (copy.operand(), &dense), (source, &from))?;
         Ok(Some(Left { at: copy.at(), row: inner as i64, term: 1, _copy: Some(copy) }))
     }
 

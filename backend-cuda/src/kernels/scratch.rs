@@ -67,8 +67,7 @@ pub fn copy(
     (from, from_strides): (Operand, &[i64]),
 ) -> Result<(), Error> {
     let side = |operand, strides| Side { operand, bytes, strides };
-    let sides = [side(to, to_strides), side(from, from_strides)];
-    write(on, COPY, format_args!("copy_b{}", bytes * 8), sizes, sides, [0; 3])
+    super::cast::copy(on, sizes, [side(to, to_strides), side(from, from_strides)])
 }
 
 /// Words of the device's memory, waited for.
