@@ -62,12 +62,6 @@ DEV void write(const Operand& to, i64 offset, Wide<T> value) {
   static_cast<T*>(to.data)[offset] = Element<T>::narrow(value);
 }
 
-// Elements that are moved at once.
-template <class T, int V>
-struct alignas(sizeof(T) * V) Pack {
-  T at[V];
-};
-
 // The elements from `first` on; the one at `only` where there is but one.
 template <class T, int V>
 struct Values {

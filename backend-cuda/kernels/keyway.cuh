@@ -140,6 +140,15 @@ struct Element<bf16> {
 template <class T>
 using Wide = typename Element<T>::Wide;
 
+// Elements that are moved at once; those of 16 bytes, which is the most.
+template <class T, int V>
+struct alignas(sizeof(T) * V) Pack {
+  static const int count = V;
+  T at[V];
+};
+template <class T>
+using Piece = Pack<T, 16 / sizeof(T)>;
+
 // A number that the host passed, from its bits: in the type that is computed in.
 template <class W>
 struct Immediate {

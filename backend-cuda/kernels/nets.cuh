@@ -70,13 +70,6 @@ struct AddedPairs {
   METHOD static Pair<W> join(Pair<W> x, Pair<W> y) { return Pair<W>{x.a + y.a, x.b + y.b}; }
 };
 
-// Elements of 16 bytes, which are moved at once.
-template <class T>
-struct alignas(16) Piece {
-  static const int count = 16 / sizeof(T);
-  T at[count];
-};
-
 // A thread's part of a row whose elements are neighbours, from an address of whole pieces: pieces `lane`, `lane + lanes`, ..
 // It is read once and kept, in the type that is computed in.
 constexpr int KEPT_BYTES = 128;

@@ -113,12 +113,9 @@ constexpr u32 THREADS = 256;
 // What a thread loads before it uses the first of it, and its accumulators.
 constexpr int ELEMENTS = 8;
 
-// Elements that are loaded at once.
+// Elements that are loaded at once; fewer of one byte, for each has code of its own.
 template <class T>
-struct alignas(sizeof(T) == 1 ? 8 : 16) Pack {
-  static const int count = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
-  T at[count];
-};
+using Loaded = Pack<T, sizeof(T) == 1 ? 8 : 16 / sizeof(T)>;
 
 // The sum over the block's threads of each output, in thread `threadIdx.x < across`.
 template <class R>
@@ -141,9 +138,9 @@ struct Sums {
     for (int i = 0; i < ELEMENTS; i++) at[i] = R::start();
   }
   METHOD void add(int i, T x, u64 term) { at[i] = R::join(at[i], R::load(Element<T>::widen(x), term)); }
-  METHOD void add_pack(const Pack<T>& pack, u64 first) {
+  METHOD void add_pack(const Loaded<T>& pack, u64 first) {
 #pragma unroll
-    for (int i = 0; i < Pack<T>::count; i++) add(i, pack.at[i], first + i);
+    for (int i = 0; i < Loaded<T>::count; i++) add(i, pack.at[i], first + i);
   }
   METHOD typename R::Acc whole() {
 #pragma unroll
@@ -164,11 +161,11 @@ DEV typename R::Acc over_terms(const Reduce& p, const typename R::In* in, u64 be
   bool is_done = false;
   if constexpr (R::in_packs) {
     if (p.packed) {
-      constexpr int V = Pack<T>::count, AHEAD = V > 4 ? 2 : 4;
-      const Pack<T>* packs = reinterpret_cast<const Pack<T>*>(in);
+      constexpr int V = Loaded<T>::count, AHEAD = V > 4 ? 2 : 4;
+      const Loaded<T>* packs = reinterpret_cast<const Loaded<T>*>(in);
       const u64 count = p.terms / V;
       for (; term + (AHEAD - 1) * step < count; term += AHEAD * step) {
-        Pack<T> own[AHEAD];
+        Loaded<T> own[AHEAD];
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) own[i] = packs[term + i * step];
 #pragma unroll
