@@ -2,12 +2,13 @@
 """The sweep beside PyTorch, case by case in turn, so that both see the same minutes of a shared machine.
 
     cargo xtask dist --native
-    python benches/sweep/beside_pytorch.py [--case PART] [--threads N] [--rounds N] [--again N] [--out FILE]
+    python benches/sweep/beside_pytorch.py [--gradients] [--case PART] [--threads N] [--rounds N] [--again N] [--out FILE]
 
 In each round both libraries run a case several times; a round's time is the least of its runs, and a case's ratio is
 the median over the rounds of our time over PyTorch's: above 1 means slower. A case that is more than 1.25 times slower is
 measured again, and those rounds alone count. The calls are those with which
-`conformance/tools` compares results; where such a call does more than the op, a leaner one stands here.
+`conformance/tools` compares results; where such a call does more than the op, a leaner one stands here. With `--gradients`
+each call is recorded, and what is timed is the call and the gradients of its tensors.
 """
 
 import argparse
@@ -26,6 +27,9 @@ from compare_with_pytorch import DTYPES, LACKS, Tables, argument
 
 RUNS, RUN_NS = 5, 2_000_000
 SLOWER = 1.25
+NO_GRADIENT = "no result has a gradient"
+# What PyTorch says where it has no derivative.
+LACKS = [*LACKS, "is not implemented", "is not differentiable"]
 F = torch.nn.functional
 
 
@@ -131,6 +135,15 @@ def tensor(spec):
     return values.expand(spec["sizes"]) if spec["lie"] == "expanded" else values
 
 
+def tested(value, described, dtype):
+    """The tensors of the tested dtype in an argument, from now on with gradients."""
+    if "tensor" in (described or {}):
+        pairs = [(value, described["tensor"])]
+    else:
+        pairs = zip(value, described["tensors"]) if "tensors" in (described or {}) else []
+    return [t.requires_grad_(True) for t, spec in pairs if spec["dtype"] == dtype]
+
+
 class Peer:
     """PyTorch's side of a case, made once for all rounds."""
 
@@ -138,6 +151,10 @@ class Peer:
         call = LEAN.get(case["op"]) or ops[case["op"]]
         self.call = getattr(call, "plain", call)
         self.args = [argument(a, tensor) for a in case["args"]]
+        self.gradients = case["gradients"]
+        if self.gradients:
+            self.wanted = [t for value, a in zip(self.args, case["args"]) for t in tested(value, a, case["dtype"])]
+            self.starts = [torch.ones_like(t) for t in self.recorded()]
         self.calls = 1
         self.run()
         self.calls = max(1, min(100_000, RUN_NS // max(1, self.run())))
@@ -146,8 +163,17 @@ class Peer:
         call, args, times = self.call, self.args, range(self.calls)
         begin = time.perf_counter_ns()
         for _ in times:
-            call(torch, *args)
+            if self.gradients:
+                torch.autograd.grad(self.recorded(), self.wanted, self.starts, allow_unused=True)
+            else:
+                call(torch, *args)
         return (time.perf_counter_ns() - begin) // self.calls
+
+    def recorded(self):
+        """The results of a call that have a gradient."""
+        made = self.call(torch, *self.args)
+        made = made if isinstance(made, (tuple, list)) else [made]
+        return [t for t in made if isinstance(t, torch.Tensor) and t.requires_grad]
 
     def least(self):
         return min(self.run() for _ in range(RUNS))
@@ -175,6 +201,8 @@ def compare(case, ours, ops, rounds):
     """A line: both libraries' least times and the ratio, or why there is none."""
     line = {"case": case["case"]}
     first = ours.measure(case)
+    if first.get("error") == NO_GRADIENT:
+        return {**line, "none": first["error"]}
     if "error" in first:
         return {**line, "error": first["error"]}
     try:
@@ -190,6 +218,7 @@ def compare(case, ours, ops, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--gradients", action="store_true", help="the cases with gradients instead")
     parser.add_argument("--case", default="", help="only cases whose id holds this")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1)
@@ -198,12 +227,12 @@ def main():
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
-    torch.set_grad_enabled(False)
+    torch.set_grad_enabled(options.gradients)
     ours, ops = Ours(options.threads), Tables().ops
     out = options.out.open("w") if options.out else None
     lines = []
     for case in ours.cases:
-        if options.case in case["case"]:
+        if options.case in case["case"] and options.gradients == case["gradients"]:
             line = compare(case, ours, ops, options.rounds)
             if line.get("ratio", 0) > SLOWER and options.again:
                 line = compare(case, ours, ops, options.again)

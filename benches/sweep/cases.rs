@@ -6,11 +6,29 @@ use std::collections::BTreeMap;
 /// One call that is measured.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `op/dtype/way/n/nth argument list of the op`.
+    /// `op/dtype/way/n/nth argument list of the op`, and `/gradients` with gradients.
     pub id: String,
     pub op: String,
     pub dtype: DType,
     pub args: Vec<Value>,
+    /// Whether the call is recorded and the gradients of its tensors of the tested dtype are computed too.
+    pub gradients: bool,
+}
+
+impl Case {
+    /// The same call with its gradients; `None` where nothing in it has one.
+    pub fn with_gradients(&self) -> Option<Case> {
+        let is_tested = |arg: &Value| match arg {
+            Value::Tensor(spec) => spec.tested,
+            Value::Tensors(list) => list.iter().any(|spec| spec.tested),
+            _ => false,
+        };
+        (self.dtype.is_float() && self.args.iter().any(is_tested)).then(|| Case {
+            id: format!("{}/gradients", self.id),
+            gradients: true,
+            ..self.clone()
+        })
+    }
 }
 
 /// An argument.
@@ -86,7 +104,7 @@ pub fn table() -> Result<Table, String> {
                         let args = Parser { text: args, dtype, n }.all().ok_or_else(|| wrong("arguments"))?;
                         let Some(args) = laid(args, way) else { continue };
                         let id = format!("{op}/{}/{way}/{n}/{list}", dtype.name());
-                        table.cases.push(Case { id, op: op.to_string(), dtype, args });
+                        table.cases.push(Case { id, op: op.to_string(), dtype, args, gradients: false });
                     }
                 }
             }

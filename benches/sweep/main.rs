@@ -1,15 +1,17 @@
 //! All ops, dtypes and ways to lie in memory, at a small and a large size: where a kernel is slow.
 //!
-//! `cargo xtask bench --sweep` prints one JSON line for each case of `cases.txt`. `beside_pytorch.py` runs this program
-//! with `--serve` and PyTorch in turn: a line of input is the id of a case, the answer its line. Criterion, which
-//! measures the cases of `benches/keyway`, takes seconds for each; here are thousands.
+//! `cargo xtask bench --sweep` prints one JSON line for each case of `cases.txt`; after these come the calls of ops that have a
+//! derivative, recorded, and with the gradients of their tensors. `beside_pytorch.py` runs this program with `--serve` and
+//! PyTorch in turn: a line of input is the id of a case, the answer its line. Criterion, which measures the cases of
+//! `benches/keyway`, takes seconds for each; here are thousands.
 
 mod cases;
 
 use cases::{Case, Lie, Spec, Value};
+use keyway::autograd::{self, BackwardOptions};
+use keyway::ops::def::{Derivative, OpDef};
 use keyway::{DType, MemoryFormat, Tensor};
-use keyway_dispatcher::call::call;
-use keyway_dispatcher::op::{Arg, Args, OpEntry, Out};
+use keyway_dispatcher::op::{Arg, Out};
 use keyway_dispatcher::tensor::TensorRef;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -24,8 +26,11 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let options: Vec<String> = std::env::args().skip(1).filter(|option| option != "--bench").collect();
-    let table = cases::table()?;
+    let mut table = cases::table()?;
     complete(&table)?;
+    let with_gradients: Vec<Case> =
+        table.cases.iter().filter(|case| is_differentiable(case)).filter_map(Case::with_gradients).collect();
+    table.cases.extend(with_gradients);
     keyway_dispatcher::parallel::set_num_threads(keyway_benches::threads());
     keyway_dispatcher::parallel::adopt_current_thread();
     let mut out = std::io::stdout().lock();
@@ -70,6 +75,15 @@ fn complete(table: &cases::Table) -> Result<(), String> {
     }
 }
 
+fn definition(op: &str) -> Result<&'static OpDef, Failure> {
+    Ok(keyway::ops::all().find(|def| def.name() == op).ok_or_else(|| format!("there is no op `{op}`"))?)
+}
+
+fn is_differentiable(case: &Case) -> bool {
+    definition(&case.op)
+        .is_ok_and(|def| matches!(def.derivative, Derivative::Formula { .. } | Derivative::Composite))
+}
+
 fn described(case: &Case) -> Json {
     let tensor = |spec: &Spec| {
         let lie = match spec.lie {
@@ -93,7 +107,9 @@ fn described(case: &Case) -> Json {
         Value::Tensors(list) => json!({ "tensors": list.iter().map(tensor).collect::<Vec<_>>() }),
     };
     let args: Vec<Json> = case.args.iter().map(arg).collect();
-    json!({ "case": case.id, "op": case.op, "dtype": case.dtype.name(), "args": args })
+    json!({
+        "case": case.id, "op": case.op, "dtype": case.dtype.name(), "args": args, "gradients": case.gradients,
+    })
 }
 
 /// The line of a case: its median and least time in nanoseconds, or why it cannot be called.
@@ -112,16 +128,31 @@ fn measured(case: &Case) -> Json {
 
 /// Nanoseconds of one call, for each run.
 fn times(case: &Case) -> Result<Vec<f64>, Failure> {
-    let op = keyway::ops::all().find(|def| def.name() == case.op).ok_or("there is no such op")?.entry()?;
+    let def = definition(&case.op)?;
     let tensors = case.args.iter().map(made).collect::<Result<Vec<_>, _>>()?;
+    let wanted: Vec<Tensor> = if case.gradients { tested(case, &tensors)? } else { Vec::new() };
     let lists: Vec<Vec<&TensorRef>> =
         tensors.iter().map(|list| list.iter().map(AsRef::as_ref).collect()).collect();
     let args: Vec<Arg<'_>> =
         case.args.iter().zip(&lists).map(|(value, list)| argument(value, list)).collect();
+    let starts = if case.gradients { starts(&recorded(def, &args)?)? } else { Vec::new() };
+    if case.gradients && starts.is_empty() {
+        return Err("no result has a gradient".into());
+    }
+    let once = || -> Result<(), Failure> {
+        if !case.gradients {
+            std::hint::black_box(def.call(&args, Out::New)?);
+            return Ok(());
+        }
+        let options =
+            BackwardOptions { gradients: Some(starts.clone()), allow_unused: true, ..Default::default() };
+        std::hint::black_box(autograd::grad(&recorded(def, &args)?, &wanted, options)?);
+        Ok(())
+    };
     let run = |calls: u32| -> Result<Duration, Failure> {
         let begin = Instant::now();
         for _ in 0..calls {
-            std::hint::black_box(once(op, &args)?);
+            once()?;
         }
         Ok(begin.elapsed())
     };
@@ -130,8 +161,30 @@ fn times(case: &Case) -> Result<Vec<f64>, Failure> {
     (0..RUNS).map(|_| Ok(run(calls)?.as_nanos() as f64 / f64::from(calls))).collect()
 }
 
-fn once(op: &'static OpEntry, args: &[Arg<'_>]) -> Result<impl Sized, Failure> {
-    Ok(call(Args { op, values: args }, Out::New)?)
+/// The tensors of the tested dtype, from now on with gradients.
+fn tested(case: &Case, tensors: &[Vec<Tensor>]) -> keyway::Result<Vec<Tensor>> {
+    let mut wanted = Vec::new();
+    for (value, list) in case.args.iter().zip(tensors) {
+        let specs = match value {
+            Value::Tensor(spec) => std::slice::from_ref(spec),
+            Value::Tensors(specs) => specs,
+            _ => &[],
+        };
+        for (_, tensor) in specs.iter().zip(list).filter(|(spec, _)| spec.tested) {
+            wanted.push(tensor.clone().requires_grad_(true)?);
+        }
+    }
+    Ok(wanted)
+}
+
+/// The results of a call that have a gradient.
+fn recorded(def: &'static OpDef, args: &[Arg<'_>]) -> keyway::Result<Vec<Tensor>> {
+    Ok(def.run_all(args)?.into_iter().filter(Tensor::requires_grad).collect())
+}
+
+/// What the gradients of these results begin with.
+fn starts(results: &[Tensor]) -> keyway::Result<Vec<Tensor>> {
+    results.iter().map(|result| result.detach().ones_like()).collect()
 }
 
 fn argument<'a>(value: &'a Value, tensors: &'a [&'a TensorRef]) -> Arg<'a> {
