@@ -50,6 +50,14 @@ def channel_norm_backward(torch, grad, x, mean, var, weight, per_sample, eps):
     return torch.ops.aten.native_batch_norm_backward(grad, x, weight, None, None, mean, deviation, True, eps, [True] * 3)
 
 
+def group_norm_backward(torch, grad, x, groups, weight, eps):
+    """As for `layer_norm_backward`."""
+    (batch, channels, *rest), aten = x.shape, torch.ops.aten
+    sizes = [batch, channels, rest[0] * rest[1], groups]
+    _, mean, deviation = aten.native_group_norm(x, weight, None, *sizes, eps)
+    return aten.native_group_norm_backward(grad, x, mean, deviation, weight, *sizes, [True] * 3)
+
+
 def nll_loss_backward(torch, grad, target, weights, classes, ignored):
     like = torch.empty((len(target), classes), dtype=grad.dtype)
     return torch.ops.aten.nll_loss_backward(grad, like, target, weights, 0, ignored, grad.new_ones(()))
@@ -108,6 +116,7 @@ LEAN = {
     "div": lambda torch, a, b, mode: torch.div(a, b, rounding_mode=mode),
     "fmod": lambda torch, a, b: torch.fmod(a, b),
     "channel_norm_backward": channel_norm_backward,
+    "group_norm_backward": group_norm_backward,
     "layer_norm_backward": layer_norm_backward,
     "max_pool_backward": max_pool_backward,
     "nll_loss_backward": nll_loss_backward,

@@ -75,6 +75,14 @@ def group_norm(torch, x, groups, weight, bias, eps):
     return torch.nn.functional.group_norm(x, groups, weight, bias, eps)
 
 
+def group_norm_backward(torch, grad, x, groups, weight, eps):
+    given = torch.ones(x.shape[1], dtype=x.dtype) if weight is None else weight
+    leaves = [x.clone().requires_grad_(), given.clone().requires_grad_(), torch.zeros_like(given).requires_grad_()]
+    group_norm(torch, leaves[0], groups, leaves[1], leaves[2], eps).backward(grad)
+    of_x, *others = [leaf.grad for leaf in leaves]
+    return [of_x, *(wide(torch, t) for t in others)]
+
+
 def rms_norm(torch, x, shape, weight, eps):
     return torch.nn.functional.rms_norm(x, shape, weight, eps)
 
@@ -86,6 +94,7 @@ OPS = {
     "channel_sums": in_f64(channel_sums),
     "frozen_norm": in_f64(frozen_norm),
     "group_norm": in_f64(group_norm),
+    "group_norm_backward": in_f64(group_norm_backward),
     "instance_norm": in_f64(running("instance_norm")),
     "local_response_norm": in_f64(
         lambda torch, x, *rest: torch.nn.functional.local_response_norm(x, *rest)),

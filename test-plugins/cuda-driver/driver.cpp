@@ -258,6 +258,34 @@ int wait_for_all(int device) {
   return devices[device].lost ? devices[device].lost : result;
 }
 
+// Pages of allocations that were freed, by their number of bytes. Nobody may touch them; to map others and fill them with zeros
+// would take longer than what the tests compute.
+std::map<size_t, std::vector<char*>> freed;
+size_t freed_bytes = 0;
+constexpr size_t MOST_FREED = 32 << 20;
+
+char* unused_pages(size_t mapped) {
+  auto& same = freed[mapped];
+  if (!same.empty()) {
+    char* pages = same.back();
+    same.pop_back();
+    freed_bytes -= mapped;
+    return pages;
+  }
+  void* pages = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? nullptr : static_cast<char*>(pages);
+}
+
+void give_pages(char* pages, size_t mapped) {
+  if (freed_bytes + mapped > MOST_FREED) {
+    munmap(pages, mapped);
+    return;
+  }
+  mprotect(pages, mapped, PROT_NONE);
+  freed[mapped].push_back(pages);
+  freed_bytes += mapped;
+}
+
 // Each allocation ends at a page that nobody may touch, but for the bytes that make it a multiple of 64, which hold a
 // pattern that is looked at when it is freed. All of it is filled, so that nothing is 0 by chance.
 int allocate(int index, size_t bytes, uintptr_t* out) {
@@ -266,8 +294,8 @@ int allocate(int index, size_t bytes, uintptr_t* out) {
   if (device.used + bytes > memory()) return OUT_OF_MEMORY;
   const size_t padded = (bytes + 63) / 64 * 64;
   const size_t inside = (padded + PAGE - 1) / PAGE * PAGE, mapped = inside + 2 * PAGE;
-  char* pages = static_cast<char*>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  if (pages == MAP_FAILED) return OUT_OF_MEMORY;
+  char* pages = unused_pages(mapped);
+  if (!pages) return OUT_OF_MEMORY;
   mprotect(pages + PAGE, inside, PROT_READ | PROT_WRITE);
   char* start = pages + PAGE + inside - padded;
   if (padded <= 1 << 20) std::memset(start, 0xcd, padded);
@@ -290,7 +318,7 @@ int release(uintptr_t at) {
     }
   }
   devices[block.device].used -= block.bytes;
-  munmap(block.pages, block.mapped);
+  give_pages(block.pages, block.mapped);
   blocks.erase(found);
   return OK;
 }

@@ -1,14 +1,17 @@
-//! `group_norm`, `instance_norm`, `batch_norm` and `frozen_norm` of inputs `[batch, channels, ..]`, `channel_norm`, which gives
-//! the statistics, too, and what gradients of them are made of.
+//! `group_norm`, `instance_norm`, `batch_norm` and `frozen_norm` of inputs `[batch, channels, ..]`, and `channel_norm`, which
+//! gives the statistics, too.
 //!
 //! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put together.
 //! Inputs whose rows are short, or do not lie densely, are left to the parts that the ops are composed of.
 
+mod gradients;
+
 use super::buffer::Buffer;
-use super::moments::{Moments, Standard, total, totals, widened};
+use super::moments::{Moments, Standard, widened};
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
+use std::ops::Range;
 
 /// Inputs of shorter rows are not served here, unless they are so small that one call instead of many counts most.
 const SHORTEST: usize = 32;
@@ -87,12 +90,7 @@ impl<'a, T: Float> Channels<'a, T> {
         parallel_for(self.rows() / together, self.grain(together), |units| {
             for unit in units {
                 let rows = unit * together..(unit + 1) * together;
-                let moments = rows.clone().map(|row| Moments::of(self.row(row)));
-                let standard = match together {
-                    1 => Moments::of(self.row(unit)),
-                    _ => Moments::together(moments.collect::<Vec<_>>().into_iter(), together),
-                }
-                .standard(eps);
+                let standard = self.moments(rows.clone()).0.standard(eps);
                 for row in rows {
                     // SAFETY: as above.
                     self.write(row, standard, unsafe { to.slice_mut(row * self.inner, self.inner) });
@@ -113,6 +111,12 @@ impl<'a, T: Float> Channels<'a, T> {
                 self.write(row, standards[row % standards.len()], to);
             }
         })
+    }
+
+    /// The moments of some rows together, and of each.
+    fn moments(&self, rows: Range<usize>) -> (Moments<T::Acc>, Vec<Moments<T::Acc>>) {
+        let each: Vec<_> = rows.map(|row| Moments::of(self.row(row))).collect();
+        (Moments::together(each.iter().copied(), each.len()), each)
     }
 
     /// The moments of each row.
@@ -205,140 +209,8 @@ fn channel_norm<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
     x.by_given(call, &standards)
 }
 
-/// Sums over some elements of a gradient, of an input, and of their products.
-#[derive(Clone, Copy)]
-struct Sums<A> {
-    /// Counted from the first ones of the channel: equal ones have no sum.
-    grad: A,
-    product: A,
-    distance: A,
-    /// Of the gradient and its products with the distances from the mean, as they are.
-    whole: A,
-    along: A,
-}
-
-impl<A: Real> Sums<A> {
-    const NONE: Self =
-        Sums { grad: A::ZERO, product: A::ZERO, distance: A::ZERO, whole: A::ZERO, along: A::ZERO };
-
-    /// Of a row.
-    fn of<T: Float<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
-        let (grad_sum, product) = totals(grad, x, |g, x| {
-            let (g, d) = (g.to_acc() - first[0], x.to_acc() - first[1]);
-            (g, g * d)
-        });
-        let (whole, along) = totals(grad, x, |g, x| (g.to_acc(), g.to_acc() * (x.to_acc() - mean)));
-        Sums { grad: grad_sum, product, distance: total(x, |x| x.to_acc() - first[1]), whole, along }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Sums {
-            grad: self.grad + other.grad,
-            product: self.product + other.product,
-            distance: self.distance + other.distance,
-            whole: self.whole + other.whole,
-            along: self.along + other.along,
-        }
-    }
-}
-
-fn channel_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
-    let x = Channels::<T>::of(call, 1, Some(4), None)?;
-    let grad = call.view::<T>(0)?;
-    let grad = grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))?;
-    let (mean, var) = (statistics::<T>(call, 2)?, statistics::<T>(call, 3)?);
-    let (per_sample, eps) = (call.bool(5)?, T::Acc::from_f64(call.float(6)?));
-    let (channels, inner) = (x.channels, x.inner);
-    // From what is no finite number nothing can be counted.
-    let finite = |x: T| if (x.to_acc() - x.to_acc()) == T::Acc::ZERO { x.to_acc() } else { T::Acc::ZERO };
-    let first: Vec<_> = (0..channels).map(|c| [finite(grad[c * inner]), finite(x.row(c)[0])]).collect();
-    let mut rows = vec![Sums::<T::Acc>::NONE; x.rows()];
-    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
-    let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
-    parallel_for(x.rows(), x.grain(1), |range| {
-        for row in range {
-            let (first, mean) = (first[row % channels], mean[row % mean.len()]);
-            let sums = Sums::of(&grad[row * inner..][..inner], x.row(row), first, mean);
-            // SAFETY: as above.
-            unsafe { to.as_ptr().add(row).write(sums) };
-        }
-    })?;
-    let of_channel =
-        |c: usize| rows[c..].iter().step_by(channels).fold(Sums::NONE, |all, row| all.plus(*row));
-    let units: Vec<Sums<T::Acc>> =
-        if per_sample { rows.clone() } else { (0..channels).map(of_channel).collect() };
-    let count = T::Acc::from_f64((x.rows() / units.len() * inner) as f64);
-    // For each unit, what the centred gradient and the distance from the mean are multiplied by.
-    let factors: Vec<_> = units
-        .iter()
-        .zip(mean.iter().zip(var.iter()))
-        .enumerate()
-        .map(|(unit, (sums, (&mean, &var)))| {
-            let (rstd, offset) = (T::Acc::ONE / (var + eps).sqrt(), sums.grad / count);
-            let along = (sums.product - offset * sums.distance) * rstd / count;
-            let scale = rstd * x.weight[unit % channels];
-            (mean, offset, scale, along * rstd * scale)
-        })
-        .collect();
-    let mut out = call.contiguous_out::<T>(0)?;
-    // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
-    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
-    parallel_for(x.rows(), x.grain(1), |range| {
-        for row in range {
-            let (mean, offset, scale, along) = factors[row % factors.len()];
-            let [shift, _] = first[row % channels];
-            // SAFETY: as above.
-            let to = unsafe { to.slice_mut(row * inner, inner) };
-            zip_wide((&grad[row * inner..][..inner], x.row(row)), to, |(g, x)| {
-                ((g.to_acc() - shift) - offset) * scale - (x.to_acc() - mean) * along
-            });
-        }
-    })?;
-    let (mut of_weight, mut of_bias) = (call.contiguous_out::<T::Acc>(1)?, call.contiguous_out::<T::Acc>(2)?);
-    for (c, (of_weight, of_bias)) in of_weight.iter_mut().zip(of_bias.iter_mut()).enumerate() {
-        (*of_weight, *of_bias) = (T::Acc::ZERO, T::Acc::ZERO);
-        for (sums, &var) in units[c..].iter().zip(&var[c..]).step_by(channels) {
-            *of_weight += sums.along * (T::Acc::ONE / (var + eps).sqrt());
-            *of_bias += sums.whole;
-        }
-    }
-    Ok(())
-}
-
-fn channel_sums<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
-    let x = Channels::<T>::of(call, 1, None, None)?;
-    let grad = call.view::<T>(0)?;
-    let grad = grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))?;
-    let mean = statistics::<T>(call, 2)?;
-    let (channels, inner) = (x.channels, x.inner);
-    let mut rows = vec![(T::Acc::ZERO, T::Acc::ZERO); x.rows()];
-    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
-    let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
-    parallel_for(x.rows(), x.grain(1), |range| {
-        for row in range {
-            let mean = mean[row % channels];
-            let sums = totals(&grad[row * inner..][..inner], x.row(row), |g, x| {
-                (g.to_acc() * (x.to_acc() - mean), g.to_acc())
-            });
-            // SAFETY: as above.
-            unsafe { to.as_ptr().add(row).write(sums) };
-        }
-    })?;
-    let (mut along, mut whole) = (call.contiguous_out::<T::Acc>(0)?, call.contiguous_out::<T::Acc>(1)?);
-    for (c, (along, whole)) in along.iter_mut().zip(whole.iter_mut()).enumerate() {
-        (*along, *whole) = (T::Acc::ZERO, T::Acc::ZERO);
-        for sums in rows[c..].iter().step_by(channels) {
-            *along += sums.0;
-            *whole += sums.1;
-        }
-    }
-    Ok(())
-}
-
 kernel!("group_norm", "TiOOf>T", group_norm, [f32, f64, f16, bf16]);
 kernel!("batch_norm", "TOOOObff>T", batch_norm, [f32, f64, f16, bf16]);
 kernel!("instance_norm", "TOOOObff>T", instance_norm, [f32, f64, f16, bf16]);
 kernel!("frozen_norm", "TTTOOf>T", frozen_norm, [f32, f64, f16, bf16]);
-kernel!("channel_sums", "TTT>TT", channel_sums, [f32, f64, f16, bf16]);
-kernel!("channel_norm_backward", "TTTTObf>TTT", channel_norm_backward, [f32, f64, f16, bf16]);
 kernel!("channel_norm", "TOObf>TTT", channel_norm, [f32, f64, f16, bf16]);

@@ -97,7 +97,7 @@ impl<A: Real> Moments<A> {
             (sum + d, squares + (row.variance + d * d))
         });
         if is_beyond(squares) {
-            let exact = |row: Self| (row.mean.to_f64() + row.rest.to_f64(), row.variance.to_f64());
+            let exact = |row: Self| (row.exact_mean(), row.variance.to_f64());
             return Moments::of_large(rows.map(exact), n);
         }
         Moments::around(mean, sum, squares, count)
@@ -109,6 +109,11 @@ impl<A: Real> Moments<A> {
         let rest = sum / count;
         let variance = squares / count - rest * rest;
         Moments { mean, rest, variance: if variance < A::ZERO { A::ZERO } else { variance } }
+    }
+
+    /// The mean with all the digits that are known.
+    pub fn exact_mean(&self) -> f64 {
+        self.mean.to_f64() + self.rest.to_f64()
     }
 
     /// What a row is normalised by.

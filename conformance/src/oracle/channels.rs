@@ -1,6 +1,6 @@
 //! Normalisations of inputs `[batch, channels, ..]`, and by the root mean square.
 
-use super::norm::{standardised, too_wide};
+use super::norm::{row_gradient, standardised, too_wide};
 use super::number::{float_total, sum};
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number, flat};
@@ -12,6 +12,17 @@ fn per_channel(inputs: &Inputs, i: usize, channels: usize, default: f64) -> Resu
         Some(a) if a.sizes != [channels] => Err(Unknown(format!("{:?} for {channels} channels", a.sizes))),
         given => Ok(given.map_or_else(|| vec![default; channels], Array::floats)),
     }
+}
+
+/// The dtype of statistics of such an input, and of gradients of its weights by them.
+fn wide(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+/// A sum for each channel of an input of this dtype.
+fn sums(dtype: DType, parts: Vec<Vec<f64>>) -> Array {
+    let channels = parts.len();
+    Array::new(wide(dtype), vec![channels], parts.into_iter().map(|p| Number::Float(sum(p))).collect())
 }
 
 /// The batch, the channels, and the number of elements of one channel of one sample.
@@ -51,11 +62,16 @@ fn grouped(
     Ok(made)
 }
 
+/// The number of groups that so many channels are parted into.
+fn groups(given: i64, channels: usize) -> Result<usize, Unknown> {
+    let groups = usize::try_from(given).ok().filter(|&g| g > 0 && channels.is_multiple_of(g));
+    groups.ok_or_else(|| Unknown(format!("no such groups of {channels} channels")))
+}
+
 fn group_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let x = inputs.array(0)?;
     let [batch, channels, _] = geometry(x)?;
-    let groups = usize::try_from(inputs.int(1)?).ok().filter(|&g| g > 0 && channels.is_multiple_of(g));
-    let groups = groups.ok_or_else(|| Unknown(format!("no such groups of {channels} channels")))?;
+    let groups = groups(inputs.int(1)?, channels)?;
     let affine = [per_channel(inputs, 2, channels, 1.0)?, per_channel(inputs, 3, channels, 0.0)?];
     let each = channels / groups;
     Ok(vec![grouped(x, affine, inputs.float(4)?, batch * groups, |s, c| s * groups + c / each)?])
@@ -117,7 +133,7 @@ fn channel_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     for (row, values) in x.floats().chunks(inner.max(1)).enumerate() {
         members[group(row / channels.max(1), row % channels.max(1))].extend(values);
     }
-    let wide = if matches!(x.dtype, DType::F16 | DType::BF16) { DType::F32 } else { x.dtype };
+    let wide = wide(x.dtype);
     let mut sizes = vec![1; x.ndim()];
     (sizes[0], sizes[1]) = (if per_sample { batch } else { 1 }, channels);
     let mean = |row: &[f64]| sum(row.iter().copied()) / row.len() as f64;
@@ -165,11 +181,35 @@ fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
             of_bias[channel].push(grads[at]);
         }
     }
-    let wide = if matches!(x.dtype, DType::F16 | DType::BF16) { DType::F32 } else { x.dtype };
-    let sums = |parts: Vec<Vec<f64>>| {
-        Array::new(wide, vec![channels], parts.into_iter().map(|p| Number::Float(sum(p))).collect())
-    };
-    Ok(vec![made, sums(of_weight), sums(of_bias)])
+    Ok(vec![made, sums(x.dtype, of_weight), sums(x.dtype, of_bias)])
+}
+
+/// The gradients of `group_norm`. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient times the weight less the mean of
+/// that over the group, an element's is `(c - h mean(c h)) / sqrt(var + eps)` (Wu and He, "Group normalization", 2018, by the
+/// chain rule).
+fn group_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, x) = (inputs.array(0)?, inputs.array(1)?);
+    let [_, channels, inner] = geometry(x)?;
+    let each = channels / groups(inputs.int(2)?, channels)?;
+    let (weight, eps) = (per_channel(inputs, 3, channels, 1.0)?, inputs.float(4)?);
+    let (grads, values) = (grad.cast(x.dtype).floats(), x.floats());
+    let mut made = x.clone();
+    let (mut of_weight, mut of_bias) = (vec![Vec::new(); channels], vec![Vec::new(); channels]);
+    // The rows of a group follow each other.
+    let size = (each * inner).max(1);
+    for (first, row) in (0..).step_by(size).zip(values.chunks(size)) {
+        let uncertain = too_wide(row, x.dtype);
+        let (hat, rstd) = standardised(row, eps);
+        let channel = |i: usize| (first + i) / inner % channels;
+        let scaled: Vec<f64> = (0..row.len()).map(|i| grads[first + i] * weight[channel(i)]).collect();
+        for (i, (value, h)) in row_gradient(&scaled, &hat, rstd).into_iter().zip(hat).enumerate() {
+            let value = Number::Float(value);
+            made.values[first + i] = if uncertain { Number::Any } else { value };
+            of_weight[channel(i)].push(grads[first + i] * h);
+            of_bias[channel(i)].push(grads[first + i]);
+        }
+    }
+    Ok(vec![made, sums(x.dtype, of_weight), sums(x.dtype, of_bias)])
 }
 
 /// The result of batch norm by given statistics.
@@ -199,11 +239,7 @@ fn channel_sums(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         parts[0][c].push(grad * (x - mean[c]));
         parts[1][c].push(grad);
     }
-    let wide = if matches!(x.dtype, DType::F16 | DType::BF16) { DType::F32 } else { x.dtype };
-    let sums = |parts: Vec<Vec<f64>>| {
-        Array::new(wide, vec![channels], parts.into_iter().map(|p| Number::Float(sum(p))).collect())
-    };
-    Ok(parts.map(sums).into())
+    Ok(parts.map(|parts| sums(x.dtype, parts)).into())
 }
 
 /// `x / sqrt(mean(x²) + eps) * weight`; without `eps` the distance from 1 to the next number of f64, or of f32
@@ -260,6 +296,7 @@ pub const ALL: Family = &[
     ("channel_sums", channel_sums),
     ("frozen_norm", frozen_norm),
     ("group_norm", group_norm),
+    ("group_norm_backward", group_norm_backward),
     ("instance_norm", instance_norm),
     ("local_response_norm", local_response_norm),
     ("rms_norm", rms_norm),

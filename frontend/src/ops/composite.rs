@@ -44,9 +44,14 @@ pub(crate) fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
     Ok(Outputs::from_iter([made?.into_ref()]))
 }
 
+/// The dtype that formulas of several steps are computed in: f32 for f16 and bf16, every other one itself.
+pub(crate) fn wide(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
 /// f16 and bf16 as f32, so that several steps are rounded once; every other dtype as it is.
 pub(crate) fn widened(t: &Tensor) -> Result<Tensor> {
-    if matches!(t.dtype(), DType::F16 | DType::BF16) { t.to_dtype(DType::F32) } else { Ok(t.clone()) }
+    cast(t.clone(), wide(t.dtype()))
 }
 
 /// The tensor for a formula of real numbers of several steps: [`widened`], integers and bool as f32.

@@ -55,6 +55,7 @@ wrap!("norm", "TsIb>T", [f32, f64, f16, bf16]);
 wrap!("layer_norm", "TIOOs>T", [f32, f64, f16, bf16]);
 wrap!("layer_norm_backward", "TTIOs>TTT", [f32, f64, f16, bf16]);
 wrap!("channel_norm_backward", "TTTTObf>TTT", [f32, f64, f16, bf16]);
+wrap!("group_norm_backward", "TTiOf>TTT", [f32, f64, f16, bf16]);
 wrap!("max_pool", "TIIIIb>TT", [f32, f64, f16, bf16]);
 wrap!("add", "TTs>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 wrap!("sub", "TTs>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);

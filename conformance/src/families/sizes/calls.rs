@@ -166,6 +166,10 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
         "group_norm" => {
             vec![sample([plain(&IMAGE), SampleArg::Int(5), channels(), channels(), SampleArg::Float(1e-5)])]
         }
+        "group_norm_backward" => {
+            let images = [plain(&IMAGE), plain(&IMAGE), SampleArg::Int(5)];
+            vec![sample(images.into_iter().chain([channels(), SampleArg::Float(1e-5)]))]
+        }
         "scaled_dot_product_attention" => {
             let rest = [SampleArg::None, SampleArg::Bool(false)];
             let call = |sizes, causal| {

@@ -1,10 +1,10 @@
 //! `flash_attention`
 
 use super::flash_attention_backward;
-use super::scores::{Given, check, leads_fit, logsumexp, weights, wide};
+use super::scores::{Given, check, leads_fit, logsumexp, weights};
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, tensor, widened};
+use crate::ops::composite::{cast, decomposed, tensor, wide, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Layout, Tensor};

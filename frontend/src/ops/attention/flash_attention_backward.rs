@@ -1,9 +1,9 @@
 //! `flash_attention_backward`
 
 use super::flash_attention::shapes;
-use super::scores::{Given, check, wide};
+use super::scores::{Given, check};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, tensor, widened};
+use crate::ops::composite::{cast, decomposed, tensor, wide, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};

@@ -197,8 +197,3 @@ pub(super) fn leads_fit(query: &[usize], key: &[usize], value: &[usize]) -> bool
     }
     query == key
 }
-
-/// The dtype that is computed in.
-pub(super) fn wide(dtype: DType) -> DType {
-    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
-}

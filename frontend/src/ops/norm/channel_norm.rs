@@ -2,13 +2,13 @@
 
 use super::channel_norm_backward;
 use super::channels::{check_channels, normalised, spread};
+use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, decomposed, float_tensor, optional, tensor, widened};
+use crate::ops::composite::{cast, centred, decomposed, float_tensor, optional, tensor, wide, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
-use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
@@ -30,7 +30,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (per_sample, _) = (args.bool(3)?, args.float(4)?);
     let mut kept = Dims::from_slice(&[if per_sample { batch } else { 1 }, channels]);
     kept.extend(rest.iter().map(|_| 1));
-    let wide = if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() };
+    let wide = wide(x.dtype());
     let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), Strides::Like(0))
         .and(kept.clone(), wide, Strides::Contiguous)
         .and(kept, wide, Strides::Contiguous);

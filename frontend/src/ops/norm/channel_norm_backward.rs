@@ -2,12 +2,12 @@
 
 use super::channel_norm::{dims, gradients};
 use super::channels::check_channels;
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, optional, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, optional, tensor, wide, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
-use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
@@ -24,7 +24,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     let mut kept = Dims::from_slice(&[if args.bool(5)? { batch } else { 1 }, channels]);
     kept.extend(rest.iter().map(|_| 1));
-    let wide = if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() };
+    let wide = wide(x.dtype());
     for i in [2, 3] {
         let given = args.tensor(i)?;
         require(args, i, given.dtype(), given.dtype().is_float(), "a float dtype, as the statistics have")?;

@@ -1,12 +1,12 @@
 //! `channel_sums`
 
 use super::channels::{check_channels, spread};
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, tensor, wide, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{error, plain, sample, uniform};
-use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
@@ -22,7 +22,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         return Err(wrong_shape(args, 0, expected, args.tensor(0)?.sizes()));
     }
     check_channels(args, 2, channels)?;
-    let wide = if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() };
+    let wide = wide(x.dtype());
     let channels = Dims::from_slice(&[channels]);
     let mut plan = Plan::one(x.dtype(), channels.clone(), wide, Strides::Contiguous).and(
         channels,

@@ -1,11 +1,13 @@
 //! `group_norm`
 
 use super::channels::{check_channels, normalised, spread};
+use super::group_norm_backward::{self, check_groups, gradients};
 use crate::Tensor;
+use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
+use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules::{kept, wrong_shape, wrong_value};
+use crate::ops::rules::kept;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -63,21 +65,30 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let x = float_tensor(args, 0)?;
-    let &[_, channels, ..] = x.sizes() else {
-        let expected = "of 2 or more dimensions, [batch, channels, ..]".to_string();
-        return Err(wrong_shape(args, 0, expected, x.sizes()));
-    };
-    let groups = args.int(1)?;
-    if groups <= 0 || !channels.is_multiple_of(groups as usize) {
-        return Err(wrong_value(args, 1, format!("a divisor of the {channels} channels")));
-    }
+    let x = check_groups(args, 0, 1)?;
+    let channels = x.sizes()[1];
     check_channels(args, 2, channels)?;
     check_channels(args, 3, channels)?;
     args.float(4)?;
     let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), kept(x, x.sizes()));
     plan.cast = 0b1101;
     Ok(plan)
+}
+
+/// One fused op where the gradients are not to be differentiated again, else tensor ops.
+fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (grad, own, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
+    let made = if is_grad_enabled() {
+        let (x, grad) = (widened(&own)?, widened(grad)?);
+        gradients(&x, &grad, b.int(1)? as usize, weight.as_ref(), b.float(4)?)?.into()
+    } else {
+        let weight = Arg::optional(weight.as_ref());
+        group_norm_backward::DEF.run_all(&[grad.into(), (&own).into(), b.arg(1), weight, b.arg(4)])?
+    };
+    for (i, made) in [0, 2, 3].into_iter().zip(made) {
+        g.set(i, || Ok(made))?;
+    }
+    Ok(())
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
@@ -145,7 +156,7 @@ pub static DEF: OpDef = OpDef {
             Part::new("to_dtype"),
         ],
     ),
-    derivative: Derivative::Composite,
+    derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples,

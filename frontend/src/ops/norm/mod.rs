@@ -10,6 +10,7 @@ crate::ops::family! {
     cosine_similarity,
     frozen_norm,
     group_norm,
+    group_norm_backward,
     instance_norm,
     layer_norm,
     layer_norm_backward,

@@ -74,31 +74,28 @@ pub(super) const FAULTS: &[Fault] = &[
     })
     .dtypes(&["f64"])
     .judged(&["relu"]),
-    Fault::new("layer_norm_gradient", "constant rows have no gradient", &["layer_norm_backward"], |site| {
-        let values = site.input(1)?.values();
-        site.run()?;
-        let equal = values.iter().all(|v| *v == values[0]);
-        if equal {
-            site.output(0)?.map(|_| f64::NAN)
-        }
-        Ok(())
-    })
+    Fault::new(
+        "layer_norm_gradient",
+        "constant rows have no gradient",
+        &["layer_norm_backward"],
+        none_of_equal,
+    )
     .dtypes(&["f64"])
     .judged(&["layer_norm"]),
     Fault::new(
         "channel_norm_gradient",
         "constant inputs have no gradient",
         &["channel_norm_backward"],
-        |site| {
-            let values = site.input(1)?.values();
-            site.run()?;
-            if values.iter().all(|v| *v == values[0]) {
-                site.output(0)?.map(|_| f64::NAN)
-            }
-            Ok(())
-        },
+        none_of_equal,
     )
     .judged(&["channel_norm_backward"]),
+    Fault::new(
+        "group_norm_gradient",
+        "constant groups have no gradient",
+        &["group_norm_backward"],
+        none_of_equal,
+    )
+    .judged(&["group_norm_backward"]),
     Fault::new("max_pool_loses_nan", "a NaN under the window does not count", &["max_pool"], |site| {
         site.then_map(|y| if y.is_nan() { 0.0 } else { y })
     }),
@@ -153,6 +150,16 @@ pub(super) const FAULTS: &[Fault] = &[
     )
     .dtypes(&["f32"]),
 ];
+
+/// The gradient of a norm, with NaN where the elements of the input are equal.
+fn none_of_equal(site: &Site<'_>) -> Result<(), Error> {
+    let values = site.input(1)?.values();
+    site.run()?;
+    if values.iter().all(|v| *v == values[0]) {
+        site.output(0)?.map(|_| f64::NAN)
+    }
+    Ok(())
+}
 
 /// Rows along the last dimension, the exponentials of eight taken together, in f32.
 fn eight_rows(site: &Site<'_>) -> Result<(), Error> {

@@ -1,0 +1,203 @@
+//! Images as pixels of channels side by side.
+//!
+//! Pixels are gone through in blocks of constant size, by vectors of channels: sums are taken from the block's first pixel on,
+//! so that large means cost no digits, and those of blocks are put together in f64.
+
+use keyway_cpu_conv::image::{dense, unsupported};
+use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some, read_some, store_some, write_some};
+use keyway_sdk::author::{Error, Float, Lanes, Real, Scratch};
+use std::ops::Range;
+
+/// The numbers that elements are widened to, and a vector of them.
+pub type Number<T> = <T as Float>::Acc;
+pub type Numbers<T> = <T as Pixel>::Vector;
+
+/// Lanes of the widest vector.
+const MOST: usize = 16;
+
+/// Elements of a block, about.
+const BLOCK: usize = 1 << 13;
+/// Elements that are worth handing to a thread.
+const WORK: usize = 1 << 15;
+/// Channels below which vectors would mostly be empty.
+const LEAST: usize = 8;
+
+/// An image as pixels of channels side by side, in units that are normalised by themselves.
+pub struct Pixels<'a, T: Pixel> {
+    pub data: Lanes<'a, T>,
+    pub channels: usize,
+    pub units: usize,
+    /// Pixels of a unit.
+    pub count: usize,
+    /// Pixels of a block; the last one of a unit may have fewer.
+    block: usize,
+}
+
+impl<'a, T: Pixel> Pixels<'a, T> {
+    pub fn of(image: Volume<'a, T>, per_sample: bool) -> Result<Self, Error> {
+        let image = dense(image)?;
+        let [samples, channels, _, height, width] = image.sizes;
+        if channels < LEAST {
+            return Err(unsupported("so few channels"));
+        }
+        let units = if per_sample { samples } else { 1 };
+        let block = (BLOCK / channels).max(1);
+        Ok(Pixels { data: image.data, channels, units, count: samples / units * height * width, block })
+    }
+
+    /// The same pixels of another image.
+    pub fn like(&self, image: Volume<'a, T>) -> Result<Self, Error> {
+        Ok(Pixels { data: dense(image)?.data, ..*self })
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.count.div_ceil(self.block)
+    }
+
+    /// The pixels of a block, counted over all units, and the unit.
+    pub fn pixels(&self, task: usize) -> (Range<usize>, usize) {
+        let (unit, block) = (task / self.blocks(), task % self.blocks());
+        let first = block * self.block;
+        (unit * self.count + first..unit * self.count + (first + self.block).min(self.count), unit)
+    }
+
+    /// Gives `body` each block's number.
+    fn each(&self, body: impl Fn(usize) -> Result<(), Error> + Sync) -> Result<(), Error> {
+        let grain = WORK / (self.block.min(self.count) * self.channels).max(1);
+        parallel_try(self.units * self.blocks(), grain, |tasks| tasks.into_iter().try_for_each(&body))
+    }
+
+    /// The first element of a channel in a pixel.
+    pub fn at(&self, pixel: usize, channel: usize) -> *mut T {
+        self.data.as_ptr().wrapping_add(pixel * self.channels + channel)
+    }
+
+    /// What sums of channels are counted from: their numbers in a pixel, or 0 for those that are not finite.
+    ///
+    /// # Safety
+    /// The image must hold the elements that it names.
+    pub unsafe fn first(&self, pixel: usize, c: usize) -> Numbers<T> {
+        const { assert!(Numbers::<T>::LANES <= MOST) };
+        let mut numbers = [Number::<T>::ZERO; MOST];
+        // SAFETY: as the caller guarantees; there is room for a vector.
+        unsafe {
+            read_some(self.at(pixel, c), 1, Numbers::<T>::LANES.min(self.channels - c))
+                .store(numbers.as_mut_ptr());
+            let finite = |x: &Number<T>| x.abs() < Number::<T>::INFINITY;
+            numbers.iter_mut().filter(|x| !finite(x)).for_each(|x| *x = Number::<T>::ZERO);
+            Numbers::<T>::load(numbers.as_ptr())
+        }
+    }
+
+    /// Sums of what `f` makes of the vectors at each pixel, for each block and channel, behind the numbers that the block
+    /// counts from.
+    ///
+    /// # Safety
+    /// The images must hold the elements that they name.
+    pub unsafe fn sums<const M: usize, const N: usize>(
+        &self,
+        other: Option<&Pixels<'_, T>>,
+        from: impl Fn(usize, usize) -> [Numbers<T>; M] + Sync,
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; M]) -> [Numbers<T>; N] + Sync,
+    ) -> Result<Sums<Number<T>, M, N>, Error> {
+        let blocks = self.units * self.blocks();
+        let mut shifts = Scratch::<Number<T>>::zeroed(M * blocks * self.channels)?;
+        let mut sums = Scratch::<Number<T>>::zeroed(N * blocks * self.channels)?;
+        // SAFETY: the addresses are used within the scratch, which outlives the loop; each block has its own places.
+        let (to_shifts, to_sums) =
+            unsafe { (Lanes::new(shifts.as_mut_ptr()), Lanes::new(sums.as_mut_ptr())) };
+        self.each(|task| {
+            let (pixels, _) = self.pixels(task);
+            for c in (0..self.channels).step_by(Numbers::<T>::LANES) {
+                let n = Numbers::<T>::LANES.min(self.channels - c);
+                let numbers = from(pixels.start, c);
+                let mut all = [zero::<T>(); N];
+                for pixel in pixels.clone() {
+                    // SAFETY: the caller guarantees the elements.
+                    let (x, y) = unsafe {
+                        let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c), 1, n));
+                        (read_some(self.at(pixel, c), 1, n), y)
+                    };
+                    all.iter_mut().zip(f(x, y, numbers)).for_each(|(sum, made)| *sum = plus(*sum, made));
+                }
+                let place = task * self.channels + c;
+                // SAFETY: these are places of the block.
+                unsafe {
+                    for (i, number) in numbers.into_iter().enumerate() {
+                        store_some(to_shifts.as_ptr().add(i * blocks * self.channels + place), n, number);
+                    }
+                    for (i, sum) in all.into_iter().enumerate() {
+                        store_some(to_sums.as_ptr().add(i * blocks * self.channels + place), n, sum);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Sums { shifts, sums })
+    }
+
+    /// Writes what `f` makes of the vectors at each pixel and the numbers of their channels.
+    ///
+    /// # Safety
+    /// The images must hold the elements that they name, and nobody else may use those of `out`.
+    pub unsafe fn write<const N: usize>(
+        &self,
+        other: Option<&Pixels<'_, T>>,
+        out: &Pixels<'_, T>,
+        numbers: &[Vec<Number<T>>; N],
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; N]) -> Numbers<T> + Sync,
+    ) -> Result<(), Error> {
+        self.each(|task| {
+            let (pixels, unit) = self.pixels(task);
+            for c in (0..self.channels).step_by(Numbers::<T>::LANES) {
+                let n = Numbers::<T>::LANES.min(self.channels - c);
+                // SAFETY: there are numbers for the channels of each unit.
+                let given = numbers.each_ref().map(|numbers| unsafe {
+                    load_some::<Numbers<T>>(numbers.as_ptr().add(unit * self.channels + c), n)
+                });
+                for pixel in pixels.clone() {
+                    // SAFETY: the caller guarantees the elements; the pixels are this block's.
+                    unsafe {
+                        let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c), 1, n));
+                        write_some(out.at(pixel, c), 1, n, f(read_some(self.at(pixel, c), 1, n), y, given));
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+#[inline(always)]
+pub fn zero<T: Pixel>() -> Numbers<T> {
+    Numbers::<T>::splat(Number::<T>::ZERO)
+}
+
+#[inline(always)]
+fn plus<V: Vector>(a: V, b: V) -> V {
+    a.mul_add(V::splat(V::Number::ONE), b)
+}
+
+/// `a - b`.
+#[inline(always)]
+pub fn minus<V: Vector>(a: V, b: V) -> V {
+    b.mul_add(V::splat(-V::Number::ONE), a)
+}
+
+/// What [`Pixels::sums`] makes: by block and channel.
+pub struct Sums<A, const M: usize, const N: usize> {
+    shifts: Scratch<A>,
+    sums: Scratch<A>,
+}
+
+impl<A: Real, const M: usize, const N: usize> Sums<A, M, N> {
+    /// What a block counts from, and its sums of a channel.
+    pub fn of(&self, place: usize) -> ([f64; M], [f64; N]) {
+        let (shifts, sums) = (self.shifts.len() / M, self.sums.len() / N);
+        let shift = |i: usize| self.shifts[i * shifts + place].to_f64();
+        let sum = |i: usize| self.sums[i * sums + place].to_f64();
+        (std::array::from_fn(shift), std::array::from_fn(sum))
+    }
+}

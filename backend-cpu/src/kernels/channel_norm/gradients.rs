@@ -1,0 +1,213 @@
+//! What gradients of these norms are made of.
+
+use super::{Channels, statistics, unsupported};
+use crate::kernels::moments::{total, totals};
+use keyway_cpu_loops::{CallExt, zip_wide};
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
+use keyway_sdk::half::{bf16, f16};
+
+/// The elements of a gradient whose rows lie as the input's.
+fn dense<'a, T: Float>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
+    grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))
+}
+
+/// The number that sums are counted from: from what is no finite one nothing can be counted.
+fn finite<T: Float>(x: T) -> T::Acc {
+    if (x.to_acc() - x.to_acc()) == T::Acc::ZERO { x.to_acc() } else { T::Acc::ZERO }
+}
+
+/// Sums over some elements of a gradient, of an input, and of their products.
+#[derive(Clone, Copy)]
+struct Sums<A> {
+    /// Counted from the first ones of the channel: equal ones have no sum.
+    grad: A,
+    product: A,
+    distance: A,
+    /// Of the gradient and its products with the distances from the mean, as they are.
+    whole: A,
+    along: A,
+}
+
+impl<A: Real> Sums<A> {
+    const NONE: Self =
+        Sums { grad: A::ZERO, product: A::ZERO, distance: A::ZERO, whole: A::ZERO, along: A::ZERO };
+
+    /// Of a row.
+    fn of<T: Float<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
+        let (grad_sum, product) = totals(grad, x, |g, x| {
+            let (g, d) = (g.to_acc() - first[0], x.to_acc() - first[1]);
+            (g, g * d)
+        });
+        let (whole, along) = totals(grad, x, |g, x| (g.to_acc(), g.to_acc() * (x.to_acc() - mean)));
+        Sums { grad: grad_sum, product, distance: total(x, |x| x.to_acc() - first[1]), whole, along }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Sums {
+            grad: self.grad + other.grad,
+            product: self.product + other.product,
+            distance: self.distance + other.distance,
+            whole: self.whole + other.whole,
+            along: self.along + other.along,
+        }
+    }
+}
+
+fn channel_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+    let x = Channels::<T>::of(call, 1, Some(4), None)?;
+    let grad = call.view::<T>(0)?;
+    let grad = dense(&grad)?;
+    let (mean, var) = (statistics::<T>(call, 2)?, statistics::<T>(call, 3)?);
+    let (per_sample, eps) = (call.bool(5)?, T::Acc::from_f64(call.float(6)?));
+    let (channels, inner) = (x.channels, x.inner);
+    let first: Vec<_> = (0..channels).map(|c| [finite(grad[c * inner]), finite(x.row(c)[0])]).collect();
+    let mut rows = vec![Sums::<T::Acc>::NONE; x.rows()];
+    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+    let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
+    parallel_for(x.rows(), x.grain(1), |range| {
+        for row in range {
+            let (first, mean) = (first[row % channels], mean[row % mean.len()]);
+            let sums = Sums::of(&grad[row * inner..][..inner], x.row(row), first, mean);
+            // SAFETY: as above.
+            unsafe { to.as_ptr().add(row).write(sums) };
+        }
+    })?;
+    let of_channel =
+        |c: usize| rows[c..].iter().step_by(channels).fold(Sums::NONE, |all, row| all.plus(*row));
+    let units: Vec<Sums<T::Acc>> =
+        if per_sample { rows.clone() } else { (0..channels).map(of_channel).collect() };
+    let count = T::Acc::from_f64((x.rows() / units.len() * inner) as f64);
+    // For each unit, what the centred gradient and the distance from the mean are multiplied by.
+    let factors: Vec<_> = units
+        .iter()
+        .zip(mean.iter().zip(var.iter()))
+        .enumerate()
+        .map(|(unit, (sums, (&mean, &var)))| {
+            let (rstd, offset) = (T::Acc::ONE / (var + eps).sqrt(), sums.grad / count);
+            let along = (sums.product - offset * sums.distance) * rstd / count;
+            let scale = rstd * x.weight[unit % channels];
+            (mean, offset, scale, along * rstd * scale)
+        })
+        .collect();
+    let mut out = call.contiguous_out::<T>(0)?;
+    // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+    parallel_for(x.rows(), x.grain(1), |range| {
+        for row in range {
+            let (mean, offset, scale, along) = factors[row % factors.len()];
+            let [shift, _] = first[row % channels];
+            // SAFETY: as above.
+            let to = unsafe { to.slice_mut(row * inner, inner) };
+            zip_wide((&grad[row * inner..][..inner], x.row(row)), to, |(g, x)| {
+                ((g.to_acc() - shift) - offset) * scale - (x.to_acc() - mean) * along
+            });
+        }
+    })?;
+    let (mut of_weight, mut of_bias) = (call.contiguous_out::<T::Acc>(1)?, call.contiguous_out::<T::Acc>(2)?);
+    for (c, (of_weight, of_bias)) in of_weight.iter_mut().zip(of_bias.iter_mut()).enumerate() {
+        (*of_weight, *of_bias) = (T::Acc::ZERO, T::Acc::ZERO);
+        for (sums, &var) in units[c..].iter().zip(&var[c..]).step_by(channels) {
+            *of_weight += sums.along * (T::Acc::ONE / (var + eps).sqrt());
+            *of_bias += sums.whole;
+        }
+    }
+    Ok(())
+}
+
+fn channel_sums<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+    let x = Channels::<T>::of(call, 1, None, None)?;
+    let grad = call.view::<T>(0)?;
+    let grad = dense(&grad)?;
+    let mean = statistics::<T>(call, 2)?;
+    let (channels, inner) = (x.channels, x.inner);
+    let mut rows = vec![(T::Acc::ZERO, T::Acc::ZERO); x.rows()];
+    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+    let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
+    parallel_for(x.rows(), x.grain(1), |range| {
+        for row in range {
+            let mean = mean[row % channels];
+            let sums = totals(&grad[row * inner..][..inner], x.row(row), |g, x| {
+                (g.to_acc() * (x.to_acc() - mean), g.to_acc())
+            });
+            // SAFETY: as above.
+            unsafe { to.as_ptr().add(row).write(sums) };
+        }
+    })?;
+    let (mut along, mut whole) = (call.contiguous_out::<T::Acc>(0)?, call.contiguous_out::<T::Acc>(1)?);
+    for (c, (along, whole)) in along.iter_mut().zip(whole.iter_mut()).enumerate() {
+        (*along, *whole) = (T::Acc::ZERO, T::Acc::ZERO);
+        for sums in rows[c..].iter().step_by(channels) {
+            *along += sums.0;
+            *whole += sums.1;
+        }
+    }
+    Ok(())
+}
+
+fn group_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+    let x = Channels::<T>::of(call, 1, Some(3), None)?;
+    let grad = call.view::<T>(0)?;
+    let grad = dense(&grad)?;
+    let (channels, inner) = (x.channels, x.inner);
+    let (together, eps) = (channels / call.int(2)?.max(1) as usize, call.float(4)?);
+    let (count, number) = ((together * inner) as f64, T::Acc::from_f64);
+    let mut parts = vec![[0.0; 2]; x.rows()];
+    let mut out = call.contiguous_out::<T>(0)?;
+    // SAFETY: the addresses are used within the vector and the output, which outlive the loop; each row has its own places.
+    let (to, to_parts) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
+    parallel_for(x.rows() / together, x.grain(together), |groups| {
+        for group in groups {
+            let rows = group * together..(group + 1) * together;
+            let (moments, each) = x.moments(rows.clone());
+            let mean = moments.exact_mean();
+            let rstd = 1.0 / (moments.variance.to_f64() + eps).sqrt();
+            let (mut total, mut product, mut distance) = (0.0, 0.0, 0.0);
+            for (row, own) in rows.clone().zip(each) {
+                let (grads, values) = (&grad[row * inner..][..inner], x.row(row));
+                // Counted from the first ones: equal ones have no sum.
+                let first = [finite(grads[0]), finite(values[0])];
+                let (sum, products) = totals(grads, values, |g, x| {
+                    let (g, d) = (g.to_acc() - first[0], x.to_acc() - first[1]);
+                    (g, g * d)
+                });
+                let ([grad, value], n) = (first.map(Element::to_f64), inner as f64);
+                let apart = (own.exact_mean() - value) * n;
+                let whole = sum.to_f64() + grad * n;
+                let along = products.to_f64() + grad * apart + (value - mean) * whole;
+                let weight = x.weight[row % channels].to_f64();
+                total += weight * whole;
+                product += weight * along;
+                distance += apart + (value - mean) * n;
+                // SAFETY: as above.
+                unsafe { to_parts.as_ptr().add(row).write([along * rstd, whole]) };
+            }
+            let offset = total / count;
+            let along = (product - offset * distance) / count * rstd * rstd * rstd;
+            // The mean was rounded.
+            let apart = moments.rest.to_f64() * along;
+            for row in rows {
+                let (grads, values) = (&grad[row * inner..][..inner], x.row(row));
+                let weight = x.weight[row % channels].to_f64();
+                let first = finite(grads[0]);
+                let start = number((first.to_f64() * weight - offset) * rstd + apart);
+                let (scale, along) = (number(weight * rstd), number(along));
+                // SAFETY: as above.
+                let to = unsafe { to.slice_mut(row * inner, inner) };
+                zip_wide((grads, values), to, |(g, x)| {
+                    ((g.to_acc() - first) * scale + start) - (x.to_acc() - moments.mean) * along
+                });
+            }
+        }
+    })?;
+    let (mut of_weight, mut of_bias) = (call.contiguous_out::<T::Acc>(1)?, call.contiguous_out::<T::Acc>(2)?);
+    for (c, (of_weight, of_bias)) in of_weight.iter_mut().zip(of_bias.iter_mut()).enumerate() {
+        let rows = parts[c..].iter().step_by(channels);
+        let [along, whole] = rows.fold([0.0; 2], |sum, row| [sum[0] + row[0], sum[1] + row[1]]);
+        (*of_weight, *of_bias) = (number(along), number(whole));
+    }
+    Ok(())
+}
+
+kernel!("channel_sums", "TTT>TT", channel_sums, [f32, f64, f16, bf16]);
+kernel!("channel_norm_backward", "TTTTObf>TTT", channel_norm_backward, [f32, f64, f16, bf16]);
+kernel!("group_norm_backward", "TTiOf>TTT", group_norm_backward, [f32, f64, f16, bf16]);
