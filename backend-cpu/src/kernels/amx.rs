@@ -1,7 +1,8 @@
-//! Products of bf16 by AMX, the tile unit of some x86-64 processors, which sums in f32.
+//! Products of bf16 by AMX, the tile unit of some x86-64 processors, or by AVX-512 BF16, the dot products of others: both sum in
+//! f32.
 //!
 //! Both operands are packed whole, then blocks of the result are computed from the panels. The sums of a block depend on
-//! its place alone. The unit takes subnormal numbers for 0.
+//! its place alone. Both take subnormal numbers for 0.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +10,7 @@ mod tests;
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::tiles::{Amx, Block, Operand, Rows, SIDE, STEP, Source, Unit, pack};
+use keyway_cpu_loops::tiles::{Block, Native, Operand, Rows, SIDE, STEP, Source, Unit, pack};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 
@@ -27,7 +28,7 @@ const WORK: usize = 1 << 24;
 /// Multiplications below which a product is left to others.
 const LEAST: usize = 1 << 12;
 
-/// The products by AMX; none if this processor has no unit for us or they are too small for it.
+/// The products; none if this processor has nothing for them or they are too small for it.
 ///
 /// # Safety
 /// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
@@ -35,7 +36,10 @@ const LEAST: usize = 1 << 12;
 pub unsafe fn multiply(all: &Batch<bf16>) -> Option<Result<(), Error>> {
     let Tile { rows, columns, inner, .. } = all.first;
     let worth = inner > 0 && rows.saturating_mul(columns).saturating_mul(inner) >= LEAST;
-    let unit = if worth { Amx::find()? } else { return None };
+    let unit = if worth { Native::find()? } else { return None };
+    if !unit.pays(rows, columns, inner) {
+        return None;
+    }
     // SAFETY: the caller guarantees the elements.
     Some(unsafe { multiply_by(unit, all) })
 }
@@ -260,8 +264,8 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     }
 }
 
-/// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none if this processor has no unit for
-/// us.
+/// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none if this processor has nothing
+/// for them.
 ///
 /// # Safety
 /// Each element that sizes and strides of the operands name must exist, and a place for each sum, which nobody else may use;
@@ -270,7 +274,7 @@ pub unsafe fn sums(product: &Tile<bf16>, to: *mut f32, step: usize) -> Option<Re
     if product.rows > BLOCK || product.columns > BLOCK || product.inner == 0 {
         return None;
     }
-    let unit = Amx::find()?;
+    let unit = Native::find().filter(|unit| unit.pays(product.rows, product.columns, product.inner))?;
     // SAFETY: as the caller guarantees.
     Some(unsafe { sums_by(unit, product, to, step) })
 }

@@ -7,7 +7,7 @@
 use super::gathered::{Product, Weight};
 use super::planes::{Part, Planes, copy_few};
 use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
-use keyway_cpu_loops::tiles::{Amx, Gathered, Operand, SIDE, STEP, Source, Unit, pack};
+use keyway_cpu_loops::tiles::{Gathered, Native, Operand, SIDE, STEP, Source, Unit, pack};
 use keyway_cpu_loops::vectors::{Vector, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
@@ -25,8 +25,8 @@ const SHORT: usize = 4;
 const WORK: usize = 1 << 24;
 
 /// This processor's unit, if it multiplies elements of this type.
-pub fn unit<T: 'static>() -> Option<Amx> {
-    if TypeId::of::<T>() == TypeId::of::<bf16>() { Amx::find() } else { None }
+pub fn unit<T: 'static>() -> Option<Native> {
+    if TypeId::of::<T>() == TypeId::of::<bf16>() { Native::tiles() } else { None }
 }
 
 /// How the places are cut into parts, by the sizes alone.

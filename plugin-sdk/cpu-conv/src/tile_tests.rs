@@ -5,7 +5,7 @@ use super::epilogue::Epilogue;
 use super::gathered::{Product, Weight};
 use super::{by_tiles, sum_by_tiles};
 use keyway_cpu_loops::images::{Moves, Volume};
-use keyway_cpu_loops::tiles::{Amx, Emulated, Unit};
+use keyway_cpu_loops::tiles::{Emulated, EmulatedDots, Native, Unit};
 use keyway_sdk::author::{Error, Float, Lanes};
 use keyway_sdk::half::bf16;
 
@@ -281,13 +281,25 @@ fn gradients_of_weights_are_right_at_all_edges_by_an_emulated_unit() {
 
 #[test]
 fn the_processors_unit_and_the_emulated_one_agree_bit_by_bit() {
-    let Some(unit) = Amx::find() else {
+    let Some(unit) = Native::tiles() else {
         eprintln!("skipped: this machine has no AMX of bf16, or its system keeps it from this process");
         return;
     };
     for case in cases() {
         assert_eq!(convolve(unit, case), convolve(Emulated, case), "{case:?}");
         assert_eq!(sum_over_places(unit, case), sum_over_places(Emulated, case), "{case:?}");
+    }
+}
+
+#[test]
+fn the_processors_dot_products_and_emulated_ones_agree_bit_by_bit() {
+    let Some(unit) = Native::dots() else {
+        eprintln!("skipped: this machine has no AVX-512 BF16");
+        return;
+    };
+    for case in cases() {
+        assert_eq!(convolve(unit, case), convolve(EmulatedDots, case), "{case:?}");
+        assert_eq!(sum_over_places(unit, case), sum_over_places(EmulatedDots, case), "{case:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::product::{Batch, Matrix, Tile};
 use super::{BLOCK, block_sizes, multiply_by};
-use keyway_cpu_loops::tiles::{Amx, Emulated, SIDE, Unit};
+use keyway_cpu_loops::tiles::{Emulated, EmulatedDots, Native, SIDE, Unit};
 use keyway_sdk::half::bf16;
 
 /// Sizes and strides of a batch. `a` and `b` lie row by row or column by column, with some elements between lines.
@@ -121,16 +121,28 @@ fn cases() -> Vec<Case> {
 #[test]
 fn products_are_right_at_all_edges_by_an_emulated_unit() {
     cases().into_iter().for_each(|case| drop(run(Emulated, case, number)));
+    cases().into_iter().for_each(|case| drop(run(EmulatedDots, case, number)));
 }
 
 #[test]
 fn the_processors_unit_and_the_emulated_one_agree_bit_by_bit() {
-    let Some(unit) = Amx::find() else {
+    let Some(unit) = Native::tiles() else {
         eprintln!("skipped: this machine has no AMX of bf16, or its system keeps it from this process");
         return;
     };
     for case in cases() {
         assert_eq!(run(unit, case, number), run(Emulated, case, number), "{case:?}");
+    }
+}
+
+#[test]
+fn the_processors_dot_products_and_emulated_ones_agree_bit_by_bit() {
+    let Some(unit) = Native::dots() else {
+        eprintln!("skipped: this machine has no AVX-512 BF16");
+        return;
+    };
+    for case in cases() {
+        assert_eq!(run(unit, case, number), run(EmulatedDots, case, number), "{case:?}");
     }
 }
 

@@ -164,20 +164,19 @@ fn group_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
             let (mut total, mut product, mut distance) = (0.0, 0.0, 0.0);
             for (row, own) in rows.clone().zip(each) {
                 let (grads, values) = (&grad[row * inner..][..inner], x.row(row));
-                // Counted from the first ones: equal ones have no sum.
-                let first = [finite(grads[0]), finite(values[0])];
+                // Gradients are counted from the first one, elements from their mean: equal ones have no sum.
+                let first = finite(grads[0]);
                 let (sum, products) = totals(grads, values, |g, x| {
-                    let (g, d) = (g.to_acc() - first[0], x.to_acc() - first[1]);
+                    let (g, d) = (g.to_acc() - first, x.to_acc() - own.mean);
                     (g, g * d)
                 });
-                let ([grad, value], n) = (first.map(Element::to_f64), inner as f64);
-                let apart = (own.exact_mean() - value) * n;
-                let whole = sum.to_f64() + grad * n;
-                let along = products.to_f64() + grad * apart + (value - mean) * whole;
+                let (first, n, rest) = (first.to_f64(), inner as f64, own.rest.to_f64());
+                let (apart, whole) = (own.mean.to_f64() - mean, sum.to_f64() + first * n);
+                let along = products.to_f64() + first * rest * n + apart * whole;
                 let weight = x.weight[row % channels].to_f64();
                 total += weight * whole;
                 product += weight * along;
-                distance += apart + (value - mean) * n;
+                distance += (apart + rest) * n;
                 // SAFETY: as above.
                 unsafe { to_parts.as_ptr().add(row).write([along * rstd, whole]) };
             }

@@ -1,5 +1,8 @@
-//! The tile unit: what of AMX a product of bf16 uses, behind a trait so that the way to it can be tested without it.
+//! What multiplies panels of bf16: the tile unit (AMX), or dot products of vectors, behind a trait so that the way to it can be
+//! tested without either.
 
+#[cfg(target_arch = "x86_64")]
+use super::dots;
 use super::pack::{SIDE, STEP};
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
@@ -92,20 +95,66 @@ pub trait Unit: Copy + Sync {
     unsafe fn gathered(self, block: &Gathered<'_>);
 }
 
-/// This processor's own unit. Whoever holds one may use it: [`Amx::find`] makes it.
-#[derive(Clone, Copy, Debug)]
-pub struct Amx(());
+/// This processor's own way. Whoever holds one may use it: [`Native::find`] makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Native(Kind);
 
-#[cfg(not(target_arch = "x86_64"))]
-impl Amx {
-    /// None: other processors have no AMX.
-    pub fn find() -> Option<Amx> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Tiles, which take 32 by 32 sums at the price of a few.
+    Tiles,
+    /// Dot products of pairs in vectors (AVX-512 BF16): twice the multiplications of f32.
+    Dots,
+}
+
+impl Native {
+    /// The best way that the processor has and that the system lets this process use; asked once.
+    pub fn find() -> Option<Native> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            static FOUND: OnceLock<Option<Native>> = OnceLock::new();
+            *FOUND.get_or_init(|| match () {
+                () if has_amx() && permitted() => Some(Native(Kind::Tiles)),
+                () if has_dots() => Some(Native(Kind::Dots)),
+                () => None,
+            })
+        }
+        #[cfg(not(target_arch = "x86_64"))]
         None
+    }
+
+    /// The unit, if it is one of tiles.
+    pub fn tiles() -> Option<Native> {
+        Native::find().filter(|native| native.0 == Kind::Tiles)
+    }
+
+    /// Dot products of vectors, if the processor has them, though it may have tiles too.
+    pub fn dots() -> Option<Native> {
+        has_dots().then_some(Native(Kind::Dots))
+    }
+
+    /// Whether a product of these sizes is worth it: vectors multiply the zeros of a panel's edge at full price.
+    pub fn pays(self, rows: usize, columns: usize, inner: usize) -> bool {
+        let whole = |size: usize| size.next_multiple_of(SIDE);
+        let padded = whole(rows).saturating_mul(whole(columns)).saturating_mul(whole(inner));
+        self.0 == Kind::Tiles || padded / 3 * 2 <= rows.saturating_mul(columns).saturating_mul(inner)
     }
 }
 
+/// Whether the processor has dot products of bf16 and what panels are packed with.
+fn has_dots() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::is_x86_feature_detected!("avx512f")
+            && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512bf16")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 #[cfg(not(target_arch = "x86_64"))]
-impl Unit for Amx {
+impl Unit for Native {
     const VECTORS: bool = false;
 
     fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R {
@@ -113,20 +162,11 @@ impl Unit for Amx {
     }
 
     unsafe fn block(self, _: &Block) {
-        unreachable!("`Amx::find` makes none here")
+        unreachable!("`Native::find` makes none here")
     }
 
     unsafe fn gathered(self, _: &Gathered<'_>) {
-        unreachable!("`Amx::find` makes none here")
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Amx {
-    /// The unit, if the processor has it and the system lets this process use it; asked once.
-    pub fn find() -> Option<Amx> {
-        static FOUND: OnceLock<bool> = OnceLock::new();
-        FOUND.get_or_init(|| has_amx() && permitted()).then_some(Amx(()))
+        unreachable!("`Native::find` makes none here")
     }
 }
 
@@ -189,7 +229,7 @@ static CONFIGURATION: Configuration = Configuration {
 };
 
 #[cfg(target_arch = "x86_64")]
-impl Unit for Amx {
+impl Unit for Native {
     const VECTORS: bool = true;
 
     fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R {
@@ -197,11 +237,14 @@ impl Unit for Amx {
         struct Release;
         impl Drop for Release {
             fn drop(&mut self) {
-                // SAFETY: there is a unit, as an `Amx` says.
+                // SAFETY: there is a unit, as the kind says.
                 unsafe { std::arch::asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
             }
         }
-        // SAFETY: there is a unit, as an `Amx` says; the configuration is one of palette 1, the only one there is.
+        if self.0 == Kind::Dots {
+            return body();
+        }
+        // SAFETY: there is a unit, as the kind says; the configuration is one of palette 1, the only one there is.
         unsafe {
             std::arch::asm!(
                 "ldtilecfg [{0}]",
@@ -216,6 +259,10 @@ impl Unit for Amx {
     #[inline]
     unsafe fn block(self, block: &Block) {
         const { assert!(SIDE == 32 && STEP == 2 * 1024 / 2) };
+        if self.0 == Kind::Dots {
+            // SAFETY: as the caller guarantees; the processor has what the kind says.
+            return unsafe { dots::block(block) };
+        }
         let Block { steps, left, right, sums, row, add, soon } = *block;
         // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns.
         // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; those of
@@ -278,6 +325,10 @@ impl Unit for Amx {
 
     #[inline]
     unsafe fn gathered(self, block: &Gathered<'_>) {
+        if self.0 == Kind::Dots {
+            // SAFETY: as in `block`.
+            return unsafe { dots::gathered(block) };
+        }
         let Gathered { offsets, left, line, right, sums, narrow } = *block;
         if narrow {
             // As below, without what is in the other columns.

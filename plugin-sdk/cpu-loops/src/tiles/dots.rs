@@ -1,0 +1,107 @@
+//! Blocks by dot products of vectors (AVX-512 BF16), from the same panels as tiles.
+//!
+//! A vector holds pairs of 16 columns; each pair of a row is spread over a vector of its own. Eight rows by 32 columns are summed
+//! at a time, which leaves registers for the operands.
+
+use super::pack::{SIDE, STEP};
+use super::unit::{Block, Gathered};
+use std::arch::x86_64::*;
+
+/// Rows that are summed at a time.
+const ROWS: usize = 8;
+/// Rows, pairs of a step and columns of a tile.
+const HALF: usize = SIDE / 2;
+
+/// Sums of [`ROWS`] rows and `N` vectors of 16 columns.
+type Sums<const N: usize> = [[__m512; N]; ROWS];
+
+/// Adds the products of one step: rows `line` elements apart, and a step of a panel.
+///
+/// # Safety
+/// Both must exist; the caller upholds this.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+unsafe fn add_step<const N: usize>(sums: &mut Sums<N>, left: *const u16, line: usize, right: *const u16) {
+    for pair in 0..HALF {
+        // SAFETY: the caller guarantees 16 lines of 64 bytes in each half of the step, and the pairs of each row.
+        unsafe {
+            let columns: [__m512bh; N] = std::array::from_fn(|j| {
+                let at = right.add(j * STEP / 2 + pair * SIDE);
+                // The same bits, seen as pairs.
+                std::mem::transmute::<__m512i, __m512bh>(_mm512_loadu_si512(at.cast()))
+            });
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let pair = left.add(row * line + 2 * pair).cast::<i32>().read_unaligned();
+                let row = std::mem::transmute::<__m512i, __m512bh>(_mm512_set1_epi32(pair));
+                for (sum, columns) in sums.iter_mut().zip(columns) {
+                    *sum = _mm512_dpbf16_ps(*sum, row, columns);
+                }
+            }
+        }
+    }
+}
+
+/// [`super::Unit::block`].
+///
+/// # Safety
+/// As there; the processor must have AVX-512 F, BW and BF16.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+pub(super) unsafe fn block(block: &Block) {
+    let Block { steps, left, right, sums, row, add, soon } = *block;
+    for first in (0..SIDE).step_by(ROWS) {
+        let place = |r: usize, j: usize| sums.wrapping_add((first + r) * row + j * HALF);
+        let rows = left.data.wrapping_add(first / HALF * left.half + first % HALF * left.line);
+        let mut all: Sums<2> = [[_mm512_setzero_ps(); 2]; ROWS];
+        // SAFETY: the caller guarantees rows, panel and sums; a fetch ahead never fails.
+        unsafe {
+            if add {
+                all = std::array::from_fn(|r| std::array::from_fn(|j| _mm512_loadu_ps(place(r, j))));
+            }
+            for step in 0..steps {
+                _mm_prefetch::<_MM_HINT_T1>(soon.wrapping_add(step * STEP + first / ROWS * SIDE).cast());
+                let right = right.add(step * STEP);
+                add_step(&mut all, rows.add(step * left.step), left.line, right);
+            }
+            for (r, sums) in all.into_iter().enumerate() {
+                sums.into_iter().enumerate().for_each(|(j, sum)| _mm512_storeu_ps(place(r, j), sum));
+            }
+        }
+    }
+}
+
+/// [`super::Unit::gathered`].
+///
+/// # Safety
+/// As for [`block`].
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+pub(super) unsafe fn gathered(block: &Gathered<'_>) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match block.narrow {
+            true => gather::<1>(block),
+            false => gather::<2>(block),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`block`].
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+unsafe fn gather<const N: usize>(block: &Gathered<'_>) {
+    let Gathered { offsets, left, line, right, sums, .. } = *block;
+    for first in (0..SIDE).step_by(ROWS) {
+        let mut all: Sums<N> = [[_mm512_setzero_ps(); N]; ROWS];
+        // SAFETY: the caller guarantees rows at each offset, a panel with a step for each, and the sums.
+        unsafe {
+            for (step, offset) in offsets.iter().enumerate() {
+                let rows = left.byte_add(*offset).add(first * line);
+                add_step(&mut all, rows, line, right.add(step * STEP));
+            }
+            for (r, all) in all.into_iter().enumerate() {
+                for (j, sum) in all.into_iter().enumerate() {
+                    _mm512_storeu_ps(sums.add((first + r) * SIDE + j * HALF), sum);
+                }
+            }
+        }
+    }
+}
