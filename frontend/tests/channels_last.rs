@@ -93,21 +93,58 @@ fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
 fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
     let x = random(&[3, 33, 40, 41], 7)?.to(MemoryFormat::ChannelsLast)?.requires_grad_(true)?;
-    let w = random(&[40, 33, 3, 3], 8)?.requires_grad_(true)?;
-    let run = |threads: usize| -> Result<Vec<Vec<u8>>> {
-        keyway::dispatcher::parallel::set_num_threads(threads);
-        x.zero_grad();
-        w.zero_grad();
-        let y = x.conv2d_with(&w, None, ConvOptions::default().padding(1))?;
-        y.sum_all()?.backward()?;
-        [y, x.grad().unwrap(), w.grad().unwrap()].iter().map(Tensor::to_bytes).collect()
-    };
-    let one = run(1)?;
-    for threads in [2, 3] {
-        assert!(run(threads)? == one, "{threads} threads");
+    for groups in [1, 33] {
+        let w = random(&[33, 33 / groups, 3, 3], 8)?.requires_grad_(true)?;
+        let run = |threads: usize| -> Result<Vec<Vec<u8>>> {
+            keyway::dispatcher::parallel::set_num_threads(threads);
+            x.zero_grad();
+            w.zero_grad();
+            let y = x.conv2d_with(&w, None, ConvOptions::default().padding(1).groups(groups))?;
+            y.square()?.sum_all()?.backward()?;
+            [y, x.grad().unwrap(), w.grad().unwrap()].iter().map(Tensor::to_bytes).collect()
+        };
+        let one = run(1)?;
+        for threads in [2, 3] {
+            assert!(run(threads)? == one, "{threads} threads, {groups} groups");
+        }
     }
     keyway::dispatcher::parallel::set_num_threads(0);
     assert_eq!(x.device(), Device::CPU);
+    Ok(())
+}
+
+/// A kernel for each channel, and both gradients, have kernels for images: none is left to the strided ones.
+#[test]
+fn kernels_for_each_channel_go_to_their_backend_with_their_gradients() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F16, 4e-3), (DType::BF16, 3e-2)] {
+        for (channels, stride) in [(48, [1, 1]), (35, [2, 1]), (5, [1, 3])] {
+            let x = random(&[3, channels, 11, 14], 1)?.to_dtype(dtype)?;
+            let w = random(&[channels, 1, 3, 3], 2)?.to_dtype(dtype)?;
+            let run = |format: MemoryFormat| -> Result<[Tensor; 3]> {
+                let x = x.to(format)?.detach().requires_grad_(true)?;
+                let w = w.detach().requires_grad_(true)?;
+                let options = ConvOptions::default().padding(1).stride(stride).groups(channels);
+                let y = x.conv2d_with(&w, None, options)?;
+                y.square()?.sum_all()?.backward()?;
+                Ok([y, x.grad().unwrap(), w.grad().unwrap()])
+            };
+            let plain = run(MemoryFormat::Contiguous)?;
+            let profile = keyway::profiler::profile();
+            let last = run(MemoryFormat::ChannelsLast)?;
+            let report = profile.report();
+            for op in ["conv", "conv_input_grad", "conv_weight_grad"] {
+                let servers: Vec<&str> =
+                    report.rows.iter().filter(|row| row.op == op).map(|row| &*row.served_by).collect();
+                assert_eq!(servers, [IMAGES], "{op} of {dtype}, {channels} channels: {report}");
+            }
+            for (nth, (a, b)) in plain.iter().zip(&last).enumerate() {
+                let scale = a.to_f64_vec()?.into_iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
+                let apart = difference(a, b)? / scale;
+                assert!(apart < tolerance, "{dtype}, {channels} channels, result {nth}: {apart}");
+            }
+        }
+    }
     Ok(())
 }
 

@@ -1,201 +1,408 @@
-//! Convolutions with one kernel for each channel.
+//! Convolutions with one kernel for each channel: vectors of channels, of neighbouring places at once. Images with dense
+//! channels are read where they lie, and taps that leave them are passed over; others are turned to rows with a border first.
 
 use super::WORK;
+use super::epilogue::Epilogue;
 use super::gathered::Product;
-use crate::image::{Band, Numbers, Pixel};
+use crate::image::{Band, Numbers, Pixel, has_dense_channels};
+use crate::turn::Staged;
+use keyway_cpu_loops::images::Axis;
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Vector, load_some, write_some};
+use keyway_cpu_loops::vectors::{Vector, read_some, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
+use std::ops::Range;
 
-/// Numbers of the copied rows, about.
+/// Numbers that the places of a piece of work read, about.
 const BAND: usize = 1 << 15;
 const LANES: usize = Numbers::LANES;
-/// Neighbouring places that are computed together: with their sums, what they read finds registers.
+/// Neighbouring places that are computed together: with their sums, what they read finds registers. And those of a short rest.
 const PLACES: usize = if LANES == 16 { 8 } else { 4 };
+const FEW: usize = 4;
 /// Pixels of a row that such places read, at most.
-const READ: usize = PLACES + 4;
+const READ: usize = PLACES + 6;
+
+/// Where vector `v` of so many channels begins: the last one may begin within the one before it, so that it is whole. Fewer
+/// channels than a vector has are one that is not.
+pub fn vector(v: usize, channels: usize) -> usize {
+    (v * LANES).min(channels.saturating_sub(LANES))
+}
+
+/// Whether results go to planes of which there are fewer than a vector has numbers: vectors of places serve these.
+pub fn are_few<T: Pixel>(of: &Product<'_, T>) -> bool {
+    of.is_staged() && of.groups < LANES
+}
 
 /// Computes it.
 ///
 /// # Safety
 /// As for [`Product::run`].
 pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
-    let channels = of.groups;
-    let band = Band::of(&of.axes, channels)?;
     let (height, width) = (of.axes[0].count, of.axes[1].count);
     // SAFETY: as the caller guarantees.
     let (weight, bias) = unsafe { packed(of) }?;
-    let (weight, bias) = (&weight, &bias);
-    let first = [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0));
-    let offset = |tap: isize, d: usize, step: usize| (tap - first[d]).cast_unsigned() * step;
-    let rows: Vec<usize> = of.axes[0].taps.iter().map(|y| offset(*y, 0, band.row)).collect();
-    let across: Vec<usize> = of.axes[1].taps.iter().map(|x| offset(*x, 1, channels)).collect();
-    // Whether a tap reads at a place what the one before it reads at the next place.
-    let step = band.step[1] * channels;
-    let slides = across.windows(2).all(|pair| pair[1] == pair[0] + step);
-    let (rows, across) = (&rows, &across);
-    let tall = (BAND / (band.row * band.step[0]).max(1)).clamp(1, height);
+    let pixels = Band::of(&of.axes, 1)?;
+    let is_turned = !has_dense_channels(&of.input) || of.is_staged();
+    // Long rows are turned for some channels at a time.
+    let fit = BAND / (pixels.rows(1) * pixels.row).max(1);
+    let blocks = if is_turned { of.groups.div_ceil(fit.max(LANES)) } else { 1 };
+    let block = of.groups.div_ceil(blocks).next_multiple_of(LANES).min(of.groups);
+    let blocks = of.groups.div_ceil(block);
+    let tall = (BAND / (pixels.row * block * pixels.step[0]).max(1)).clamp(1, height);
     let bands = height.div_ceil(tall);
-    let work = (tall * width * channels).saturating_mul(rows.len() * across.len());
-    parallel_try(of.out.sizes[0] * bands, WORK / work.max(1), |range| {
-        // SAFETY: the rows are copied before they are read.
-        let mut copied = unsafe { Scratch::<f32>::unwritten(band.rows(tall) * band.row) }?;
+    let work = (tall * width * block).saturating_mul(of.weight.taps.len());
+    parallel_try(of.out.sizes[0] * bands * blocks, WORK / work.max(1), |range| {
         for task in range {
+            let (nth, task) = (task % blocks * block, task / blocks);
             let (sample, first) = (task / bands, task % bands * tall);
-            let places = first..(first + tall).min(height);
-            // SAFETY: the caller guarantees the elements; the copy has room for the rows of a band.
-            unsafe { band.copy(copied.as_mut_ptr(), &of.input, sample, &places, 0) };
-            for (y, place) in places.enumerate() {
-                let to = sample * of.out.strides[0] + place * of.out.strides[3];
-                let mut x = 0;
-                while x < width {
-                    let some = [PLACES, 4].into_iter().find(|some| *some <= width - x).unwrap_or(1);
-                    for c in (0..channels).step_by(LANES) {
-                        let line = Line {
-                            from: copied.as_ptr().wrapping_add(y * band.step[0] * band.row + x * step + c),
-                            step,
-                            rows,
-                            across,
-                            slides,
-                            weight: weight.as_ptr().wrapping_add(c),
-                            next: channels.next_multiple_of(LANES),
-                            bias: bias.as_ptr().wrapping_add(c),
-                            n: LANES.min(channels - c),
-                        };
-                        let at = to + x * of.out.strides[4] + c;
-                        // SAFETY: as above.
-                        unsafe { line.write_places(of, some, at) };
-                    }
-                    x += some;
-                }
-            }
+            let channels = nth..(nth + block).min(of.groups);
+            let part = Part { of, channels, weight: &weight, bias: &bias };
+            // SAFETY: as the caller guarantees.
+            unsafe { part.write(sample, first..(first + tall).min(height))? };
         }
         Ok(())
     })
 }
 
-/// Neighbouring places of a vector of channels.
-struct Line<'a> {
-    from: *const f32,
-    /// Numbers from place to place.
-    step: usize,
-    /// Where the rows of taps lie, and the taps of a row.
-    rows: &'a [usize],
-    across: &'a [usize],
-    slides: bool,
-    weight: *const f32,
-    /// Numbers of the weight from tap to tap.
-    next: usize,
-    bias: *const f32,
-    /// Channels.
-    n: usize,
+/// What is computed of some channels.
+struct Part<'a, T> {
+    of: &'a Product<'a, T>,
+    channels: Range<usize>,
+    /// The weight of all channels as `[taps][channels]` and the bias, in whole vectors.
+    weight: &'a [f32],
+    bias: &'a [f32],
 }
 
-impl Line<'_> {
-    /// Writes so many places, [`PLACES`], 4 or 1, whose results begin at `at`.
+impl<T: Pixel> Part<'_, T> {
+    /// Writes some rows of results.
     ///
     /// # Safety
-    /// As for [`run`]: what the line names must exist, and nobody else may use the results.
-    #[inline(always)]
-    unsafe fn write_places<T: Pixel>(&self, of: &Product<'_, T>, places: usize, at: usize) {
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            if self.n < LANES {
-                (0..places).for_each(|p| self.write_few(of, p, at + p * of.out.strides[4]));
-            } else if places == PLACES {
-                self.write::<T, PLACES>(of, at);
-            } else if places == 4 {
-                self.write::<T, 4>(of, at);
-            } else {
-                self.write::<T, 1>(of, at);
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for [`Line::write_places`], for `P` places of a whole vector.
-    #[inline(always)]
-    unsafe fn write<T: Pixel, const P: usize>(&self, of: &Product<'_, T>, at: usize) {
-        // SAFETY: as the caller guarantees.
-        let sums: [Numbers; P] = unsafe {
-            match self.across.len() {
-                3 if self.slides => self.slid::<P, 3>(),
-                5 if self.slides => self.slid::<P, 5>(),
-                _ => self.sums(0, LANES),
-            }
+    /// As for [`run`].
+    unsafe fn write(&self, sample: usize, places: Range<usize>) -> Result<(), Error> {
+        let (of, channels) = (self.of, &self.channels);
+        let [down, across] = &of.axes;
+        let wide = channels.len();
+        let staged = of.is_staged();
+        let room = if staged { places.len() * across.count * wide } else { 0 };
+        // SAFETY: both are written before they are read. What is added has a place of its own, since vectors overlap.
+        let (mut stage, mut added) = unsafe {
+            let added = if of.epilogue.adds() { room } else { 0 };
+            (Scratch::<T>::unwritten(room)?, Scratch::<T>::unwritten(added)?)
         };
-        for (p, sum) in sums.into_iter().enumerate() {
-            let at = at + p * of.out.strides[4];
-            // SAFETY: as the caller guarantees.
-            unsafe {
-                let result = of.epilogue.apply(of.epilogue.place(at), LANES, sum);
-                write_some(of.out.data.as_ptr().wrapping_add(at), 1, LANES, result);
+        let rows = |from| Staged { from, across: wide, down: across.count * wide };
+        let area = [places.clone(), 0..across.count];
+        if staged {
+            let to = rows(added.as_mut_ptr().cast_const());
+            // SAFETY: as the caller guarantees; there is room for these rows.
+            unsafe { of.epilogue.stage(&to, &of.out, sample, channels.clone(), area.clone()) };
+        }
+        let mut results = |place: usize| {
+            if staged {
+                let at = (place - places.start) * across.count * wide;
+                let to = stage.as_mut_ptr().wrapping_add(at);
+                return Results { to, add: added.as_ptr().wrapping_add(at), across: wide };
+            }
+            let at = sample * of.out.strides[0] + place * of.out.strides[3] + channels.start;
+            let to = of.out.data.as_ptr().wrapping_add(at);
+            Results { to, add: of.epilogue.place(at), across: of.out.strides[4] }
+        };
+        if has_dense_channels(&of.input) {
+            let line = Line::of(self, across, of.input.strides[4]);
+            let image = of.input.data.as_ptr().cast_const();
+            let image = image.wrapping_add(sample * of.input.strides[0] + channels.start);
+            for place in places.clone() {
+                let row = |t| Some((t, image.wrapping_add(down.element(place, t)? * of.input.strides[3])));
+                let rows: Vec<_> = (0..down.taps.len()).filter_map(row).collect();
+                // SAFETY: as the caller guarantees.
+                unsafe { line.write(&rows, results(place)) };
+            }
+        } else {
+            let band = Band::of(&of.axes, wide)?;
+            // SAFETY: the rows are copied before they are read.
+            let mut copied = unsafe { Scratch::<f32>::unwritten(band.rows(places.len()) * band.row) }?;
+            // SAFETY: the caller guarantees the elements; the copy has room for these rows.
+            unsafe { band.copy(copied.as_mut_ptr(), &of.input, sample, &places, channels.start) };
+            let line = Line::of(self, &band.across(across), wide);
+            for place in places.clone() {
+                let first = (place - places.start) * band.step[0];
+                // Rows beyond the image are passed over, so that sums are the same.
+                let row = |t: usize| {
+                    let at = down.element(place, t).map(|_| first + band.down(down.taps[t]))?;
+                    Some((t, copied.as_ptr().wrapping_add(at * band.row)))
+                };
+                let rows: Vec<_> = (0..down.taps.len()).filter_map(row).collect();
+                // SAFETY: as above.
+                unsafe { line.write(&rows, results(place)) };
             }
         }
+        if staged {
+            // SAFETY: the caller guarantees the results; these rows were staged.
+            unsafe { rows(stage.as_ptr()).put(&of.out, sample, channels.clone(), area) };
+        }
+        Ok(())
     }
+}
 
-    /// Writes place `p` of the last channels.
-    ///
-    /// # Safety
-    /// As for [`Line::write_places`].
-    #[inline(never)]
-    unsafe fn write_few<T: Pixel>(&self, of: &Product<'_, T>, p: usize, at: usize) {
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            let [sum] = self.sums(p, self.n);
-            let result = of.epilogue.apply(of.epilogue.place(at), self.n, sum);
-            write_some(of.out.data.as_ptr().wrapping_add(at), 1, self.n, result);
+/// Where some places of a row of results go, and what is added to them lies.
+#[derive(Clone, Copy)]
+struct Results<T> {
+    to: *mut T,
+    add: *const T,
+    /// Elements from place to place.
+    across: usize,
+}
+
+impl<T> Results<T> {
+    /// From place `x` on.
+    #[inline(always)]
+    fn from(self, x: usize) -> Self {
+        let at = x * self.across;
+        Results { to: self.to.wrapping_add(at), add: self.add.wrapping_add(at), ..self }
+    }
+}
+
+/// How the places of a row are computed.
+struct Line<'a, T> {
+    epilogue: &'a Epilogue<'a, T>,
+    /// The dimension along a row of what is read, and the elements of it from pixel to pixel.
+    axis: Axis,
+    pixel: usize,
+    channels: usize,
+    /// Places of which no tap leaves the row.
+    inner: Range<usize>,
+    /// Whether there are some taps of which each reads at a place what the one before it reads at the next place.
+    slides: bool,
+    /// The weight from the first of these channels on and the bias, and numbers of the weight from tap to tap.
+    weight: &'a [f32],
+    bias: &'a [f32],
+    next: usize,
+}
+
+/// Rows of what is read, by their row of taps.
+type Rows<S> = [(usize, *const S)];
+
+impl<'a, T: Pixel> Line<'a, T> {
+    fn of(of: &Part<'a, T>, axis: &Axis, pixel: usize) -> Line<'a, T> {
+        Line {
+            epilogue: &of.of.epilogue,
+            axis: axis.clone(),
+            pixel,
+            channels: of.channels.len(),
+            inner: axis.all_inside(0..axis.taps.len()),
+            slides: matches!(axis.taps.len(), 3 | 5 | 7)
+                && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + axis.step.cast_signed()),
+            weight: &of.weight[of.channels.start..],
+            bias: &of.bias[of.channels.start..],
+            next: of.bias.len(),
         }
     }
 
-    /// The sums of `n` channels at `P` places from place `first` on.
+    /// Writes a row of results.
     ///
     /// # Safety
-    /// As for [`Line::write_places`].
-    #[inline(always)]
-    unsafe fn sums<const P: usize>(&self, first: usize, n: usize) -> [Numbers; P] {
-        let taps = self.rows.iter().flat_map(|row| self.across.iter().map(move |tap| row + tap));
-        // SAFETY: as the caller guarantees; weight and bias have whole vectors.
-        unsafe {
-            let mut sums = [Numbers::load(self.bias); P];
-            for (t, offset) in taps.enumerate() {
-                let weight = Numbers::load(self.weight.add(t * self.next));
-                for (p, sum) in sums.iter_mut().enumerate() {
-                    let x: Numbers = load_some(self.from.add(offset + (first + p) * self.step), n);
-                    *sum = x.mul_add(weight, *sum);
+    /// As for [`run`]: the rows must hold what their taps read, and nobody else may use the results.
+    unsafe fn write<S: Pixel>(&self, rows: &Rows<S>, to: Results<T>) {
+        let mut x = 0;
+        while x < self.axis.count {
+            let left = if self.slides { self.axis.count - x } else { self.inner.end.saturating_sub(x) };
+            let some = match self.slides {
+                true => [FEW, PLACES].into_iter().find(|some| left <= *some).unwrap_or(PLACES),
+                false if self.inner.contains(&x) => {
+                    [PLACES, FEW].into_iter().find(|some| left >= *some).unwrap_or(1)
+                }
+                false => 1,
+            };
+            let places = x..(x + some).min(self.axis.count);
+            // SAFETY: as the caller guarantees; where taps do not slide none leaves the row at several places.
+            unsafe {
+                if self.channels < LANES || some == 1 {
+                    places.clone().for_each(|x| {
+                        self.starts().for_each(|c| self.place(rows, x, to.from(x), c));
+                    });
+                } else if some == FEW {
+                    self.places::<S, FEW>(rows, &places, to.from(x));
+                } else {
+                    self.places::<S, PLACES>(rows, &places, to.from(x));
                 }
             }
-            sums
+            x = places.end;
         }
     }
 
-    /// The same of whole vectors, where each row of taps reads neighbouring pixels, which are loaded once.
+    /// Where a tap reads a channel at a place; it must not leave the row.
+    #[inline(always)]
+    fn read<S>(&self, row: *const S, x: usize, tap: usize, c: usize) -> *const S {
+        let pixel = (x * self.axis.step).wrapping_add_signed(self.axis.taps[tap]);
+        row.wrapping_add(pixel * self.pixel + c)
+    }
+
+    /// The weight of a vector of channels.
     ///
     /// # Safety
-    /// As for [`Line::write_places`]; there are `K` taps in a row, which slide.
+    /// There must be such a tap and channel.
+    #[inline(always)]
+    unsafe fn tap(&self, row: usize, tap: usize, c: usize) -> Numbers {
+        // SAFETY: as the caller guarantees; a tap has whole vectors.
+        unsafe { Numbers::load(self.weight.as_ptr().add((row * self.axis.taps.len() + tap) * self.next + c)) }
+    }
+
+    /// Where the vectors of channels begin.
+    #[inline(always)]
+    fn starts(&self) -> impl Iterator<Item = usize> {
+        let channels = self.channels;
+        (0..channels.div_ceil(LANES)).map(move |v| vector(v, channels))
+    }
+
+    /// Writes up to `P` places of whole vectors of channels.
+    ///
+    /// # Safety
+    /// As for [`Line::write`]; these are `P` places of which no tap leaves the row, or taps slide.
+    #[inline(always)]
+    unsafe fn places<S: Pixel, const P: usize>(&self, rows: &Rows<S>, places: &Range<usize>, to: Results<T>) {
+        let is_inner = |x: usize| self.inner.contains(&x);
+        let is_whole = places.len() == P && is_inner(places.start) && is_inner(places.end - 1);
+        let taps = self.axis.taps.len();
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            match (taps, is_whole) {
+                (3, true) if self.slides => self.slide::<S, P, 3, false>(rows, places, to),
+                (3, false) if self.slides => self.slide::<S, P, 3, true>(rows, places, to),
+                (5, true) if self.slides => self.slide::<S, P, 5, false>(rows, places, to),
+                (5, false) if self.slides => self.slide::<S, P, 5, true>(rows, places, to),
+                (7, true) if self.slides => self.slide::<S, P, 7, false>(rows, places, to),
+                (7, false) if self.slides => self.slide::<S, P, 7, true>(rows, places, to),
+                _ => {
+                    for c in self.starts() {
+                        let sums = self.sums::<S, P>(rows, places.start, 0..taps, c, LANES);
+                        self.put_all(sums, P, to, c);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts the first `n` sums of a vector of channels.
+    ///
+    /// # Safety
+    /// As for [`Line::put`].
     #[inline(always)]
     #[expect(
         clippy::needless_range_loop,
         reason = "the numbers stay in registers only where each index is a constant"
     )]
-    unsafe fn slid<const P: usize, const K: usize>(&self) -> [Numbers; P] {
-        const { assert!(P + K - 1 <= READ) };
+    unsafe fn put_all<const P: usize>(&self, sums: [Numbers; P], n: usize, to: Results<T>, c: usize) {
+        for p in 0..P {
+            if p < n {
+                // SAFETY: as the caller guarantees.
+                unsafe { self.put(to.from(p), c, LANES, sums[p]) };
+            }
+        }
+    }
+
+    /// Writes a place of a vector of channels, or of those that there are.
+    ///
+    /// # Safety
+    /// As for [`Line::write`].
+    #[inline(never)]
+    unsafe fn place<S: Pixel>(&self, rows: &Rows<S>, x: usize, to: Results<T>, c: usize) {
+        let n = LANES.min(self.channels);
+        let is_inside = |tap: &usize| self.axis.element(x, *tap).is_some();
+        let taps = 0..self.axis.taps.len();
+        let first = taps.clone().find(is_inside).unwrap_or(0);
+        let end = taps.clone().rfind(is_inside).map_or(0, |last| last + 1);
+        // SAFETY: as the caller guarantees; these taps do not leave the row, since they are in ascending order.
+        unsafe {
+            let [sum] = self.sums(rows, x, first..end, c, n);
+            self.put(to, c, n, sum);
+        }
+    }
+
+    /// # Safety
+    /// The place must have so many channels from here on, and nobody else may use them.
+    #[inline(always)]
+    unsafe fn put(&self, to: Results<T>, c: usize, n: usize, sum: Numbers) {
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            let result = self.epilogue.apply(to.add.wrapping_add(c), n, sum);
+            write_some(to.to.wrapping_add(c), 1, n, result);
+        }
+    }
+
+    /// The sums of `n` channels at `P` places, by some taps of each row.
+    ///
+    /// # Safety
+    /// As for [`Line::write`]; these taps do not leave the row.
+    #[inline(always)]
+    unsafe fn sums<S: Pixel, const P: usize>(
+        &self,
+        rows: &Rows<S>,
+        x: usize,
+        taps: Range<usize>,
+        c: usize,
+        n: usize,
+    ) -> [Numbers; P] {
         // SAFETY: as the caller guarantees; weight and bias have whole vectors.
         unsafe {
-            let mut sums = [Numbers::load(self.bias); P];
-            for (t, row) in self.rows.iter().enumerate() {
-                let mut pixels = [Numbers::splat(0.0); READ];
-                for i in 0..P + K - 1 {
-                    pixels[i] = Numbers::load(self.from.add(row + i * self.step));
-                }
-                for k in 0..K {
-                    let weight = Numbers::load(self.weight.add((t * K + k) * self.next));
-                    for p in 0..P {
-                        sums[p] = pixels[p + k].mul_add(weight, sums[p]);
+            let mut sums = [Numbers::load(self.bias.as_ptr().add(c)); P];
+            for &(t, row) in rows {
+                for tap in taps.clone() {
+                    let (from, weight) = (self.read(row, x, tap, c), self.tap(t, tap, c));
+                    for (p, sum) in sums.iter_mut().enumerate() {
+                        let pixel = read_some(from.wrapping_add(p * self.axis.step * self.pixel), 1, n);
+                        *sum = pixel.mul_add(weight, *sum);
                     }
                 }
             }
             sums
+        }
+    }
+
+    /// [`Line::places`] where each row of taps reads neighbouring pixels, which are loaded once. At an `EDGE` those beyond the
+    /// row are 0. A function of its own, for the compiler to find that what is read fits its registers.
+    ///
+    /// # Safety
+    /// As for [`Line::places`]; there are `K` taps in a row, which slide, and leave it only at an edge.
+    #[inline(never)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "the numbers stay in registers only where each index is a constant"
+    )]
+    unsafe fn slide<S: Pixel, const P: usize, const K: usize, const EDGE: bool>(
+        &self,
+        rows: &Rows<S>,
+        places: &Range<usize>,
+        to: Results<T>,
+    ) {
+        const { assert!(P + K - 1 <= READ && size_of::<S>() <= size_of::<f32>()) };
+        static ZEROS: [f32; LANES] = [0.0; LANES];
+        let (step, size) = (self.axis.step, self.axis.size.cast_signed());
+        let first = (places.start * step).cast_signed() + self.axis.taps[0];
+        let before = (-first).max(0).cast_unsigned().div_ceil(step);
+        let until = (size - first).max(0).cast_unsigned().div_ceil(step);
+        let (first, step) = (first * self.pixel.cast_signed(), step * self.pixel);
+        let (next, n) = (self.next, places.len());
+        for c in self.starts() {
+            // SAFETY: as the caller guarantees; weight and bias have whole vectors.
+            unsafe {
+                let mut sums = [Numbers::load(self.bias.as_ptr().add(c)); P];
+                for &(t, row) in rows {
+                    let mut from = row.wrapping_offset(first).wrapping_add(c);
+                    let mut pixels = [Numbers::splat(0.0); READ];
+                    for i in 0..P + K - 1 {
+                        let is_read = !EDGE || (before <= i && i < until);
+                        pixels[i] = S::read(if is_read { from } else { ZEROS.as_ptr().cast() });
+                        from = from.wrapping_add(step);
+                    }
+                    let mut weight = self.weight.as_ptr().add(t * K * next + c);
+                    for k in 0..K {
+                        let tap = Numbers::load(weight);
+                        for p in 0..P {
+                            sums[p] = pixels[p + k].mul_add(tap, sums[p]);
+                        }
+                        weight = weight.wrapping_add(next);
+                    }
+                }
+                self.put_all(sums, n, to, c);
+            }
         }
     }
 }

@@ -83,8 +83,8 @@ impl<T: Pixel> Product<'_, T> {
         if self.is_empty() || self.weight.taps.is_empty() {
             return Ok(());
         }
-        if depthwise && self.is_staged() {
-            return Err(unsupported("planes with a kernel of their own"));
+        if depthwise && depthwise::are_few(self) {
+            return Err(unsupported("so few planes with a kernel of their own"));
         }
         if self.groups > 1 && !depthwise && self.rows.min(self.channels) < LEAST {
             return Err(unsupported("groups of so few channels"));
@@ -117,8 +117,8 @@ impl<T: Pixel> Product<'_, T> {
             return Ok(());
         }
         if self.groups > 1 && self.channels == 1 && self.rows == 1 {
-            if self.is_staged() {
-                return Err(unsupported("planes with a kernel of their own"));
+            if depthwise::are_few(&self) {
+                return Err(unsupported("so few planes with a kernel of their own"));
             }
             // SAFETY: as the caller guarantees.
             return unsafe { depthwise::run(&self) };

@@ -86,6 +86,44 @@ impl Band {
         (places.max(1) - 1) * self.step[0] + self.reach[0]
     }
 
+    /// The copied row that a row of taps reads at the first place.
+    pub fn down(&self, tap: isize) -> usize {
+        (tap - self.first[0]).cast_unsigned()
+    }
+
+    /// The dimension along a copied row, of which the image's is this.
+    pub fn across(&self, axis: &Axis) -> Axis {
+        let taps = axis.taps.iter().map(|tap| tap - self.first[1]).collect();
+        Axis { size: self.width, stride: self.channels, taps, ..axis.clone() }
+    }
+
+    /// Where what the places of these rows read lies in an image: of each row the pixels that the image has, of those from the
+    /// first that is read on, and the first of them in the image.
+    fn reads<T: Copy>(
+        &self,
+        image: &Volume<'_, T>,
+        sample: usize,
+        places: &Range<usize>,
+        first_channel: usize,
+    ) -> impl Iterator<Item = (Range<usize>, *const T)> {
+        let [_, _, _, height, width] = image.sizes;
+        let [step, channel, _, down, across] = image.strides;
+        let (top, left) = ((places.start * self.step[0]).cast_signed() + self.first[0], self.first[1]);
+        let begin = (-left).clamp(0, self.width.cast_signed()).cast_unsigned();
+        let end =
+            (width.cast_signed() - left).clamp(begin.cast_signed(), self.width.cast_signed()).cast_unsigned();
+        let pixel = if begin < end { (left + begin.cast_signed()).cast_unsigned() } else { 0 };
+        let from = image.data.as_ptr().cast_const();
+        let from = from.wrapping_add(sample * step + first_channel * channel + pixel * across);
+        (0..self.rows(places.len())).map(move |r| {
+            let y = top + r.cast_signed();
+            if y < 0 || y.cast_unsigned() >= height {
+                return (0..0, from);
+            }
+            (begin..end, from.wrapping_add(y.cast_unsigned() * down))
+        })
+    }
+
     /// Copies what the places of these rows read of some channels of an image.
     ///
     /// # Safety
@@ -99,39 +137,21 @@ impl Band {
         places: &Range<usize>,
         first_channel: usize,
     ) {
-        let [_, _, _, height, width] = image.sizes;
-        let (top, left) = ((places.start * self.step[0]).cast_signed() + self.first[0], self.first[1]);
-        let inside =
-            |at: isize, size: usize| (at >= 0 && at.cast_unsigned() < size).then(|| at.cast_unsigned());
-        // The pixels that the image has of each row.
-        let begin = (-left).clamp(0, self.width.cast_signed()).cast_unsigned();
-        let end =
-            (width.cast_signed() - left).clamp(begin.cast_signed(), self.width.cast_signed()).cast_unsigned();
-        for r in 0..self.rows(places.len()) {
+        let c = self.channels;
+        for (r, (pixels, from)) in self.reads(image, sample, places, first_channel).enumerate() {
             let to = to.wrapping_add(r * self.row);
-            let Some(y) = inside(top + r.cast_signed(), height) else {
-                // SAFETY: the row has places, as the caller guarantees.
-                unsafe { to.write_bytes(0, self.row) };
-                continue;
-            };
-            let c = self.channels;
-            // SAFETY: the row has places; the pixels from `begin` to `end` exist, which the caller guarantees.
+            // SAFETY: the row has places; these pixels exist, which the caller guarantees.
             unsafe {
-                to.write_bytes(0, begin * c);
-                to.add(end * c).write_bytes(0, (self.width - end) * c);
-                let pixel = (left + begin.cast_signed()).cast_unsigned();
-                let at = sample * image.strides[0]
-                    + first_channel * image.strides[1]
-                    + y * image.strides[3]
-                    + pixel * image.strides[4];
-                let from = image.data.as_ptr().cast_const().wrapping_add(at);
+                to.write_bytes(0, pixels.start * c);
+                to.add(pixels.end * c).write_bytes(0, (self.width - pixels.end) * c);
+                let to = to.add(pixels.start * c);
                 if !has_dense_channels(image) {
-                    turn(to.add(begin * c), c, from, image.strides[1], (c, end - begin));
+                    turn(to, c, from, image.strides[1], (c, pixels.len()));
                 } else if c == image.strides[4] {
-                    widen(to.add(begin * c), from, (end - begin) * c);
+                    widen(to, from, pixels.len() * c);
                 } else {
-                    for x in 0..end - begin {
-                        widen(to.add((begin + x) * c), from.wrapping_add(x * image.strides[4]), c);
+                    for x in 0..pixels.len() {
+                        widen(to.add(x * c), from.wrapping_add(x * image.strides[4]), c);
                     }
                 }
             }

@@ -7,7 +7,8 @@
 //! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
 //! a convolution with the kernel turned round, for each remainder of the strides; that of the weight sums over pixels what
 //! lies in the same copied rows. A 3x3 kernel with stride 1 over enough channels takes fewer products by Winograd's algorithm.
-//! Where the processor has a unit of tiles for bf16, that computes all three, from copies that are not widened.
+//! Where the processor has a unit of tiles for bf16, that computes all three, from copies that are not widened. Of kernels for
+//! each channel there is no such block: vectors of channels are read where the images lie, for neighbouring places at once.
 //!
 //! Decisions:
 //! - a crate of its own, since backends that are libraries of their own cannot call each other: each that links it is fast
@@ -28,10 +29,13 @@ mod operands;
 mod planes;
 mod pointwise;
 mod sum_by_tiles;
+mod sum_depthwise;
 mod summed;
 mod turn;
 mod winograd;
 
+#[cfg(test)]
+mod depthwise_tests;
 #[cfg(test)]
 mod order_tests;
 #[cfg(test)]

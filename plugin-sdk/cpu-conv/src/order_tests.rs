@@ -12,7 +12,7 @@ use keyway_sdk::half::{bf16, f16};
 
 /// How a tensor's elements lie.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Order {
+pub enum Order {
     ChannelsLast,
     RowMajor,
     /// Row-major, with gaps between rows and between planes.
@@ -20,7 +20,7 @@ enum Order {
     /// Every second column of a row-major one.
     Columns,
 }
-use Order::{Apart, ChannelsLast, Columns, RowMajor};
+pub use Order::{Apart, ChannelsLast, Columns, RowMajor};
 
 impl Order {
     fn strides(self, [_, c, h, w]: [usize; 4]) -> [usize; 4] {
@@ -34,14 +34,14 @@ impl Order {
 }
 
 /// A tensor, of elements that are numbers and others between them that are none.
-struct Tensor<T> {
+pub struct Tensor<T> {
     data: Vec<T>,
-    sizes: [usize; 4],
+    pub sizes: [usize; 4],
     strides: [usize; 4],
 }
 
 impl<T: Pixel> Tensor<T> {
-    fn new(sizes: [usize; 4], order: Order, seed: usize) -> Tensor<T> {
+    pub fn new(sizes: [usize; 4], order: Order, seed: usize) -> Tensor<T> {
         let strides = order.strides(sizes);
         let mut new = Tensor { data: vec![T::from_acc(f32::NAN); sizes[0] * strides[0]], sizes, strides };
         for (i, index) in each(sizes).enumerate() {
@@ -55,15 +55,19 @@ impl<T: Pixel> Tensor<T> {
         index.iter().zip(self.strides).map(|(i, stride)| i * stride).sum()
     }
 
-    fn volume(&mut self) -> Volume<'_, T> {
+    pub fn volume(&mut self) -> Volume<'_, T> {
         let ([n, c, h, w], [sample, channel, row, column]) = (self.sizes, self.strides);
         // SAFETY: the vector has the elements, which nobody else uses meanwhile.
         let data = unsafe { Lanes::new(self.data.as_mut_ptr()) };
         Volume { data, sizes: [n, c, 1, h, w], strides: [sample, channel, 0, row, column] }
     }
 
+    pub fn at(&self, index: [usize; 4]) -> f64 {
+        self.data[self.place(index)].to_f64()
+    }
+
     /// The elements in the order of the sizes, and how many others are no longer none.
-    fn elements(&self) -> (Vec<u32>, usize) {
+    pub fn elements(&self) -> (Vec<u32>, usize) {
         let all: Vec<u32> = each(self.sizes).map(|at| self.data[self.place(at)].to_acc().to_bits()).collect();
         let numbers = self.data.iter().filter(|v| !v.to_acc().is_nan()).count();
         let others = numbers - all.len();
@@ -84,6 +88,12 @@ fn all_cases() -> Vec<Case> {
         Case { image: [2, 40, 6, 1], rows: 33, ..PLAIN },
     ]);
     all
+}
+
+/// A kernel for each channel, with whole vectors of them and a last one that is not.
+fn by_channel() -> [Case; 2] {
+    let plain = Case { image: [2, 32, 9, 13], groups: 32, bias: true, ..PLAIN };
+    [plain, Case { image: [1, 37, 30, 41], rows: 37, groups: 37, stride: [1, 2], ..plain }]
 }
 
 /// Whether the emulated unit takes no longer than it should.
@@ -146,7 +156,7 @@ fn convolutions_by_vectors() {
         [ChannelsLast, RowMajor],
         [Apart, Columns],
     ];
-    for case in all_cases() {
+    for case in all_cases().into_iter().chain(by_channel()) {
         for follows in FOLLOWS {
             check(case, &pairs, |orders| {
                 // SAFETY: the tensors have the elements of their sizes; the results are used there alone.

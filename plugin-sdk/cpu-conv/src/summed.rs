@@ -3,7 +3,7 @@
 
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
-use super::{LEAST, WORK, by_tiles, sum_by_tiles};
+use super::{LEAST, WORK, by_tiles, sum_by_tiles, sum_depthwise};
 use crate::image::{Band, Numbers, Pixel, add, dense, has_dense_channels, unsupported};
 use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
@@ -38,6 +38,10 @@ pub unsafe fn run<T: Pixel>(
     moves: &Moves,
 ) -> Result<(), Error> {
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
+    if moves.groups > 1 && rows == 1 && channels == 1 {
+        // SAFETY: as the caller guarantees.
+        return unsafe { sum_depthwise::run(grad, input, out, moves) };
+    }
     if moves.groups > 1 && rows.min(channels) < LEAST {
         return Err(unsupported("groups of so few channels"));
     }
@@ -66,13 +70,13 @@ pub unsafe fn run<T: Pixel>(
 
 /// Places that are summed at once: some rows of an image, or some whole images.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Chunk {
-    samples: Range<usize>,
-    rows: Range<usize>,
+pub struct Chunk {
+    pub samples: Range<usize>,
+    pub rows: Range<usize>,
 }
 
 /// All places, in chunks of about [`TERMS`] that are as even as can be.
-fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
+pub fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
     let even = |count: usize, most: usize| {
         let parts = count.div_ceil(most);
         (0..parts).map(move |i| i * count / parts..(i + 1) * count / parts)

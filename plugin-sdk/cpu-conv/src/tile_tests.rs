@@ -136,7 +136,7 @@ impl Case {
     }
 
     /// The pixel that a tap reads at a place.
-    fn pixel(&self, place: [usize; 2], tap: [usize; 2]) -> Option<[usize; 2]> {
+    pub fn pixel(&self, place: [usize; 2], tap: [usize; 2]) -> Option<[usize; 2]> {
         let [y, x] = [0, 1].map(|d| {
             let at = place[d] * self.stride[d] + tap[d] * self.dilation[d];
             at.checked_sub(self.padding[d]).filter(|at| *at < self.image[d + 2])
@@ -151,7 +151,7 @@ pub fn each(sizes: [usize; 4]) -> impl Iterator<Item = [usize; 4]> {
 }
 
 /// A sum of products, and that of their sizes.
-fn sum(terms: impl Iterator<Item = f64>) -> (f64, f64) {
+pub fn sum(terms: impl Iterator<Item = f64>) -> (f64, f64) {
     terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
 }
 

@@ -257,6 +257,14 @@ impl Axis {
         let begin = reaching(0).clamp(places.start, places.end);
         begin..reaching(self.size as isize).clamp(begin, places.end)
     }
+
+    /// Those of the places at which each of some taps reads an element; taps are in ascending order.
+    pub fn all_inside(&self, taps: Range<usize>) -> Range<usize> {
+        let all = 0..self.count;
+        let both = |a: Range<usize>, b: Range<usize>| a.start.max(b.start)..a.end.min(b.end);
+        let some = taps.map(|tap| self.inside(tap, all.clone())).fold(all.clone(), both);
+        if some.is_empty() { 0..0 } else { some }
+    }
 }
 
 #[cfg(test)]
@@ -320,5 +328,15 @@ mod tests {
                 assert_eq!(found, expected, "size {size}, step {step}, tap {first}, {begin}..{end}");
             }
         }
+    }
+
+    #[test]
+    fn the_places_at_which_all_of_some_taps_read_something_are_found() {
+        let axis = Axis { size: 9, stride: 1, count: 5, step: 2, taps: vec![-3, -1, 1, 3] };
+        assert_eq!(axis.all_inside(0..4), 2..3);
+        assert_eq!(axis.all_inside(1..3), 1..4);
+        assert_eq!(axis.all_inside(2..2), 0..5);
+        let far = Axis { taps: vec![-20, 0, 20], ..axis };
+        assert!(far.all_inside(0..3).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Window;
 use super::adaptive::spread_back;
-use super::lines::{Lines, Reduce, Rows, by_channels, read};
+use super::lines::{Lines, Reduce, Rows, read};
 use super::spread::{Sums, spread};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::reserve;
@@ -232,7 +232,7 @@ fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let of = |d: usize| windows(&window, &axes[d], d, 0);
     let windows = [of(0)?, of(1)?, of(2)?];
     let apart = |windows: &Vec<Range<usize>>| windows.is_sorted_by(|a, b| a.end <= b.start);
-    if let (Some(Quotient { reciprocal: Some(reciprocal), .. }), true) = (divisor.same, by_channels(&out))
+    if let Some(Quotient { reciprocal: Some(reciprocal), .. }) = divisor.same
         && windows.iter().all(apart)
     {
         // Each element has its part of one mean, which is copied to all elements of a window.
