@@ -1,7 +1,7 @@
 //! Blocks by dot products of vectors (AVX-512 BF16), from the same panels as tiles.
 //!
 //! A vector holds pairs of 16 columns; each pair of a row is spread over a vector of its own. Eight rows by 32 columns are summed
-//! at a time, which leaves registers for the operands.
+//! at a time, which leaves registers for the operands. Closures would not be inlined here: they lack the features.
 
 use super::pack::{SIDE, STEP};
 use super::unit::{Block, Gathered};
@@ -15,6 +15,14 @@ const HALF: usize = SIDE / 2;
 /// Sums of [`ROWS`] rows and `N` vectors of 16 columns.
 type Sums<const N: usize> = [[__m512; N]; ROWS];
 
+/// The same bits as pairs of bf16.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn as_pairs(bits: __m512i) -> __m512bh {
+    // SAFETY: both are 512 bits, of which any are valid.
+    unsafe { std::mem::transmute(bits) }
+}
+
 /// Adds the products of one step: rows `line` elements apart, and a step of a panel.
 ///
 /// # Safety
@@ -25,16 +33,15 @@ unsafe fn add_step<const N: usize>(sums: &mut Sums<N>, left: *const u16, line: u
     for pair in 0..HALF {
         // SAFETY: the caller guarantees 16 lines of 64 bytes in each half of the step, and the pairs of each row.
         unsafe {
-            let columns: [__m512bh; N] = std::array::from_fn(|j| {
-                let at = right.add(j * STEP / 2 + pair * SIDE);
-                // The same bits, seen as pairs.
-                std::mem::transmute::<__m512i, __m512bh>(_mm512_loadu_si512(at.cast()))
-            });
+            let mut columns = [as_pairs(_mm512_setzero_si512()); N];
+            for (j, columns) in columns.iter_mut().enumerate() {
+                *columns = as_pairs(_mm512_loadu_si512(right.add(j * STEP / 2 + pair * SIDE).cast()));
+            }
             for (row, sums) in sums.iter_mut().enumerate() {
                 let pair = left.add(row * line + 2 * pair).cast::<i32>().read_unaligned();
-                let row = std::mem::transmute::<__m512i, __m512bh>(_mm512_set1_epi32(pair));
-                for (sum, columns) in sums.iter_mut().zip(columns) {
-                    *sum = _mm512_dpbf16_ps(*sum, row, columns);
+                let row = as_pairs(_mm512_set1_epi32(pair));
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    *sum = _mm512_dpbf16_ps(*sum, row, columns[j]);
                 }
             }
         }
@@ -55,15 +62,21 @@ pub(super) unsafe fn block(block: &Block) {
         // SAFETY: the caller guarantees rows, panel and sums; a fetch ahead never fails.
         unsafe {
             if add {
-                all = std::array::from_fn(|r| std::array::from_fn(|j| _mm512_loadu_ps(place(r, j))));
+                for (r, sums) in all.iter_mut().enumerate() {
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        *sum = _mm512_loadu_ps(place(r, j));
+                    }
+                }
             }
             for step in 0..steps {
                 _mm_prefetch::<_MM_HINT_T1>(soon.wrapping_add(step * STEP + first / ROWS * SIDE).cast());
                 let right = right.add(step * STEP);
                 add_step(&mut all, rows.add(step * left.step), left.line, right);
             }
-            for (r, sums) in all.into_iter().enumerate() {
-                sums.into_iter().enumerate().for_each(|(j, sum)| _mm512_storeu_ps(place(r, j), sum));
+            for (r, sums) in all.iter().enumerate() {
+                for (j, sum) in sums.iter().enumerate() {
+                    _mm512_storeu_ps(place(r, j), *sum);
+                }
             }
         }
     }
@@ -97,9 +110,9 @@ unsafe fn gather<const N: usize>(block: &Gathered<'_>) {
                 let rows = left.byte_add(*offset).add(first * line);
                 add_step(&mut all, rows, line, right.add(step * STEP));
             }
-            for (r, all) in all.into_iter().enumerate() {
-                for (j, sum) in all.into_iter().enumerate() {
-                    _mm512_storeu_ps(sums.add((first + r) * SIDE + j * HALF), sum);
+            for (r, all) in all.iter().enumerate() {
+                for (j, sum) in all.iter().enumerate() {
+                    _mm512_storeu_ps(sums.add((first + r) * SIDE + j * HALF), *sum);
                 }
             }
         }
