@@ -96,6 +96,7 @@ mod flip;
 mod fmod;
 mod gather;
 mod ge;
+mod glu;
 mod gt;
 mod index;
 mod index_put;
