@@ -135,6 +135,7 @@ mod scatter_add;
 mod searchsorted;
 mod sgd_step;
 mod softmax;
+mod softmax_backward;
 mod sort;
 mod sub;
 mod sum;
