@@ -98,6 +98,7 @@ mod gather;
 mod ge;
 mod glu;
 mod gt;
+mod hypot;
 mod index;
 mod index_put;
 mod index_select;
