@@ -2,5 +2,6 @@
 
 OPS = {
     "glu": lambda torch, x, dim: torch.nn.functional.glu(x, dim),
+    "glu_backward": lambda torch, g, x, dim: torch.ops.aten.glu_backward(g, x, dim),
     "prelu": lambda torch, x, weight: torch.nn.functional.prelu(x, weight.to(x.dtype)),
 }

@@ -59,4 +59,6 @@ OPS = {
     "nll_loss_forward": nll_loss_forward,
     "smooth_l1_loss": lambda torch, x, target, beta, reduction:
         torch.nn.functional.smooth_l1_loss(x, target, reduction=reduction, beta=beta),
+    "smooth_l1_loss_backward": lambda torch, g, x, target, beta, reduction:
+        torch.ops.aten.smooth_l1_loss_backward(g, x, target, ["none", "mean", "sum"].index(reduction), beta),
 }

@@ -102,11 +102,13 @@ OPS = {
     "layer_norm": in_f64(layer_norm),
     "layer_norm_backward": in_f64(layer_norm_backward),
     "log_softmax": along("log_softmax"),
+    "log_softmax_backward": lambda torch, g, y, dim: torch.ops.aten._log_softmax_backward_data(g, y, dim, y.dtype),
     "cosine_similarity": in_f64(lambda torch, a, b, dim, eps: torch.nn.functional.cosine_similarity(
         a, b, dim=dim, eps=eps)),
     "normalize": lambda torch, x, p, dim, eps: torch.nn.functional.normalize(
         x, p, dim=tuple(dim) or tuple(range(x.dim())), eps=eps),
     "softmax": along("softmax"),
+    "softmax_backward": lambda torch, g, y, dim: torch.ops.aten._softmax_backward_data(g, y, dim, y.dtype),
 }
 
 EXPLAINED = {

@@ -155,6 +155,47 @@ fn hardswish<T: Float>(call: &Call) -> Result<(), Error> {
     })
 }
 
+fn softplus_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    let (beta, threshold): (T::Acc, T::Acc) = (call.scalar(2)?, call.scalar(3)?);
+    map_real2::<T>(call, Cost::Medium, move |grad, x| {
+        let x = x * beta;
+        let soft = grad * x.apply::<Sigmoid>();
+        if x > threshold { grad } else { soft }
+    })
+}
+
+fn hardswish_backward<T: Float>(call: &Call) -> Result<(), Error> {
+    let (three, sixth) = (T::Acc::from_f64(3.0), T::Acc::from_f64(1.0 / 6.0));
+    map_real2::<T>(call, Cost::Cheap, move |grad, x| {
+        let middle = grad * ((x + x + three) * sixth);
+        let upper = if x >= three { grad } else { middle };
+        if x <= -three { T::Acc::ZERO } else { upper }
+    })
+}
+
+fn softshrink<T: Float>(call: &Call) -> Result<(), Error> {
+    let lambd: T::Acc = call.scalar(1)?;
+    map_real::<T>(call, Cost::Cheap, move |x| {
+        // A product, so that NaN stays.
+        let (above, below, inside) = (x - lambd, x + lambd, x * T::Acc::ZERO);
+        let rest = if x < -lambd { below } else { inside };
+        if x > lambd { above } else { rest }
+    })
+}
+
+fn softshrink_backward<T: Float>(call: &Call) -> Result<(), Error> {
+    let lambd: T::Acc = call.scalar(2)?;
+    // By 0 nothing is changed, 0 no more than its neighbours: no number is 1 or more and -1 or less.
+    let bound = if lambd == T::Acc::ZERO { -T::Acc::ONE } else { lambd };
+    map_real2::<T>(
+        call,
+        Cost::Cheap,
+        move |grad, x| {
+            if x <= bound && x >= -bound { T::Acc::ZERO } else { grad }
+        },
+    )
+}
+
 kernel!("relu", "T>T", relu, [i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("leaky_relu", "Ts>T", leaky_relu, [f32, f64, f16, bf16]);
 kernel!("elu", "Ts>T", elu, [f32, f64, f16, bf16]);
@@ -162,6 +203,10 @@ kernel!("gelu", "TS>T", gelu, [f32, f64, f16, bf16]);
 kernel!("silu", "T>T", silu, [f32, f64, f16, bf16]);
 kernel!("softplus", "Tss>T", softplus, [f32, f64, f16, bf16]);
 kernel!("hardswish", "T>T", hardswish, [f32, f64, f16, bf16]);
+kernel!("softshrink", "Ts>T", softshrink, [f32, f64, f16, bf16]);
+kernel!("hardswish_backward", "TT>T", hardswish_backward, [f32, f64, f16, bf16]);
+kernel!("softplus_backward", "TTss>T", softplus_backward, [f32, f64, f16, bf16]);
+kernel!("softshrink_backward", "TTs>T", softshrink_backward, [f32, f64, f16, bf16]);
 kernel!("relu_backward", "TT>T", relu_backward, [f32, f64, f16, bf16]);
 kernel!("gelu_backward", "TTS>T", gelu_backward, [f32, f64, f16, bf16]);
 kernel!("silu_backward", "TT>T", silu_backward, [f32, f64, f16, bf16]);

@@ -1,15 +1,27 @@
 //! `layer_norm` and `layer_norm_backward`
 
-use super::buffer::{Buffer, try_parallel_for};
-use super::moments::{Moments, total, totals, widened};
+use super::buffer::Buffer;
+use super::moments::{Moments, Standard, totals, widened};
 use super::number::Apply;
+use keyway_cpu_loops::vectors::halves;
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
+// Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
+
+const LANES: usize = 32;
 const GRAIN: usize = 16 * 1024;
 /// Rows whose contributions to the gradients of weight and bias are summed together.
 const ROWS: usize = 64;
+
+// Functions of their own, each with one loop: inlined into one, the loops share its registers, and keep their sums in memory.
+
+/// What a row is normalised by.
+#[inline(never)]
+fn standard<T: Float>(x: &[T], eps: T::Acc) -> Standard<T::Acc> {
+    Moments::of(x).standard(eps)
+}
 
 fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let input = call.contiguous::<T>(0)?;
@@ -22,12 +34,64 @@ fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     parallel_for(input.len() / n.max(1), GRAIN.div_ceil(n.max(1)), |rows| {
         for r in rows {
             let x = &input[r * n..(r + 1) * n];
-            let standard = Moments::of(x).standard(eps);
+            let standard = standard::<T>(x, eps);
             // SAFETY: as above.
             let to = unsafe { to.slice_mut(r * n, n) };
             zip_wide((x, &weight[..], &bias[..]), to, |(x, w, b)| standard.normalised(x.to_acc()) * w + b);
         }
     })
+}
+
+/// The mean of the gradient times the weight.
+#[inline(never)]
+fn offset<T: Float>(g: &[T], w: &[T::Acc]) -> T::Acc {
+    totals(g, w, |g, w| (g.to_acc() * w, T::Acc::ZERO)).0 / T::Acc::from_f64(g.len() as f64)
+}
+
+/// The means of the gradient times the weight less `offset`, and of that times the normalised element; the slices are of one
+/// length.
+#[inline(never)]
+#[allow(clippy::needless_range_loop)]
+fn means<T: Float>(
+    (x, g, w): (&[T], &[T], &[T::Acc]),
+    standard: Standard<T::Acc>,
+    offset: T::Acc,
+) -> (T::Acc, T::Acc) {
+    let (mut left, mut right) = ([T::Acc::ZERO; LANES], [T::Acc::ZERO; LANES]);
+    let both = |x: T, g: T, w: T::Acc| {
+        let d = g.to_acc() * w - offset;
+        (d, d * standard.normalised(x.to_acc()))
+    };
+    let (xs, x_rest) = x.as_chunks::<LANES>();
+    let ((gs, g_rest), (ws, w_rest)) = (g.as_chunks::<LANES>(), w.as_chunks::<LANES>());
+    for ((x, g), w) in xs.iter().zip(gs).zip(ws) {
+        for k in 0..LANES {
+            let (a, b) = both(x[k], g[k], w[k]);
+            left[k] += a;
+            right[k] += b;
+        }
+    }
+    for (k, ((x, g), w)) in x_rest.iter().zip(g_rest).zip(w_rest).enumerate() {
+        let (a, b) = both(*x, *g, *w);
+        left[k] += a;
+        right[k] += b;
+    }
+    let count = T::Acc::from_f64(x.len() as f64);
+    (halves(&mut left, |a, b| a + b) / count, halves(&mut right, |a, b| a + b) / count)
+}
+
+/// Adds what a row contributes to the gradients of weight and bias; the slices are of one length.
+#[inline(never)]
+fn add_row<T: Float>(
+    (weight, bias): (&mut [T::Acc], &mut [T::Acc]),
+    (x, g): (&[T], &[T]),
+    standard: Standard<T::Acc>,
+) {
+    for (((w, b), x), g) in weight.iter_mut().zip(bias).zip(x).zip(g) {
+        let grad = g.to_acc();
+        *w += grad * standard.normalised(x.to_acc());
+        *b += grad;
+    }
 }
 
 fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
@@ -39,41 +103,28 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (mut weight_out, mut bias_out) = (call.contiguous_out::<T>(1)?, call.contiguous_out::<T>(2)?);
     let rows = input.len() / n.max(1);
     let blocks = rows.div_ceil(ROWS);
-    let count = T::Acc::from_f64(n as f64);
     let mut parts = Buffer::<T::Acc>::zeroed(2 * n * blocks)?;
     // SAFETY: the addresses are used within their slices, which outlive the loop; blocks are disjoint.
     let (to, sums) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
-    try_parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
-        let (mut hat, mut scaled) = (Buffer::<T::Acc>::zeroed(n)?, Buffer::<T::Acc>::zeroed(n)?);
+    parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
         for block in range {
             // SAFETY: as above.
             let (weight_sum, bias_sum) = unsafe { sums.slice_mut(block * 2 * n, 2 * n) }.split_at_mut(n);
             for r in block * ROWS..((block + 1) * ROWS).min(rows) {
                 let (x, g) = (&input[r * n..(r + 1) * n], &grad[r * n..(r + 1) * n]);
-                let standard = Moments::of(x).standard(eps);
-                hat.iter_mut().zip(x).for_each(|(hat, x)| *hat = standard.normalised(x.to_acc()));
+                let standard = standard::<T>(x, eps);
                 // As the mean of the input: what it is off by rounding is taken away, too.
-                scaled.iter_mut().zip(g).zip(&weight[..]).for_each(|((to, g), w)| *to = g.to_acc() * *w);
-                let offset = total(&scaled, |g| g) / count;
-                let (rest, along) = totals(&scaled, &hat, |g, hat| {
-                    let d = g - offset;
-                    (d, d * hat)
-                });
-                let (rest, along) = (rest / count, along / count);
+                let offset = offset::<T>(g, weight);
+                let (rest, along) = means::<T>((x, g, weight), standard, offset);
                 // SAFETY: as above.
                 let to = unsafe { to.slice_mut(r * n, n) };
-                zip_wide((&scaled[..], &hat[..]), to, |(g, hat)| {
-                    (((g - offset) - rest) - hat * along) * standard.rstd
+                zip_wide((x, g, &weight[..]), to, |(x, g, w)| {
+                    let d = (g.to_acc() * w - offset) - rest;
+                    (d - standard.normalised(x.to_acc()) * along) * standard.rstd
                 });
-                for (((ws, bs), g), hat) in
-                    weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat[..])
-                {
-                    *ws += g.to_acc() * *hat;
-                    *bs += g.to_acc();
-                }
+                add_row::<T>((weight_sum, bias_sum), (x, g), standard);
             }
         }
-        Ok(())
     })?;
     let mut sums = Buffer::<T::Acc>::zeroed(2 * n)?;
     for part in parts.chunks_exact((2 * n).max(1)) {

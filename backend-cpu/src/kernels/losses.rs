@@ -1,4 +1,4 @@
-//! `mse_loss`, `l1_loss` and `smooth_l1_loss`, reduced as they are computed.
+//! `mse_loss`, `l1_loss` and `smooth_l1_loss`, reduced as they are computed, and `smooth_l1_loss_backward`.
 //!
 //! Arguments that do not lie in one order without gaps are left to the parts that the ops are composed of.
 
@@ -78,6 +78,21 @@ fn smooth_l1_loss<T: Float>(call: &Call) -> Result<(), Error> {
     })
 }
 
+/// The gradient of the input: by the straight line within `beta`, else by the sign, which a NaN has none of.
+fn smooth_l1_loss_backward<T: Float>(call: &Call) -> Result<(), Error> {
+    let beta = T::Acc::from_f64(call.scalar(3)?);
+    let count = call.view::<T>(1)?.numel();
+    let share = if call.str(4)? == "mean" { 1.0 / count as f64 } else { 1.0 };
+    let (share, one, zero) = (T::Acc::from_f64(share), T::Acc::ONE, T::Acc::ZERO);
+    call.map3_wide::<T, T, T, T>(Cost::Cheap, move |grad, x, y| {
+        let d = x - y;
+        let (near, below) = (d / beta, if d < zero { -one } else { zero });
+        let far = if d > zero { one } else { below };
+        grad * share * if d.abs() < beta { near } else { far }
+    })
+}
+
 kernel!("mse_loss", "TTS>T", mse_loss, [f32, f64, f16, bf16]);
 kernel!("l1_loss", "TTS>T", l1_loss, [f32, f64, f16, bf16]);
 kernel!("smooth_l1_loss", "TTsS>T", smooth_l1_loss, [f32, f64, f16, bf16]);
+kernel!("smooth_l1_loss_backward", "TTTsS>T", smooth_l1_loss_backward, [f32, f64, f16, bf16]);

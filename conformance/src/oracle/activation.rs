@@ -21,6 +21,29 @@ fn glu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
+/// With `s` the sigmoid of the second half: the gradient times `s`, and times the first half and `s (1 - s)`. A slope that
+/// vanishes is a difference of numbers that do not, so its digits are not promised where large factors show them.
+fn glu_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, a) = (inputs.array(0)?, inputs.array(1)?);
+    let dim = inputs.dim(2, a.ndim())?;
+    let half = a.sizes.get(dim).copied().unwrap_or(1) / 2;
+    if !a.dtype.is_float() || grad.ndim() != a.ndim() || grad.sizes.get(dim) != Some(&half) {
+        return Err(Unknown("it takes floats, and a gradient of the shape of a half".into()));
+    }
+    let grad = grad.cast(a.dtype);
+    Ok(vec![Array::from_fn(a.dtype, a.sizes.clone(), |index| {
+        let (mut own, mut gate) = (index.to_vec(), index.to_vec());
+        own[dim] %= half;
+        gate[dim] = own[dim] + half;
+        let [g, own, gate] = [grad.broadcast_at(&own), a.broadcast_at(&own), a.broadcast_at(&gate)];
+        let (share, rest) = (1.0 / (1.0 + (-gate.float()).exp()), 1.0 / (1.0 + gate.float().exp()));
+        let (factor, slope) =
+            if index[dim] < half { (g.float(), share) } else { (g.float() * own.float(), share * rest) };
+        let vanishing = slope.abs() < 1e-3 && factor.abs() > 1.0;
+        if vanishing { Number::Any } else { Number::Float(factor * slope) }
+    })])
+}
+
 /// `x` above 0, elsewhere `x` times the weight, of which there is one or one for each index of dimension 1.
 fn prelu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
@@ -37,7 +60,7 @@ fn prelu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// Its ops.
-pub const ALL: Family = &[("glu", glu), ("prelu", prelu)];
+pub const ALL: Family = &[("glu", glu), ("glu_backward", glu_backward), ("prelu", prelu)];
 
 #[cfg(test)]
 mod tests {
@@ -56,6 +79,10 @@ mod tests {
         let made = glu(&Inputs(vec![Value::Array(x.clone()), Value::Int(-1)])).expect("an answer");
         assert_eq!((made[0].sizes.clone(), made[0].floats()), (vec![2, 1], vec![3.0, -1.0]));
         assert!(glu(&Inputs(vec![Value::Array(array(&[3], &[0.0; 3])), Value::Int(0)])).is_err());
+        let grad = array(&[2, 1], &[8.0, 2.0]);
+        let made = glu_backward(&Inputs(vec![Value::Array(grad), Value::Array(x), Value::Int(1)]));
+        let near = |(a, b): (&f64, f64)| (a - b).abs() < 1e-14;
+        assert!(made.expect("an answer")[0].floats().iter().zip([6.0, 6.0, 1.0, -1.0]).all(near));
         let x = array(&[2, 2], &[-1.0, -1.0, 2.0, -3.0]);
         let made = prelu(&Inputs(vec![Value::Array(x), Value::Array(array(&[2], &[0.5, 0.25]))]));
         assert_eq!(made.expect("an answer")[0].floats(), [-0.5, -0.25, 2.0, -0.75]);

@@ -62,6 +62,34 @@ fn smooth_l1_loss(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, 3, elements(inputs, [], |x, t, []| smooth((x - t).abs(), beta))?)
 }
 
+/// Its derivative by the input: a straight line within `beta`, else the sign of the difference, which a NaN has none of.
+fn smooth_slope(difference: f64, beta: f64) -> f64 {
+    if difference.abs() < beta {
+        difference / beta
+    } else if difference > 0.0 {
+        1.0
+    } else if difference < 0.0 {
+        -1.0
+    } else {
+        0.0
+    }
+}
+
+fn smooth_l1_loss_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (dtype, beta) = (inputs.promote(&[0, 1, 2])?, inputs.float(3)?);
+    let [grad, x, target] = [inputs.array(0)?, inputs.array(1)?, inputs.array(2)?].map(|a| a.cast(dtype));
+    let sizes = broadcast(&[&x.sizes, &target.sizes])?;
+    let count = match inputs.str(4)? {
+        "mean" => sizes.iter().product::<usize>() as f64,
+        "sum" | "none" => 1.0,
+        other => return Err(Unknown(format!("reduction `{other}`"))),
+    };
+    Ok(vec![Array::from_fn(dtype, sizes, |index| {
+        let [grad, x, target] = [&grad, &x, &target].map(|a| a.broadcast_at(index).float());
+        Number::Float(grad / count * smooth_slope(x - target, beta))
+    })])
+}
+
 /// `-(t log(x) + (1 - t) log(1 - x))`, each logarithm at least -100.
 fn entropy(x: f64, t: f64) -> f64 {
     -(t * x.ln().max(-100.0) + (1.0 - t) * (-x).ln_1p().max(-100.0))
@@ -253,6 +281,7 @@ pub const ALL: Family = &[
     ("nll_loss_backward", nll_loss_backward),
     ("nll_loss_forward", nll_loss_forward),
     ("smooth_l1_loss", smooth_l1_loss),
+    ("smooth_l1_loss_backward", smooth_l1_loss_backward),
 ];
 
 #[cfg(test)]
@@ -276,6 +305,12 @@ mod tests {
     #[test]
     fn single_losses_by_hand() {
         assert_eq!((smooth(1.0, 2.0), smooth(3.0, 2.0), smooth(3.0, 0.0)), (0.25, 2.0, 3.0));
+        let slopes = [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0].map(|d| smooth_slope(d, 2.0));
+        assert_eq!(slopes, [-1.0, -1.0, -0.5, 0.0, 0.5, 1.0]);
+        assert_eq!(
+            [smooth_slope(1e-9, 0.0), smooth_slope(0.0, 0.0), smooth_slope(f64::NAN, 1.0)],
+            [1.0, 0.0, 0.0]
+        );
         assert!(near(entropy(0.5, 0.3), 2.0f64.ln()));
         assert_eq!(entropy(0.0, 1.0), 100.0);
         assert!(near(entropy_of_logit(0.0, 1.0, 3.0), 3.0 * 2.0f64.ln()));

@@ -1,6 +1,6 @@
 //! Normalisations.
 
-use super::number::{along, overflows, sum};
+use super::number::{along, may_overflow, overflows, sum};
 use super::reduce::log_sum_exp;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
@@ -41,6 +41,54 @@ pub(super) fn log_shares(line: &[f64]) -> Vec<f64> {
 
 fn log_softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     lines(inputs, log_shares)
+}
+
+/// The gradient of each line of an output from that of the output: `line` is given both. An element of which little is left
+/// of what it is the difference of is uncertain, and so is a line whose sum may overflow.
+fn line_gradients(
+    inputs: &Inputs,
+    part: fn(f64, f64) -> f64,
+    terms: fn(f64, f64, f64) -> (f64, f64),
+) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(1)?;
+    let grad = inputs.array(0)?.cast(a.dtype);
+    if !a.dtype.is_float() || grad.sizes != a.sizes {
+        return Err(Unknown("it takes floats of one shape".into()));
+    }
+    let dim = inputs.dim(2, a.ndim())?;
+    let n = a.sizes.get(dim).copied().unwrap_or(1);
+    // The lines of both in turn, in the same order.
+    let mut of_grad = Vec::new();
+    along(&grad, dim, a.dtype, n, |line| {
+        of_grad.push(line.iter().map(|v| v.float()).collect::<Vec<_>>());
+        line.to_vec()
+    });
+    let mut of_grad = of_grad.into_iter();
+    Ok(vec![along(a, dim, a.dtype, n, |line| {
+        let (line, grad): (Vec<f64>, _) =
+            (line.iter().map(|v| v.float()).collect(), of_grad.next().unwrap_or_default());
+        let parts: Vec<f64> = grad.iter().zip(&line).map(|(g, y)| part(*g, *y)).collect();
+        let (whole, open) = (sum(parts.iter().copied()), may_overflow(a.dtype, &parts));
+        let size = sum(parts.iter().map(|p| p.abs()));
+        let each = grad.iter().zip(&line).map(|(g, y)| {
+            let ((first, second), (_, most)) = (terms(*g, *y, whole), terms(*g, *y, size));
+            let left = (first - second).abs();
+            let lost = left < 1e-2 * (first.abs() + most.abs()) && first.abs() + most.abs() > 1.0;
+            let beyond = [first, second].iter().any(|&v| overflows(v, a.dtype));
+            if open || lost || beyond { Number::Any } else { Number::Float(first - second) }
+        });
+        each.collect()
+    })])
+}
+
+/// With `y` the output and `g` its gradient, `y g - y Σ y g`.
+fn softmax_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    line_gradients(inputs, |g, y| g * y, |g, y, whole| (g * y, y * whole))
+}
+
+/// With `y` the output and `g` its gradient, `g - exp(y) Σ g`.
+fn log_softmax_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    line_gradients(inputs, |g, _| g, |g, y, whole| (g, y.exp() * whole))
 }
 
 /// The elements of an argument in the shape that is normalised, or `default` for each.
@@ -120,7 +168,9 @@ pub const ALL: Family = &[
     ("layer_norm", layer_norm),
     ("layer_norm_backward", layer_norm_backward),
     ("log_softmax", log_softmax),
+    ("log_softmax_backward", log_softmax_backward),
     ("softmax", softmax),
+    ("softmax_backward", softmax_backward),
 ];
 
 #[cfg(test)]

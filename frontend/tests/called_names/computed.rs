@@ -138,6 +138,9 @@ pub fn element_wise() -> Table {
         glu: f(&[3]).glu(), f(&[2]).glu_with(1), l(&[2]).glu();
         frac: b(&[2]).frac();
         hardswish: l(&[2]).hardswish();
+        hardswish_backward: f(&[2]).hardswish_backward(&f(&[3]));
+        softplus_backward: f(&[2]).softplus_backward(&f(&[3]), 1, 20);
+        softshrink_backward: f(&[2]).softshrink_backward(&f(&[3]), 0.5), f(&[2]).softshrink_backward(&f(&[2]), -1);
         gelu_backward: f(&[2]).gelu_backward(&f(&[3]), keyway::nn::Approximate::None);
         relu_backward: f(&[2]).relu_backward(&f(&[3]));
         sigmoid_backward: f(&[2]).sigmoid_backward(&f(&[3]));

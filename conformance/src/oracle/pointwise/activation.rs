@@ -158,6 +158,36 @@ fn silu_backward(inputs: &Inputs) -> Outcome {
     })
 }
 
+/// The gradient times the derivative of `hardswish`: 0 from -3 down, 1 from 3 up, a straight line between.
+fn hardswish_backward(inputs: &Inputs) -> Outcome {
+    real_pairs(inputs, |grad, x| {
+        if x <= -3.0 {
+            0.0
+        } else if x >= 3.0 {
+            grad
+        } else {
+            grad * ((2.0 * x + 3.0) / 6.0)
+        }
+    })
+}
+
+/// The gradient times the sigmoid of `beta x`, or itself where that product is above the threshold.
+fn softplus_backward(inputs: &Inputs) -> Outcome {
+    let (beta, threshold) = (inputs.float(2)?, inputs.float(3)?);
+    real_pairs_of(inputs, |_, grad, x| {
+        if beta * x > threshold { Number::Float(grad) } else { times_slope(false, grad, sigmoid(beta * x)) }
+    })
+}
+
+/// The gradient but within `lambd`; a `lambd` of 0 holds nothing.
+fn softshrink_backward(inputs: &Inputs) -> Outcome {
+    let lambd = inputs.float(2)?;
+    if lambd.is_nan() || lambd < 0.0 {
+        return unknown("a negative distance");
+    }
+    real_pairs(inputs, |grad, x| if lambd > 0.0 && x.abs() <= lambd { 0.0 } else { grad })
+}
+
 /// Its ops.
 pub const ALL: Family = &[
     ("celu", celu),
@@ -165,6 +195,7 @@ pub const ALL: Family = &[
     ("gelu", gelu),
     ("gelu_backward", gelu_backward),
     ("hardswish", hardswish),
+    ("hardswish_backward", hardswish_backward),
     ("leaky_relu", leaky_relu),
     ("mish", mish),
     ("relu_backward", relu_backward),
@@ -173,7 +204,9 @@ pub const ALL: Family = &[
     ("silu", |i| floats_above(i, |x| x / (1.0 + (-x).exp()))),
     ("silu_backward", silu_backward),
     ("softplus", softplus),
+    ("softplus_backward", softplus_backward),
     ("softshrink", softshrink),
+    ("softshrink_backward", softshrink_backward),
     ("tanh_backward", tanh_backward),
 ];
 
@@ -206,6 +239,19 @@ mod tests {
         near(&floats("softshrink", &[&[-2.0, 0.25, 0.5, 2.0]], &[Value::Float(0.5)]), &[-1.5, 0.0, 0.0, 1.5]);
     }
 
+    #[test]
+    fn gradients_at_corners() {
+        let grad = [2.0; 4];
+        near(&floats("hardswish_backward", &[&grad, &[-3.0, -1.5, 3.0, 0.0]], &[]), &[0.0, 0.0, 2.0, 1.0]);
+        let within =
+            |lambd| floats("softshrink_backward", &[&grad, &[-0.5, 0.5, 0.75, 0.0]], &[Value::Float(lambd)]);
+        near(&within(0.5), &[0.0, 0.0, 2.0, 0.0]);
+        near(&within(0.0), &grad);
+        let rest = [Value::Int(2), Value::Int(2)];
+        let one = 2.0 / (1.0 + (-2f64).exp());
+        near(&floats("softplus_backward", &[&grad, &[0.0, 1.0, 1.5, -800.0]], &rest), &[1.0, one, 2.0, 0.0]);
+    }
+
     /// Each gradient is the slope of its function, here by a central difference.
     #[test]
     fn gradients_are_slopes() {
@@ -226,6 +272,9 @@ mod tests {
             check("gelu", &at, &[Value::Str(name.into())]);
         }
         check("silu", &at, &[]);
+        check("hardswish", &at, &[]);
+        check("softshrink", &at, &[Value::Float(0.5)]);
+        check("softplus", &at, &[Value::Float(2.0), Value::Float(3.0)]);
         for op in ["sigmoid", "tanh", "relu"] {
             check(op, &floats(op, &[&at], &[]), &[]);
         }

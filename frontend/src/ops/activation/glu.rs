@@ -1,6 +1,8 @@
 //! `glu`
 
+use super::glu_backward;
 use crate::Tensor;
+use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -46,23 +48,32 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = float_tensor(args, 0)?;
-    let dim = args.dim(1, t.ndim())?;
+/// The sizes of the halves of tensor argument `i` along the dimension of the argument behind it.
+///
+/// # Errors
+/// A dtype that is not a float; a dimension of odd size.
+pub(super) fn half_sizes(args: &Args<'_>, i: usize) -> RuleResult<Dims> {
+    let t = float_tensor(args, i)?;
+    let dim = args.dim(i + 1, t.ndim())?;
     let mut sizes = Dims::from_slice(t.sizes());
     match sizes.get_mut(dim) {
         Some(size) if size.is_multiple_of(2) => *size /= 2,
         _ => {
             let expected = format!("of an even number of elements along dimension {dim}");
-            return Err(wrong_shape(args, 0, expected, t.sizes()));
+            return Err(wrong_shape(args, i, expected, t.sizes()));
         }
     }
+    Ok(sizes)
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (t, sizes) = (float_tensor(args, 0)?, half_sizes(args, 0)?);
     let strides = kept(t, &sizes);
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
 }
 
 /// The halves of dimension `dim`.
-fn halves(t: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
+pub(super) fn halves(t: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     let half = t.dim(dim)? / 2;
     Ok((t.narrow(dim, 0, half)?, t.narrow(dim, half, half)?))
 }
@@ -90,12 +101,11 @@ pub static DEF: OpDef = OpDef {
     ),
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
-            let (grad, dim) = (widened(b.grad(0)?)?, b.int(1)?);
-            let (own, gate) = halves(&b.input(0)?, dim)?;
-            let (own, share) = (widened(&own)?, widened(&gate)?.sigmoid()?);
-            let to_own = grad.mul(&share)?;
-            let to_gate = share.rsub(1)?.mul(&own)?.mul(&to_own)?;
-            Tensor::cat(&[&to_own, &to_gate], dim)
+            let x = b.input(0)?;
+            if is_grad_enabled() {
+                return glu_backward::by_tensor_ops(b.grad(0)?, &x, b.int(1)?);
+            }
+            glu_backward::DEF.run(&[b.grad(0)?.into(), (&x).into(), b.arg(1)])
         })
     }),
     forms: Forms::Out,

@@ -4,5 +4,6 @@ mod clipped;
 
 crate::ops::family! {
     glu,
+    glu_backward,
     prelu,
 }

@@ -21,6 +21,7 @@ crate::ops::family! {
     nll_loss_backward,
     nll_loss_forward,
     smooth_l1_loss,
+    smooth_l1_loss_backward,
 }
 
 /// The class that counts nothing unless another is given, as in PyTorch.

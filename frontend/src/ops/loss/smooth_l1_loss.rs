@@ -1,6 +1,7 @@
 //! `smooth_l1_loss`
 
 use super::Reduction;
+use super::smooth_l1_loss_backward;
 use super::{decomposed, in_pieces, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
@@ -47,11 +48,17 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let beta = args.float(2)?;
+/// Refuses what argument `i`, `beta`, may not be.
+pub(super) fn check(args: &Args<'_>, i: usize) -> RuleResult<()> {
+    let beta = args.float(i)?;
     if !(beta >= 0.0 && beta.is_finite()) {
-        return Err(wrong_value(args, 2, "0 or more, finite".to_string()));
+        return Err(wrong_value(args, i, "0 or more, finite".to_string()));
     }
+    Ok(())
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    check(args, 2)?;
     super::rule(args, 3, 0b11)
 }
 
@@ -82,7 +89,13 @@ pub static DEF: OpDef = OpDef {
             Part::new("to_dtype"),
         ],
     ),
-    derivative: Derivative::Composite,
+    derivative: Derivative::of_inputs(0b11, |b, g| {
+        let (x, target) = (b.input(0)?, b.input(1)?);
+        let args = [b.grad(0)?.into(), (&x).into(), (&target).into(), b.arg(2), b.arg(3)];
+        let made = smooth_l1_loss_backward::DEF.run(&args)?;
+        g.set(0, || Ok(made.clone()))?;
+        g.set(1, || made.neg())
+    }),
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {

@@ -1,7 +1,9 @@
 //! `log_softmax`
 
+use super::log_softmax_backward;
 use super::softmax::shifted;
 use crate::Tensor;
+use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
@@ -76,11 +78,16 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0b1,
         formula: |b, g| {
             g.set(0, || {
-                let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
-                if !y.as_ref().is_strided() {
+                let (made, dim) = (b.output(0)?, b.int(1)?);
+                let strided = made.as_ref().is_strided();
+                if strided && !is_grad_enabled() {
+                    return log_softmax_backward::DEF.run(&[b.grad(0)?.into(), (&made).into(), b.arg(1)]);
+                }
+                let (y, grad) = (widened(&made)?, widened(b.grad(0)?)?);
+                if !strided {
                     return at_stored(&y, &grad, dim);
                 }
-                cast(grad.sub(&y.exp()?.mul(&grad.sum_keepdim(dim)?)?)?, b.output(0)?.dtype())
+                cast(log_softmax_backward::by_tensor_ops(&grad, &y, dim)?, made.dtype())
             })
         },
     },

@@ -16,7 +16,9 @@ crate::ops::family! {
     layer_norm_backward,
     local_response_norm,
     log_softmax,
+    log_softmax_backward,
     normalize,
     rms_norm,
     softmax,
+    softmax_backward,
 }

@@ -1,5 +1,7 @@
 //! `softmax`
 
+use super::softmax_backward;
+use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
@@ -81,16 +83,19 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0b1,
         formula: |b, g| {
             g.set(0, || {
-                let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
+                let (made, dim) = (b.output(0)?, b.int(1)?);
+                let strided = made.as_ref().is_strided();
+                if strided && !is_grad_enabled() {
+                    return softmax_backward::DEF.run(&[b.grad(0)?.into(), (&made).into(), b.arg(1)]);
+                }
+                let (y, grad) = (widened(&made)?, widened(b.grad(0)?)?);
+                if strided {
+                    return cast(softmax_backward::by_tensor_ops(&grad, &y, dim)?, made.dtype());
+                }
                 let product = grad.mul(&y)?;
-                let sums = product.sum_keepdim(dim)?;
-                let shares = if y.as_ref().is_strided() {
-                    y.mul(&sums)?
-                } else {
-                    let sums = at_entries(&y.detach(), &sums, b.arg(1), true)?;
-                    with_stored(&y, &stored(&y)?.mul(&sums)?)?
-                };
-                cast(product.sub(&shares)?, b.output(0)?.dtype())
+                let sums = at_entries(&y.detach(), &product.sum_keepdim(dim)?, b.arg(1), true)?;
+                let shares = with_stored(&y, &stored(&y)?.mul(&sums)?)?;
+                cast(product.sub(&shares)?, made.dtype())
             })
         },
     },

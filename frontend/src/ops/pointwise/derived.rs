@@ -45,6 +45,9 @@ derived! {
         wide("to_dtype"), new("to_dtype"),
     ];
     GT = gt, [new("ge"), of_bool("logical_and"), of_bool("logical_not")];
+    HARDSWISH_BACKWARD = hardswish_backward, [
+        wide("mul"), wide("add"), wide("ge"), wide("le"), wide("where"), wide("to_dtype"), new("to_dtype"),
+    ];
     ISNAN = isnan, [new("ne")];
     LE = le, [new("ge")];
     LEAKY_RELU = leaky_relu, [new("gt"), new("mul"), new("where")];
@@ -73,6 +76,12 @@ derived! {
     ];
     SOFTPLUS = softplus, [
         wide("mul"), wide("exp"), wide("log1p"), wide("div"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
+    ];
+    SOFTPLUS_BACKWARD = softplus_backward, [
+        wide("mul"), wide("sigmoid"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
+    ];
+    SOFTSHRINK_BACKWARD = softshrink_backward, [
+        wide("le"), wide("ge"), of_bool("logical_and"), wide("where"), wide("to_dtype"), new("to_dtype"),
     ];
     SQUARE = square, [new("mul"), new("to_dtype")];
     SUB = difference, [new("add")];
@@ -323,6 +332,27 @@ fn silu_backward(args: &Args<'_>) -> Result<Tensor> {
     let s = x.sigmoid()?;
     let slope = s.rsub(1)?.mul(&x)?.add(1)?.mul(&s)?;
     narrowed(args, FIRST_TWO, grad.mul(&slope)?)
+}
+
+fn softplus_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, x) = (real(args, 0)?, real(args, 1)?.mul(args.get(2))?);
+    let made = choose(&x.gt(args.get(3))?, (&grad).into(), (&grad.mul(&x.sigmoid()?)?).into())?;
+    narrowed(args, FIRST_TWO, made)
+}
+
+fn hardswish_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, x) = (real(args, 0)?, real(args, 1)?);
+    let middle = grad.mul(&x.mul(2)?.add(3)?.mul(1.0 / 6.0)?)?;
+    let upper = choose(&x.ge(3)?, (&grad).into(), (&middle).into())?;
+    narrowed(args, FIRST_TWO, choose(&x.le(-3)?, Arg::Int(0), (&upper).into())?)
+}
+
+fn softshrink_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, x, lambd) = (real(args, 0)?, real(args, 1)?, args.float(2)?);
+    // By 0 nothing is changed, 0 no more than its neighbours: no number is 1 or more and -1 or less.
+    let bound = if lambd == 0.0 { -1.0 } else { lambd };
+    let inside = x.le(bound)?.logical_and(&x.ge(-bound)?)?;
+    narrowed(args, FIRST_TWO, choose(&inside, Arg::Int(0), (&grad).into())?)
 }
 
 /// `sqrt(2 / pi)` and the factor of the cube in the approximation of `gelu`.

@@ -24,14 +24,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "hardswish(Tensor self) -> Tensor",
     rules::unary_real,
-    Derivative::of_inputs(0b1, |b, g| {
-        g.set(0, || {
-            let (grad, x) = (b.grad(0)?, b.input(0)?);
-            let middle = grad.mul(&x.mul(2)?.add(3)?)?.mul(1.0 / 6.0)?;
-            let upper = x.ge(3)?.where_cond(grad, &middle)?;
-            x.le(-3)?.where_cond(0, &upper)
-        })
-    }),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.hardswish_backward(&b.input(0)?))),
 )
 .dtypes(Dtypes::FLOAT)
 .samples(|| {

@@ -1,6 +1,7 @@
 //! `softplus`
 
 use super::derived;
+use super::softplus_backward;
 use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
@@ -54,8 +55,7 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_real,
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
-            let (grad, x) = (b.grad(0)?, b.input(0)?.mul(b.arg(1))?);
-            x.gt(b.arg(2))?.where_cond(grad, &grad.mul(&x.sigmoid()?)?)
+            softplus_backward::DEF.run(&[b.grad(0)?.into(), (&b.input(0)?).into(), b.arg(1), b.arg(2)])
         })
     }),
 )

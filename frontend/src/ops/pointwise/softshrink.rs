@@ -1,5 +1,6 @@
 //! `softshrink`
 
+use super::softshrink_backward;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
@@ -41,11 +42,17 @@ forms! {
     pub fn softshrink_with<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_with_, on: -2.5;
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    let lambd = args.float(1)?;
+/// Refuses what argument `i`, `lambd`, may not be.
+pub(super) fn check(args: &Args<'_>, i: usize) -> RuleResult<()> {
+    let lambd = args.float(i)?;
     if lambd.is_nan() || lambd < 0.0 {
-        return Err(rules::wrong_value(args, 1, "0 or more".to_string()));
+        return Err(rules::wrong_value(args, i, "0 or more".to_string()));
     }
+    Ok(())
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    check(args, 1)?;
     rules::unary_real(args)
 }
 
@@ -75,14 +82,7 @@ pub static DEF: OpDef = OpDef::unary(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     rule,
     Derivative::of_inputs(0b1, |b, g| {
-        g.set(0, || {
-            let (x, lambd) = (b.input(0)?, b.float(1)?);
-            // By 0 nothing is changed, 0 no more than its neighbours.
-            if lambd == 0.0 {
-                return Ok(b.grad(0)?.clone());
-            }
-            x.le(lambd)?.logical_and(&x.ge(-lambd)?)?.where_cond(0, b.grad(0)?)
-        })
+        g.set(0, || softshrink_backward::DEF.run(&[b.grad(0)?.into(), (&b.input(0)?).into(), b.arg(1)]))
     }),
 )
 .with(Facts::KEEPS_ZERO)

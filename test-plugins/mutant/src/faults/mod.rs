@@ -6,6 +6,7 @@ mod attention;
 mod calls;
 mod corners;
 mod ending;
+mod gradients;
 mod images;
 mod late;
 mod lengths;
@@ -91,6 +92,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         ending::FAULTS,
         accuracy::FAULTS,
         corners::FAULTS,
+        gradients::FAULTS,
         images::FAULTS,
         refusing::FAULTS,
         late::FAULTS,

@@ -1,0 +1,115 @@
+//! `softmax_backward` and `log_softmax_backward`
+//!
+//! The dimension divides a dense tensor into rows, or into blocks of as many rows as it has elements, of which each column is one
+//! line. Tensors that do not lie in one order are copied.
+
+use super::buffer::{Buffer, try_parallel_for};
+use super::exponential::Exp;
+use super::moments::totals;
+use super::number::Apply;
+use keyway_cpu_loops::{CallExt, zip_wide};
+use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
+use keyway_sdk::half::{bf16, f16};
+
+/// The most columns that are summed together.
+const COLUMNS: usize = 256;
+const GRAIN: usize = 8 * 1024;
+
+/// What an element adds to the sum of its line: the gradient, times the share where the output is that.
+#[inline(always)]
+fn part<A: Real, const LOG: bool>(grad: A, made: A) -> A {
+    if LOG { grad } else { grad * made }
+}
+
+/// The gradient of an element, from the sum of its line.
+#[inline(always)]
+fn result<A: Apply, const LOG: bool>(grad: A, made: A, sum: A) -> A {
+    if LOG { grad - made.apply::<Exp>() * sum } else { grad * made - made * sum }
+}
+
+/// Lines of `n` elements that lie `inner` apart.
+fn lines<T: Float<Acc: Apply>, const LOG: bool>(
+    grad: &[T],
+    made: &[T],
+    out: &mut [T],
+    (n, inner): (usize, usize),
+) -> Result<(), Error> {
+    // SAFETY: the address is used within the output, which outlives the loop; each unit has its own lines.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+    if inner == 1 {
+        return try_parallel_for(grad.len() / n.max(1), GRAIN.div_ceil(n.max(1)), |rows| {
+            for row in rows {
+                let (grad, made) = (&grad[row * n..(row + 1) * n], &made[row * n..(row + 1) * n]);
+                let part = |g: T, y: T| (part::<T::Acc, LOG>(g.to_acc(), y.to_acc()), T::Acc::ZERO);
+                let (sum, _) = totals(grad, made, part);
+                // SAFETY: as above.
+                let to = unsafe { to.slice_mut(row * n, n) };
+                zip_wide((grad, made), to, |(g, y)| result::<T::Acc, LOG>(g.to_acc(), y.to_acc(), sum));
+            }
+            Ok(())
+        });
+    }
+    let (across, block) = (inner.div_ceil(COLUMNS), n * inner);
+    let grain = GRAIN.div_ceil((n * inner.min(COLUMNS)).max(1));
+    try_parallel_for(grad.len() / block.max(1) * across, grain, |units| {
+        let mut sums = Buffer::<T::Acc>::zeroed(COLUMNS)?;
+        for unit in units {
+            let (begin, first) = (unit / across * block, unit % across * COLUMNS);
+            let width = COLUMNS.min(inner - first);
+            let sums = &mut sums[..width];
+            sums.fill(T::Acc::ZERO);
+            let rows = (0..n).map(|i| begin + i * inner + first);
+            for at in rows.clone() {
+                let (grad, made) = (&grad[at..at + width], &made[at..at + width]);
+                for ((sum, g), y) in sums.iter_mut().zip(grad).zip(made) {
+                    *sum += part::<T::Acc, LOG>(g.to_acc(), y.to_acc());
+                }
+            }
+            for at in rows {
+                let (grad, made) = (&grad[at..at + width], &made[at..at + width]);
+                // SAFETY: as above.
+                let to = unsafe { to.slice_mut(at, width) };
+                zip_wide((grad, made, &sums[..]), to, |(g, y, sum)| {
+                    result::<T::Acc, LOG>(g.to_acc(), y.to_acc(), sum)
+                });
+            }
+        }
+        Ok(())
+    })
+}
+
+fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error> {
+    let (grad, made) = (call.view::<T>(0)?, call.view::<T>(1)?);
+    let (sizes, dim) = (made.sizes(), call.int(2)?);
+    if sizes.is_empty() {
+        return lines::<T, LOG>(
+            &call.contiguous::<T>(0)?,
+            &call.contiguous::<T>(1)?,
+            &mut call.contiguous_out::<T>(0)?,
+            (1, 1),
+        );
+    }
+    let dim = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    let n = sizes[dim] as usize;
+    let alike = made.strides() == grad.strides() && made.strides() == call.output(0)?.strides();
+    let inner = made.strides()[dim].max(1) as usize;
+    if let (true, Some(grad), Some(made)) = (alike && n > 1, grad.as_dense_slice(), made.as_dense_slice()) {
+        let mut out = call.out::<T>(0)?;
+        let met = || Error::Unsupported { what: "an output whose memory an argument meets".into() };
+        return lines::<T, LOG>(grad, made, out.as_dense_mut_slice().ok_or_else(met)?, (n, inner));
+    }
+    let inner = sizes[dim + 1..].iter().product::<i64>() as usize;
+    let (grad, made) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);
+    lines::<T, LOG>(&grad, &made, &mut call.contiguous_out::<T>(0)?, (n, inner))
+}
+
+fn softmax_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    along::<T, false>(call)
+}
+
+fn log_softmax_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    along::<T, true>(call)
+}
+
+kernel!("softmax_backward", "TTi>T", softmax_backward, [f32, f64, f16, bf16]);
+kernel!("log_softmax_backward", "TTi>T", log_softmax_backward, [f32, f64, f16, bf16]);

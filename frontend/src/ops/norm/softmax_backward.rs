@@ -1,0 +1,79 @@
+//! `softmax_backward`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{keeping, require, wrong_shape};
+use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+
+/// Of a gradient and a result of equal shape, and a dimension of them.
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (grad, made) = (args.tensor(0)?, args.tensor(1)?);
+    require(args, 1, made.dtype(), made.dtype().is_float(), "a float dtype; cast integers first")?;
+    args.dim(2, made.ndim())?;
+    if grad.sizes() != made.sizes() {
+        return Err(wrong_shape(args, 0, format!("of the output's shape {:?}", made.sizes()), grad.sizes()));
+    }
+    let mut plan = keeping(made, made.dtype(), Dims::from_slice(made.sizes()), made.dtype());
+    plan.cast = 0b11;
+    Ok(plan)
+}
+
+/// The valid calls of such an op.
+pub(super) fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dim| sample([plain(sizes), plain(sizes), SampleArg::Int(dim)]);
+    vec![
+        call(&[], 0),
+        call(&[5], 0),
+        call(&[3, 4], 0),
+        call(&[3, 4], -1),
+        call(&[2, 3, 4], 1),
+        call(&[2, 3, 2, 2], -3),
+        call(&[2, 1, 2, 3, 2], 3),
+        call(&[2, 0], 1),
+    ]
+}
+
+/// Its error samples.
+pub(super) fn errors() -> Vec<ErrorSample> {
+    let call = |grad: &[usize], dim| [plain(grad), plain(&[3]), SampleArg::Int(dim)];
+    vec![error(call(&[3], 1), "out of range"), error(call(&[1], 0), "of the output's shape [3]")]
+}
+
+/// The gradient times the shares, less the shares of its sum.
+pub(super) fn by_tensor_ops(grad: &Tensor, shares: &Tensor, dim: i64) -> Result<Tensor> {
+    let product = grad.mul(shares)?;
+    product.sub(&shares.mul(&product.sum_keepdim(dim)?)?)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let made = tensor(args, 1)?;
+    let wide = by_tensor_ops(&widened(&tensor(args, 0)?)?, &widened(&made)?, args.int(2)?)?;
+    cast(wide, made.dtype())
+}
+
+/// `softmax_backward`: the gradient from that of the output and the output. Used where it is not differentiated again.
+pub static DEF: OpDef = OpDef {
+    schema: "softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("mul"),
+            Part::widened("sum"),
+            Part::widened("sub"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
+    derivative: Derivative::Missing("`softmax` uses tensor ops where its gradient is differentiated again"),
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};
