@@ -26,7 +26,7 @@ const WORK: usize = 1 << 24;
 
 /// This processor's unit, if it multiplies elements of this type.
 pub fn unit<T: 'static>() -> Option<Native> {
-    if TypeId::of::<T>() == TypeId::of::<bf16>() { Native::tiles() } else { None }
+    if TypeId::of::<T>() == TypeId::of::<bf16>() { Native::find() } else { None }
 }
 
 /// How the places are cut into parts, by the sizes alone.
