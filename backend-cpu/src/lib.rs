@@ -2,7 +2,7 @@
 //!
 //! Decisions:
 //! - kernels are plain loops that the compiler vectorises; the library is built once for each CPU level and the host
-//!   picks the best that the machine has. Only AMX, which no level implies, is looked for at run time;
+//!   picks the best that the machine has. Only AMX and AVX-512 BF16, which no level implies, are looked for at run time;
 //! - f16 and bf16 are computed and accumulated in f32;
 //! - reductions and matrix products split their work by the sizes alone, never by the number of threads, so
 //!   that results do not depend on it.
