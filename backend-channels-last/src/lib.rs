@@ -5,8 +5,8 @@
 //! those of `keyway-cpu-conv`, which the CPU backend has too; norms are this library's own.
 //!
 //! Decisions:
-//! - f16 and bf16 are computed and accumulated in f32, convolutions of bf16 by the processor's tile unit (AMX) where it has
-//!   one, which is found at run time; that unit takes subnormal numbers for 0;
+//! - f16 and bf16 are computed and accumulated in f32, convolutions of bf16 by the processor's tile unit (AMX) or its dot
+//!   products of vectors (AVX-512 BF16), which are found at run time; both take subnormal numbers for 0;
 //! - work is split by the sizes alone, never by the number of threads, so that results do not depend on it;
 //! - each element of a result is summed in one order, whatever block it lies in.
 

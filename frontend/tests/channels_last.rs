@@ -148,6 +148,31 @@ fn kernels_for_each_channel_go_to_their_backend_with_their_gradients() -> Result
     Ok(())
 }
 
+/// Some channels of images one pixel wide: the distance to the next pixel says nothing about how many there are.
+#[test]
+fn depthwise_convolutions_of_a_part_of_the_channels_of_narrow_images() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    for (height, kernel, format) in [
+        (1, 1, MemoryFormat::Contiguous),
+        (1, 3, MemoryFormat::Contiguous),
+        (8, 3, MemoryFormat::ChannelsLast),
+    ] {
+        let part = |seed| random(&[4, 64, height, 1], seed)?.to(format)?.narrow(1, 16, 32);
+        let (x, grad, w) = (part(1)?, part(2)?, random(&[32, 1, kernel, kernel], 3)?);
+        let run = |dense: bool| -> Result<[Tensor; 3]> {
+            let of = |t: &Tensor| if dense { t.contiguous() } else { Ok(t.detach()) };
+            let (x, w) = (of(&x)?.requires_grad_(true)?, w.detach().requires_grad_(true)?);
+            let y = x.conv2d_with(&w, None, ConvOptions::default().padding(kernel / 2).groups(32))?;
+            y.backward_with(&of(&grad)?)?;
+            Ok([y, x.grad().unwrap(), w.grad().unwrap()])
+        };
+        for (a, b) in run(true)?.iter().zip(&run(false)?) {
+            assert!(difference(a, b)? < 1e-5, "{height} rows, a kernel of {kernel}");
+        }
+    }
+    Ok(())
+}
+
 /// A transposed convolution is the op of a gradient, which has a kernel for images; `explain` says so.
 #[test]
 fn transposed_convolutions_of_images_go_to_their_backend() -> Result<()> {

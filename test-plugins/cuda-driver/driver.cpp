@@ -277,11 +277,10 @@ char* unused_pages(size_t mapped) {
 }
 
 void give_pages(char* pages, size_t mapped) {
-  if (freed_bytes + mapped > MOST_FREED) {
+  if (freed_bytes + mapped > MOST_FREED || mprotect(pages, mapped, PROT_NONE) != 0) {
     munmap(pages, mapped);
     return;
   }
-  mprotect(pages, mapped, PROT_NONE);
   freed[mapped].push_back(pages);
   freed_bytes += mapped;
 }

@@ -43,23 +43,20 @@ const TESTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Runs the tests of each line.
+/// Runs the tests of each line, all lines at once: Miri uses one core.
 pub fn run(workspace: &Workspace) -> Result<()> {
     if let Err(reason) = prepare(workspace) {
         return workspace::skipped("miri", &reason);
     }
     let mut sum = Tally::default();
-    for (package, names) in TESTS {
-        let mut command = toolchain(workspace);
-        command.args(["cargo", "miri", "test", "--package", package, "--lib", "--target-dir"]);
-        command.arg(workspace.target().join("miri")).arg("--").args(*names);
-        println!("\n== {package}: {}", workspace::line(&command));
-        let tally = test::follow(&mut command)?;
-        // Each name is there for one test at least.
-        if tally.all_failed() == 0 && tally.passed < names.len() as u64 {
-            return Err(Failure::NoTests { command: workspace::line(&command), file: "miri.rs" });
-        }
-        sum.add(tally);
+    for tally in std::thread::scope(|scope| {
+        let each =
+            |(package, names): &'static (&str, &[&str])| scope.spawn(|| tests(workspace, package, names));
+        let running: Vec<_> = TESTS.iter().map(each).collect();
+        let ended = running.into_iter().map(|thread| thread.join());
+        ended.map(|tally| tally.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect::<Vec<_>>()
+    }) {
+        sum.add(tally?);
     }
     match sum {
         Tally { failed: 0, broken: 0, passed, .. } => {
@@ -68,6 +65,19 @@ pub fn run(workspace: &Workspace) -> Result<()> {
         }
         Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
     }
+}
+
+/// Runs some tests of a package, of which each name is there for one at least.
+fn tests(workspace: &Workspace, package: &str, names: &[&str]) -> Result<Tally> {
+    let mut command = toolchain(workspace);
+    command.args(["cargo", "miri", "test", "--package", package, "--lib", "--target-dir"]);
+    command.arg(workspace.target().join("miri")).arg("--").args(names);
+    println!("\n== {package}: {}", workspace::line(&command));
+    let tally = test::follow(&mut command)?;
+    if tally.all_failed() == 0 && tally.passed < names.len() as u64 {
+        return Err(Failure::NoTests { command: workspace::line(&command), file: "miri.rs" });
+    }
+    Ok(tally)
 }
 
 /// A command of the nightly toolchain.

@@ -2,10 +2,11 @@
 //!
 //! All else, and operands that do not lie densely, is left to the parts that the op is composed of.
 
-use super::amx;
+use super::bf16_panels;
 use super::buffer::{Buffer, try_parallel_for};
 use super::product::{Matrix, Multiply, Tile, multiply_one};
 use super::softmax::{Shares, begin};
+use keyway_cpu_loops::tiles::Native;
 use keyway_cpu_loops::vectors::{Lanes as Elements, largest, widen};
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, Widen};
@@ -15,9 +16,9 @@ use keyway_sdk::half::{bf16, f16};
 const QUERIES: usize = 128;
 /// Multiplications that are worth another thread.
 const WORK: usize = 1 << 21;
-/// The most rows and columns of a product whose sums [`amx`] gives, and the fewest multiplications that are worth it.
-const AMX_SIDE: usize = 256;
-const AMX_LEAST: usize = 1 << 16;
+/// The most rows and columns of a product whose sums [`bf16_panels`] gives, and the fewest multiplications that are worth it.
+const PANEL_SIDE: usize = 256;
+const PANEL_LEAST: usize = 1 << 16;
 
 /// Rows, columns, and the length of the sums of a product.
 type Sizes = (usize, usize, usize);
@@ -77,7 +78,7 @@ impl Attend for bf16 {
         let keys_there = Matrix { data: keys, row: 1, column: inner };
         // SAFETY: the caller guarantees the elements.
         unsafe {
-            if let Some(done) = by_amx(to, queries, keys_there, sizes) {
+            if let Some(done) = by_panels(to, queries, keys_there, sizes) {
                 return done;
             }
             let (queries, keys) = (widened(queries, sizes.0 * inner)?, widened(keys, sizes.1 * inner)?);
@@ -100,10 +101,11 @@ impl Attend for bf16 {
         split(weights, part, rest);
         // SAFETY: the caller guarantees the elements.
         unsafe {
-            let done = by_amx(to, part.as_ptr(), there, sizes);
-            if let (Some(one), Some(two)) = (done, by_amx(added, rest.as_ptr(), there, sizes)) {
+            if let Some(done) = by_panels(to, part.as_ptr(), there, sizes)
+                && let Some(other) = by_panels(added, rest.as_ptr(), there, sizes)
+            {
                 to.iter_mut().zip(added).for_each(|(to, added)| *to += *added);
-                return one.and(two);
+                return done.and(other);
             }
             let values = widened(values, inner * columns)?;
             product(to, weights.as_ptr(), values.at, (columns, 1), sizes)
@@ -191,23 +193,22 @@ unsafe fn product<A: Real + Multiply>(
     unsafe { multiply_one(&whole) }
 }
 
-/// `to = a b`, rows of `a` and `to` dense, if [`amx`] takes products of this size.
+/// `to = a b`, rows of `a` and `to` dense, if [`bf16_panels`] takes products of this size.
 ///
 /// # Safety
 /// The elements must exist.
-unsafe fn by_amx(
+unsafe fn by_panels(
     to: &mut [f32],
     a: *const bf16,
     b: Matrix<*const bf16>,
     (rows, columns, inner): Sizes,
 ) -> Option<Result<(), Error>> {
-    if rows > AMX_SIDE || rows.saturating_mul(columns).saturating_mul(inner) < AMX_LEAST {
-        return None;
-    }
-    for first in (0..columns).step_by(AMX_SIDE) {
+    let worth = rows <= PANEL_SIDE && rows.saturating_mul(columns).saturating_mul(inner) >= PANEL_LEAST;
+    let unit = Native::find().filter(|unit| worth && unit.pays(rows, columns, inner))?;
+    for first in (0..columns).step_by(PANEL_SIDE) {
         let part = Tile {
             rows,
-            columns: AMX_SIDE.min(columns - first),
+            columns: PANEL_SIDE.min(columns - first),
             inner,
             a: Matrix { data: a, row: inner, column: 1 },
             b: b.at(0, first),
@@ -217,7 +218,7 @@ unsafe fn by_amx(
             alpha: bf16::ONE,
         };
         // SAFETY: the caller guarantees the elements; `to` has a place for each sum.
-        if let Err(error) = unsafe { amx::sums(&part, to[first..].as_mut_ptr(), columns) }? {
+        if let Err(error) = unsafe { bf16_panels::sums(unit, &part, to[first..].as_mut_ptr(), columns) }? {
             return Some(Err(error));
         }
     }

@@ -78,7 +78,7 @@ fn smooth_l1_loss<T: Float>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// The gradient of the input: by the straight line within `beta`, else by the sign, which a NaN has none of.
+/// The gradient of the input: by the straight line within `beta`, else by the sign; of NaN it is NaN.
 fn smooth_l1_loss_backward<T: Float>(call: &Call) -> Result<(), Error> {
     let beta = T::Acc::from_f64(call.scalar(3)?);
     let count = call.view::<T>(1)?.numel();
@@ -86,7 +86,7 @@ fn smooth_l1_loss_backward<T: Float>(call: &Call) -> Result<(), Error> {
     let (share, one, zero) = (T::Acc::from_f64(share), T::Acc::ONE, T::Acc::ZERO);
     call.map3_wide::<T, T, T, T>(Cost::Cheap, move |grad, x, y| {
         let d = x - y;
-        let (near, below) = (d / beta, if d < zero { -one } else { zero });
+        let (near, below) = (d / beta, if d < zero { -one } else { d * zero });
         let far = if d > zero { one } else { below };
         grad * share * if d.abs() < beta { near } else { far }
     })

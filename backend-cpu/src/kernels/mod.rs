@@ -39,7 +39,7 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 mod accumulate;
-mod amx;
+mod bf16_panels;
 mod cells;
 mod direct;
 mod gemm;

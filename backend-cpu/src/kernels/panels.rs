@@ -8,7 +8,7 @@
 use super::gemm::call_gemm;
 use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, each_tile, tile_sizes};
 use super::widen::{finish, widen_matrix};
-use super::{amx, direct, gemv, skinny};
+use super::{bf16_panels, direct, gemv, skinny};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
@@ -249,5 +249,5 @@ macro_rules! halves {
 }
 halves! {
     f16, |_| None;
-    bf16, |all| amx::multiply(all);
+    bf16, |all| bf16_panels::multiply(all);
 }

@@ -11,8 +11,10 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// The most columns that are summed together.
+/// The most columns that are summed together, and rows of them until their sums are put to the others: a sum of very many
+/// small numbers would lose them.
 const COLUMNS: usize = 256;
+const ROWS: usize = 128;
 const GRAIN: usize = 8 * 1024;
 
 /// What an element adds to the sum of its line: the gradient, times the share where the output is that.
@@ -52,20 +54,24 @@ fn lines<T: Float<Acc: Apply>, const LOG: bool>(
     let (across, block) = (inner.div_ceil(COLUMNS), n * inner);
     let grain = GRAIN.div_ceil((n * inner.min(COLUMNS)).max(1));
     try_parallel_for(grad.len() / block.max(1) * across, grain, |units| {
-        let mut sums = Buffer::<T::Acc>::zeroed(COLUMNS)?;
+        let (mut sums, mut some) = (Buffer::<T::Acc>::zeroed(COLUMNS)?, Buffer::<T::Acc>::zeroed(COLUMNS)?);
         for unit in units {
             let (begin, first) = (unit / across * block, unit % across * COLUMNS);
             let width = COLUMNS.min(inner - first);
-            let sums = &mut sums[..width];
+            let (sums, some) = (&mut sums[..width], &mut some[..width]);
             sums.fill(T::Acc::ZERO);
-            let rows = (0..n).map(|i| begin + i * inner + first);
-            for at in rows.clone() {
-                let (grad, made) = (&grad[at..at + width], &made[at..at + width]);
-                for ((sum, g), y) in sums.iter_mut().zip(grad).zip(made) {
-                    *sum += part::<T::Acc, LOG>(g.to_acc(), y.to_acc());
+            let row = |i: usize| begin + i * inner + first;
+            for rows in (0..n).step_by(ROWS) {
+                some.fill(T::Acc::ZERO);
+                for at in (rows..n.min(rows + ROWS)).map(row) {
+                    let (grad, made) = (&grad[at..at + width], &made[at..at + width]);
+                    for ((sum, g), y) in some.iter_mut().zip(grad).zip(made) {
+                        *sum += part::<T::Acc, LOG>(g.to_acc(), y.to_acc());
+                    }
                 }
+                sums.iter_mut().zip(some.iter()).for_each(|(sum, some)| *sum += *some);
             }
-            for at in rows {
+            for at in (0..n).map(row) {
                 let (grad, made) = (&grad[at..at + width], &made[at..at + width]);
                 // SAFETY: as above.
                 let to = unsafe { to.slice_mut(at, width) };

@@ -35,6 +35,28 @@ fn the_norm_of_zeros_has_the_gradient_zero_for_every_p() -> Result<()> {
 }
 
 #[test]
+fn a_hypotenuse_of_zero_has_no_gradient_of_any_order() -> Result<()> {
+    for dtype in [DType::F64, DType::F32] {
+        let (x, y) = (leaf(&[0.0, 3.0, 0.0], dtype), of(&[0.0, 4.0, -2.0], dtype));
+        near(&gradient(&x.hypot(&y)?, &x), &[0.0, 0.6, 0.0], 1e-6);
+        // y^2 / hypot^3
+        near(&second(&x.hypot(&y)?, &x), &[0.0, 16.0 / 125.0, 0.5], 1e-6);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_smooth_l1_loss_is_no_number_where_the_loss_is_none() -> Result<()> {
+    let target = of(&[0.0; 4], DType::F64);
+    for beta in [0.0, 1.0] {
+        let x = leaf(&[f64::NAN, 2.0, -2.0, 0.0], DType::F64);
+        let grad = gradient(&x.smooth_l1_loss_with(&target, beta, Reduction::Sum)?, &x);
+        assert!(grad[0].is_nan() && grad[1..] == [1.0, -1.0, 0.0], "beta {beta}: {grad:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn the_deviation_of_equal_numbers_has_the_gradient_zero() -> Result<()> {
     let x = leaf(&[1234.567; 7], DType::F32);
     assert_eq!(gradient(&x.std_all()?, &x), [0.0; 7]);

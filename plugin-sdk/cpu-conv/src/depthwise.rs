@@ -1,4 +1,4 @@
-//! Convolutions with one kernel for each channel: vectors of channels, of neighbouring places at once. Images with dense
+//! Depthwise convolutions, one kernel for each channel: vectors of channels, of neighbouring places at once. Images with dense
 //! channels are read where they lie, and taps that leave them are passed over; others are turned to rows with a border first.
 
 use super::WORK;

@@ -84,7 +84,7 @@ impl<T: Pixel> Product<'_, T> {
             return Ok(());
         }
         if depthwise && depthwise::are_few(self) {
-            return Err(unsupported("so few planes with a kernel of their own"));
+            return Err(unsupported("a depthwise convolution of so few planes"));
         }
         if self.groups > 1 && !depthwise && self.rows.min(self.channels) < LEAST {
             return Err(unsupported("groups of so few channels"));
@@ -118,7 +118,7 @@ impl<T: Pixel> Product<'_, T> {
         }
         if self.groups > 1 && self.channels == 1 && self.rows == 1 {
             if depthwise::are_few(&self) {
-                return Err(unsupported("so few planes with a kernel of their own"));
+                return Err(unsupported("a depthwise convolution of so few planes"));
             }
             // SAFETY: as the caller guarantees.
             return unsafe { depthwise::run(&self) };

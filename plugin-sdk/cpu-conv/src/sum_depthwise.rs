@@ -1,4 +1,4 @@
-//! `conv_weight_grad` with one kernel for each channel: vectors of channels, whose sums for some elements of the kernel stay in
+//! `conv_weight_grad` of depthwise convolutions, one kernel for each channel: vectors of channels, whose sums for some elements of the kernel stay in
 //! registers over some rows of places. Operands with dense channels are read where they lie; others are turned first.
 
 use super::WORK;
@@ -35,7 +35,7 @@ pub unsafe fn run<T: Pixel>(
 ) -> Result<(), Error> {
     let dense = [grad, input].map(has_dense_channels);
     if dense == [false; 2] && moves.groups < LANES {
-        return Err(unsupported("so few planes with a kernel of their own"));
+        return Err(unsupported("a depthwise convolution of so few planes"));
     }
     let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
     let [_, height, width] = moves.axes(input, places, kernel)?;
@@ -116,7 +116,8 @@ impl<T: Pixel> Sum<'_, T> {
     /// As for [`run`].
     unsafe fn add(&self, chunk: &Chunk, starts: &[usize], to: &mut [f32]) {
         let [image, grad] = [self.input, self.grad];
-        let line = Line { axis: &self.axes[1], pixel: image.strides[4], place: grad.strides[4] };
+        let (channels, pixel, place) = (image.sizes[1], image.strides[4], grad.strides[4]);
+        let line = Line { axis: &self.axes[1], channels, pixel, place };
         for sample in chunk.samples.clone() {
             let row = |of: &Volume<'_, T>, y: usize| {
                 of.data.as_ptr().cast_const().wrapping_add(sample * of.strides[0] + y * of.strides[3])
@@ -143,7 +144,7 @@ impl<T: Pixel> Sum<'_, T> {
         let mut copies =
             unsafe { [Scratch::<f32>::unwritten(room[0])?, Scratch::<f32>::unwritten(room[1])?] };
         let axis = bands[0].across(&self.axes[1]);
-        let line = Line { axis: &axis, pixel: channels, place: channels };
+        let line = Line { axis: &axis, channels, pixel: channels, place: channels };
         for sample in chunk.samples.clone() {
             for ((copy, band), image) in copies.iter_mut().zip(&bands).zip([self.input, self.grad]) {
                 // SAFETY: the caller guarantees the elements; the copy has room for these rows.
@@ -175,6 +176,8 @@ struct Row<S> {
 /// How the places of a row read.
 struct Line<'a> {
     axis: &'a Axis,
+    /// Channels of a pixel.
+    channels: usize,
     /// Elements from pixel to pixel, and from gradient to gradient.
     pixel: usize,
     place: usize,
@@ -247,7 +250,7 @@ impl Line<'_> {
         starts: &[usize],
         to: &mut [f32],
     ) {
-        if self.pixel < LANES {
+        if self.channels < LANES {
             // SAFETY: as the caller guarantees.
             return unsafe { self.few(rows, of, [tall, wide], to) };
         }
@@ -400,7 +403,7 @@ impl Line<'_> {
     /// # Safety
     /// As for [`Line::tile`].
     unsafe fn few<S: Pixel>(&self, rows: &[Row<S>], of: Taps, [tall, wide]: [usize; 2], to: &mut [f32]) {
-        let n = self.pixel.min(LANES);
+        let n = self.channels.min(LANES);
         for (r, k) in (0..tall).flat_map(|r| (0..wide).map(move |k| (r, k))) {
             let inside = self.axis.inside(of.first + k, 0..self.axis.count);
             let mut sum = Numbers::splat(0.0);

@@ -40,7 +40,7 @@ pub enum Task {
     /// Build the stand-ins for the driver and cuBLASLt by a C++ compiler, and say how to use them.
     StandIn,
     /// Judge the staged backend on the stand-in: all ops with a guard page behind each tensor, then products by the stand-in for
-    /// cuBLASLt in cached blocks; skipped, with the reason, without a C++ compiler.
+    /// cuBLASLt, and the quick cases in cached blocks; skipped, with the reason, without a C++ compiler.
     Judge,
 }
 
@@ -204,7 +204,8 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
 }
 
 /// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and in memory that is guarded by
-/// tensor, then products with it and in blocks that the backend keeps and splits, as users have both.
+/// tensor; then products, and the quick cases of all ops, as users have them: with cuBLASLt, in blocks that the backend keeps
+/// and splits.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
@@ -232,5 +233,7 @@ fn judge(workspace: &Workspace) -> Result<()> {
     println!("All ops, a guard page behind each tensor:");
     judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
-    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))
+    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))?;
+    println!("\nThe quick cases, in blocks that the backend keeps and splits:");
+    judged(judge(&library).arg("--quick"))
 }

@@ -1,7 +1,8 @@
 //! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
 //!
 //! Those of images are the shared engine's (`keyway-cpu-conv`). What it does not serve, f64, volumes, groups of few channels and
-//! images whose columns lie apart, are products of matrices, and planes with a kernel of their own are gone through one by one.
+//! images whose columns lie apart, are products of matrices; depthwise convolutions that it refuses (f64, few planes, several
+//! results for a channel) are gone through plane by plane.
 //! Of `conv_act` the engine and these planes do what follows the sums; all else is left to its steps.
 //!
 //! Of matrices the elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
@@ -82,7 +83,7 @@ unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error
     unsafe { product.run() }
 }
 
-/// A convolution with a kernel for each channel.
+/// A depthwise convolution.
 ///
 /// # Safety
 /// As for [`conv`], with the axes and the places of the weight's elements.

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::geometry::{wrong_shape, wrong_value};
+use crate::ops::index::geometry::{piece, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
 use crate::tensor::{Int, refs};
 use keyway_dispatcher::dims::{Dims, channels_last_strides, contiguous_strides, wrap_dim};
@@ -127,7 +127,7 @@ pub static DEF: OpDef = OpDef {
             let dim = wrap_dim("cat", b.int(1)?, grad.rank())?;
             let mut start = 0;
             for (k, sizes) in parts.iter().enumerate() {
-                g.set_item(0, k, || grad.narrow(dim, start, sizes[dim]))?;
+                g.set_item(0, k, || piece(grad, dim, start, sizes[dim]))?;
                 start += sizes[dim];
             }
             Ok(())

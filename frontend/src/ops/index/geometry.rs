@@ -116,6 +116,20 @@ pub(super) fn spread(index: &Tensor, dim: usize, sizes: &[usize]) -> Result<Tens
     index.reshape_as_sizes(&along)?.expand(sizes)
 }
 
+/// The part `start..start + len` of one dimension: a view, but of channels a copy. What follows those are convolutions and norms,
+/// which take images that lie densely.
+pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<Tensor> {
+    let are_channels = t.rank() >= 3 && dim == 1 && len > 1 && t.shape()[dim] != len;
+    if !are_channels || !t.as_ref().is_strided() {
+        return t.narrow(dim, start, len);
+    }
+    let mut widths = vec![0i64; 2 * (t.rank() - dim)];
+    let at = widths.len() - 2;
+    widths[at] = -(start as i64);
+    widths[at + 1] = -((t.shape()[dim] - start - len) as i64);
+    t.constant_pad(&widths, 0)
+}
+
 /// The row of a matrix of so many that argument `i` names, counted from the front.
 pub(super) fn row(args: &Args<'_>, i: usize, rows: usize) -> RuleResult<usize> {
     let wrong =

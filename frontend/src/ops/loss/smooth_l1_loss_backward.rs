@@ -44,12 +44,9 @@ fn share(reduction: &str, difference: &Tensor) -> f64 {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let [grad, x, target] = [0, 1, 2].map(|i| widened(&tensor(args, i)?));
     let (difference, beta) = (x?.sub(&target?)?, args.float(3)?);
-    let outside = difference.sign()?;
-    let slope = if beta == 0.0 {
-        outside
-    } else {
-        difference.abs()?.lt(beta)?.where_cond(&difference.div(beta)?, &outside)?
-    };
+    // NaN is not outside, and stays NaN.
+    let outside = difference.abs()?.ge(beta)?;
+    let slope = outside.where_cond(&difference.sign()?, &difference.div(beta)?)?;
     let grad = grad?.mul(share(args.str(4)?, &difference))?;
     cast(grad.mul(&slope)?, args.promote(FIRST_THREE)?)
 }
@@ -114,7 +111,7 @@ pub static DEF: OpDef = OpDef {
             Part::widened("sub"),
             Part::widened("sign"),
             Part::widened("abs"),
-            Part::widened("lt"),
+            Part::widened("ge"),
             Part::widened("div"),
             Part::widened("where"),
             Part::widened("mul"),

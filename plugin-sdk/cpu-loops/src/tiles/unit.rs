@@ -100,6 +100,8 @@ pub trait Unit: Copy + Sync {
 pub struct Native(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Other processors have neither.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 enum Kind {
     /// Tiles, which take 32 by 32 sums at the price of a few.
     Tiles,

@@ -264,17 +264,20 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     }
 }
 
-/// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none if this processor has nothing
-/// for them.
+/// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none of others.
 ///
 /// # Safety
 /// Each element that sizes and strides of the operands name must exist, and a place for each sum, which nobody else may use;
 /// the caller upholds this.
-pub unsafe fn sums(product: &Tile<bf16>, to: *mut f32, step: usize) -> Option<Result<(), Error>> {
+pub unsafe fn sums(
+    unit: Native,
+    product: &Tile<bf16>,
+    to: *mut f32,
+    step: usize,
+) -> Option<Result<(), Error>> {
     if product.rows > BLOCK || product.columns > BLOCK || product.inner == 0 {
         return None;
     }
-    let unit = Native::find().filter(|unit| unit.pays(product.rows, product.columns, product.inner))?;
     // SAFETY: as the caller guarantees.
     Some(unsafe { sums_by(unit, product, to, step) })
 }
