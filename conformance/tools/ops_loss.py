@@ -62,3 +62,8 @@ OPS = {
     "smooth_l1_loss_backward": lambda torch, g, x, target, beta, reduction:
         torch.ops.aten.smooth_l1_loss_backward(g, x, target, ["none", "mean", "sum"].index(reduction), beta),
 }
+
+EXPLAINED = {
+    "smooth_l1_loss_backward/*/values": "at a difference of 0 with `beta` 0 PyTorch's kernel takes the slope -1; its "
+    "`smooth_l1_loss` is `l1_loss` there, whose slope is 0",
+}

@@ -164,6 +164,10 @@ EXPLAINED = {
     "pow/f32/values/extremes": "a large power shows each bit of the exponent, a number that is rounded to f32 here",
     "gelu_backward/*/values/extremes": "PyTorch's `1 + erf` and `1 - tanh^2` lose digits that a large gradient shows",
     "gelu_backward/*/zero/extremes": "the same: what is left of the derivative has the other sign",
+    "hardswish_backward/*/values/extremes": "the derivative of NaN is NaN here, 1 in PyTorch",
+    "softplus_backward/*/values/extremes": "PyTorch multiplies by the exponential before it divides, and overflows",
+    "softshrink_backward/*/values": "with `lambd` 0 the op is the identity, at 0 too, where PyTorch's derivative is 0",
+    "softshrink_backward/*/zero/extremes": "the same of a gradient of -0",
     "softshrink/*/zero": "PyTorch's vectors give 0 where its last elements give 0 with the sign of the element",
     "lerp/f64/zero/extremes": "a product below the least f64, which PyTorch does not round by itself",
 }
