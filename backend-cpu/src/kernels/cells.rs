@@ -22,6 +22,12 @@ macro_rules! cell_kernel {
 }
 pub(super) use cell_kernel;
 
+/// Of a dense output that is no slice: an argument lies in the same memory.
+#[cold]
+pub fn overlap() -> Error {
+    Error::Unsupported { what: "an output whose memory an argument meets".into() }
+}
+
 /// The memory of a tensor, or a copy of it.
 pub struct Cells<'a, C> {
     /// The element whose index is 0 in each dimension.

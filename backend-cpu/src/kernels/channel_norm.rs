@@ -90,7 +90,11 @@ impl<'a, T: Float> Channels<'a, T> {
         parallel_for(self.rows() / together, self.grain(together), |units| {
             for unit in units {
                 let rows = unit * together..(unit + 1) * together;
-                let standard = self.moments(rows.clone()).0.standard(eps);
+                let moments = match together {
+                    1 => Moments::of(self.row(unit)),
+                    _ => Moments::together(self.each(rows.clone()).into_iter(), together),
+                };
+                let standard = moments.standard(eps);
                 for row in rows {
                     // SAFETY: as above.
                     self.write(row, standard, unsafe { to.slice_mut(row * self.inner, self.inner) });
@@ -113,10 +117,9 @@ impl<'a, T: Float> Channels<'a, T> {
         })
     }
 
-    /// The moments of some rows together, and of each.
-    fn moments(&self, rows: Range<usize>) -> (Moments<T::Acc>, Vec<Moments<T::Acc>>) {
-        let each: Vec<_> = rows.map(|row| Moments::of(self.row(row))).collect();
-        (Moments::together(each.iter().copied(), each.len()), each)
+    /// The moments of each of some rows.
+    fn each(&self, rows: Range<usize>) -> Vec<Moments<T::Acc>> {
+        rows.map(|row| Moments::of(self.row(row))).collect()
     }
 
     /// The moments of each row.

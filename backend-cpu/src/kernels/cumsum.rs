@@ -5,6 +5,7 @@
 //! neighbouring columns go on side by side. f32 is accumulated in f64: sums of a million would lose the last three digits.
 
 use super::cells::is_dense;
+use super::dims::wrapped;
 use super::number::Number;
 use keyway_cpu_loops::{CallExt, narrow_slice};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for};
@@ -152,8 +153,7 @@ fn in_memory_order<T: Summand>(
 ) -> Result<(), Error> {
     let (view, result) = (call.view::<T>(0)?, call.output(0)?);
     let (sizes, strides, dim) = (view.sizes(), view.strides(), call.int(1)?);
-    // A tensor without dimensions has dimensions 0 and -1.
-    let dim = if dim < 0 { dim + sizes.len().max(1) as i64 } else { dim } as usize;
+    let dim = wrapped(dim, sizes.len());
     let n = sizes.get(dim).map_or(1, |n| *n as usize);
     if view.numel() == 0 {
         return Ok(());

@@ -1,6 +1,7 @@
 //! `flip`
 
 use super::cells::{Cells, cell_kernel, copy_block, shifted};
+use super::dims::wrapped;
 use keyway_sdk::author::{Call, Element, Error};
 
 fn flip<C: Element>(call: &Call) -> Result<(), Error> {
@@ -8,7 +9,7 @@ fn flip<C: Element>(call: &Call) -> Result<(), Error> {
     let mut strides = from.strides.clone();
     let mut start = 0;
     for &dim in call.ints(1)? {
-        let d = if dim < 0 { dim + from.sizes.len() as i64 } else { dim } as usize;
+        let d = wrapped(dim, from.sizes.len());
         if let Some(&size) = from.sizes.get(d) {
             start += (size as isize - 1) * from.strides[d];
             strides[d] = -from.strides[d];

@@ -1,6 +1,7 @@
 //! `gather`, and the loop that it shares with the other ops that read at indices.
 
 use super::cells::{Cells, cell_kernel, copy_dense, copy_run};
+use super::dims::dim;
 use super::indices::{any_outside, check_indices};
 use super::nest::{Nest, dims};
 use keyway_sdk::author::{Call, Element, Error, Lanes};
@@ -106,8 +107,7 @@ fn gather<C: Element>(call: &Call) -> Result<(), Error> {
     let (source, index) =
         (Cells::<C>::argument(call, 0)?.with_dim(), Cells::<i64>::argument(call, 2)?.with_dim());
     let out = Cells::<C>::output(call, 0)?.with_dim();
-    let dim = call.int(1)?;
-    let dim = if dim < 0 { dim + source.sizes.len() as i64 } else { dim } as usize;
+    let dim = dim(call, 1, source.sizes.len())?;
     let mut across = source.strides.clone();
     across[dim] = 0;
     let nest = Nest::sorted(dims(&out.sizes, [&out.strides, &index.strides, &across]));

@@ -4,6 +4,8 @@
 //! is in row-major order, and in any other one where whole and halves lie alike; tensors that do not are copied.
 
 use super::activations::Sigmoid;
+use super::cells::overlap;
+use super::dims::dim;
 use super::number::Apply;
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
@@ -26,12 +28,6 @@ fn run_alike(sizes: &[i64], whole: &[i64], half: &[i64], dim: usize) -> Option<u
         size <= 1 || half[d] == expected
     };
     (0..sizes.len()).all(alike).then(|| run(sizes, whole, dim))
-}
-
-/// The dimension in argument `i`, counted from the first.
-fn dim_of(call: &Call, i: usize, ndim: usize) -> Result<usize, Error> {
-    let dim = call.int(i)?;
-    Ok(if dim < 0 { dim + ndim as i64 } else { dim } as usize)
 }
 
 /// [`run`] in row-major order.
@@ -80,28 +76,23 @@ fn backward<T: Float<Acc: Apply>>(grad: &[T], x: &[T], out: &mut [T], run: usize
     })
 }
 
-/// An output that is no slice although it is dense.
-fn met() -> Error {
-    Error::Unsupported { what: "an output whose memory an argument meets".into() }
-}
-
 fn glu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (x, out) = (call.view::<T>(0)?, call.output(0)?);
-    let dim = dim_of(call, 1, x.ndim())?;
+    let dim = dim(call, 1, x.ndim())?;
     let alike = run_alike(x.sizes(), x.strides(), out.strides(), dim);
     if let (Some(run), Some(x)) = (alike, x.as_dense_slice()) {
-        return forward(x, call.out::<T>(0)?.as_dense_mut_slice().ok_or_else(met)?, run);
+        return forward(x, call.out::<T>(0)?.as_dense_mut_slice().ok_or_else(overlap)?, run);
     }
     forward(&call.contiguous::<T>(0)?, &mut call.contiguous_out::<T>(0)?, run_of_rows(&x, dim))
 }
 
 fn glu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (grad, x, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.output(0)?);
-    let dim = dim_of(call, 2, x.ndim())?;
+    let dim = dim(call, 2, x.ndim())?;
     let alike =
         run_alike(x.sizes(), x.strides(), grad.strides(), dim).filter(|_| x.strides() == out.strides());
     if let (Some(run), Some(grad), Some(x)) = (alike, grad.as_dense_slice(), x.as_dense_slice()) {
-        return backward(grad, x, call.out::<T>(0)?.as_dense_mut_slice().ok_or_else(met)?, run);
+        return backward(grad, x, call.out::<T>(0)?.as_dense_mut_slice().ok_or_else(overlap)?, run);
     }
     let (grad, whole) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);
     backward(&grad, &whole, &mut call.contiguous_out::<T>(0)?, run_of_rows(&x, dim))

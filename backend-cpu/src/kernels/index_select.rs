@@ -1,6 +1,7 @@
 //! `index_select` and `embedding`: whole slices at indices.
 
 use super::cells::{Cells, cell_kernel};
+use super::dims::dim;
 use super::gather::{Gather, gather_rows};
 use super::indices::check_indices;
 use super::nest::{Dim, Nest};
@@ -10,8 +11,7 @@ fn index_select<C: Element>(call: &Call) -> Result<(), Error> {
     let (source, index) =
         (Cells::<C>::argument(call, 0)?.with_dim(), Cells::<i64>::argument(call, 2)?.with_dim());
     let out = Cells::<C>::output(call, 0)?.with_dim();
-    let dim = call.int(1)?;
-    let dim = if dim < 0 { dim + source.sizes.len() as i64 } else { dim } as usize;
+    let dim = dim(call, 1, source.sizes.len())?;
     check_indices(&index, "index", dim, source.sizes[dim], 0)?;
     let one = |d: usize| -> Dim<3> {
         let (i, s) = if d == dim { (index.strides[0], 0) } else { (0, source.strides[d]) };

@@ -41,6 +41,7 @@ pub(crate) use kernel;
 mod accumulate;
 mod bf16_panels;
 mod cells;
+mod dims;
 mod direct;
 mod gemm;
 mod gemv;

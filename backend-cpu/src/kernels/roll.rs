@@ -1,6 +1,7 @@
 //! `roll`
 
 use super::cells::{Cells, cell_kernel, copy_block, shifted};
+use super::dims::wrapped;
 use keyway_sdk::author::{Call, Element, Error};
 
 /// Each rolled dimension falls into two parts that change places; every combination of parts is a block.
@@ -9,7 +10,7 @@ fn roll<C: Element>(call: &Call) -> Result<(), Error> {
     let ndim = out.sizes.len();
     let mut shifts = vec![0usize; ndim];
     for (&shift, &dim) in call.ints(1)?.iter().zip(call.ints(2)?) {
-        let d = if dim < 0 { dim + ndim as i64 } else { dim } as usize;
+        let d = wrapped(dim, ndim);
         if let Some(&size) = out.sizes.get(d).filter(|s| **s > 0) {
             shifts[d] = (shifts[d] + shift.rem_euclid(size as i64) as usize) % size;
         }

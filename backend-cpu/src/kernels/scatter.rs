@@ -1,6 +1,7 @@
 //! `scatter` and `index_copy`, and the loop that they share with the other ops that write at indices.
 
 use super::cells::{Cells, cell_kernel, copy_all};
+use super::dims::dim;
 use super::indices::check_indices;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain};
@@ -114,8 +115,7 @@ impl<'a, C: Element> Operands<'a, C> {
     /// Reads and checks them.
     pub fn of(call: &Call<'a>, slices: bool) -> Result<Self, Error> {
         let (target, out) = (Cells::argument(call, 0)?.with_dim(), Cells::output(call, 0)?.with_dim());
-        let dim = call.int(1)?;
-        let dim = if dim < 0 { dim + target.sizes.len() as i64 } else { dim } as usize;
+        let dim = dim(call, 1, target.sizes.len())?;
         let index = Cells::<i64>::argument(call, 2)?.with_dim();
         check_indices(&index, "index", dim, target.sizes[dim], 0)?;
         let index = index.apart_from(&out)?;

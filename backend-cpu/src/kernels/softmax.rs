@@ -1,6 +1,7 @@
 //! `softmax` and `log_softmax`
 
 use super::buffer::{Buffer, try_parallel_for};
+use super::dims::dim;
 use super::exponential::Log;
 use super::number::{Apply, RealFunction};
 use super::reduction::{Geometry, offset};
@@ -145,10 +146,13 @@ impl<A: Shares> Columns<A> {
 
 fn along<T: Elements<Acc: Shares>, const LOG: bool>(call: &Call) -> Result<(), Error> {
     let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
-    let (ndim, dim) = (input.ndim() as i64, call.int(1)?);
-    let dim = if dim < 0 { dim + ndim } else { dim } as usize;
-    let g =
-        &Geometry::new(input.sizes(), input.strides(), out.strides(), if ndim == 0 { 0 } else { 1 << dim });
+    let dim = dim(call, 1, input.ndim())?;
+    let g = &Geometry::new(
+        input.sizes(),
+        input.strides(),
+        out.strides(),
+        if input.ndim() == 0 { 0 } else { 1 << dim },
+    );
     if g.outputs == 0 || g.count == 0 {
         return Ok(());
     }

@@ -4,6 +4,8 @@
 //! line. Tensors that do not lie in one order are copied.
 
 use super::buffer::{Buffer, try_parallel_for};
+use super::cells::overlap;
+use super::dims::dim;
 use super::exponential::Exp;
 use super::moments::totals;
 use super::number::Apply;
@@ -86,7 +88,7 @@ fn lines<T: Float<Acc: Apply>, const LOG: bool>(
 
 fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error> {
     let (grad, made) = (call.view::<T>(0)?, call.view::<T>(1)?);
-    let (sizes, dim) = (made.sizes(), call.int(2)?);
+    let (sizes, dim) = (made.sizes(), dim(call, 2, made.ndim())?);
     if sizes.is_empty() {
         return lines::<T, LOG>(
             &call.contiguous::<T>(0)?,
@@ -95,14 +97,12 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
             (1, 1),
         );
     }
-    let dim = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
     let n = sizes[dim] as usize;
     let alike = made.strides() == grad.strides() && made.strides() == call.output(0)?.strides();
     let inner = made.strides()[dim].max(1) as usize;
     if let (true, Some(grad), Some(made)) = (alike && n > 1, grad.as_dense_slice(), made.as_dense_slice()) {
         let mut out = call.out::<T>(0)?;
-        let met = || Error::Unsupported { what: "an output whose memory an argument meets".into() };
-        return lines::<T, LOG>(grad, made, out.as_dense_mut_slice().ok_or_else(met)?, (n, inner));
+        return lines::<T, LOG>(grad, made, out.as_dense_mut_slice().ok_or_else(overlap)?, (n, inner));
     }
     let inner = sizes[dim + 1..].iter().product::<i64>() as usize;
     let (grad, made) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);

@@ -2,6 +2,7 @@
 
 use super::buffer::try_parallel_for;
 use super::cells::{Cells, copy_block, row_major};
+use super::dims::wrapped;
 use super::nest::{Dim, Nest};
 use super::order::{First, Key, Ranking};
 use keyway_sdk::author::{Call, Error, Lanes, Plain, Scratch};
@@ -13,7 +14,7 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
     let from = Cells::<T>::argument(call, 0)?.with_dim();
     let (values, places) =
         (Cells::<T>::output(call, 0)?.with_dim(), Cells::<i64>::output(call, 1)?.with_dim());
-    let dim = if dim < 0 { dim + from.sizes.len() as i64 } else { dim } as usize;
+    let dim = wrapped(dim, from.sizes.len());
     let n = from.sizes[dim];
     let others = (0..from.sizes.len()).filter(|&d| d != dim);
     let lines: Vec<Dim<3>> =
@@ -50,8 +51,8 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
 fn sort<T: Key>(call: &Call) -> Result<(), Error> {
     let from = call.tensor(0)?;
     let dim = call.int(1)?;
-    let d = if dim < 0 { dim + from.ndim() as i64 } else { dim };
-    let n = from.sizes().get(d as usize).map_or(1, |&n| n as usize);
+    let d = wrapped(dim, from.ndim());
+    let n = from.sizes().get(d).map_or(1, |&n| n as usize);
     ranked::<T>(call, dim, n, call.bool(2)?)
 }
 
@@ -118,7 +119,7 @@ fn firsts<T: Key, C: Plain>(call: &Call, dim: usize, k: usize, descending: bool)
 
 fn topk<T: Key>(call: &Call) -> Result<(), Error> {
     let (sizes, k, dim) = (call.tensor(0)?.sizes(), call.int(1)? as usize, call.int(2)?);
-    let d = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    let d = wrapped(dim, sizes.len());
     let n = sizes.get(d).map_or(0, |n| *n as usize);
     if (1..=FEW).contains(&k) && n >= 2 * k && !sizes.contains(&0) {
         let descending = call.bool(3)?;

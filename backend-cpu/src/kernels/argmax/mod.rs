@@ -10,6 +10,7 @@ mod rank;
 mod search;
 
 use super::cells::is_dense;
+use super::dims::dim;
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
@@ -23,8 +24,7 @@ fn split(call: &Call) -> Result<(usize, usize), Error> {
     if call.is_none(1)? || sizes.is_empty() {
         return Ok((tensor.numel(), 1));
     }
-    let dim = call.int(1)?;
-    let dim = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    let dim = dim(call, 1, sizes.len())?;
     let inner = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
     Ok((sizes.get(dim).map_or(1, |n| *n as usize), inner))
 }
@@ -37,8 +37,7 @@ fn turned(call: &Call) -> Result<Option<(usize, usize)>, Error> {
     if call.is_none(1)? || tensor.numel() == 0 || !is_dense(sizes, strides) {
         return Ok(None);
     }
-    let dim = call.int(1)?;
-    let dim = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    let dim = dim(call, 1, sizes.len())?;
     let others = || (0..sizes.len()).filter(|d| *d != dim && sizes[*d] > 1).map(|d| strides[d]);
     let falling = others().zip(others().skip(1)).all(|(a, b)| a > b);
     let apart =

@@ -1,7 +1,7 @@
 //! What gradients of these norms are made of.
 
 use super::{Channels, statistics, unsupported};
-use crate::kernels::moments::{total, totals};
+use crate::kernels::moments::{Moments, total, totals};
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -158,7 +158,8 @@ fn group_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
     parallel_for(x.rows() / together, x.grain(together), |groups| {
         for group in groups {
             let rows = group * together..(group + 1) * together;
-            let (moments, each) = x.moments(rows.clone());
+            let each = x.each(rows.clone());
+            let moments = Moments::together(each.iter().copied(), together);
             let mean = moments.exact_mean();
             let rstd = 1.0 / (moments.variance.to_f64() + eps).sqrt();
             let (mut total, mut product, mut distance) = (0.0, 0.0, 0.0);

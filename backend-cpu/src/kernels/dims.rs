@@ -1,0 +1,13 @@
+//! Dimensions of arguments.
+
+use keyway_sdk::author::{Call, Error};
+
+/// A dimension counted from the first, of a tensor of `ndim`. One without dimensions has dimensions 0 and -1.
+pub fn wrapped(dim: i64, ndim: usize) -> usize {
+    (if dim < 0 { dim + ndim.max(1) as i64 } else { dim }) as usize
+}
+
+/// [`wrapped`] of argument `i`.
+pub fn dim(call: &Call, i: usize, ndim: usize) -> Result<usize, Error> {
+    Ok(wrapped(call.int(i)?, ndim))
+}
