@@ -18,6 +18,9 @@ const LANES: usize = Numbers::LANES;
 /// Neighbouring places that are computed together: with their sums, what they read finds registers. And those of a short rest.
 const PLACES: usize = if LANES == 16 { 8 } else { 4 };
 const FEW: usize = 4;
+/// What is read where there is no pixel, seen as a vector of any type.
+pub(super) static ZEROS: [f32; LANES] = [0.0; LANES];
+
 /// Pixels of a row that such places read, at most.
 const READ: usize = PLACES + 6;
 
@@ -373,7 +376,6 @@ impl<'a, T: Pixel> Line<'a, T> {
         to: Results<T>,
     ) {
         const { assert!(P + K - 1 <= READ && size_of::<S>() <= size_of::<f32>()) };
-        static ZEROS: [f32; LANES] = [0.0; LANES];
         let (step, size) = (self.axis.step, self.axis.size.cast_signed());
         let first = (places.start * step).cast_signed() + self.axis.taps[0];
         let before = (-first).max(0).cast_unsigned().div_ceil(step);

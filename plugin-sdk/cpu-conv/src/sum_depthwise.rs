@@ -2,7 +2,7 @@
 //! registers over some rows of places. Operands with dense channels are read where they lie; others are turned first.
 
 use super::WORK;
-use super::depthwise::vector;
+use super::depthwise::{ZEROS, vector};
 use super::summed::{Chunk, chunks};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
@@ -382,7 +382,6 @@ impl Line<'_> {
         sums: &mut [[Numbers; K]; R],
     ) {
         const { assert!(size_of::<S>() <= size_of::<f32>()) };
-        static ZEROS: [f32; LANES] = [0.0; LANES];
         let first = (x * self.axis.step).cast_signed();
         let (size, pixel) = (self.axis.size.cast_signed(), self.pixel.cast_signed());
         // SAFETY: as the caller guarantees.

@@ -95,7 +95,7 @@ pub trait Unit: Copy + Sync {
     unsafe fn gathered(self, block: &Gathered<'_>);
 }
 
-/// This processor's own way. Whoever holds one may use it: [`Native::find`] makes it.
+/// The instructions that this processor has for products of bf16. Whoever holds one may use it: [`Native::find`] makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Native(Kind);
 
@@ -110,7 +110,7 @@ enum Kind {
 }
 
 impl Native {
-    /// The best way that the processor has and that the system lets this process use; asked once.
+    /// Tiles, else dot products, if the processor has them and the system lets this process use them; asked once.
     pub fn find() -> Option<Native> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -125,12 +125,12 @@ impl Native {
         None
     }
 
-    /// The unit, if it is one of tiles.
+    /// Tiles alone, for tests.
     pub fn tiles() -> Option<Native> {
         Native::find().filter(|native| native.0 == Kind::Tiles)
     }
 
-    /// Dot products of vectors, if the processor has them, though it may have tiles too.
+    /// Dot products alone, for tests: the processor may have tiles, too.
     pub fn dots() -> Option<Native> {
         has_dots().then_some(Native(Kind::Dots))
     }
