@@ -45,6 +45,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+/// The gradient times the weight of each channel.
+fn weighted(grad: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+    match weight {
+        Some(weight) => grad.mul(&spread(&cast(weight.clone(), grad.dtype())?, grad.rank())?),
+        None => Ok(grad.clone()),
+    }
+}
+
 /// The gradients of input, weight and bias by tensor ops, everything in one dtype. The channels are split, so that the elements
 /// stay where they lie. With `h = (x - mean) * rstd` and `c = g - mean(g)` for `g = grad * weight`, the input's is
 /// `rstd * (c - h * mean(c * h))`, means over each group (Wu and He, "Group normalization", 2018, by the chain rule).
@@ -57,10 +65,7 @@ pub(super) fn gradients(
 ) -> Result<[Tensor; 3]> {
     let channels = x.shape()[1];
     let split = |t: &Tensor| t.unflatten(1, [groups as i64, (channels / groups) as i64]);
-    let inner = match weight {
-        Some(weight) => grad.mul(&spread(&cast(weight.clone(), x.dtype())?, x.rank())?)?,
-        None => grad.clone(),
-    };
+    let inner = weighted(grad, weight)?;
     let (parts, inner) = (split(x)?, split(&inner)?);
     let dims: Vec<i64> = (2..parts.rank() as i64).collect();
     let apart = centred(&parts, &dims)?;
@@ -87,10 +92,7 @@ fn by_rows(
     let x = rows(x)?;
     let apart = x.sub(&x.mean_keepdim(2)?)?;
     let (mean, var) = (apart.mean_keepdim(2)?, apart.var_with(2, 0.0, true)?);
-    let scaled = match weight {
-        Some(weight) => grad.mul(&spread(&cast(weight.clone(), x.dtype())?, grad.rank())?)?,
-        None => grad.clone(),
-    };
+    let scaled = weighted(grad, weight)?;
     let scaled = rows(&scaled)?;
     let by_row = [Arg::None, Arg::Bool(true), Arg::Float(eps)];
     let tensors = [&scaled, &apart, &mean, &var].map(Arg::from);

@@ -1,21 +1,15 @@
 //! `log_softmax_backward`
 
-use super::softmax_backward::{errors, rule, samples};
+use super::softmax_backward::{compose, errors, rule, samples};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
+use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::op::{Args, Part, Rule};
+use keyway_dispatcher::op::{Part, Rule};
 
 /// The gradient less the shares, of which the logarithms are given, of its sum.
 pub(super) fn by_tensor_ops(grad: &Tensor, logs: &Tensor, dim: i64) -> Result<Tensor> {
     grad.sub(&logs.exp()?.mul(&grad.sum_keepdim(dim)?)?)
-}
-
-fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let made = tensor(args, 1)?;
-    let wide = by_tensor_ops(&widened(&tensor(args, 0)?)?, &widened(&made)?, args.int(2)?)?;
-    cast(wide, made.dtype())
 }
 
 /// `log_softmax_backward`: the gradient from that of the output and the output. Used where it is not differentiated again.
@@ -23,7 +17,7 @@ pub static DEF: OpDef = OpDef {
     schema: "log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(
-        |args| one(compose(args)),
+        |args| compose(args, by_tensor_ops),
         &[
             Part::widened("exp"),
             Part::widened("sum"),

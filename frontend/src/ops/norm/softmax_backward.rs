@@ -8,7 +8,7 @@ use crate::ops::rules::{keeping, require, wrong_shape};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Outputs, Part, Plan, Rule};
 
 /// Of a gradient and a result of equal shape, and a dimension of them.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -50,10 +50,14 @@ pub(super) fn by_tensor_ops(grad: &Tensor, shares: &Tensor, dim: i64) -> Result<
     product.sub(&shares.mul(&product.sum_keepdim(dim)?)?)
 }
 
-fn compose(args: &Args<'_>) -> Result<Tensor> {
+/// Such an op by a formula of the gradient, the output and the dimension, in f32 for f16 and bf16.
+pub(super) fn compose(
+    args: &Args<'_>,
+    formula: fn(&Tensor, &Tensor, i64) -> Result<Tensor>,
+) -> RuleResult<Outputs> {
     let made = tensor(args, 1)?;
-    let wide = by_tensor_ops(&widened(&tensor(args, 0)?)?, &widened(&made)?, args.int(2)?)?;
-    cast(wide, made.dtype())
+    let wide = formula(&widened(&tensor(args, 0)?)?, &widened(&made)?, args.int(2)?)?;
+    one(cast(wide, made.dtype()))
 }
 
 /// `softmax_backward`: the gradient from that of the output and the output. Used where it is not differentiated again.
@@ -61,7 +65,7 @@ pub static DEF: OpDef = OpDef {
     schema: "softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(
-        |args| one(compose(args)),
+        |args| compose(args, by_tensor_ops),
         &[
             Part::widened("mul"),
             Part::widened("sum"),
