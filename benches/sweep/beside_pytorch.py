@@ -2,13 +2,15 @@
 """The sweep beside PyTorch, case by case in turn, so that both see the same minutes of a shared machine.
 
     cargo xtask dist --native
-    python benches/sweep/beside_pytorch.py [--gradients] [--case PART] [--threads N] [--rounds N] [--again N] [--out FILE]
+    python benches/sweep/beside_pytorch.py [--gradients [expanded]] [--case PART] [--threads N] [--rounds N] [--again N]
+        [--out FILE]
 
 In each round both libraries run a case several times; a round's time is the least of its runs, and a case's ratio is
 the median over the rounds of our time over PyTorch's: above 1 means slower. A case that is more than 1.25 times slower is
 measured again, and those rounds alone count. The calls are those with which
 `conformance/tools` compares results; where such a call does more than the op, a leaner one stands here. With `--gradients`
-each call is recorded, and what is timed is the call and the gradients of its tensors.
+each call is recorded, and what is timed is the call and the gradients of its tensors: of results whose gradients lie in
+memory, or with `expanded` are one element for all, as behind a sum or a mean.
 """
 
 import argparse
@@ -163,7 +165,10 @@ class Peer:
         self.gradients = case["gradients"]
         if self.gradients:
             self.wanted = [t for value, a in zip(self.args, case["args"]) for t in tested(value, a, case["dtype"])]
-            self.starts = [torch.ones_like(t) for t in self.recorded()]
+            expanded = self.gradients == "expanded"
+            self.starts = [
+                torch.ones((), dtype=t.dtype).expand_as(t) if expanded else torch.ones_like(t) for t in self.recorded()
+            ]
         self.calls = 1
         self.run()
         self.calls = max(1, min(100_000, RUN_NS // max(1, self.run())))
@@ -227,7 +232,8 @@ def compare(case, ours, ops, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--gradients", action="store_true", help="the cases with gradients instead")
+    parser.add_argument("--gradients", nargs="?", const="dense", choices=["dense", "expanded"],
+        help="the cases with gradients instead: of results' gradients in memory, or expanded as those of a sum")
     parser.add_argument("--case", default="", help="only cases whose id holds this")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1)
@@ -236,7 +242,7 @@ def main():
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
-    torch.set_grad_enabled(options.gradients)
+    torch.set_grad_enabled(options.gradients is not None)
     ours, ops = Ours(options.threads), Tables().ops
     out = options.out.open("w") if options.out else None
     lines = []

@@ -6,26 +6,45 @@ use std::collections::BTreeMap;
 /// One call that is measured.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `op/dtype/way/n/nth argument list of the op`, and `/gradients` with gradients.
+    /// `op/dtype/way/n/nth argument list of the op`, and `/gradients` or `/gradients-of-sum` with gradients.
     pub id: String,
     pub op: String,
     pub dtype: DType,
     pub args: Vec<Value>,
-    /// Whether the call is recorded and the gradients of its tensors of the tested dtype are computed too.
-    pub gradients: bool,
+    /// If the call is recorded and the gradients of its tensors of the tested dtype are computed too: what those begin with.
+    pub gradients: Option<Start>,
+}
+
+/// The gradient of each result: ones.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Start {
+    /// In memory as the result lies.
+    Dense,
+    /// One element for all, as behind a sum or a mean.
+    Expanded,
+}
+
+impl Start {
+    /// How it is named in the listing and, behind the id of the call, in the id.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Start::Dense => ("dense", "gradients"),
+            Start::Expanded => ("expanded", "gradients-of-sum"),
+        }
+    }
 }
 
 impl Case {
-    /// The same call with its gradients; `None` where nothing in it has one.
-    pub fn with_gradients(&self) -> Option<Case> {
+    /// The same call with its gradients, which begin so; `None` where nothing in it has one.
+    pub fn with_gradients(&self, start: Start) -> Option<Case> {
         let is_tested = |arg: &Value| match arg {
             Value::Tensor(spec) => spec.tested,
             Value::Tensors(list) => list.iter().any(|spec| spec.tested),
             _ => false,
         };
         (self.dtype.is_float() && self.args.iter().any(is_tested)).then(|| Case {
-            id: format!("{}/gradients", self.id),
-            gradients: true,
+            id: format!("{}/{}", self.id, start.names().1),
+            gradients: Some(start),
             ..self.clone()
         })
     }
@@ -104,7 +123,7 @@ pub fn table() -> Result<Table, String> {
                         let args = Parser { text: args, dtype, n }.all().ok_or_else(|| wrong("arguments"))?;
                         let Some(args) = laid(args, way) else { continue };
                         let id = format!("{op}/{}/{way}/{n}/{list}", dtype.name());
-                        table.cases.push(Case { id, op: op.to_string(), dtype, args, gradients: false });
+                        table.cases.push(Case { id, op: op.to_string(), dtype, args, gradients: None });
                     }
                 }
             }

@@ -1,13 +1,13 @@
 //! All ops, dtypes and ways to lie in memory, at a small and a large size: where a kernel is slow.
 //!
 //! `cargo xtask bench --sweep` prints one JSON line for each case of `cases.txt`; after these come the calls of ops that have a
-//! derivative, recorded, and with the gradients of their tensors. `beside_pytorch.py` runs this program with `--serve` and
+//! derivative, recorded, and with the gradients of their tensors: once from gradients in memory, once from those of a sum. `beside_pytorch.py` runs this program with `--serve` and
 //! PyTorch in turn: a line of input is the id of a case, the answer its line. Criterion, which measures the cases of
 //! `benches/keyway`, takes seconds for each; here are thousands.
 
 mod cases;
 
-use cases::{Case, Lie, Spec, Value};
+use cases::{Case, Lie, Spec, Start, Value};
 use keyway::autograd::{self, BackwardOptions};
 use keyway::ops::def::{Derivative, OpDef};
 use keyway::{DType, MemoryFormat, Tensor};
@@ -28,9 +28,11 @@ fn main() -> Result<(), Failure> {
     let options: Vec<String> = std::env::args().skip(1).filter(|option| option != "--bench").collect();
     let mut table = cases::table()?;
     complete(&table)?;
-    let with_gradients: Vec<Case> =
-        table.cases.iter().filter(|case| is_differentiable(case)).filter_map(Case::with_gradients).collect();
-    table.cases.extend(with_gradients);
+    let differentiable: Vec<Case> =
+        table.cases.iter().filter(|case| is_differentiable(case)).cloned().collect();
+    for start in [Start::Dense, Start::Expanded] {
+        table.cases.extend(differentiable.iter().filter_map(|case| case.with_gradients(start)));
+    }
     keyway_dispatcher::parallel::set_num_threads(keyway_benches::threads());
     keyway_dispatcher::parallel::adopt_current_thread();
     let mut out = std::io::stdout().lock();
@@ -108,7 +110,7 @@ fn described(case: &Case) -> Json {
     };
     let args: Vec<Json> = case.args.iter().map(arg).collect();
     json!({
-        "case": case.id, "op": case.op, "dtype": case.dtype.name(), "args": args, "gradients": case.gradients,
+        "case": case.id, "op": case.op, "dtype": case.dtype.name(), "args": args, "gradients": case.gradients.map(|start| start.names().0),
     })
 }
 
@@ -130,17 +132,20 @@ fn measured(case: &Case) -> Json {
 fn times(case: &Case) -> Result<Vec<f64>, Failure> {
     let def = definition(&case.op)?;
     let tensors = case.args.iter().map(made).collect::<Result<Vec<_>, _>>()?;
-    let wanted: Vec<Tensor> = if case.gradients { tested(case, &tensors)? } else { Vec::new() };
+    let wanted: Vec<Tensor> = if case.gradients.is_some() { tested(case, &tensors)? } else { Vec::new() };
     let lists: Vec<Vec<&TensorRef>> =
         tensors.iter().map(|list| list.iter().map(AsRef::as_ref).collect()).collect();
     let args: Vec<Arg<'_>> =
         case.args.iter().zip(&lists).map(|(value, list)| argument(value, list)).collect();
-    let starts = if case.gradients { starts(&recorded(def, &args)?)? } else { Vec::new() };
-    if case.gradients && starts.is_empty() {
+    let starts = match case.gradients {
+        Some(start) => starts(&recorded(def, &args)?, start)?,
+        None => Vec::new(),
+    };
+    if case.gradients.is_some() && starts.is_empty() {
         return Err("no result has a gradient".into());
     }
     let once = || -> Result<(), Failure> {
-        if !case.gradients {
+        if case.gradients.is_none() {
             std::hint::black_box(def.call(&args, Out::New)?);
             return Ok(());
         }
@@ -183,8 +188,12 @@ fn recorded(def: &'static OpDef, args: &[Arg<'_>]) -> keyway::Result<Vec<Tensor>
 }
 
 /// What the gradients of these results begin with.
-fn starts(results: &[Tensor]) -> keyway::Result<Vec<Tensor>> {
-    results.iter().map(|result| result.detach().ones_like()).collect()
+fn starts(results: &[Tensor], start: Start) -> keyway::Result<Vec<Tensor>> {
+    let of = |result: &Tensor| match start {
+        Start::Dense => result.detach().ones_like(),
+        Start::Expanded => Tensor::ones_with((), result.dtype())?.expand(result.shape()),
+    };
+    results.iter().map(of).collect()
 }
 
 fn argument<'a>(value: &'a Value, tensors: &'a [&'a TensorRef]) -> Arg<'a> {

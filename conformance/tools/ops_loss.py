@@ -64,6 +64,7 @@ OPS = {
 }
 
 EXPLAINED = {
+    "binary_cross_entropy/*/error": "PyTorch refuses what is no probability; here its loss is NaN",
     "smooth_l1_loss_backward/*/values": "at a difference of 0 with `beta` 0 PyTorch's kernel takes the slope -1; its "
     "`smooth_l1_loss` is `l1_loss` there, whose slope is 0",
 }

@@ -4,7 +4,8 @@
 //! without it the tests run by `cargo test`, so that a Rust toolchain is enough.
 //!
 //! Test programs find the plugins that they load beside themselves, because their packages name these plugins as
-//! dev-dependencies; nothing has to be built or staged first.
+//! dev-dependencies; nothing has to be built or staged first. The examples, which are as others' plugins and programs, look
+//! for an installed backend for the CPU: the one that the workspace's tests have built.
 
 mod junit;
 
@@ -108,6 +109,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         step("workspace", tests, Counts::Lines)?;
     }
     if options.arguments.is_empty() {
+        let backend = installed_backend(workspace)?;
         for manifest in example_workspaces(&workspace.path("examples"))? {
             let name = manifest
                 .parent()
@@ -119,6 +121,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 let mut command = workspace.cargo();
                 command.arg(verb).args(EXAMPLES_PROFILE).arg("--manifest-path").arg(&manifest);
                 command.arg("--target-dir").arg(workspace.target().join("examples"));
+                command.env("KEYWAY_BACKEND_PATH", &backend);
                 command
             };
             step(&format!("build of examples/{name}"), cargo("build"), Counts::Lines)?;
@@ -140,6 +143,24 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         Tally { failed: 0, broken: 0, .. } => Ok(()),
         Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
     }
+}
+
+/// A folder with the backend for the CPU that the workspace's tests have built, and no other library. Where there is none,
+/// because that build failed, the folder is empty, and the examples say that no backend is there.
+fn installed_backend(workspace: &Workspace) -> Result<PathBuf> {
+    const NAME: &str = "libkeyway_backend_cpu.so";
+    let folder = workspace.target().join("examples/backends");
+    let (from, to) = (workspace.target().join("debug/deps").join(NAME), folder.join(NAME));
+    std::fs::create_dir_all(&folder).map_err(Failure::file("make", &folder))?;
+    // An older build must not be taken for this one.
+    std::fs::remove_file(&to).or_else(unless_absent).map_err(Failure::file("remove", &to))?;
+    std::fs::copy(&from, &to).map(drop).or_else(unless_absent).map_err(Failure::file("copy", &from))?;
+    Ok(folder)
+}
+
+/// A file that is not there is none that is in the way.
+fn unless_absent(error: std::io::Error) -> std::io::Result<()> {
+    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// Whether cargo-nextest is installed.
@@ -169,12 +190,7 @@ fn summary_line(name: &str, tally: &Tally) -> String {
 /// and so does one that fails although no test of its report failed.
 fn report(command: &mut Command, path: &Path) -> Result<Tally> {
     // An older report must not be taken for this run's.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Failure::file("remove", path)(error));
-        }
-        _ => {}
-    }
+    std::fs::remove_file(path).or_else(unless_absent).map_err(Failure::file("remove", path))?;
     let status =
         command.stdin(Stdio::null()).status().map_err(|source| workspace::not_started(command, source))?;
     let mut tally = match std::fs::read_to_string(path) {

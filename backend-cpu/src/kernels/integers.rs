@@ -30,7 +30,8 @@ unsafe fn pack<T: Plain>(
 const ROWS: usize = 4;
 
 /// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns` apart, as
-/// those of the sums are. The loops are over constants, for the compiler to find that the sums fit its registers.
+/// those of the sums are. The loops are over constants, and nothing in them may panic or is a call, for the compiler to find
+/// that the sums fit its registers.
 #[inline(never)]
 fn add_block<T: Number + Plain, const C: usize>(
     sums: &mut [T],
@@ -38,20 +39,21 @@ fn add_block<T: Number + Plain, const C: usize>(
     right: &[T],
     columns: usize,
 ) {
-    let mut block = [[T::from_i64(0); C]; ROWS];
-    let [first, others @ ..] = left;
-    let others = others.map(|row| &row[..first.len()]);
-    for (k, row) in right.chunks(columns).enumerate().take(first.len()) {
+    let [mut first, mut second, mut third, mut fourth] = [[T::from_i64(0); C]; ROWS];
+    let [a, b, c, d] = left;
+    for ((((row, &a), &b), &c), &d) in right.chunks(columns).zip(a).zip(b).zip(c).zip(d) {
         let Some(line) = row.first_chunk::<C>() else { return };
-        let x = [first[k], others[0][k], others[1][k], others[2][k]];
-        for i in 0..ROWS {
-            for j in 0..C {
-                block[i][j] = block[i][j].plus(x[i].times(line[j]));
-            }
+        for j in 0..C {
+            first[j] = first[j].plus(a.times(line[j]));
+            second[j] = second[j].plus(b.times(line[j]));
+            third[j] = third[j].plus(c.times(line[j]));
+            fourth[j] = fourth[j].plus(d.times(line[j]));
         }
     }
-    for (row, block) in sums.chunks_mut(columns).zip(&block) {
-        row.iter_mut().zip(block).for_each(|(sum, &made)| *sum = sum.plus(made));
+    for (row, block) in sums.chunks_mut(columns).zip([first, second, third, fourth]) {
+        for (sum, made) in row.iter_mut().zip(block) {
+            *sum = sum.plus(made);
+        }
     }
 }
 

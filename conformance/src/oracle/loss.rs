@@ -87,15 +87,15 @@ fn smooth_l1_loss_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// `-(t log(x) + (1 - t) log(1 - x))`, each logarithm at least -100.
+/// `-(t log(x) + (1 - t) log(1 - x))`, each logarithm at least -100; NaN of what is no probability.
 fn entropy(x: f64, t: f64) -> f64 {
+    if !(0.0..=1.0).contains(&x) {
+        return f64::NAN;
+    }
     -(t * x.ln().max(-100.0) + (1.0 - t) * (-x).ln_1p().max(-100.0))
 }
 
 fn binary_cross_entropy(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    if inputs.array(0)?.floats().iter().any(|x| !(0.0..=1.0).contains(x)) {
-        return Err(Unknown("an input that is no probability".into()));
-    }
     let loss = elements(inputs, [2], |x, t, [weight]| entropy(x, t) * weight.unwrap_or(1.0))?;
     reduced(inputs, 3, loss)
 }

@@ -111,15 +111,15 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
     Ok(())
 }
 
-/// Sets the learning rate of each group that there is a rate for, or none if one is refused or there are more than groups.
+/// Sets the learning rate of each group, or none if one is refused or there are not as many as groups.
 pub(super) fn set_rates<O: Options>(
     owner: &'static str,
     groups: &mut [Group<O>],
     rates: &[f64],
 ) -> Result<()> {
-    if rates.len() > groups.len() {
+    if rates.len() != groups.len() {
         let got = format!("{} for {}", rates.len(), groups.len());
-        return Err(refuse(owner, "rates", "at most one for each group", got).into());
+        return Err(refuse(owner, "rates", "one for each group", got).into());
     }
     rates.iter().try_for_each(|&rate| require_not_negative(owner, "lr", rate))?;
     groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.set_lr(rate));

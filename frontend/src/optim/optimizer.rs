@@ -81,7 +81,7 @@ pub trait Optimizer {
     #[doc(alias = "get_last_lr")]
     fn learning_rates(&self) -> Vec<f64>;
 
-    /// Sets the learning rate of each group; groups beyond the given rates keep theirs.
+    /// Sets the learning rate of each group.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -95,7 +95,7 @@ pub trait Optimizer {
     /// ```
     ///
     /// # Errors
-    /// A rate that is negative or not finite, more rates than groups; then none is set.
+    /// A rate that is negative or not finite, rates that are not as many as groups; then none is set.
     #[doc(alias = "set_learning_rate")]
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
 

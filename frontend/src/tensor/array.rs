@@ -5,6 +5,7 @@ use super::options::IntoOptions;
 use crate::error::{Result, called};
 use half::{bf16, f16};
 use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::dtype::{Category, DType};
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::memory::bytes::Plain;
 
@@ -116,6 +117,22 @@ fn ragged(sizes: &[usize], got: usize) -> crate::Error {
     Error::Value { op: "new", argument: "array", expected, got }.into()
 }
 
+/// Refuses numbers beyond the range of an integer dtype that they are to be converted to.
+fn require_held(values: &Tensor, dtype: DType) -> Result<()> {
+    let limits = |dtype: DType| dtype.limits().filter(|_| dtype.category() == Category::Integer);
+    let Some(range) = limits(dtype) else { return Ok(()) };
+    if limits(values.dtype()).is_none_or(|own| own.min < range.min || own.max > range.max)
+        && values.dtype() != DType::BOOL
+    {
+        let outside = |x: &f64| !(x.trunc() >= range.min && x.trunc() <= range.max);
+        if let Some(got) = values.to_f64_vec()?.iter().find(|x| outside(x)) {
+            let expected = format!("numbers from {} to {}, which {dtype} can hold", range.min, range.max);
+            return Err(Error::Value { op: "new", argument: "array", expected, got: got.to_string() }.into());
+        }
+    }
+    Ok(())
+}
+
 impl Tensor {
     /// A tensor with a copy of a number or of a nested array, of its Rust type, on the default device.
     ///
@@ -152,12 +169,16 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::new`]; a device that is not there.
+    /// As [`Tensor::new`]; a device that is not there; a number that an integer dtype cannot hold.
     pub fn new_with<A: NdArray>(array: A, options: impl IntoOptions) -> Result<Tensor> {
         called("new", &["array", "options"], || {
             let mut options = options.into_options()?;
             options.device = Some(options.device());
-            Tensor::of(&array)?.to(options)
+            let made = Tensor::of(&array)?;
+            if let Some(dtype) = options.dtype {
+                require_held(&made, dtype)?;
+            }
+            made.to(options)
         })
     }
 

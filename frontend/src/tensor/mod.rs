@@ -341,6 +341,14 @@ impl AsRef<TensorRef> for Tensor {
     }
 }
 
+/// What a function that is given references writes, `x.add(&y)`.
+impl<'a> From<&'a &Tensor> for Arg<'a> {
+    #[inline]
+    fn from(tensor: &'a &Tensor) -> Arg<'a> {
+        Arg::Tensor(&tensor.inner)
+    }
+}
+
 impl<'a> From<&'a Tensor> for Arg<'a> {
     #[inline]
     fn from(tensor: &'a Tensor) -> Arg<'a> {

@@ -112,6 +112,8 @@ enum Value {
     Bool(bool),
     Integer(i128),
     Real(f64),
+    /// Real and imaginary part.
+    Complex(f64, f64),
     /// As a plugin prints it.
     Text(String),
 }
@@ -202,9 +204,19 @@ fn decode(t: &Tensor) -> Result<Vec<Value>> {
         DType::U32 => read!(u32, |v| Value::Integer(i128::from(v))),
         DType::I64 => read!(i64, |v| Value::Integer(i128::from(v))),
         DType::U64 => read!(u64, |v| Value::Integer(i128::from(v))),
+        DType::C64 | DType::C128 => complex(&bytes, t.dtype()),
         dtype if dtype.is_built_in() => t.to_f64_vec()?.into_iter().map(Value::Real).collect(),
         dtype => decode_by_plugin(t, dtype, &bytes)?,
     })
+}
+
+/// Complex numbers, whose parts follow each other.
+fn complex(bytes: &[u8], dtype: DType) -> Vec<Value> {
+    let parts: Vec<f64> = match dtype {
+        DType::C64 => bytes.as_chunks().0.iter().map(|b| f32::from_ne_bytes(*b).into()).collect(),
+        _ => bytes.as_chunks().0.iter().map(|b| f64::from_ne_bytes(*b)).collect(),
+    };
+    parts.as_chunks().0.iter().map(|&[real, imaginary]| Value::Complex(real, imaginary)).collect()
 }
 
 /// The elements of a plugin's dtype: as the plugin prints them, else as numbers of their category.
@@ -268,6 +280,9 @@ impl Style {
             }
             Value::Real(v) if self.whole => format!("{v:.0}."),
             Value::Real(v) => format!("{v:.*}", self.digits),
+            Value::Complex(real, imaginary) => {
+                format!("{real:.digits$}{imaginary:+.digits$}j", digits = self.digits)
+            }
             Value::Text(ref text) => text.clone(),
         }
     }

@@ -1,4 +1,4 @@
-//! Loads the plugin beside the CPU backend.
+//! Loads the plugin beside the CPU backend that is installed.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use keyway::{Device, runtime};
@@ -7,18 +7,14 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// The plugin, beside this test.
 pub fn library() -> PathBuf {
-    beside("libarena_device.so")
-}
-
-fn beside(name: &str) -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().join(name)
+    std::env::current_exe().unwrap().with_file_name("libarena_device.so")
 }
 
 /// The device.
 pub fn arena() -> Device {
     static LOADED: Once = Once::new();
     LOADED.call_once(|| {
-        let loaded = runtime::load_backends(&[library(), beside("libkeyway_backend_cpu.so")]).unwrap();
+        let loaded = runtime::load_backends(&[library()]).unwrap();
         assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
     });
     Device::new("example.org/arena", 0).unwrap()

@@ -81,7 +81,6 @@ fn train((train, test): (Cifar, Cifar), epochs: u64) -> keyway::Result<f64> {
 }
 
 fn main() -> keyway::Result<()> {
-    programs::load_backend()?;
     let data = match std::env::args().nth(1) {
         Some(folder) => Cifar::load_folder(folder)?,
         None => {
@@ -95,7 +94,6 @@ fn main() -> keyway::Result<()> {
 
 #[test]
 fn it_tells_stripes_apart() -> keyway::Result<()> {
-    programs::load_backend()?;
     let accuracy = train((made(300, 0), made(100, 1)), 4)?;
     assert!(accuracy > 0.9, "{accuracy}");
     Ok(())

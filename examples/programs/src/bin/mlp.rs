@@ -66,14 +66,12 @@ fn train(epochs: u64) -> keyway::Result<f64> {
 }
 
 fn main() -> keyway::Result<()> {
-    programs::load_backend()?;
     println!("{:.1} % of the test images are right", 100.0 * train(20)?);
     Ok(())
 }
 
 #[test]
 fn it_learns_the_digits() -> keyway::Result<()> {
-    programs::load_backend()?;
     let accuracy = train(10)?;
     assert!(accuracy > 0.85, "{accuracy}");
     Ok(())

@@ -9,7 +9,6 @@ fn show(what: &str, t: &Tensor) -> keyway::Result<()> {
 }
 
 fn main() -> keyway::Result<()> {
-    programs::load_backend()?;
     let x = Tensor::arange(0, 12)?.reshape((3, 4))?;
     println!("{x}");
     show("x", &x)?;
@@ -38,7 +37,6 @@ fn main() -> keyway::Result<()> {
 
 #[test]
 fn views_are_geometry() -> keyway::Result<()> {
-    programs::load_backend()?;
     main()?;
     let x = Tensor::arange(0, 12)?.reshape((3, 4))?;
     assert_eq!((x.t()?.shape(), x.t()?.strides()), (&[4usize, 3][..], &[1usize, 4][..]));

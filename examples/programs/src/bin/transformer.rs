@@ -167,7 +167,6 @@ fn generate(model: &Transformer, begin: &str, count: usize) -> Result<String> {
 }
 
 fn main() -> Result<()> {
-    programs::load_backend()?;
     let low = std::env::args().any(|arg| arg == "--bf16").then_some(DType::BF16);
     keyway::manual_seed(0);
     let model = Transformer::new()?;
@@ -178,7 +177,6 @@ fn main() -> Result<()> {
 
 #[test]
 fn it_learns_the_text_and_goes_on_with_it() -> Result<()> {
-    programs::load_backend()?;
     let model = rng::using(&Generator::new(0), Transformer::new)?;
     let loss = train(&model, 300, None)?;
     assert!(loss < 0.3, "{loss}");
@@ -189,7 +187,6 @@ fn it_learns_the_text_and_goes_on_with_it() -> Result<()> {
 
 #[test]
 fn it_learns_in_mixed_precision() -> Result<()> {
-    programs::load_backend()?;
     let model = rng::using(&Generator::new(0), Transformer::new)?;
     let loss = train(&model, 300, Some(DType::BF16))?;
     assert!(loss < 0.3, "{loss}");

@@ -99,7 +99,6 @@ fn handle(call: &Call<'_>) -> Result<Vec<Tensor>> {
 }
 
 fn main() -> Result<()> {
-    programs::load_backend()?;
     // A body that falls: height, velocity, energy.
     let time = with_unit(&Tensor::linspace(0.0, 2.0, 5)?, SECOND);
     let gravity = with_unit(&Tensor::new(9.81f32)?, METRE.times(SECOND.to_the(-2)));
@@ -137,7 +136,6 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_is_refused() -> Result<()> {
-        programs::load_backend()?;
         let (path, time) = (with_unit(&Tensor::ones(3)?, METRE), with_unit(&Tensor::ones(3)?, SECOND));
         let refused = |made: Result<Tensor>| made.unwrap_err().to_string();
         assert_eq!(refused(&path + &time), "add: `m` and `s`");
@@ -150,7 +148,6 @@ mod tests {
     /// The graph is below: gradients are those of the numbers.
     #[test]
     fn gradients_are_plain() -> Result<()> {
-        programs::load_backend()?;
         let path = Tensor::new([3.0f32])?.requires_grad_(true)?;
         with_unit(&path, METRE).square()?.sum_all()?.backward()?;
         assert_eq!(path.grad().unwrap().to_vec::<f32>()?, [6.0]);

@@ -136,8 +136,20 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     let [key_lead, value_lead] = leads;
     let own_lead = &query.sizes()[..query.ndim() - 2];
-    let mut scores = broadcast(args.name(), own_lead, &key_lead)?;
-    let mut sizes = broadcast(args.name(), &scores, &value_lead)?;
+    let joined = |i: usize, to: &[usize], lead: &[usize]| {
+        broadcast(args.name(), to, lead).map_err(|error| {
+            let hint = if grouped {
+                ""
+            } else {
+                "; fewer heads, which serve several of the query's, go by `enable_gqa`"
+            };
+            let expected =
+                format!("of leading dimensions that broadcast with the query's {own_lead:?}{hint}");
+            args.tensor(i).map_or(error, |t| wrong_shape(args, i, expected, t.sizes()))
+        })
+    };
+    let mut scores = joined(1, own_lead, &key_lead)?;
+    let mut sizes = joined(2, &scores, &value_lead)?;
     scores.extend([last(query, 2), last(key, 2)]);
     sizes.extend([last(query, 2), last(value, 1)]);
     if let Some(mask) = args.optional_tensor(3)? {

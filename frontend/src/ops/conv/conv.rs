@@ -24,11 +24,10 @@ pub(super) fn output_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     let channels = moves.channels(args, input[1], "input")?;
     moves.channels(args, weight[0], "output")?;
     if weight[1] != channels {
-        let expected = format!(
-            "of shape [_, {channels}, ..], as each of {} groups has {channels} of the {} input channels",
-            moves.groups, input[1]
-        );
-        return Err(wrong_shape(args, 1, expected, weight));
+        let groups = if moves.groups == 1 { "1 group".into() } else { format!("{} groups", moves.groups) };
+        let whole = weight[1].saturating_mul(moves.groups);
+        let expected = format!("of shape [_, {whole}, ..], for {groups} of a weight of shape {weight:?}");
+        return Err(wrong_shape(args, 0, expected, input));
     }
     match args.optional_tensor(2)? {
         Some(bias) if bias.sizes() != [weight[0]] => {
@@ -90,8 +89,8 @@ fn errors() -> Vec<ErrorSample> {
         error(wrong_bias.into_iter().chain(plain_case.moves), "of shape [3]"),
         call(&[4, 4], kernel, one, 1, "of 3 to 5 dimensions"),
         call(image, &[4, 4, 3], one, 1, "of 4 dimensions"),
-        call(image, &[4, 3, 3, 3], one, 1, "of shape [_, 4, ..]"),
-        call(image, kernel, one, 2, "of shape [_, 2, ..]"),
+        call(image, &[4, 3, 3, 3], one, 1, "for 1 group of a weight"),
+        call(image, kernel, one, 2, "for 2 groups of a weight"),
         call(image, kernel, one, 3, "a divisor of the 4 input channels"),
         call(image, &[3, 2, 3, 3], one, 2, "a divisor of the 3 output channels"),
         call(image, kernel, one, 0, "1 or more groups"),

@@ -12,7 +12,9 @@ use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
-    /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities x, each logarithm at least -100.
+    /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities x, each logarithm at least -100. What is
+    /// no probability, below 0 or above 1, gives NaN (PyTorch refuses it): logits go to
+    /// [`Tensor::binary_cross_entropy_with_logits`].
     ///
     /// The gradient is `(x - t) / max(x (1 - x), 1e-12)`: a probability of 0 or 1 that is wrong moves, by 10^12 in place of
     /// infinity, and one that is right stays.
@@ -56,9 +58,9 @@ impl Tensor {
     }
 }
 
-/// The logarithm, at least -100; constant where that bound holds.
+/// The logarithm, at least -100; constant where that bound holds. NaN of what is below 0.
 fn log(x: &Tensor) -> Result<Tensor> {
-    let tiny = x.le((-100f64).exp())?;
+    let tiny = x.abs()?.le((-100f64).exp())?;
     tiny.where_cond(-100.0, &tiny.where_cond(1.0, x)?.log()?)
 }
 
@@ -96,6 +98,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: decomposed(
         |args| one(compose(args)),
         &[
+            Part::widened("abs"),
             Part::widened("le"),
             Part::widened("where"),
             Part::widened("log"),
@@ -122,8 +125,15 @@ pub static DEF: OpDef = OpDef {
             SampleArg::None,
             SampleArg::Str("none"),
         ];
-        let certain = Sample { smooth: false, ..sample(certain) };
-        super::samples(vec![sample(weighted), certain], pair, &[SampleArg::None])
+        let no_probability = [
+            tensor(&[5], Fill::Values(vec![-0.0, 3.0, -2.0, f64::NAN, -1e-6])),
+            tensor(&[5], Fill::Values(vec![0.0, 1.0, 0.0, 0.0, 1.0])),
+            SampleArg::None,
+            SampleArg::Str("none"),
+        ];
+        let [certain, no_probability] =
+            [certain, no_probability].map(|args| Sample { smooth: false, ..sample(args) });
+        super::samples(vec![sample(weighted), certain, no_probability], pair, &[SampleArg::None])
     },
     errors: || super::errors(&[SampleArg::None]),
     entry: Entry::new(),

@@ -20,7 +20,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float. A probability outside 0..=1 counts as the nearer of both.
+    /// A dtype that is no float. A probability outside 0..=1 counts as the nearer of both, NaN as 0: they
+    /// are not looked at, so that nothing waits for a device.
     pub fn bernoulli(&self) -> Result<Tensor> {
         let [seed, offset] = super::place(self, super::Words::One)?;
         DEF.run(&[self.into(), Arg::None, seed, offset])
