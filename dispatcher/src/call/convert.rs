@@ -62,6 +62,11 @@ pub(super) fn contiguous(t: &TensorRef) -> Result<TensorRef> {
     one(conversions()?.to_format, &[t.into(), Arg::Str("contiguous")], Out::New)
 }
 
+/// A copy of the tensor, in the order in which it lies.
+pub(super) fn copied(t: &TensorRef) -> Result<TensorRef> {
+    one(conversions()?.to_format, &[t.into(), Arg::Str("preserve")], Out::New)
+}
+
 /// The tensor on another device; itself if it is there.
 pub(super) fn to_device(t: &TensorRef, device: Device) -> Result<TensorRef> {
     if t.device() == device {

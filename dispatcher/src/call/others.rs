@@ -4,13 +4,14 @@
 use super::kernel::with_kernel;
 use super::ledger::{self, Served};
 use super::outputs::deliver;
-use super::{Place, explain, fallback, host_cast, plan};
+use super::{Place, convert, explain, fallback, host_cast, plan};
 use crate::base::error::{Error, Result};
 use crate::base::progress::Nested;
 use crate::device::is_there;
-use crate::op::{Args, Call, Outputs, Plan};
+use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
+use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::status;
 use std::cell::Cell;
 
@@ -130,9 +131,30 @@ fn parts_of(call: &Call<'_>) -> Result<Outputs> {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
     let _nested = Nested::enter();
-    let result = (decomposition.run)(&call.args).and_then(|made| deliver(call, made));
+    let result = (decomposition.run)(&call.args).and_then(|made| deliver(call, in_own_memory(call, made)?));
     ledger::set_served(Served::Decomposition);
     result.map_err(|error| as_of(&call.args, error))
+}
+
+/// The results of a decomposition, each in memory of its own, as those of a kernel are: where there was nothing to do (a
+/// padding of 0), or elements were only looked at in another way, it may be an argument or a view of one.
+fn in_own_memory(call: &Call<'_>, mut made: Outputs) -> Result<Outputs> {
+    if !matches!((call.out, &call.args.op.spec.rule), (Out::New, Rule::Structured(_))) {
+        return Ok(made);
+    }
+    for result in made.iter_mut().filter(|result| result.is_strided()) {
+        let shares =
+            |t: &TensorRef| matches!((t.storage(), result.storage()), (Some(a), Some(b)) if a.same_as(b));
+        let shared = call.args.values.iter().any(|arg| match arg {
+            Arg::Tensor(t) => shares(t),
+            Arg::Tensors(list) => list.iter().any(|t| shares(t)),
+            _ => false,
+        });
+        if shared {
+            *result = convert::copied(result)?;
+        }
+    }
+    Ok(made)
 }
 
 /// What a part of an op reports, as an error of the op.

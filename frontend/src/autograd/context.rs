@@ -2,6 +2,7 @@
 
 use super::error::AutogradError;
 use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
+use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::rules::{reduced_by, reduced_sizes};
 use crate::{DType, Tensor};
@@ -154,6 +155,16 @@ impl<'a> Backward<'a> {
             OwnedArg::Tensor { slot } => self.unpack(*slot, i),
             _ => Err(self.not_saved(self.name(i))),
         }
+    }
+
+    /// Argument `i`, a tensor that the definition saves, for its sizes, strides and offset alone: it may have been changed in
+    /// place since.
+    pub(crate) fn input_geometry(&self, i: usize) -> Result<Tensor> {
+        let saved = match self.owned(i) {
+            OwnedArg::Tensor { slot } => self.saved.inputs.get(*slot).and_then(Option::as_ref),
+            _ => None,
+        };
+        saved.and_then(Saved::geometry).ok_or_else(|| self.not_saved(self.name(i)))
     }
 
     /// Argument `i`, a tensor or nothing.

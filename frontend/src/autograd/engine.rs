@@ -381,7 +381,7 @@ pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retai
             op_backward(node, call, &materialised(node, grads)?, &came, wanted)?
         }
         Body::CopySlices(slices) => {
-            view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted, retain)?
+            view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted)?
         }
         Body::ViewOfBase(geometry) => {
             Made::from_iter([Some(view::view_of_base_backward(geometry, &materialised(node, grads)?[0])?)])

@@ -301,6 +301,10 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     let Ok(made) = &mut result else { return result };
     if !in_place {
         unalias(&call.args, made);
+        // What the parts of the op made on the way is nobody's: a view of it is a result like others.
+        if matches!(op.spec.rule, Rule::Structured(_)) {
+            made.iter_mut().filter(|made| made.base().is_some()).for_each(|made| *made = made.shallow_copy());
+        }
     }
     if let Some(Node { number, body: Body::Op(recorded), edges, outputs, .. }) = Shared::get_mut(&mut node) {
         // Numbered only now: the nodes that it leads to are older.

@@ -351,8 +351,9 @@ impl Node {
     pub(crate) fn free(&self) {
         let taken = match &self.body {
             Body::Op(call) => call.free(),
+            // A graph of gradients that read the change's result leads to the change itself: its turn comes after this one's.
             Body::CopySlices(slices) => match &slices.inner.body {
-                Body::Op(call) => call.free(),
+                Body::Op(call) if Shared::strong_count(&slices.inner) == 1 => call.free(),
                 _ => None,
             },
             Body::Custom(call) => {

@@ -79,6 +79,16 @@ impl Saved {
         Ok(Tensor::from_ref(fresh))
     }
 
+    /// The tensor for its sizes, strides and offset: its values may have changed since.
+    pub(crate) fn geometry(&self) -> Option<Tensor> {
+        match self {
+            Saved::Plain { tensor: data, .. } | Saved::Result { data, .. } | Saved::Output { data, .. } => {
+                Some(Tensor::from_ref(data.shallow_copy()))
+            }
+            Saved::Gone => None,
+        }
+    }
+
     /// The node that this keeps alive.
     pub(crate) fn take_edge(&mut self) -> Option<Edge> {
         match std::mem::replace(self, Saved::Gone) {

@@ -74,12 +74,7 @@ pub(super) fn view_of_base(view: &TensorRef, base: &TensorRef, base_edge: Edge) 
 }
 
 /// The gradients of a rewritten base and of the other inputs of the change.
-pub(super) fn copy_slices_backward(
-    slices: &CopySlices,
-    grad: &Tensor,
-    wanted: &[bool],
-    retain: bool,
-) -> Result<Made> {
+pub(super) fn copy_slices_backward(slices: &CopySlices, grad: &Tensor, wanted: &[bool]) -> Result<Made> {
     let of_base = slices.geometry.copy_of(grad)?;
     let part = slices.geometry.part(&of_base)?;
     let mut inner_wanted: SmallVec<[bool; 4]> = SmallVec::from_slice(wanted);
@@ -88,7 +83,8 @@ pub(super) fn copy_slices_backward(
     }
     // The part is overwritten below, so the change's own derivative works on a copy.
     let of_part = SmallVec::from_iter([Some(part.mul(1)?)]);
-    let mut grads = super::engine::run_node(&slices.inner, of_part, &inner_wanted, retain)?;
+    // The change may have a turn of its own, see [`Node::free`].
+    let mut grads = super::engine::run_node(&slices.inner, of_part, &inner_wanted, true)?;
     match grads.first().and_then(Option::as_ref) {
         Some(first) => part.copy_(first)?,
         None => part.zero_()?,

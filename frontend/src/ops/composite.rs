@@ -14,6 +14,12 @@ pub(crate) fn in_format_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
     made.to(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
 }
 
+/// A gradient in the order in which `like` lies, as ops that compute several gradients at once read it: that of a sum or a mean
+/// is one element for all, which their kernels would leave to many tensor ops.
+pub(crate) fn gradient_in_format_of(like: &Tensor, grad: &Tensor) -> Result<Tensor> {
+    in_format_of(like, grad.clone())
+}
+
 /// The decomposition that calls `run`, which calls `parts`. The op's rule has checked the arguments.
 pub(crate) const fn decomposed(
     run: fn(&Args<'_>) -> RuleResult<Outputs>,

@@ -4,7 +4,7 @@ use super::Optimizer;
 use super::fused::{is_half, keep};
 use super::group::{
     Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
-    steps_of, with_options,
+    steps_of, warn_without_gradients, with_options,
 };
 use super::rows::Gradient;
 use crate::autograd::no_grad;
@@ -209,6 +209,7 @@ impl Optimizer for Adagrad {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("Adagrad.step");
         let _off = no_grad();
+        warn_without_gradients(OWNER, &self.groups);
         for (p, o) in with_options(&self.groups) {
             if o.weight_decay != 0.0 && p.grad().is_some_and(|grad| !grad.as_ref().is_strided()) {
                 let expected = "0 where a gradient is sparse, since it touches all rows";

@@ -5,6 +5,7 @@ use super::clock::{Clock, check_same, common_steps, refuse_captured, refuse_firs
 use super::fused::{Batch, Batches, is_half, numbered};
 use super::group::{
     Group, Options, check_moments, memory_of, parameters, refuse, require_not_negative, set_rates,
+    warn_without_gradients,
 };
 use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
@@ -129,6 +130,7 @@ impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
         let parameters = numbered(&self.groups);
         let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
         if grads.iter().all(Option::is_none) {
+            warn_without_gradients(self.owner, &self.groups);
             return Ok(());
         }
         match self.clock {

@@ -3,6 +3,7 @@
 use crate::nn::{Mismatch, ModuleError, StateDict};
 use crate::{Result, Tensor};
 use std::collections::BTreeSet;
+use std::sync::Once;
 
 /// Parameters that share options.
 ///
@@ -124,6 +125,20 @@ pub(super) fn set_rates<O: Options>(
     rates.iter().try_for_each(|&rate| require_not_negative(owner, "lr", rate))?;
     groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.set_lr(rate));
     Ok(())
+}
+
+/// Says, once in a program, that a step has no gradient to go by: mostly it is of parameters that a module has replaced.
+pub(super) fn warn_without_gradients<O>(owner: &'static str, groups: &[Group<O>]) {
+    static ONCE: Once = Once::new();
+    let count: usize = groups.iter().map(|group| group.parameters.len()).sum();
+    if with_options(groups).all(|(parameter, _)| parameter.grad().is_none()) {
+        ONCE.call_once(|| {
+            keyway_dispatcher::log::warn(&format!(
+                "{owner}.step changed nothing: none of its {count} parameters has a gradient. Call `backward` before it, and \
+                 make the optimiser after `to_device`, `to_dtype` and `to_memory_format`, which give a module other tensors"
+            ));
+        });
+    }
 }
 
 /// The parameters of all groups.

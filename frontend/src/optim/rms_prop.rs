@@ -4,7 +4,7 @@ use super::Optimizer;
 use super::fused::keep;
 use super::group::{
     Group, Loaded, Options, load, memory_of, parameters, refuse_gradients, require_not_negative, save,
-    set_rates, with_options,
+    set_rates, warn_without_gradients, with_options,
 };
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -245,6 +245,7 @@ impl Optimizer for RmsProp {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("RmsProp.step");
         let _off = no_grad();
+        warn_without_gradients(OWNER, &self.groups);
         refuse_gradients(
             OWNER,
             &self.groups,

@@ -5,6 +5,7 @@ use super::clock::refuse_first;
 use super::fused::{Batch, Batches, is_half, numbered};
 use super::group::{
     Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
+    warn_without_gradients,
 };
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -237,6 +238,7 @@ impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("Sgd.step");
         let _off = no_grad();
+        warn_without_gradients(OWNER, &self.groups);
         let parameters = numbered(&self.groups);
         let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
         // Buffers hold nothing before the step that makes them.

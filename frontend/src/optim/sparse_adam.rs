@@ -3,7 +3,7 @@
 use super::Optimizer;
 use super::group::{
     Group, Options, check_moments, memory_of, parameters, refuse_gradients, require_not_negative, set_rates,
-    with_options,
+    warn_without_gradients, with_options,
 };
 use super::moments::{Moments, lazy_step};
 use crate::autograd::no_grad;
@@ -166,6 +166,7 @@ impl Optimizer for SparseAdam {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("SparseAdam.step");
         let _off = no_grad();
+        warn_without_gradients(OWNER, &self.groups);
         let expected = "sparse, of `embedding` or `embedding_bag` with `sparse`";
         refuse_gradients(OWNER, &self.groups, true, expected, "give this parameter to `Adam` or `AdamW`")?;
         for ((p, o), moments) in with_options(&self.groups).zip(&mut self.moments) {

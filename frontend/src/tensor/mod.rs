@@ -8,6 +8,7 @@ mod format;
 mod grad;
 mod host;
 mod index;
+mod misheard;
 mod operators;
 mod options;
 mod print;

@@ -162,7 +162,7 @@ fn group_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
             let moments = Moments::together(each.iter().copied(), together);
             let mean = moments.exact_mean();
             let rstd = 1.0 / (moments.variance.to_f64() + eps).sqrt();
-            let (mut total, mut product, mut distance) = (0.0, 0.0, 0.0);
+            let (mut weighted, mut product, mut distance) = (0.0, 0.0, 0.0);
             for (row, own) in rows.clone().zip(each) {
                 let (grads, values) = (&grad[row * inner..][..inner], x.row(row));
                 // Gradients are counted from the first one, elements from their mean: equal ones have no sum.
@@ -174,14 +174,16 @@ fn group_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
                 let (first, n, rest) = (first.to_f64(), inner as f64, own.rest.to_f64());
                 let (apart, whole) = (own.mean.to_f64() - mean, sum.to_f64() + first * n);
                 let along = products.to_f64() + first * rest * n + apart * whole;
+                // Counted from the first one, a sum is as inexact as that one is large.
+                let whole_as_it_is = total(grads, |g: T| g.to_acc()).to_f64();
                 let weight = x.weight[row % channels].to_f64();
-                total += weight * whole;
+                weighted += weight * whole;
                 product += weight * along;
                 distance += (apart + rest) * n;
                 // SAFETY: as above.
-                unsafe { to_parts.as_ptr().add(row).write([along * rstd, whole]) };
+                unsafe { to_parts.as_ptr().add(row).write([along * rstd, whole_as_it_is]) };
             }
-            let offset = total / count;
+            let offset = weighted / count;
             let along = (product - offset * distance) / count * rstd * rstd * rstd;
             // The mean was rounded.
             let apart = moments.rest.to_f64() * along;

@@ -106,8 +106,8 @@ impl Tensor {
     #[doc(alias = "log_sigmoid")]
     pub fn logsigmoid(&self) -> Result<Tensor> {
         called("logsigmoid", &["self"], || {
-            let x = real(self)?;
-            cast(x.minimum(0.0)?.sub(&x.abs()?.neg()?.exp()?.log1p()?)?, float_of(self.dtype()))
+            // From the threshold on the exponential is below the last digit of f64.
+            cast(real(self)?.neg()?.softplus_with(1.0, 40.0)?.neg()?, float_of(self.dtype()))
         })
     }
 

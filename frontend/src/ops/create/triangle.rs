@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{one, tensor};
+use crate::ops::composite::{in_format_of, one, tensor};
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
@@ -35,7 +35,7 @@ fn compose(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> Result<Tensor> {
     let kept = |row: usize| (0..columns).map(move |c| keeps(row as i64, (c as i64).saturating_sub(diagonal)));
     let mask = Tensor::from_vec((0..rows).flat_map(kept).collect::<Vec<bool>>(), [rows, columns])?;
     // One dimension more than the mask has, so that the tensor alone decides how the result lies in memory.
-    mask.to_device(t.device())?.where_cond(&t.unsqueeze(0)?, false)?.squeeze(0)
+    in_format_of(&t, mask.to_device(t.device())?.where_cond(&t.unsqueeze(0)?, false)?.squeeze(0)?)
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -5,7 +5,9 @@ use super::channels::{check_channels, normalised, spread};
 use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, decomposed, float_tensor, optional, tensor, wide, widened};
+use crate::ops::composite::{
+    cast, centred, decomposed, float_tensor, gradient_in_format_of, optional, tensor, wide, widened,
+};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
@@ -65,8 +67,8 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, own, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(1)?);
     if !is_grad_enabled() && !b.came(1) && !b.came(2) {
         let (mean, var) = (b.output(1)?, b.output(2)?);
-        let weight = Arg::optional(weight.as_ref());
-        let args = [grad.into(), (&own).into(), (&mean).into(), (&var).into(), weight, b.arg(3), b.arg(4)];
+        let (grad, weight) = (gradient_in_format_of(&own, grad)?, Arg::optional(weight.as_ref()));
+        let args = [(&grad).into(), (&own).into(), (&mean).into(), (&var).into(), weight, b.arg(3), b.arg(4)];
         for (i, made) in channel_norm_backward::DEF.run_all(&args)?.into_iter().enumerate() {
             g.set(i, || Ok(made))?;
         }

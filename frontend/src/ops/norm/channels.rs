@@ -190,11 +190,17 @@ impl Call {
     fn update(&self, running: &[Tensor; 2], [mean, var]: [&Tensor; 2]) -> Result<()> {
         let _off = no_grad();
         let count = self.x.elem_count() / mean.elem_count().max(1);
+        // No elements have no statistics.
+        if count == 0 || mean.elem_count() == 0 {
+            return Ok(());
+        }
         let unbiased = var.detach().mul(count as f64 / (count as f64 - 1.0))?;
         for (running, now) in running.iter().zip([mean.detach(), unbiased]) {
             let channels = running.elem_count();
             let now = now.reshape_as_sizes(&[now.elem_count() / channels.max(1), channels])?.mean(0)?;
-            running.lerp_(&cast(now, running.dtype())?, self.momentum)?;
+            // A variance that f16 cannot hold counts all the same.
+            let mixed = cast(running.clone(), now.dtype())?.lerp(&now, self.momentum)?;
+            running.copy_(&mixed)?;
         }
         Ok(())
     }

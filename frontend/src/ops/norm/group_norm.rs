@@ -5,7 +5,7 @@ use super::group_norm_backward::{self, check_groups, gradients};
 use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
+use crate::ops::composite::{cast, decomposed, gradient_in_format_of, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::kept;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
@@ -82,8 +82,8 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         let (x, grad) = (widened(&own)?, widened(grad)?);
         gradients(&x, &grad, b.int(1)? as usize, weight.as_ref(), b.float(4)?)?.into()
     } else {
-        let weight = Arg::optional(weight.as_ref());
-        group_norm_backward::DEF.run_all(&[grad.into(), (&own).into(), b.arg(1), weight, b.arg(4)])?
+        let (grad, weight) = (gradient_in_format_of(&own, grad)?, Arg::optional(weight.as_ref()));
+        group_norm_backward::DEF.run_all(&[(&grad).into(), (&own).into(), b.arg(1), weight, b.arg(4)])?
     };
     for (i, made) in [0, 2, 3].into_iter().zip(made) {
         g.set(i, || Ok(made))?;

@@ -4,7 +4,9 @@ use super::layer_norm_backward;
 use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, decomposed, in_format_of, one, optional, tensor, widened};
+use crate::ops::composite::{
+    cast, centred, decomposed, gradient_in_format_of, in_format_of, one, optional, tensor, widened,
+};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{keeping, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
@@ -111,6 +113,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
     if is_grad_enabled() {
+        let (x, grad) = (widened(&x)?, &widened(grad)?);
+        let weight = weight.map(|weight| widened(&weight)).transpose()?;
         let lead = x.rank() - b.ints(1)?.len();
         let dims: Vec<i64> = (lead..x.rank()).map(|d| d as i64).collect();
         let centred = centred(&x, &dims)?;
@@ -125,8 +129,9 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         g.set(2, || grad.mul(&hat))?;
         return g.set(3, || Ok(grad.clone()));
     }
-    let weight = Arg::optional(weight.as_ref());
-    let made = layer_norm_backward::DEF.run_all(&[grad.into(), (&x).into(), b.arg(1), weight, b.arg(4)])?;
+    let (grad, weight) = (gradient_in_format_of(&x, grad)?, Arg::optional(weight.as_ref()));
+    let made =
+        layer_norm_backward::DEF.run_all(&[(&grad).into(), (&x).into(), b.arg(1), weight, b.arg(4)])?;
     for (i, made) in [0, 2, 3].into_iter().zip(made) {
         g.set(i, || Ok(made))?;
     }

@@ -27,8 +27,7 @@ reduction! {
     keepdim: prod_keepdim, all: prod_all
 }
 
-/// For each element the product of the others that it is reduced with, without a division: the table of
-/// all pairs with ones on its diagonal is multiplied along the second place.
+/// For each element the product of the others that it is reduced with, without a division.
 fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
     let ndim = x.rank();
     let mut order: Vec<usize> = (0..ndim).collect();
@@ -42,12 +41,12 @@ fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
         let (outer, n): (usize, usize) =
             (moved.shape()[..kept].iter().product(), moved.shape()[kept..].iter().product());
         let sizes = moved.shape().to_vec();
-        let table = pairs(&moved.reshape_as_sizes(&[outer, n])?)?.reshape_as_sizes(&sizes)?;
+        let table = by_halves(&moved.reshape_as_sizes(&[outer, n])?)?.reshape_as_sizes(&sizes)?;
         let mut back = vec![0; ndim];
         order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
         return reorder(&table, &back);
     }
-    pairs(&x.reshape_as_sizes(&[1, x.elem_count()])?)?.reshape_as_sizes(x.shape())
+    by_halves(&x.reshape_as_sizes(&[1, x.elem_count()])?)?.reshape_as_sizes(x.shape())
 }
 
 /// The dimensions in another order.
@@ -62,11 +61,25 @@ fn reorder(x: &Tensor, order: &[usize]) -> Result<Tensor> {
     Ok(x)
 }
 
-fn pairs(x: &Tensor) -> Result<Tensor> {
+/// The products of the others in each row: products of neighbours, of pairs of these and so on, then back down, where each
+/// takes its neighbour's and what the pair has from outside. Memory as that of the rows, and of each derivative of it too.
+fn by_halves(x: &Tensor) -> Result<Tensor> {
     let (outer, n) = (x.shape()[0], x.shape()[1]);
-    let diagonal = (0..n * n).map(|i| i / n.max(1) == i % n.max(1)).collect();
-    let diagonal = Tensor::from_vec(diagonal, [1, n, n])?.to_device(x.device())?;
-    diagonal.where_cond(1.0, &x.reshape_as_sizes(&[outer, 1, n])?)?.prod(2)
+    let whole = n.next_power_of_two();
+    let in_pairs = |level: &Tensor| level.reshape_as_sizes(&[outer, level.shape()[1] / 2, 2]);
+    let mut level = x.constant_pad(&[0, (whole - n) as i64], Arg::Int(1))?;
+    let mut pairs = Vec::new();
+    while level.shape()[1] > 1 {
+        let pair = in_pairs(&level)?;
+        level = pair.select(2, 0)?.mul(&pair.select(2, 1)?)?;
+        pairs.push(pair);
+    }
+    let mut others = level.ones_like()?;
+    for pair in pairs.iter().rev() {
+        let count = 2 * others.shape()[1];
+        others = pair.flip(2)?.mul(&others.unsqueeze(2)?)?.reshape_as_sizes(&[outer, count])?;
+    }
+    others.narrow(1, 0, n)
 }
 
 /// `prod`

@@ -148,7 +148,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let offset = if b.is_given(3) { Some(b.int(3)?) } else { None };
-            backward(b.grad(0)?, &b.input(0)?, b.ints(1)?, b.ints(2)?, offset)
+            backward(b.grad(0)?, &b.input_geometry(0)?, b.ints(1)?, b.ints(2)?, offset)
         })
     }),
     forms: Forms::New,
