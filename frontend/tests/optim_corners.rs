@@ -276,7 +276,7 @@ fn rates_out_of_range_are_refused_and_nothing_is_set() {
             assert!(text.starts_with(&format!("{name}:")) && text.contains("lr"), "{text}");
             assert_eq!(optimizer.learning_rates(), before, "{name}");
         }
-        optimizer.set_learning_rates(&[0.25]).unwrap();
+        optimizer.set_learning_rates(&[0.25, before[1]]).unwrap();
         assert_eq!(optimizer.learning_rates(), [0.25, before[1]]);
         let mut state = optimizer.state_dict().unwrap();
         state.insert("group.0.lr".into(), Tensor::new(-1.0f64).unwrap());

@@ -62,9 +62,10 @@ pub(super) fn contiguous(t: &TensorRef) -> Result<TensorRef> {
     one(conversions()?.to_format, &[t.into(), Arg::Str("contiguous")], Out::New)
 }
 
-/// A copy of the tensor, in the order in which it lies.
+/// A copy of the tensor, in channels_last if it lies so, else in row-major order.
 pub(super) fn copied(t: &TensorRef) -> Result<TensorRef> {
-    one(conversions()?.to_format, &[t.into(), Arg::Str("preserve")], Out::New)
+    let order = if t.is_in_channels_last_order() { "channels_last" } else { "contiguous" };
+    one(conversions()?.to_format, &[t.into(), Arg::Str(order)], Out::New)
 }
 
 /// The tensor on another device; itself if it is there.

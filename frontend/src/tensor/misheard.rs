@@ -4,7 +4,7 @@
 
 use super::Tensor;
 use crate::DType;
-use crate::error::Result;
+use crate::error::{Result, called};
 
 impl Tensor {
     /// candle's [`Tensor::square`].
@@ -20,7 +20,7 @@ impl Tensor {
     #[deprecated(note = "an element of the first dimension is `select(0, i)` or `i(i)`; `ge` compares")]
     #[allow(clippy::missing_errors_doc)]
     pub fn get(&self, i: usize) -> Result<Tensor> {
-        self.select(0, i)
+        called("get", &["self", "i"], || self.select(0, i))
     }
 
     /// PyTorch's conversion to i64, [`Tensor::to_dtype`].

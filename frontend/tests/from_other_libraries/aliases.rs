@@ -8,13 +8,16 @@ use std::path::Path;
 const SOURCES: [&str; 2] = ["src", "../dispatcher/src"];
 
 /// Aliases that are also names of other items, for what the other library means by them is this one.
-const MEANT: [(&str, &str, &str); 7] = [
+const MEANT: [(&str, &str, &str); 10] = [
     ("batch_norm", "BatchNorm2d", "candle's function makes the module"),
     ("data_ptr", "as_slice_mut", "libtorch's `data_ptr<float>()` gives elements to write to"),
     ("dim", "rank", "PyTorch's `x.dim()` counts dimensions"),
     ("from_blob", "from_raw_parts", "libtorch's function takes an address and a deleter"),
+    ("get", "select", "candle's name is here and says so"),
+    ("long", "to_dtype", "PyTorch's name is here and says so"),
     ("max", "amax", "candle's `max(1)` gives values alone"),
     ("min", "amin", "candle's `min(1)` gives values alone"),
+    ("sqr", "square", "candle's name is here and says so"),
     ("unfold", "im2col", "PyTorch's `F.unfold`; `Tensor::unfold` is its method"),
 ];
 

@@ -35,7 +35,9 @@ fn compose(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> Result<Tensor> {
     let kept = |row: usize| (0..columns).map(move |c| keeps(row as i64, (c as i64).saturating_sub(diagonal)));
     let mask = Tensor::from_vec((0..rows).flat_map(kept).collect::<Vec<bool>>(), [rows, columns])?;
     // One dimension more than the mask has, so that the tensor alone decides how the result lies in memory.
-    in_format_of(&t, mask.to_device(t.device())?.where_cond(&t.unsqueeze(0)?, false)?.squeeze(0)?)
+    let made = mask.to_device(t.device())?.where_cond(&t.unsqueeze(0)?, false)?.squeeze(0)?;
+    // With one more, what an image of one channel says of its order is lost.
+    if t.as_ref().is_in_channels_last_order() { in_format_of(&t, made) } else { Ok(made) }
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

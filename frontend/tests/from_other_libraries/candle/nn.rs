@@ -112,5 +112,5 @@ section! {
     "opt.backward_step(&w.sqr()?.sum_all()?)?" => { opt.zero_grad(); w.square()?.sum_all()?.backward()?; opt.step()? };
     "opt.step(&w.sqr()?.sum_all()?.backward()?)?" => { opt.step()? } "reads the gradients of its parameters";
     "opt.learning_rate()" => { opt.learning_rates() } "one for each group";
-    "opt.set_learning_rate(0.01)" => { opt.set_learning_rates(&[0.01])? };
+    "opt.set_learning_rate(0.01)" => { opt.set_learning_rates(&[0.01])? } "one for each group";
 }

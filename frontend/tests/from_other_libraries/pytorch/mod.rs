@@ -51,7 +51,9 @@ two differ. What is true of all rows:
 - `Tensor::new` keeps Rust's types: `1.0f32` is f32, `1.0` f64, `1` i32. Other new tensors are f32, or what
   `keyway::set_default_dtype` says; `full`, `arange` and `randint` of integers are i64. dtypes promote as in PyTorch, products and
   layers too, which PyTorch refuses: f32 weights on an f64 input give f64. Integers divided give f32, whatever the default is.
-- A name with `_` at its end works in place, one with `_out` writes to a tensor.
+- A name with `_` at its end works in place, one with `_out` writes to a tensor; `ops::by_name::call_out` does for ops that have no
+  such method.
+- `a * b + c` is `((a * b)? + c)?`: an operator takes tensors and numbers, and gives a `Result`.
 - `x.clone()` is the same tensor; `x.copy()?` copies its values.
 
 ```rust

@@ -94,7 +94,7 @@ section! {
     "model.to(torch.float64)" => { model.to_dtype(DType::F64)? } "parameters are new tensors afterwards: make the optimizer after this";
     "model.to('cpu')" => { model.to_device(Device::CPU)? };
     "model.half()" => { model.to_dtype(DType::F16)? };
-    "model.to(memory_format=torch.channels_last)" => { model.to_memory_format(MemoryFormat::ChannelsLast)? };
+    "model.to(memory_format=torch.channels_last)" => { model.to_memory_format(MemoryFormat::ChannelsLast)? } "make the optimizer after this, as after `to_dtype`";
     "model.state_dict()" => { model.state_dict() };
     "model.load_state_dict(model.state_dict())" => { model.load_state_dict(&model.state_dict())? };
     "model.load_state_dict(model.state_dict(), strict=False)" => { model.load_matching(&model.state_dict())? };

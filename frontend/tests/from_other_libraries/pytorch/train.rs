@@ -27,7 +27,7 @@ section! {
     "opt.zero_grad()" => { opt.zero_grad() };
     "opt.step()" => { opt.step()? };
     "opt.param_groups" => { opt.groups() };
-    "opt.param_groups[0]['lr'] = 0.01" => { opt.set_learning_rates(&[0.01])? };
+    "opt.param_groups[0]['lr'] = 0.01" => { opt.set_learning_rates(&[0.01])? } "one for each group";
     "[group['lr'] for group in opt.param_groups]" => { opt.learning_rates() };
     "opt.state_dict()" => { opt.state_dict()? };
     "opt.load_state_dict(opt.state_dict())" => { let state = opt.state_dict()?; opt.load_state_dict(&state)? };

@@ -1,0 +1,148 @@
+//! `cummax` and `cummin`: of each line the extremes so far and where they stand, the last of equal ones. A NaN is more extreme
+//! than all but another NaN.
+//!
+//! Along the last dimension some lines go on side by side, since each step waits for the one before it; along others
+//! neighbouring columns do, and the row before holds what was found so far.
+
+use super::dims::wrapped;
+use keyway_cpu_loops::CallExt;
+use keyway_sdk::author::{Call, Error, Float, Lanes, Plain, parallel_for};
+use keyway_sdk::half::{bf16, f16};
+
+/// Lines that go on side by side.
+const LINES: usize = 4;
+/// Columns that one inner loop takes together.
+const COLUMNS: usize = 1024;
+const GRAIN: usize = 16 * 1024;
+
+/// An element that can be more extreme than another.
+trait Ordered: Plain {
+    /// Whether it takes the place of the one that stood so far.
+    fn reaches<const MAX: bool>(self, before: Self) -> bool;
+}
+
+macro_rules! ordered {
+    ($($t:ty: $value:expr, $is_nan:expr);* $(;)?) => {$(
+        impl Ordered for $t {
+            #[inline(always)]
+            fn reaches<const MAX: bool>(self, before: Self) -> bool {
+                let (after, before) = ($value(self), $value(before));
+                let further = if MAX { after >= before } else { after <= before };
+                further | $is_nan(after)
+            }
+        }
+    )*};
+}
+ordered! {
+    f32: |x| x, f32::is_nan;
+    f64: |x| x, f64::is_nan;
+    f16: f16::to_acc, f32::is_nan;
+    bf16: bf16::to_acc, f32::is_nan;
+    i8: |x| x, |_| false;
+    i16: |x| x, |_| false;
+    i32: |x| x, |_| false;
+    i64: |x| x, |_| false;
+    u8: |x| x, |_| false;
+    u16: |x| x, |_| false;
+    u32: |x| x, |_| false;
+    u64: |x| x, |_| false;
+}
+
+/// `R` lines of `n` elements.
+#[inline(always)]
+fn lines<T: Ordered, const MAX: bool, const R: usize>(
+    from: &[T],
+    (to, at): (&mut [T], &mut [i64]),
+    n: usize,
+) {
+    let mut best: [(T, i64); R] = std::array::from_fn(|r| (from[r * n], 0));
+    for i in 0..n {
+        for r in 0..R {
+            let x = from[r * n + i];
+            if x.reaches::<MAX>(best[r].0) {
+                best[r] = (x, i as i64);
+            }
+            (to[r * n + i], at[r * n + i]) = best[r];
+        }
+    }
+}
+
+/// The row `x` of some columns, the `i`th, after the one before it, whose results stand in `before`.
+#[inline(never)]
+fn row<T: Ordered, const MAX: bool>(
+    i: i64,
+    x: &[T],
+    before: (&[T], &[i64]),
+    (to, at): (&mut [T], &mut [i64]),
+) {
+    for (((&x, (&best, &place)), to), at) in x.iter().zip(before.0.iter().zip(before.1)).zip(to).zip(at) {
+        let further = x.reaches::<MAX>(best);
+        *to = if further { x } else { best };
+        *at = if further { i } else { place };
+    }
+}
+
+fn cumulative<T: Ordered, const MAX: bool>(call: &Call) -> Result<(), Error> {
+    let view = call.view::<T>(0)?;
+    let sizes = view.sizes();
+    let dim = wrapped(call.int(1)?, sizes.len());
+    let n = sizes.get(dim).map_or(1, |n| *n as usize);
+    let inner: usize = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
+    let input = call.contiguous::<T>(0)?;
+    let (mut values, mut places) = (call.contiguous_out::<T>(0)?, call.contiguous_out::<i64>(1)?);
+    if input.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: the addresses are used within the outputs, which outlive the call; units write disjoint lines or columns.
+    let (to, at) = unsafe { (Lanes::new(values.as_mut_ptr()), Lanes::new(places.as_mut_ptr())) };
+    if inner == 1 {
+        return parallel_for(input.len() / n, GRAIN.div_ceil(n), |part| {
+            let (begin, count) = (part.start * n, part.len() * n);
+            // SAFETY: as above.
+            let (to, at) = unsafe { (to.slice_mut(begin, count), at.slice_mut(begin, count)) };
+            let from = &input[begin..begin + count];
+            let whole = count / (LINES * n) * (LINES * n);
+            for first in (0..whole).step_by(LINES * n) {
+                let part = first..first + LINES * n;
+                lines::<T, MAX, LINES>(&from[part.clone()], (&mut to[part.clone()], &mut at[part]), n);
+            }
+            for first in (whole..count).step_by(n) {
+                let part = first..first + n;
+                lines::<T, MAX, 1>(&from[part.clone()], (&mut to[part.clone()], &mut at[part]), n);
+            }
+        });
+    }
+    let across = inner.div_ceil(COLUMNS);
+    parallel_for(input.len() / (n * inner) * across, GRAIN.div_ceil(n * inner.min(COLUMNS)), |units| {
+        for unit in units {
+            let (outer, first) = (unit / across, unit % across * COLUMNS);
+            let width = COLUMNS.min(inner - first);
+            for i in 0..n {
+                let begin = (outer * n + i) * inner + first;
+                let x = &input[begin..begin + width];
+                // SAFETY: as above; the row before was written by this unit, and is apart from this one.
+                unsafe {
+                    let now = (to.slice_mut(begin, width), at.slice_mut(begin, width));
+                    if i == 0 {
+                        now.0.copy_from_slice(x);
+                        now.1.fill(0);
+                        continue;
+                    }
+                    let before = (&*to.slice_mut(begin - inner, width), &*at.slice_mut(begin - inner, width));
+                    row::<T, MAX>(i as i64, x, before, now);
+                }
+            }
+        }
+    })
+}
+
+fn cummax<T: Ordered>(call: &Call) -> Result<(), Error> {
+    cumulative::<T, true>(call)
+}
+
+fn cummin<T: Ordered>(call: &Call) -> Result<(), Error> {
+    cumulative::<T, false>(call)
+}
+
+kernel!("cummax", "Ti>TT", cummax, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("cummin", "Ti>TT", cummin, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);

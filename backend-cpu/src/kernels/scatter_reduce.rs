@@ -1,0 +1,58 @@
+//! `scatter_reduce` and `index_reduce` to extremes that count what is there; the other ways are left to the parts that the ops are
+//! composed of, which sort the sources by their places.
+
+use super::cells::copy_all;
+use super::maximum::larger;
+use super::minimum::smaller;
+use super::scatter::{Operands, Scatter, scatter_lines};
+use keyway_sdk::author::{Call, Element, Error, Plain};
+use keyway_sdk::half::{bf16, f16};
+
+fn reduced<T: Element + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
+    let reduce = call.str(4)?;
+    if !call.bool(5)? || !matches!(reduce, "amax" | "amin") {
+        return Err(Error::Unsupported { what: "other ways than extremes with `include_self`".to_string() });
+    }
+    let mut o = Operands::<T>::of(call, slices)?;
+    o.source = o.source.apart_from(&o.out)?;
+    copy_all(&o.out, &o.target)?;
+    if o.out.numel() == 0 {
+        return Ok(());
+    }
+    let (tasks, lines) = o.loops(&o.out.strides);
+    let operands = Scatter {
+        out: o.out.lanes,
+        index: o.index.lanes,
+        source: o.source.lanes,
+        stride: o.out.strides[o.dim],
+    };
+    // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
+    // checked; tasks differ in another dimension; source and index are apart from the output.
+    unsafe {
+        match reduce {
+            "amax" => scatter_lines(&tasks, &lines, &operands, larger::<T>),
+            _ => scatter_lines(&tasks, &lines, &operands, smaller::<T>),
+        }
+    }
+}
+
+fn scatter_reduce<T: Element + Plain>(call: &Call) -> Result<(), Error> {
+    reduced::<T>(call, false)
+}
+
+fn index_reduce<T: Element + Plain>(call: &Call) -> Result<(), Error> {
+    reduced::<T>(call, true)
+}
+
+kernel!(
+    "scatter_reduce",
+    "TiTTSb>T",
+    scatter_reduce,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]
+);
+kernel!(
+    "index_reduce",
+    "TiTTSb>T",
+    index_reduce,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]
+);
