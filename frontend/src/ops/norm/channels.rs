@@ -33,6 +33,7 @@ pub(super) const PARTS: &[Part] = &[
     Part::widened("mean"),
     Part::widened("mul"),
     Part::widened("lerp"),
+    Part::widened("copy"),
 ];
 
 /// Refuses an argument `i` that is neither nothing nor a number for each channel.
