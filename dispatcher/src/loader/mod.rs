@@ -22,6 +22,7 @@ mod discovery;
 mod elf;
 mod error;
 pub(crate) mod floating_point;
+mod interrupt;
 mod lacking;
 mod links;
 mod machine;
