@@ -404,3 +404,32 @@ fn advice_changes_nothing_but_what_is_the_users() {
     let ran = home.run(&["conformance", "--library", shared.to_str().unwrap()]).expect(2);
     assert!(ran.err.contains("expected a library, got a folder"), "{}", ran.err);
 }
+
+#[test]
+fn a_library_that_was_truncated_can_be_removed() {
+    for by_path in [false, true] {
+        let home = Home::new();
+        home.install(&library()).expect(0);
+        let [name] = &home.libraries()[..] else { panic!("{:?}", home.files()) };
+        let path = home.backends().join(name);
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        home.run(&["backend", "list"]).expect(1);
+        let ran = home.run(&["backend", "verify", "keyway-cpu"]).expect(1);
+        assert!(ran.out.contains(name.as_str()), "{}{}", ran.out, ran.err);
+        for other in ["keyway", "keyway-cp", "keyway-cpu-0.1.0"] {
+            home.run(&["backend", "remove", other]).expect(2);
+        }
+        home.run(&["backend", "remove", "keyway-cpu", "--version", "9.9.9"]).expect(2);
+        let given = if by_path { path.to_str().unwrap() } else { "keyway-cpu" };
+        let ran = home.run(&["backend", "remove", given]).expect(0);
+        assert!(ran.out.contains(name.as_str()), "{}", ran.out);
+        assert_eq!(home.files(), ["keyway-probe"]);
+        home.run(&["backend", "list"]).expect(0);
+    }
+    // A file elsewhere is nobody's backend to remove.
+    let home = Home::new();
+    let elsewhere = home.path("liba.so");
+    std::fs::copy(library(), &elsewhere).unwrap();
+    let ran = home.run(&["backend", "remove", elsewhere.to_str().unwrap()]).expect(2);
+    assert!(ran.err.contains("name its folder with `--dir`") && elsewhere.exists(), "{}", ran.err);
+}

@@ -284,12 +284,29 @@ fn same_plugin(place: &Path, manifest: &Manifest) -> Result<String, String> {
     trust::sha256_file(place).map_err(|error| format!("{}: {error}", place.display()))
 }
 
+/// What of a name or a version stands in a file name.
+fn plain(text: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    text.chars().map(|c| if keep(c) { c } else { '_' }).take(80).collect()
+}
+
+/// Whether a library was installed as one of this plugin, and this version if one is given: for one that is damaged since, and
+/// says no more what it is. Its name states it, and the record beside it that it was installed.
+pub fn is_installed_as(library: &Path, name: &str, version: Option<&str>) -> bool {
+    let file = library.file_name().unwrap_or_default().to_string_lossy();
+    let begin = format!("{}{}-", std::env::consts::DLL_PREFIX, plain(name));
+    // Names may hold what stands between the parts; versions begin with a digit.
+    let rest = file.strip_prefix(&begin).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let of_version = |rest: &str| version.is_none_or(|v| rest.starts_with(&format!("{}-", plain(v))));
+    let recorded = || {
+        let record = side::read(&trust::record_path(library)).unwrap_or_default();
+        String::from_utf8_lossy(&record).lines().any(|line| line.ends_with(&format!("  {file}")))
+    };
+    rest.is_some_and(of_version) && recorded()
+}
+
 /// The file name of an installed library.
 fn library_name(manifest: &Manifest) -> String {
-    let plain = |text: &str| -> String {
-        let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
-        text.chars().map(|c| if keep(c) { c } else { '_' }).take(80).collect()
-    };
     let parts = [&manifest.name, &manifest.version, &manifest.variant].map(|text| plain(text));
     format!("{}{}{}", std::env::consts::DLL_PREFIX, parts.join("-"), std::env::consts::DLL_SUFFIX)
 }

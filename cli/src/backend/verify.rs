@@ -1,5 +1,6 @@
 //! `keyway backend verify`: tries libraries in a process of their own, whatever is known of them.
 
+use super::install::is_installed_as;
 use super::no_backend;
 use crate::failure::Failure;
 use crate::installed::Choice;
@@ -40,8 +41,9 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     if !names.is_empty() || paths.is_empty() {
         let loader = Loader::new(Config::of_process(choice.backends.clone()));
         let discovery = loader.discover();
-        let named = |candidate: &Candidate, name: &str| {
-            candidate.checked.as_ref().is_some_and(|checked| checked.manifest.name == name)
+        let named = |candidate: &Candidate, name: &str| match &candidate.checked {
+            Some(checked) => checked.manifest.name == name,
+            None => is_installed_as(&candidate.path, name, None),
         };
         if let Some(name) = names.iter().find(|name| !discovery.candidates.iter().any(|c| named(c, name))) {
             return Err(no_backend(name, &discovery));
