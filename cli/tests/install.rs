@@ -433,3 +433,25 @@ fn a_library_that_was_truncated_can_be_removed() {
     let ran = home.run(&["backend", "remove", elsewhere.to_str().unwrap()]).expect(2);
     assert!(ran.err.contains("name its folder with `--dir`") && elsewhere.exists(), "{}", ran.err);
 }
+
+#[test]
+fn two_builds_in_one_folder_are_a_failure_and_two_copies_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = program(folder.path());
+        command.args(["backend"]).args(arguments);
+        run(command)
+    };
+    let commands = [["list"].as_slice(), &["list", "--json"], &["verify", "keyway.test/minimal"]];
+    put("liba.so", &version("0.2.0"));
+    put("libb.so", &version("0.2.0"));
+    for arguments in commands {
+        run(arguments).expect(0);
+    }
+    put("libb.so", &minimal(&[("version", "0.2.0".into()), ("description", "x".into())]));
+    for arguments in commands {
+        let ran = run(arguments).expect(1);
+        assert!(ran.out.contains("another build of the same plugin"), "{}{}", ran.out, ran.err);
+    }
+}

@@ -3,7 +3,7 @@
 use super::install::is_installed_as;
 use super::no_backend;
 use crate::failure::Failure;
-use crate::installed::Choice;
+use crate::installed::{Choice, is_harmless};
 use crate::screen::Screen;
 use keyway::dispatcher::loader::{Candidate, Config, LoadError, Loader, Trial, Verdict};
 use serde::Serialize;
@@ -90,7 +90,7 @@ fn verify(loader: &Loader, candidate: &Candidate, untried: &mut Option<String>) 
     let (sound, message) = match &candidate.verdict {
         // Records of quarantine are what this is about: all else speaks against the library before it is opened.
         Verdict::Rejected(error) if !matches!(error, LoadError::Quarantined { .. }) => {
-            (Some(matches!(error, LoadError::Duplicate { .. })), error.to_string())
+            (Some(is_harmless(error)), error.to_string())
         }
         Verdict::PassedOver(reason) if needs_another_processor(candidate, loader) => {
             (None, format!("not tried: {reason}"))
