@@ -455,3 +455,14 @@ fn two_builds_in_one_folder_are_a_failure_and_two_copies_are_not() {
         assert!(ran.out.contains("another build of the same plugin"), "{}{}", ran.out, ran.err);
     }
 }
+
+#[test]
+fn what_is_installed_again_says_that_it_stays_disabled() {
+    let home = Home::new();
+    assert!(!home.install(&library()).expect(0).err.contains("disabled"));
+    home.run(&["backend", "disable", "keyway-cpu"]).expect(0);
+    home.run(&["backend", "remove", "keyway-cpu"]).expect(0);
+    let ran = home.install(&library()).expect(0);
+    let said = "keyway-cpu is disabled, and stays so; use it with `keyway backend enable keyway-cpu`";
+    assert!(ran.err.contains(said), "{}", ran.err);
+}

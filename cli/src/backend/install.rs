@@ -13,7 +13,7 @@ use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::trust::{self, TrustPolicy};
 use keyway::dispatcher::loader::variants::{self, Build};
 use keyway::dispatcher::loader::{
-    Config, HOST_ABI, LoadError, Loader, Manifest, SearchPaths, Trial, precheck, side,
+    Config, HOST_ABI, LoadError, Loader, Manifest, Preferences, SearchPaths, Trial, precheck, side,
 };
 use keyway_conformance::certificate::Certificate;
 use std::collections::{BTreeMap, HashMap};
@@ -103,6 +103,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let config = Config::of_process(choice.backends.clone());
     let (chosen, mut failures) = choose(copied, &config, options.all_variants)?;
     let loader = Loader::new(config);
+    let disabled = Preferences::of_user().disabled();
     let mut placed = false;
     for staged in chosen {
         let manifest = &staged.checked.manifest;
@@ -111,6 +112,12 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             Ok((path, news)) => {
                 placed = true;
                 screen.line(format!("{news} {title}: {}", path.display()));
+                if disabled.contains(&manifest.name) {
+                    screen::note(&format!(
+                        "{0} is disabled, and stays so; use it with `keyway backend enable {0}`",
+                        manifest.name
+                    ));
+                }
             }
             Err(error) => failures.push(Failure::Backend(format!("{title} is not installed: {error}"))),
         }
