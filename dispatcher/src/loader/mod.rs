@@ -58,6 +58,8 @@ pub use variants::PassedOver;
 pub use verified::Verified;
 pub use vet::Trial;
 
+pub(crate) use open::Opening;
+
 use crate::base::lossy::Lossy;
 use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::plugin::PluginContents;
