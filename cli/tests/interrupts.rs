@@ -57,3 +57,14 @@ fn a_library_that_is_killed_while_it_is_loaded_is_counted() {
     let (verdict, message) = verdict(&report, "setup:slow");
     assert!(verdict == "rejected" && message.contains("two programs ended"), "{verdict}: {message}");
 }
+
+#[test]
+fn what_divides_its_process_is_refused() {
+    let corpus = Corpus::new(&["setup:fork", "ctor:fork"]);
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    let report = corpus.run(&["backend", "list", "--json"]).expect(1).json();
+    for how in ["setup:fork", "ctor:fork"] {
+        let (verdict, message) = verdict(&report, how);
+        assert!(verdict == "rejected" && message.contains("two processes of one (fork)"), "{how}: {message}");
+    }
+}
