@@ -68,3 +68,31 @@ fn what_divides_its_process_is_refused() {
         assert!(verdict == "rejected" && message.contains("two processes of one (fork)"), "{how}: {message}");
     }
 }
+
+#[test]
+fn the_true_reason_is_told_where_no_file_can_be_opened() {
+    let corpus = Corpus::new(&["setup:files", "count:files", "setup:few_files"]);
+    let command = corpus.command(&["doctor", "--json"]);
+    // So that not too many have to be opened.
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", "ulimit -n 512; exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let report = run(shell).expect(1).json();
+    for (how, part) in [
+        ("setup:files", "how many files can be opened"),
+        ("count:files", "how many files can be opened"),
+        ("setup:few_files", "the limit of open files"),
+    ] {
+        let (verdict, message) = verdict(&report, how);
+        assert!(verdict == "rejected" && message.contains(part), "{how}: {message}");
+        assert!(!message.contains("a timer"), "{how}: {message}");
+    }
+}

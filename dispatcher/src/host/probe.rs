@@ -87,7 +87,7 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     }
     Report::tell(report, Stage::Ending)?;
     wait_for_threads(threads);
-    if let Some(changed) = before.timers_changed() {
+    if let Some(changed) = before.changed_in_use() {
         return Report::refuse(report, true, &format!("using it changes the process: {changed}"));
     }
     Report::tell(report, Stage::Ended)
