@@ -211,7 +211,14 @@ fn what_cannot_be_used_is_not_installed() {
         (put("cut.so", &whole[..whole.len() / 2]), 1, "truncated"),
         (put("evil.tar.gz", &packed.finish().unwrap()), 1, "leads out of the archive"),
         (put("unruly.so", &unruly), 1, "ended by SIGABRT"),
-        (home.path("empty"), 1, "no backend to install"),
+        (home.path("empty"), 1, "there is no backend to install: expected a library"),
+        (
+            put("none.tar", &[0; 10240]),
+            1,
+            "expected an archive of libraries (.tar, .tar.gz), got an empty one",
+        ),
+        (put("empty.tar.gz", b""), 1, "got an empty one"),
+        (put("text.tar", b"text"), 1, "got a file that is none"),
         (PathBuf::from("/dev/null"), 1, "expected a library, a folder or an archive"),
         (home.path("not-there"), 2, "no such library"),
         (PathBuf::from("cuda"), 2, "the backend `keyway-cuda` would serve `cuda`"),
@@ -435,6 +442,17 @@ fn a_library_that_was_truncated_can_be_removed() {
 }
 
 #[test]
+fn what_is_installed_again_says_that_it_stays_disabled() {
+    let home = Home::new();
+    assert!(!home.install(&library()).expect(0).err.contains("disabled"));
+    home.run(&["backend", "disable", "keyway-cpu"]).expect(0);
+    home.run(&["backend", "remove", "keyway-cpu"]).expect(0);
+    let ran = home.install(&library()).expect(0);
+    let said = "keyway-cpu is disabled, and stays so; use it with `keyway backend enable keyway-cpu`";
+    assert!(ran.err.contains(said), "{}", ran.err);
+}
+
+#[test]
 fn two_builds_in_one_folder_are_a_failure_and_two_copies_are_not() {
     let folder = tempfile::tempdir().unwrap();
     let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
@@ -457,12 +475,13 @@ fn two_builds_in_one_folder_are_a_failure_and_two_copies_are_not() {
 }
 
 #[test]
-fn what_is_installed_again_says_that_it_stays_disabled() {
-    let home = Home::new();
-    assert!(!home.install(&library()).expect(0).err.contains("disabled"));
-    home.run(&["backend", "disable", "keyway-cpu"]).expect(0);
-    home.run(&["backend", "remove", "keyway-cpu"]).expect(0);
-    let ran = home.install(&library()).expect(0);
-    let said = "keyway-cpu is disabled, and stays so; use it with `keyway backend enable keyway-cpu`";
-    assert!(ran.err.contains(said), "{}", ran.err);
+fn a_folder_that_is_not_there_is_told() {
+    let said = "expected a plugin library or a folder of such, got a path where nothing is: /nowhere/at/all";
+    let with = |arguments: &[&str]| {
+        let mut command = program(&library());
+        command.args(arguments).args(["--backends", "/nowhere/at/all"]);
+        run(command)
+    };
+    assert!(with(&["explain", "add"]).expect(0).err.contains(said));
+    assert!(with(&["backend", "list"]).expect(1).out.contains(said));
 }

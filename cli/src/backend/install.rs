@@ -101,7 +101,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
 
     let copied = sources::collect(&options.source, &work.0).map_err(Failure::Backend)?;
     let config = Config::of_process(choice.backends.clone());
-    let (chosen, mut failures) = choose(copied, &config, options.all_variants)?;
+    let (chosen, mut failures) = choose(copied, &options.source, &config, options.all_variants)?;
     let loader = Loader::new(config);
     let disabled = Preferences::of_user().disabled();
     let mut placed = false;
@@ -139,7 +139,12 @@ fn no_source(source: &Path) -> Failure {
 }
 
 /// The libraries to install: of each plugin and version the build that fits this processor best, or all.
-fn choose(copied: Vec<Copied>, config: &Config, all: bool) -> Result<(Vec<Staged>, Vec<Failure>), Failure> {
+fn choose(
+    copied: Vec<Copied>,
+    source: &Path,
+    config: &Config,
+    all: bool,
+) -> Result<(Vec<Staged>, Vec<Failure>), Failure> {
     let mut failures = Vec::new();
     let mut groups: BTreeMap<(String, String), Vec<Staged>> = BTreeMap::new();
     let (count, mut others) = (copied.len(), 0);
@@ -158,8 +163,17 @@ fn choose(copied: Vec<Copied>, config: &Config, all: bool) -> Result<(Vec<Staged
         }
     }
     if groups.is_empty() && failures.is_empty() {
-        let found = if others > 0 { format!("{others} other libraries") } else { "no library".to_string() };
-        return Err(Failure::Backend(format!("there is no backend to install, only {found}")));
+        return Err(Failure::Backend(match others {
+            0 => format!(
+                "there is no backend to install: expected a library ({}) in {}, or in a folder `backends` in it, got none",
+                known::library("cpu"),
+                source.display()
+            ),
+            _ => format!(
+                "there is no backend to install in {}, only {others} other libraries",
+                source.display()
+            ),
+        }));
     }
     let mut chosen = Vec::new();
     for ((name, version), group) in groups {
