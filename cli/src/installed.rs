@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::screen;
 use keyway::dispatcher::loader::{
-    Candidate, Config, Discovery, KernelRecord, LoadError, Loader, Place, Searched, Verdict,
+    Candidate, Config, Discovery, KernelRecord, LoadError, Loader, Place, SameAs, Searched, Verdict,
 };
 use keyway::dispatcher::registry;
 use keyway::runtime::{self, Backends};
@@ -44,12 +44,18 @@ pub fn tried(choice: &Choice) -> Result<(Discovery, Option<String>), Failure> {
     Ok((runtime::backends().map_or(discovery, |backends| backends.discovery.clone()), None))
 }
 
+/// Whether what speaks against a library does no harm: the same content is used under another name. Another build of the same
+/// version is not that: which of the two was meant is not to be guessed.
+pub fn is_harmless(error: &LoadError) -> bool {
+    matches!(error, LoadError::Duplicate { same, .. } if *same != SameAs::Plugin)
+}
+
 /// A failure if a library that was found cannot be used. One that is there twice does no harm.
 ///
 /// # Errors
 /// The number of those that cannot be used.
 pub fn check(discovery: &Discovery) -> Result<(), Failure> {
-    let unusable = |c: &&Candidate| matches!(&c.verdict, Verdict::Rejected(e) if !matches!(e, LoadError::Duplicate { .. }));
+    let unusable = |c: &&Candidate| matches!(&c.verdict, Verdict::Rejected(e) if !is_harmless(e));
     match discovery.candidates.iter().filter(unusable).count() {
         0 => Ok(()),
         count => Err(Failure::Rejected { count }),

@@ -395,3 +395,22 @@ fn the_oracle_can_be_exported_without_a_backend() {
     let files: Vec<_> = std::fs::read_dir(&one).unwrap().flatten().map(|f| f.file_name()).collect();
     assert_eq!(files, ["mul.jsonl"]);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_library_whose_path_is_no_text_is_judged_as_any_other() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(std::ffi::OsStr::from_bytes(b"lib\xff.so"));
+    std::fs::copy(library_of("keyway_backend_cpu"), &file).unwrap();
+    let json = folder.path().join("report.json");
+    let mut command = program(Path::new("/nowhere/at/all"));
+    command.args(["conformance", "--library"]).arg(&file);
+    command.args(["--op", "exp", "--quick", "--dtype", "f32", "--family", "values", "--json"]).arg(&json);
+    let ran = run(command).expect(0);
+    assert!(!ran.err.contains("was changed"), "{}", ran.err);
+    let report = report(&json);
+    assert!(report["sha256"].as_str().is_some_and(|hash| hash.len() == 64), "{}", report["sha256"]);
+    let again = report["cases"][0]["rerun"].to_string();
+    assert!(again == "null" || again.contains("xff.so"), "{again}");
+}

@@ -211,7 +211,14 @@ fn what_cannot_be_used_is_not_installed() {
         (put("cut.so", &whole[..whole.len() / 2]), 1, "truncated"),
         (put("evil.tar.gz", &packed.finish().unwrap()), 1, "leads out of the archive"),
         (put("unruly.so", &unruly), 1, "ended by SIGABRT"),
-        (home.path("empty"), 1, "no backend to install"),
+        (home.path("empty"), 1, "there is no backend to install: expected a library"),
+        (
+            put("none.tar", &[0; 10240]),
+            1,
+            "expected an archive of libraries (.tar, .tar.gz), got an empty one",
+        ),
+        (put("empty.tar.gz", b""), 1, "got an empty one"),
+        (put("text.tar", b"text"), 1, "got a file that is none"),
         (PathBuf::from("/dev/null"), 1, "expected a library, a folder or an archive"),
         (home.path("not-there"), 2, "no such library"),
         (PathBuf::from("cuda"), 2, "the backend `keyway-cuda` would serve `cuda`"),
@@ -403,4 +410,78 @@ fn advice_changes_nothing_but_what_is_the_users() {
     assert!(ran.out.contains("move the library into") && !ran.out.contains("chmod"), "{}", ran.out);
     let ran = home.run(&["conformance", "--library", shared.to_str().unwrap()]).expect(2);
     assert!(ran.err.contains("expected a library, got a folder"), "{}", ran.err);
+}
+
+#[test]
+fn a_library_that_was_truncated_can_be_removed() {
+    for by_path in [false, true] {
+        let home = Home::new();
+        home.install(&library()).expect(0);
+        let [name] = &home.libraries()[..] else { panic!("{:?}", home.files()) };
+        let path = home.backends().join(name);
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        home.run(&["backend", "list"]).expect(1);
+        let ran = home.run(&["backend", "verify", "keyway-cpu"]).expect(1);
+        assert!(ran.out.contains(name.as_str()), "{}{}", ran.out, ran.err);
+        for other in ["keyway", "keyway-cp", "keyway-cpu-0.1.0"] {
+            home.run(&["backend", "remove", other]).expect(2);
+        }
+        home.run(&["backend", "remove", "keyway-cpu", "--version", "9.9.9"]).expect(2);
+        let given = if by_path { path.to_str().unwrap() } else { "keyway-cpu" };
+        let ran = home.run(&["backend", "remove", given]).expect(0);
+        assert!(ran.out.contains(name.as_str()), "{}", ran.out);
+        assert_eq!(home.files(), ["keyway-probe"]);
+        home.run(&["backend", "list"]).expect(0);
+    }
+    // A file elsewhere is nobody's backend to remove.
+    let home = Home::new();
+    let elsewhere = home.path("liba.so");
+    std::fs::copy(library(), &elsewhere).unwrap();
+    let ran = home.run(&["backend", "remove", elsewhere.to_str().unwrap()]).expect(2);
+    assert!(ran.err.contains("name its folder with `--dir`") && elsewhere.exists(), "{}", ran.err);
+}
+
+#[test]
+fn what_is_installed_again_says_that_it_stays_disabled() {
+    let home = Home::new();
+    assert!(!home.install(&library()).expect(0).err.contains("disabled"));
+    home.run(&["backend", "disable", "keyway-cpu"]).expect(0);
+    home.run(&["backend", "remove", "keyway-cpu"]).expect(0);
+    let ran = home.install(&library()).expect(0);
+    let said = "keyway-cpu is disabled, and stays so; use it with `keyway backend enable keyway-cpu`";
+    assert!(ran.err.contains(said), "{}", ran.err);
+}
+
+#[test]
+fn two_builds_in_one_folder_are_a_failure_and_two_copies_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = program(folder.path());
+        command.args(["backend"]).args(arguments);
+        run(command)
+    };
+    let commands = [["list"].as_slice(), &["list", "--json"], &["verify", "keyway.test/minimal"]];
+    put("liba.so", &version("0.2.0"));
+    put("libb.so", &version("0.2.0"));
+    for arguments in commands {
+        run(arguments).expect(0);
+    }
+    put("libb.so", &minimal(&[("version", "0.2.0".into()), ("description", "x".into())]));
+    for arguments in commands {
+        let ran = run(arguments).expect(1);
+        assert!(ran.out.contains("another build of the same plugin"), "{}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told() {
+    let said = "expected a plugin library or a folder of such, got a path where nothing is: /nowhere/at/all";
+    let with = |arguments: &[&str]| {
+        let mut command = program(&library());
+        command.args(arguments).args(["--backends", "/nowhere/at/all"]);
+        run(command)
+    };
+    assert!(with(&["explain", "add"]).expect(0).err.contains(said));
+    assert!(with(&["backend", "list"]).expect(1).out.contains(said));
 }

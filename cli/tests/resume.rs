@@ -190,6 +190,8 @@ fn a_file_that_is_no_checkpoint_is_refused() {
     // Tensors and metadata of a checkpoint with one thing changed.
     let changed = |name: &str, change: fn(&mut safetensors::File)| {
         let mut file = safetensors::load_file(&checkpoint).unwrap();
+        // As of an older program: else the sum would speak first.
+        assert!(file.metadata.remove("keyway.checkpoint_sha256").is_some());
         change(&mut file);
         safetensors::save_with_metadata(path(name), &file.tensors, &file.metadata).unwrap();
         path(name)
@@ -233,6 +235,29 @@ fn a_file_that_is_no_checkpoint_is_refused() {
         assert!(ran.out.is_empty());
         assert_eq!(std::fs::read(&file).ok(), before);
     }
+}
+
+#[test]
+fn a_damaged_checkpoint_is_refused_and_one_without_a_sum_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (checkpoint, _) = finished(folder.path());
+    let whole = std::fs::read(&checkpoint).unwrap();
+    let header = 8 + u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
+    let lr = (0..header).find(|at| whole[*at..].starts_with(b"0.02")).unwrap();
+    for at in [lr + 3, header, header + (whole.len() - header) / 2, whole.len() - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&checkpoint, &damaged).unwrap();
+        let ran = keyway(&["train", "digits", "--resume", text(&checkpoint)]).expect(1);
+        assert!(ran.err.contains("it is damaged: expected content of SHA-256"), "{at}: {}", ran.err);
+        assert!(ran.out.is_empty() && std::fs::read(&checkpoint).unwrap() == damaged);
+    }
+    std::fs::write(&checkpoint, &whole).unwrap();
+    keyway(&["train", "digits", "--resume", text(&checkpoint)]).expect(0);
+    let mut file = safetensors::load_file(&checkpoint).unwrap();
+    file.metadata.remove("keyway.checkpoint_sha256");
+    safetensors::save_with_metadata(&checkpoint, &file.tensors, &file.metadata).unwrap();
+    keyway(&["train", "digits", "--resume", text(&checkpoint)]).expect(0);
 }
 
 #[test]

@@ -228,7 +228,17 @@ fn a_trial_that_ends_the_program_is_remembered_by_the_next() {
 fn a_library_that_ends_the_program_makes_no_success_of_it() {
     let corpus = Corpus::new(&["setup:exit_in_use"]);
     let ran = corpus.run(&["explain", "add"]).expect(1);
-    assert!(ran.err.contains("a backend ended the program before the command was done"), "{}", ran.err);
+    let library = corpus.path("setup:exit_in_use");
+    for part in [
+        library.to_str().unwrap(),
+        "ended the program while it was loaded",
+        "disable keyway.test/unruly-000`",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    assert!(!ran.err.contains("backend list"), "it would end as well: {}", ran.err);
+    corpus.run(&["backend", "disable", "keyway.test/unruly-000"]).expect(0);
+    corpus.run(&["backend", "list"]).expect(0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::trust::{self, TrustPolicy};
 use keyway::dispatcher::loader::variants::{self, Build};
 use keyway::dispatcher::loader::{
-    Config, HOST_ABI, LoadError, Loader, Manifest, SearchPaths, Trial, precheck, side,
+    Config, HOST_ABI, LoadError, Loader, Manifest, Preferences, SearchPaths, Trial, precheck, side,
 };
 use keyway_conformance::certificate::Certificate;
 use std::collections::{BTreeMap, HashMap};
@@ -101,8 +101,9 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
 
     let copied = sources::collect(&options.source, &work.0).map_err(Failure::Backend)?;
     let config = Config::of_process(choice.backends.clone());
-    let (chosen, mut failures) = choose(copied, &config, options.all_variants)?;
+    let (chosen, mut failures) = choose(copied, &options.source, &config, options.all_variants)?;
     let loader = Loader::new(config);
+    let disabled = Preferences::of_user().disabled();
     let mut placed = false;
     for staged in chosen {
         let manifest = &staged.checked.manifest;
@@ -111,6 +112,12 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             Ok((path, news)) => {
                 placed = true;
                 screen.line(format!("{news} {title}: {}", path.display()));
+                if disabled.contains(&manifest.name) {
+                    screen::note(&format!(
+                        "{0} is disabled, and stays so; use it with `keyway backend enable {0}`",
+                        manifest.name
+                    ));
+                }
             }
             Err(error) => failures.push(Failure::Backend(format!("{title} is not installed: {error}"))),
         }
@@ -132,7 +139,12 @@ fn no_source(source: &Path) -> Failure {
 }
 
 /// The libraries to install: of each plugin and version the build that fits this processor best, or all.
-fn choose(copied: Vec<Copied>, config: &Config, all: bool) -> Result<(Vec<Staged>, Vec<Failure>), Failure> {
+fn choose(
+    copied: Vec<Copied>,
+    source: &Path,
+    config: &Config,
+    all: bool,
+) -> Result<(Vec<Staged>, Vec<Failure>), Failure> {
     let mut failures = Vec::new();
     let mut groups: BTreeMap<(String, String), Vec<Staged>> = BTreeMap::new();
     let (count, mut others) = (copied.len(), 0);
@@ -151,8 +163,17 @@ fn choose(copied: Vec<Copied>, config: &Config, all: bool) -> Result<(Vec<Staged
         }
     }
     if groups.is_empty() && failures.is_empty() {
-        let found = if others > 0 { format!("{others} other libraries") } else { "no library".to_string() };
-        return Err(Failure::Backend(format!("there is no backend to install, only {found}")));
+        return Err(Failure::Backend(match others {
+            0 => format!(
+                "there is no backend to install: expected a library ({}) in {}, or in a folder `backends` in it, got none",
+                known::library("cpu"),
+                source.display()
+            ),
+            _ => format!(
+                "there is no backend to install in {}, only {others} other libraries",
+                source.display()
+            ),
+        }));
     }
     let mut chosen = Vec::new();
     for ((name, version), group) in groups {
@@ -284,12 +305,29 @@ fn same_plugin(place: &Path, manifest: &Manifest) -> Result<String, String> {
     trust::sha256_file(place).map_err(|error| format!("{}: {error}", place.display()))
 }
 
+/// What of a name or a version stands in a file name.
+fn plain(text: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    text.chars().map(|c| if keep(c) { c } else { '_' }).take(80).collect()
+}
+
+/// Whether a library was installed as one of this plugin, and this version if one is given: for one that is damaged since, and
+/// says no more what it is. Its name states it, and the record beside it that it was installed.
+pub fn is_installed_as(library: &Path, name: &str, version: Option<&str>) -> bool {
+    let file = library.file_name().unwrap_or_default().to_string_lossy();
+    let begin = format!("{}{}-", std::env::consts::DLL_PREFIX, plain(name));
+    // Names may hold what stands between the parts; versions begin with a digit.
+    let rest = file.strip_prefix(&begin).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let of_version = |rest: &str| version.is_none_or(|v| rest.starts_with(&format!("{}-", plain(v))));
+    let recorded = || {
+        let record = side::read(&trust::record_path(library)).unwrap_or_default();
+        String::from_utf8_lossy(&record).lines().any(|line| line.ends_with(&format!("  {file}")))
+    };
+    rest.is_some_and(of_version) && recorded()
+}
+
 /// The file name of an installed library.
 fn library_name(manifest: &Manifest) -> String {
-    let plain = |text: &str| -> String {
-        let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
-        text.chars().map(|c| if keep(c) { c } else { '_' }).take(80).collect()
-    };
     let parts = [&manifest.name, &manifest.version, &manifest.variant].map(|text| plain(text));
     format!("{}{}{}", std::env::consts::DLL_PREFIX, parts.join("-"), std::env::consts::DLL_SUFFIX)
 }

@@ -1,11 +1,12 @@
 //! `keyway backend remove`: takes a library out of a folder of backends, with what lies beside it.
 
-use super::install::Where;
+use super::install::{Where, is_installed_as};
 use super::no_backend;
 use super::sources::{HASH, KNOWN_FAILURES};
 use crate::failure::Failure;
 use crate::installed::{self, Choice};
 use crate::screen::Screen;
+use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::search::SUFFIX;
 use keyway::dispatcher::loader::{HOST_ABI, precheck, side};
 use keyway_conformance::certificate::Certificate;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// What to remove.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The backend's name, as `keyway backend list` shows it, or the file name of a library.
+    /// The backend's name, as `keyway backend list` shows it, or the path or file name of an installed library.
     name: String,
     /// Only this version.
     #[arg(long)]
@@ -39,7 +40,13 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             .candidates
             .iter()
             .find(|c| c.checked.as_ref().is_some_and(|checked| checked.manifest.name == options.name));
+        let path = Path::new(&options.name);
         return Err(match elsewhere {
+            None if options.name.contains('/') && path.is_file() => Failure::Usage(format!(
+                "{} is not in {}, the folder from which libraries are removed; name its folder with `--dir`",
+                path.display(),
+                folder.display()
+            )),
             None => no_backend(&options.name, &discovery),
             Some(other) => Failure::Usage(format!(
                 "`{}`{} is not in {}, but there is {}; name its folder with `--dir`",
@@ -68,16 +75,25 @@ fn libraries(folder: &Path, options: &Options) -> Vec<PathBuf> {
         if path.extension() != Some(SUFFIX.as_ref()) {
             return false;
         }
-        // A damaged library has no name but its file's.
-        if path.file_name() == Some(options.name.as_ref()) {
+        if path.file_name() == Some(options.name.as_ref()) || is_at(path, Path::new(&options.name)) {
             return options.version.is_none();
         }
-        precheck::check(path, HOST_ABI).is_ok_and(|checked| {
-            let manifest = &checked.manifest;
-            manifest.name == options.name && options.version.as_ref().is_none_or(|v| *v == manifest.version)
-        })
+        match precheck::check(path, HOST_ABI) {
+            Ok(Checked { manifest, .. }) => {
+                manifest.name == options.name
+                    && options.version.as_ref().is_none_or(|v| *v == manifest.version)
+            }
+            // A damaged library has no name but its file's.
+            Err(_) => is_installed_as(path, &options.name, options.version.as_deref()),
+        }
     });
     paths
+}
+
+/// Whether a library of the folder is what a path names: the same name in the same folder, whatever a link leads to.
+fn is_at(library: &Path, named: &Path) -> bool {
+    let folder = |path: &Path| path.parent()?.canonicalize().ok();
+    library.file_name() == named.file_name() && folder(library).is_some_and(|own| folder(named) == Some(own))
 }
 
 /// The library goes first: what lies beside it is nothing without it.

@@ -61,6 +61,14 @@ pub fn collect(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
     if head.get(257..262) == Some(b"ustar") {
         return archive(file, source, work);
     }
+    let name = file_name(source).to_lowercase();
+    if [".tar", ".tar.gz", ".tgz"].iter().any(|end| name.ends_with(end)) {
+        let got = if head.iter().all(|byte| *byte == 0) { "an empty one" } else { "a file that is none" };
+        return Err(format!(
+            "{}: expected an archive of libraries (.tar, .tar.gz), got {got}; pack it anew",
+            source.display()
+        ));
+    }
     let mut all = Copies::new(work);
     let parent = source.parent().unwrap_or(Path::new(""));
     let name = file_name(source);

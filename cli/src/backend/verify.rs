@@ -1,8 +1,9 @@
 //! `keyway backend verify`: tries libraries in a process of their own, whatever is known of them.
 
+use super::install::is_installed_as;
 use super::no_backend;
 use crate::failure::Failure;
-use crate::installed::Choice;
+use crate::installed::{Choice, is_harmless};
 use crate::screen::Screen;
 use keyway::dispatcher::loader::{Candidate, Config, LoadError, Loader, Trial, Verdict};
 use serde::Serialize;
@@ -40,8 +41,9 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     if !names.is_empty() || paths.is_empty() {
         let loader = Loader::new(Config::of_process(choice.backends.clone()));
         let discovery = loader.discover();
-        let named = |candidate: &Candidate, name: &str| {
-            candidate.checked.as_ref().is_some_and(|checked| checked.manifest.name == name)
+        let named = |candidate: &Candidate, name: &str| match &candidate.checked {
+            Some(checked) => checked.manifest.name == name,
+            None => is_installed_as(&candidate.path, name, None),
         };
         if let Some(name) = names.iter().find(|name| !discovery.candidates.iter().any(|c| named(c, name))) {
             return Err(no_backend(name, &discovery));
@@ -88,7 +90,7 @@ fn verify(loader: &Loader, candidate: &Candidate, untried: &mut Option<String>) 
     let (sound, message) = match &candidate.verdict {
         // Records of quarantine are what this is about: all else speaks against the library before it is opened.
         Verdict::Rejected(error) if !matches!(error, LoadError::Quarantined { .. }) => {
-            (Some(matches!(error, LoadError::Duplicate { .. })), error.to_string())
+            (Some(is_harmless(error)), error.to_string())
         }
         Verdict::PassedOver(reason) if needs_another_processor(candidate, loader) => {
             (None, format!("not tried: {reason}"))

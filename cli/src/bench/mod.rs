@@ -59,7 +59,7 @@ pub struct Options {
     #[arg(long, default_value = "resnet18")]
     model: Model,
     /// Images of one pass.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true, value_name = "N")]
     batch: u32,
     /// The dtype of weights and images.
     #[arg(long, default_value = "f32")]
@@ -80,13 +80,13 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
     /// Pixels of each side of an image. The images are random and the same in each run.
-    #[arg(long, default_value_t = 224, value_parser = clap::value_parser!(u32).range(1..), value_name = "PIXELS")]
+    #[arg(long, default_value_t = 224, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true, value_name = "PIXELS")]
     size: u32,
     /// Threads that one op may use; all cores if not given.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true, value_name = "N")]
     threads: Option<u16>,
     /// How often to measure, after two rounds for warming up.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000), allow_negative_numbers = true, value_name = "N")]
     rounds: u32,
     /// The device to measure on, such as `cpu` or `cuda:1`.
     #[arg(long, default_value = "cpu")]

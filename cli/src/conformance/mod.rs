@@ -5,7 +5,7 @@ mod summary;
 
 use crate::failure::Failure;
 use crate::files::{self, Outputs};
-use crate::installed::Choice;
+use crate::installed::{self, Choice};
 use crate::screen::{self, Screen};
 use keyway::dispatcher::loader::precheck::Stamp;
 use keyway::dispatcher::loader::trust::sha256_file;
@@ -14,7 +14,8 @@ use keyway_conformance::families;
 use keyway_conformance::known::KnownFailures;
 use keyway_conformance::report::Report;
 use keyway_conformance::runner::{self, Limits, RunError, Selection, worker};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -52,10 +53,10 @@ pub struct Options {
     #[arg(long)]
     huge: bool,
     /// Worker processes; if not given, as many as there are cores, and at most 2 on a device that works behind the host, such as a GPU.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "N")]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256), allow_negative_numbers = true, value_name = "N")]
     jobs: Option<u16>,
     /// Mixed into the values of the samples.
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_parser = crate::train::seed, allow_negative_numbers = true, value_name = "N")]
     seed: u64,
     /// The longest that a case may take, in seconds.
     #[arg(long, default_value_t = 20.0, value_parser = seconds, allow_negative_numbers = true, value_name = "S")]
@@ -281,6 +282,7 @@ fn judge(
         other => Failure::NoBackend(other.to_string()),
     })?;
     ran.judged.rejected.iter().for_each(screen::warning);
+    ran.judged.library = on_disk(options, choice, ran.judged.library);
     let known = match given {
         Some(known) => known,
         None => beside(&ran.judged.library)?,
@@ -295,9 +297,9 @@ fn judge(
         )));
     }
     let mut words = vec!["keyway".to_string()];
-    words.extend(options.target(choice).iter().map(|w| quoted(&w.to_string_lossy())));
+    words.extend(options.target(choice).iter().map(|word| quoted(word)));
     let again = words.join(" ");
-    Ok(Report::new(ran, selection, sha256, &known, |id| format!("{again} --case {}", quoted(id))))
+    Ok(Report::new(ran, selection, sha256, &known, |id| format!("{again} --case {}", quoted(id.as_ref()))))
 }
 
 /// The list of known failures beside a library; an empty one if there is none.
@@ -309,8 +311,28 @@ fn beside(library: &Path) -> Result<KnownFailures, Failure> {
     KnownFailures::read(&path).map_err(|e| Failure::Usage(e.to_string()))
 }
 
+/// The path of the library that workers have judged. They tell it as text, which has lost the bytes that are none.
+fn on_disk(options: &Options, choice: &Choice, told: PathBuf) -> PathBuf {
+    if !told.to_string_lossy().contains(char::REPLACEMENT_CHARACTER) {
+        return told;
+    }
+    let same = |path: &PathBuf| path.to_string_lossy() == told.to_string_lossy();
+    let given = options.library.as_deref().and_then(|path| path.canonicalize().ok());
+    let found = || installed::discover(choice).candidates.into_iter().map(|c| c.path).find(same);
+    given.filter(same).or_else(found).unwrap_or(told)
+}
+
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+fn quoted(word: &OsStr) -> String {
+    let Some(word) = word.to_str() else {
+        // Every shell that has `$'...'` knows bytes as `\xff`.
+        let byte = |byte: &u8| match byte {
+            b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+            b' '..=b'~' => char::from(*byte).to_string(),
+            _ => format!("\\x{byte:02x}"),
+        };
+        return format!("$'{}'", word.as_bytes().iter().map(byte).collect::<String>());
+    };
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()

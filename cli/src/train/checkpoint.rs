@@ -1,7 +1,8 @@
 //! Checkpoints: all that a training needs to go on where it was, in one safetensors file.
 //!
 //! Tensors are named after what they belong to, `model.0.weight`, `optimizer.state.0.momentum`, `generators.4.generator`;
-//! `losses` has the mean loss of each epoch so far. The metadata has the options that decide the result.
+//! `losses` has the mean loss of each epoch so far. The metadata has the options that decide the result, and a SHA-256 of all the
+//! rest, so that a file which was damaged on a disk or on its way is not taken for another state.
 
 use super::settings::Notes;
 use super::task::Done;
@@ -9,7 +10,8 @@ use crate::failure::Failure;
 use keyway::io::safetensors;
 use keyway::nn::{Module, StateDict};
 use keyway::optim::Optimizer;
-use keyway::{Result, Tensor};
+use keyway::{Device, Result, Tensor};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// The metadata that tells a checkpoint, and the version of what it holds.
@@ -17,6 +19,8 @@ const KEY: &str = "keyway.checkpoint";
 const VERSION: &str = "1";
 /// The metadata that tells the files of the data set.
 const DATA: &str = "data_sha256";
+/// The metadata with the SHA-256 of the tensors and of all other metadata. Checkpoints of older programs have none.
+const SUM: &str = "keyway.checkpoint_sha256";
 /// The metadata of the time that the epochs took.
 const SECONDS: &str = "seconds";
 /// The metadata of the epochs that are done, for people; the losses tell it too.
@@ -65,6 +69,7 @@ impl Target {
         ] {
             notes.insert(key.to_string(), text);
         }
+        notes.insert(SUM.to_string(), sum(&tensors, &notes)?);
         safetensors::save_with_metadata(&self.path, &tensors, &notes)
     }
 }
@@ -100,6 +105,16 @@ impl Checkpoint {
                 let reason =
                     "it was not written by `keyway train --checkpoint`; weights alone cannot be resumed"
                         .to_string();
+                return Err(unfit(reason));
+            }
+        }
+        if let Some(noted) = notes.get(SUM) {
+            let got = sum(&tensors, &notes)?;
+            if *noted != got {
+                let reason = format!(
+                    "it is damaged: expected content of SHA-256 {noted}, as it was written, got {got}; take a copy that is \
+                     whole, or leave `--resume` out to begin anew"
+                );
                 return Err(unfit(reason));
             }
         }
@@ -145,6 +160,20 @@ impl Checkpoint {
         };
         all().map_err(|error| unfit(&self.path, error.to_string()))
     }
+}
+
+/// The SHA-256 of a checkpoint's content: of names, dtypes, shapes and elements of its tensors, and of all metadata but this.
+fn sum(tensors: &StateDict, notes: &Notes) -> Result<String> {
+    let mut hash = Sha256::new();
+    for (name, tensor) in tensors {
+        let bytes = tensor.detach().to_device(Device::CPU)?.to_bytes()?;
+        hash.update(format!("{name:?} {} {:?} {}\n", tensor.dtype(), tensor.dims(), bytes.len()));
+        hash.update(bytes);
+    }
+    for (key, text) in notes.iter().filter(|(key, _)| *key != SUM) {
+        hash.update(format!("{key:?} {text:?}\n"));
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn unfit(path: &Path, reason: String) -> Failure {

@@ -44,10 +44,10 @@ pub struct Options {
     #[arg(long)]
     model: Option<Network>,
     /// How often all rows are seen; if not given, 60 times for `digits`, 10 for `cifar10` and 200 for `graph`.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true, value_name = "N")]
     epochs: Option<u32>,
     /// Rows of one step; 32 if not given. Not for `graph`.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true, value_name = "N")]
     batch: Option<u32>,
     /// The learning rate of the first epoch, which falls to 0 along half a cosine; if not given, 0.1 for `mlp` (0.01 on
     /// `cifar10`), 0.02 for `cnn`, 0.002 for `three-layer`, 20 for `bag` and
@@ -55,10 +55,10 @@ pub struct Options {
     #[arg(long, value_parser = rate, allow_negative_numbers = true)]
     lr: Option<f64>,
     /// Decides the initial weights, the order of the rows and what is dropped out; 0 if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Threads that one op may use; all cores if not given. The weights do not depend on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true, value_name = "N")]
     threads: Option<u16>,
     /// The device to train on, such as `cpu` or `cuda:1`.
     #[arg(long, default_value = "cpu")]
@@ -114,6 +114,11 @@ impl Options {
             }
         }
     }
+}
+
+/// A number that decides what is drawn.
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -1,5 +1,6 @@
 //! Who ends the program: a library that calls `exit(0)` must not make a success of it.
 
+use crate::loader::Opening;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -7,8 +8,7 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 /// A process that was forked off is not the one that runs.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-const MESSAGE: &[u8] =
-    b"keyway: error: a backend ended the program before the command was done (it called\n    \
+const MESSAGE: &str = "keyway: error: a backend ended the program before the command was done (it called\n    \
     `exit`); find it with `keyway backend list`, and leave it out with\n    `keyway backend disable NAME`\n";
 
 /// A command that runs. While it is there, an end of the process by `exit` is a failure, whoever calls it and whatever the
@@ -49,10 +49,25 @@ extern "C" fn at_exit() {
     if !RUNNING.load(Ordering::Acquire) || PROCESS.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
-    // SAFETY: the bytes are there, as many as is said; `_exit` does not return. Other threads may be at work still, so that
-    // nothing is locked or freed here.
-    unsafe {
-        libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len());
-        libc::_exit(1);
+    match Opening::now() {
+        None => say(MESSAGE),
+        Some(Opening { path, plugin }) => {
+            let parts = [
+                "keyway: error: ",
+                path,
+                "\n    ended the program while it was loaded (it called `exit`); leave it out with\n    `keyway backend disable ",
+                plugin,
+                "`, or remove the file\n",
+            ];
+            parts.into_iter().for_each(say);
+        }
     }
+    // SAFETY: the call does not return.
+    unsafe { libc::_exit(1) };
+}
+
+/// Writes to standard error. Other threads may be at work still, so that nothing is locked or freed here.
+fn say(text: &str) {
+    // SAFETY: the bytes are there, as many as is said. Of what cannot be written nobody can be told.
+    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }

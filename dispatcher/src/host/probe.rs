@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const MOMENT: Duration = Duration::from_millis(1200);
 /// How often it is looked whether they are still there.
 const LOOK: Duration = Duration::from_millis(20);
+/// Why a library is refused whose set-up returns twice.
+const FORKED: &str = "loading it makes two processes of one (fork), both of which go on as the program";
 /// Of more devices than this the properties are not asked for.
 const MAX_ASKED: u32 = 64;
 /// The library as standard input.
@@ -48,8 +50,14 @@ pub fn main() -> ExitCode {
 
 fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     Report::tell(report, Stage::Opening)?;
-    let (before, threads) = (Surroundings::now(), threads());
+    let (before, threads, process) = (Surroundings::now(), threads(), std::process::id());
     let loaded = loader::open_for_trial(Path::new(LIBRARY), library, super::table(), super::take_message);
+    if std::process::id() != process {
+        // The process that was started waits for this one, and ends the report.
+        Report::refuse(report, true, FORKED)?;
+        super::leave(COMPLETE);
+    }
+    wait_for_children();
     let plugin = match loaded {
         Ok(plugin) => plugin,
         Err(error) => return refuse(report, &error),
@@ -79,10 +87,27 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     }
     Report::tell(report, Stage::Ending)?;
     wait_for_threads(threads);
-    if let Some(changed) = before.timers_changed() {
+    if let Some(changed) = before.changed_in_use() {
         return Report::refuse(report, true, &format!("using it changes the process: {changed}"));
     }
     Report::tell(report, Stage::Ended)
+}
+
+/// Leaves a process that a library has forked off some time to show that it goes on as this one; a helper of another program
+/// may stay.
+fn wait_for_children() {
+    let begin = Instant::now();
+    while begin.elapsed() < MOMENT && has_children() {
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether a process that this one has started lives, and nobody has waited for it.
+fn has_children() -> bool {
+    let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the structure is writable until the call returns, and zeros are one, which stays where no child has ended.
+    unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) == 0 && info.assume_init().si_pid() == 0 }
 }
 
 /// The threads of this process; none where the system does not tell.

@@ -19,6 +19,9 @@ const LIMITS: [(Resource, &str); 8] = [
     (libc::RLIMIT_MEMLOCK, "the limit of locked memory"),
 ];
 
+/// Which of them is of open files.
+const FILES: usize = 5;
+
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 type Resource = libc::__rlimit_resource_t;
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
@@ -45,6 +48,8 @@ pub(super) struct Surroundings {
     locale: Option<CString>,
     /// The open files, each with what it is.
     files: Vec<(i32, (u64, u64))>,
+    /// Whether another file can be opened.
+    can_open: bool,
     timers: Timers,
     /// How far the process stands back behind others.
     nice: libc::c_int,
@@ -52,15 +57,23 @@ pub(super) struct Surroundings {
 }
 
 /// What will send signals to the process by and by.
-#[derive(PartialEq, Eq)]
 struct Timers {
     /// Those of `setitimer`: whether each is set.
     set: [bool; 3],
-    /// Those of `timer_create`, as the system lists them; none where it does not.
+    /// Those of `timer_create`, as the system lists them; none where it does not, or where no file can be opened.
     made: Option<Vec<u8>>,
 }
 
+impl Timers {
+    /// Whether others are known to be set.
+    fn differ(&self, now: &Timers) -> bool {
+        self.set != now.set || self.made.as_ref().zip(now.made.as_ref()).is_some_and(|(a, b)| a != b)
+    }
+}
+
 const TIMERS: &str = "a timer that sends signals (setitimer, timer_create)";
+const USED_UP: &str =
+    "how many files can be opened: it has opened so many that none is left (its file descriptors)";
 /// Variables that others obey begin with one of these. A library may set others that were not there, as runtimes do that tell
 /// further copies of themselves of the first.
 const OBEYED: [&str; 3] = ["LD_", "GLIBC_", "KEYWAY_"];
@@ -77,15 +90,17 @@ impl Surroundings {
             blocked: blocked(),
             locale: locale(),
             files: (0..MAX_FILES).filter_map(file).collect(),
+            can_open: can_open(),
             timers: timers(),
             nice: nice(),
             environment: std::env::vars_os().collect(),
         }
     }
 
-    /// The timers, if they are others now: what a library may also set later than when it is loaded.
-    pub(super) fn timers_changed(&self) -> Option<&'static str> {
-        (self.timers != timers()).then_some(TIMERS)
+    /// What a library may also change later than when it is loaded: timers, and the files that can be opened.
+    pub(super) fn changed_in_use(&self) -> Option<&'static str> {
+        let used_up = (self.can_open && !can_open()).then_some(USED_UP);
+        used_up.or_else(|| self.timers.differ(&timers()).then_some(TIMERS))
     }
 
     /// What is otherwise now, as a list; `None` if nothing is. A limit that was raised keeps nobody from anything.
@@ -112,7 +127,9 @@ impl Surroundings {
             (self.blocked != now.blocked, "which signals the thread gets (its signal mask)"),
             (self.locale != now.locale, "the locale, and with it how C libraries write numbers"),
             (closed, "an open file that is not its own"),
-            (self.timers != now.timers, TIMERS),
+            // Not where a lower limit, which is told, is the cause.
+            (self.can_open && !now.can_open && now.limits[FILES].0 >= self.limits[FILES].0, USED_UP),
+            (self.timers.differ(&now.timers), TIMERS),
             (self.nice < now.nice, "how far it stands back behind other programs (nice)"),
             (is_other_environment, "an environment variable"),
         ] {
@@ -177,6 +194,20 @@ fn blocked() -> [bool; SIGNALS.len()] {
     SIGNALS.map(|signal| unsafe { libc::sigismember(set.as_ptr(), signal) } == 1)
 }
 
+/// Whether one more file can be opened.
+fn can_open() -> bool {
+    // SAFETY: the calls take no pointers; the descriptor that is closed is this function's own. A process without the first
+    // descriptor is told of that.
+    unsafe {
+        let copy = libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 0);
+        if copy >= 0 {
+            return libc::close(copy) == 0;
+        }
+    }
+    // A limit that is as low as the first number that is asked for is an invalid one.
+    !matches!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EMFILE | libc::EINVAL))
+}
+
 /// The locale of the whole process.
 fn locale() -> Option<CString> {
     // SAFETY: the call with a null pointer changes nothing; what it gives is a string of the system's, which is copied
@@ -211,6 +242,7 @@ mod tests {
         assert!(before.limits.iter().all(|(soft, hard)| soft <= hard));
         assert!(before.files.iter().any(|(fd, _)| *fd == 2) && before.folder.is_some());
         assert_eq!(before.arithmetic, Control::now());
-        assert!(before.locale.is_some());
+        assert!(before.locale.is_some() && before.can_open);
+        assert_eq!(LIMITS[FILES].0, libc::RLIMIT_NOFILE);
     }
 }

@@ -8,6 +8,21 @@ use super::reason::{AbiRange, Distrust, HandedOver, SameAs};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
+/// That nothing was found; of one path, which somebody named, that it is missing.
+fn none_in(tried: &[PathBuf]) -> String {
+    match tried {
+        [path] => format!(
+            "expected a plugin library or a folder of such, got a path where nothing is: {}; correct it, or leave it out",
+            path.display()
+        ),
+        _ => format!(
+            "expected a plugin library, got none in: {}; install a backend or name its folder with `--backends` or \
+             KEYWAY_BACKEND_PATH",
+            list_paths(tried)
+        ),
+    }
+}
+
 fn list_paths(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
         return "nowhere".to_string();
@@ -33,7 +48,7 @@ fn quarantined(cause: Cause) -> &'static str {
 #[non_exhaustive]
 pub enum LoadError {
     /// No plugin library lies where one was looked for.
-    #[error("expected a plugin library, got none in: {}; install a backend or name its folder with `--backends` or KEYWAY_BACKEND_PATH", list_paths(.tried))]
+    #[error("{}", none_in(.tried))]
     NotFound {
         /// Every path that was tried.
         #[serde(serialize_with = "crate::base::lossy::list")]

@@ -22,6 +22,7 @@ mod discovery;
 mod elf;
 mod error;
 pub(crate) mod floating_point;
+mod interrupt;
 mod lacking;
 mod links;
 mod machine;
@@ -56,6 +57,8 @@ pub use search::{Place, SearchPaths, Searched, Skipped, missing_entries, relativ
 pub use variants::PassedOver;
 pub use verified::Verified;
 pub use vet::Trial;
+
+pub(crate) use open::Opening;
 
 use crate::base::lossy::Lossy;
 use keyway_sdk::abi::host::HostApi;

@@ -18,6 +18,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// Longest text of another library's error that is repeated.
@@ -50,6 +51,37 @@ struct Known {
     opened: Option<Opened>,
 }
 
+/// The library that is being opened, and its plugin's name, for one that ends the process meanwhile. Read where nothing may be
+/// locked.
+static OPENING: AtomicPtr<Opening> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A library that is being opened.
+pub struct Opening {
+    /// Where it lies.
+    pub path: String,
+    /// The name of its plugin.
+    pub plugin: String,
+}
+
+impl Opening {
+    /// The library that this process opens now.
+    pub fn now() -> Option<&'static Opening> {
+        // SAFETY: null, or leaked.
+        unsafe { OPENING.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn begin(path: &Path, plugin: &str) {
+        // As it may reach a terminal.
+        let path = excerpt(&path.display().to_string(), libc::PATH_MAX as usize);
+        let opening = Opening { path, plugin: plugin.to_string() };
+        OPENING.store(Box::leak(Box::new(opening)), Ordering::Release);
+    }
+
+    fn end() {
+        OPENING.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
 /// Opens `path` (canonical, checked) and initialises it with `host`. `take_error` returns and clears the
 /// message that the plugin left with `HostApi::set_error`.
 ///
@@ -70,6 +102,21 @@ pub fn open(
         Some(Known { opened: Some(opened), .. }) => return Ok(*opened),
         _ => {}
     }
+    Opening::begin(path, &checked.manifest.name);
+    let opened = open_anew(&mut opened_before, path, checked, file, host_abi, host, take_error);
+    Opening::end();
+    opened
+}
+
+fn open_anew(
+    opened_before: &mut HashMap<PathBuf, Known>,
+    path: &Path,
+    checked: &Checked,
+    file: File,
+    host_abi: AbiRange,
+    host: &'static HostApi,
+    take_error: &dyn Fn() -> String,
+) -> Result<Opened, LoadError> {
     let entry = open_entry(path, checked, file)?;
     let known = opened_before.entry(path.to_path_buf()).or_insert(Known { id: checked.id, opened: None });
     let opened = initialize(entry, checked, host_abi, host, take_error)?;

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 
-/// The file's content.
+/// The file's content. What it does not know is refused, and not lost when it is written.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Content {
     /// Names of plugins, the most preferred first.
     #[serde(default)]
@@ -114,9 +115,12 @@ impl Preferences {
     fn read(&self) -> io::Result<Content> {
         let Some(file) = &self.file else { return Ok(Content::default()) };
         match side::read_private(file) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("it is damaged: {error}"))
-            }),
+            // An object first: a list would be taken for the fields in their order.
+            Ok(bytes) => serde_json::from_slice::<serde_json::Map<_, _>>(&bytes)
+                .and_then(|object| serde_json::from_value(object.into()))
+                .map_err(|error| {
+                    io::Error::new(io::ErrorKind::InvalidData, format!("it is damaged: {error}"))
+                }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
             Err(error) => Err(error),
         }
@@ -162,12 +166,14 @@ mod tests {
         assert_eq!(kept.preferred(), [""; 0]);
         assert!(kept.problem().unwrap().contains("others than its owner"));
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-        std::fs::write(&file, "{ nonsense").unwrap();
-        assert_eq!(kept.preferred(), [""; 0]);
-        assert!(kept.problem().unwrap().contains("it is damaged"));
-        // What somebody wrote there is not lost.
-        assert!(kept.set("one", true).unwrap_err().to_string().contains("mend or remove it"));
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ nonsense");
+        for damaged in ["{ nonsense", "[]", r#"[["one"], []]"#, r#"{"files":3}"#, "null", ""] {
+            std::fs::write(&file, damaged).unwrap();
+            assert_eq!(kept.preferred(), [""; 0]);
+            assert!(kept.problem().is_some_and(|text| text.contains("it is damaged")), "{damaged}");
+            // What somebody wrote there is not lost.
+            assert!(kept.set("one", true).unwrap_err().to_string().contains("mend or remove it"));
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), damaged);
+        }
         std::fs::remove_file(&file).unwrap();
         assert!(Preferences::default().set("one", true).is_err());
         assert_eq!(

@@ -3,8 +3,9 @@
 //! One file for each hash and kind of work, in the folder of quarantine, which is locked from before the work until after it,
 //! and removed then. The system gives the lock up with the process: a file that nobody locks tells of a program that is gone.
 //! Several programs may try or load one library at once; the first alone has the file, and a lock that is held speaks against
-//! no library.
+//! no library. A program that its user interrupts is not counted (`interrupt`).
 
+use super::interrupt;
 use super::quarantine::Quarantine;
 use super::side;
 use super::trust::is_sha256;
@@ -12,9 +13,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// So many programs that came to their end at it are the library's doing. One may have been interrupted by its user, who did
-/// not want to wait for a driver.
+/// So many programs that came to their end at it are the library's doing. One may have been killed by its user, who did not
+/// want to wait for a driver, or by the system for want of memory.
 const ENOUGH: u32 = 2;
 
 /// What is done with a library.
@@ -40,6 +42,7 @@ impl Work {
 pub(super) struct Trying {
     path: PathBuf,
     file: File,
+    watch: interrupt::Watch,
 }
 
 /// What is found before the work.
@@ -51,8 +54,15 @@ pub(super) enum Before {
     Ended,
 }
 
-/// Writes down that the library of this hash is being tried or loaded. `forget` counts nothing of what earlier work left.
-pub(super) fn begin(quarantine: &Quarantine, sha256: &str, work: Work, forget: bool) -> Before {
+/// Writes down that the library of this hash is being tried or loaded. A user who interrupts that within `limit` is impatient,
+/// and says nothing of the library. `forget` counts nothing of what earlier work left.
+pub(super) fn begin(
+    quarantine: &Quarantine,
+    sha256: &str,
+    work: Work,
+    limit: Duration,
+    forget: bool,
+) -> Before {
     let name = format!("{sha256}.{}", work.suffix());
     let path = quarantine.folder.as_ref().filter(|_| is_sha256(sha256)).map(|f| f.join(name));
     let Some((path, mut file)) = path.and_then(|path| Some((path.clone(), open(path)?))) else {
@@ -63,7 +73,7 @@ pub(super) fn begin(quarantine: &Quarantine, sha256: &str, work: Work, forget: b
     let _ = (&file).take(64).read_to_string(&mut text);
     let ended = text.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
     if ended >= ENOUGH && !forget {
-        drop(Trying { path, file });
+        drop(Trying { path, file, watch: interrupt::Watch::none() });
         return Before::Ended;
     }
     let ended = if forget { 0 } else { ended };
@@ -71,7 +81,10 @@ pub(super) fn begin(quarantine: &Quarantine, sha256: &str, work: Work, forget: b
     let line = format!("{} times begun, the last by process {}\n", ended + 1, std::process::id());
     let written = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(line.as_bytes()));
     // A full disk: it is not remembered.
-    Before::Try(written.ok().map(|()| Trying { path, file }))
+    Before::Try(written.ok().map(|()| {
+        let watch = interrupt::Watch::begin(&file, ended, limit);
+        Trying { path, file, watch }
+    }))
 }
 
 /// The file, locked; `None` if another has it, or if there are no locks here.
@@ -93,6 +106,7 @@ fn open(path: PathBuf) -> Option<File> {
 
 impl Drop for Trying {
     fn drop(&mut self) {
+        self.watch.end();
         // While it is locked, so that no other takes it for one that was left. One that stays is no harm: the next
         // time counts it once.
         let _ = std::fs::remove_file(&self.path);
@@ -110,11 +124,13 @@ mod tests {
         let quarantine = Quarantine { folder: Some(folder.path().join("state/quarantine")) };
         let hash = "a".repeat(64);
         let path = quarantine.folder.as_ref().unwrap().join(format!("{hash}.trying"));
-        let begin = |forget| begin(&quarantine, &hash, Work::Trial, forget);
+        let limit = Duration::from_secs(30);
+        let begin = |forget| begin(&quarantine, &hash, Work::Trial, limit, forget);
         // What a process that is killed leaves: the file without a lock.
         let killed = || {
-            let Before::Try(Some(trying)) = begin(false) else { panic!("not tried") };
+            let Before::Try(Some(mut trying)) = begin(false) else { panic!("not tried") };
             trying.file.unlock().unwrap();
+            trying.watch.end();
             std::mem::forget(trying);
         };
         let Before::Try(Some(first)) = begin(false) else { panic!("not tried") };
@@ -131,11 +147,11 @@ mod tests {
         assert!(matches!(begin(false), Before::Ended) && !path.exists());
         killed();
         killed();
-        assert!(matches!(super::begin(&quarantine, &hash, Work::Load, false), Before::Try(Some(_))));
+        assert!(matches!(super::begin(&quarantine, &hash, Work::Load, limit, false), Before::Try(Some(_))));
         assert!(matches!(begin(true), Before::Try(Some(_))));
         std::fs::write(&path, [0xff; 200]).unwrap();
         assert!(matches!(begin(false), Before::Try(Some(_))), "a damaged record is none");
         let nowhere = Quarantine::default();
-        assert!(matches!(super::begin(&nowhere, &hash, Work::Load, false), Before::Try(None)));
+        assert!(matches!(super::begin(&nowhere, &hash, Work::Load, limit, false), Before::Try(None)));
     }
 }

@@ -87,7 +87,7 @@ impl<'a> Vetting<'a> {
         if self.known.loaded(&sha256) {
             return Ok(Loading::default());
         }
-        match trying::begin(&self.config.quarantine, &sha256, Work::Load, false) {
+        match trying::begin(&self.config.quarantine, &sha256, Work::Load, self.config.probe.limit, false) {
             Before::Try(mark) => Ok(Loading { sha256: Some(sha256), _mark: mark }),
             Before::Ended => {
                 let reason = "two programs ended while they loaded it";
@@ -114,7 +114,8 @@ impl<'a> Vetting<'a> {
         again: bool,
     ) -> Result<Outcome, String> {
         let program = self.config.probe.find(path, &self.config.trust)?;
-        let _trying = match trying::begin(&self.config.quarantine, sha256, Work::Trial, again) {
+        let limit = self.config.probe.limit;
+        let _trying = match trying::begin(&self.config.quarantine, sha256, Work::Trial, limit, again) {
             Before::Try(trying) => trying,
             Before::Ended => {
                 let reason = "a trial of it ended the program that ran it".to_string();

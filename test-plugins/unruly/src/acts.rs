@@ -60,6 +60,19 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
             Ok(program) if program.ends_with("keyway-probe") => {}
             _ => std::process::abort(),
         },
+        // A driver that takes its time, and is sound.
+        "slow" => std::thread::sleep(Duration::from_secs(4)),
+        // SAFETY: the call takes no pointers. Both sides go on.
+        "fork" => unsafe {
+            let _ = libc::fork();
+        },
+        // SAFETY: the calls take no pointers; no copy is closed.
+        "files" => unsafe { while libc::dup(2) >= 0 {} },
+        "few_files" => {
+            let few = libc::rlimit { rlim_cur: 3, rlim_max: 3 };
+            // SAFETY: the structure lives until the call returns.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &few) };
+        }
         // SAFETY: the calls take no pointers.
         "parent" => unsafe {
             let _ = libc::kill(libc::getppid(), libc::SIGKILL);

@@ -13,7 +13,7 @@
 //! - what the bytes alone decide is recorded for ever; what the machine may have caused (its devices, its speed) only
 //!   as long as the machine is the same. What a set-up answers in order (an error, a caught panic) harms nobody and is
 //!   told anew each time;
-//! - what loading changes of the process itself (limits, umask, folder, arithmetic, open files, timers) breaks others
+//! - what loading changes of the process itself (limits, umask, folder, arithmetic, open files, timers, a fork of it) breaks others
 //!   without a crash, and is a failure;
 //! - the process is given a moment while threads of the library are left, and ends with a code that comes after all that the
 //!   library does at its end;

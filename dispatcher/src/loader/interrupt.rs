@@ -1,0 +1,143 @@
+//! A program that its user ends while it tries or loads a library says nothing against the library.
+//!
+//! Nobody can tell afterwards how a process ended. So the count in the file of [`trying`](super::trying) is taken back by the
+//! process itself, in a handler of the signals with which users end programs, which then ends it as the signal would have.
+//!
+//! Decisions:
+//! - only where the program leaves such a signal to the system: one that handles it by itself goes on, or ends as it wishes;
+//! - a signal that the process sends itself is the library's doing, and is counted; so is one that comes when the work has
+//!   taken longer than a trial may: the user has ended what hangs;
+//! - SIGKILL cannot be told from a crash, and is counted: it takes two.
+
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// With these a user, a terminal or a service manager ends a program.
+const SIGNALS: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// Of the one file that is watched: the descriptor, and in the lowest byte the digit that stood there before. One at a time:
+/// of several libraries that threads load at once only the first is watched.
+static WATCHED: AtomicI64 = AtomicI64::new(NONE);
+const NONE: i64 = -1;
+/// Until then, in milliseconds of [`clock`], an interrupt is the user's impatience.
+static PATIENCE: AtomicI64 = AtomicI64::new(0);
+
+/// While it is there, an interrupt takes back what a file counts. It must end before the file is closed.
+pub(super) struct Watch {
+    /// What is in [`WATCHED`]; [`NONE`] if nothing is watched.
+    watched: i64,
+    /// What the signals did before, where that was changed.
+    before: [Option<libc::sigaction>; SIGNALS.len()],
+}
+
+impl Watch {
+    /// Nothing is watched.
+    pub(super) fn none() -> Watch {
+        Watch { watched: NONE, before: [None; SIGNALS.len()] }
+    }
+
+    /// Watches a file that begins with a digit, which was `count` before, for as long as the work may take.
+    pub(super) fn begin(file: &File, count: u32, limit: Duration) -> Watch {
+        let digit = b'0' + u8::try_from(count.min(9)).unwrap_or(9);
+        let watched = (i64::from(file.as_raw_fd()) << 8) | i64::from(digit);
+        if WATCHED.compare_exchange(NONE, watched, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return Watch::none();
+        }
+        let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
+        PATIENCE.store(clock().saturating_add(limit), Ordering::Release);
+        Watch { watched, before: SIGNALS.map(take_over) }
+    }
+
+    /// Ends it, and leaves the signals to whom they were left before.
+    pub(super) fn end(&mut self) {
+        if self.watched == NONE {
+            return;
+        }
+        self.watched = NONE;
+        for (signal, before) in SIGNALS.iter().zip(&self.before) {
+            // A library that has taken the signal for itself keeps it.
+            if let Some(before) =
+                before.filter(|_| action(*signal).sa_sigaction == on_signal as *const () as usize)
+            {
+                // SAFETY: the structure is one that the system gave, and lives until the call returns.
+                unsafe { libc::sigaction(*signal, &before, std::ptr::null_mut()) };
+            }
+        }
+        WATCHED.store(NONE, Ordering::Release);
+    }
+}
+
+/// Milliseconds of a clock that nobody sets.
+fn clock() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is writable until the call returns, which is one that may be in a handler of signals.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
+/// What a signal does.
+fn action(signal: libc::c_int) -> libc::sigaction {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the structure is writable until the call returns, and zeros are one; nothing is set.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    }
+}
+
+/// Handles a signal that was left to the system; gives what it did before.
+fn take_over(signal: libc::c_int) -> Option<libc::sigaction> {
+    let before = action(signal);
+    if before.sa_sigaction != libc::SIG_DFL {
+        return None;
+    }
+    let mut own = before;
+    own.sa_sigaction = on_signal as *const () as usize;
+    own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+    // SAFETY: the structure lives until the call returns, and the handler as long as the program.
+    (unsafe { libc::sigaction(signal, &own, std::ptr::null_mut()) } == 0).then_some(before)
+}
+
+/// Takes back the count, and ends the process as the signal does by itself. A library that has taken the signal since may
+/// pass it on to here when nothing is watched any longer.
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let watched = WATCHED.load(Ordering::Acquire);
+    // SAFETY: every function that is called may be in a handler; the system gives a valid `info`; the structure and the byte
+    // live until the calls return. The descriptor is open as long as it stands in `WATCHED`.
+    unsafe {
+        let by_itself = !info.is_null() && (*info).si_code <= 0 && (*info).si_pid() == libc::getpid();
+        if watched != NONE && !by_itself && clock() < PATIENCE.load(Ordering::Acquire) {
+            let digit = (watched & 0xff) as u8;
+            libc::pwrite((watched >> 8) as libc::c_int, (&raw const digit).cast(), 1, 0);
+        }
+        let mut default = std::mem::zeroed::<libc::sigaction>();
+        default.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(signal, &default, std::ptr::null_mut());
+        // It comes when this handler returns.
+        libc::raise(signal);
+    }
+}
+
+#[cfg(all(test, not(any(miri, loom))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_left_as_they_were() {
+        let file = tempfile::tempfile().unwrap();
+        let before = SIGNALS.map(|signal| action(signal).sa_sigaction);
+        let mut watch = Watch::begin(&file, 1, Duration::from_secs(1));
+        assert!(before.iter().zip(SIGNALS).all(|(before, signal)| {
+            *before != libc::SIG_DFL || action(signal).sa_sigaction == on_signal as *const () as usize
+        }));
+        let mut second = Watch::begin(&file, 1, Duration::from_secs(1));
+        assert_eq!(second.watched, NONE);
+        second.end();
+        watch.end();
+        assert_eq!(SIGNALS.map(|signal| action(signal).sa_sigaction), before);
+        assert_eq!(WATCHED.load(Ordering::Acquire), NONE);
+    }
+}
