@@ -8,6 +8,9 @@ use keyway::optim::{AdamW, AdamWOptions, Optimizer};
 use keyway::{DType, Result, Tensor};
 use std::sync::{Arc, Mutex};
 
+/// An op of one tensor.
+type Function = fn(&Tensor) -> Result<Tensor>;
+
 fn leaf(values: &[f64]) -> Result<Tensor> {
     Tensor::new(values)?.requires_grad_(true)
 }
@@ -46,7 +49,7 @@ fn the_gradient_of_layer_norm_in_f16_is_one_with_and_without_a_graph() -> Result
 
 #[test]
 fn a_result_has_memory_of_its_own_where_nothing_is_to_be_done() -> Result<()> {
-    let results: [(&str, fn(&Tensor) -> Result<Tensor>); 7] = [
+    let results: [(&str, Function); 7] = [
         ("circular pad", |x| x.pad_with((0, 0), PadMode::Circular, 0.0)),
         ("reflect pad", |x| x.pad_with((0, 0), PadMode::Reflect, 0.0)),
         ("pixel_shuffle", |x| x.pixel_shuffle(1)),
@@ -68,7 +71,7 @@ fn a_result_has_memory_of_its_own_where_nothing_is_to_be_done() -> Result<()> {
 
 #[test]
 fn results_of_several_parts_are_changed_in_place_under_a_graph() -> Result<()> {
-    let results: [(&str, fn(&Tensor) -> Result<Tensor>); 5] = [
+    let results: [(&str, Function); 5] = [
         ("pixel_shuffle", |x| x.pixel_shuffle(2)),
         ("pixel_unshuffle", |x| x.pixel_unshuffle(2)),
         ("channel_shuffle", |x| x.channel_shuffle(2)),
@@ -106,7 +109,7 @@ fn what_was_seen_with_other_strides_may_change() -> Result<()> {
 
 #[test]
 fn gradients_of_gradients_pass_a_change_of_a_view() -> Result<()> {
-    let changes: [(&str, fn(&Tensor) -> Result<Tensor>, fn(&Tensor) -> Result<Tensor>); 4] = [
+    let changes: [(&str, Function, Function); 4] = [
         ("tanh", Tensor::tanh_, Tensor::tanh),
         ("sigmoid", Tensor::sigmoid_, Tensor::sigmoid),
         ("exp", Tensor::exp_, Tensor::exp),
@@ -188,7 +191,7 @@ fn second_derivatives_of_a_product_with_a_0_take_memory_as_the_product() -> Resu
 
 #[test]
 fn a_sum_behind_a_norm_gives_the_gradients_of_one_in_memory() -> Result<()> {
-    let norms: [(&str, fn(&Tensor) -> Result<Tensor>); 3] = [
+    let norms: [(&str, Function); 3] = [
         ("group_norm", |x| x.group_norm(2, None, None)),
         ("batch_norm", |x| x.batch_norm(None, None, None, true, 0.1, 1e-5)),
         ("layer_norm", |x| x.layer_norm(5, None, None)),
@@ -239,7 +242,7 @@ fn complex_numbers_are_printed() -> Result<()> {
 #[test]
 fn a_function_of_references_adds_them() -> Result<()> {
     fn sum(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        #[allow(clippy::needless_borrow, reason = "as people write it")]
+        #[allow(clippy::needless_borrows_for_generic_args, reason = "as people write it")]
         x.add(&y)
     }
     assert_eq!(sum(&Tensor::ones(2)?, &Tensor::ones(2)?)?.to_vec::<f32>()?, [2.0; 2]);

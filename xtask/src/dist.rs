@@ -70,6 +70,11 @@ pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<P
     let mut names = Vec::new();
     for (job, built) in jobs.iter().zip(libraries) {
         let name = library_name(job);
+        let place = backends.join(&name);
+        // What was judged was the library that lay there.
+        if !matches!((fs::read(&place), fs::read(&built)), (Ok(old), Ok(new)) if old == new) {
+            remove_certificate(&place)?;
+        }
         staged.push(stage(&built, &backends, &name, FILE_MODE)?);
         let known = workspace.path(job.folder()).join(KNOWN_FAILURES);
         if known.exists() {
@@ -123,9 +128,22 @@ fn remove_stale(folder: &Path, staged: &[String]) -> Result<()> {
         let name = entry.file_name().to_string_lossy().into_owned();
         if is_ours(&name) && !staged.contains(&name) {
             fs::remove_file(entry.path()).map_err(Failure::file("remove", &entry.path()))?;
+            remove_certificate(&entry.path())?;
         }
     }
     Ok(())
+}
+
+/// Removes the certificate beside a library that is no longer the one that it is of.
+fn remove_certificate(library: &Path) -> Result<()> {
+    let name = library.file_name().unwrap_or_default().to_string_lossy();
+    let certificate = library.with_file_name(format!("{name}.certificate.json"));
+    match fs::remove_file(&certificate) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::file("remove", &certificate)(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_ours(name: &str) -> bool {

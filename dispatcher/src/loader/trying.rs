@@ -42,7 +42,7 @@ impl Work {
 pub(super) struct Trying {
     path: PathBuf,
     file: File,
-    watch: interrupt::Watch,
+    watch: Box<interrupt::Watch>,
 }
 
 /// What is found before the work.
@@ -73,7 +73,7 @@ pub(super) fn begin(
     let _ = (&file).take(64).read_to_string(&mut text);
     let ended = text.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
     if ended >= ENOUGH && !forget {
-        drop(Trying { path, file, watch: interrupt::Watch::none() });
+        drop(Trying { path, file, watch: Box::new(interrupt::Watch::none()) });
         return Before::Ended;
     }
     let ended = if forget { 0 } else { ended };
@@ -83,7 +83,7 @@ pub(super) fn begin(
     // A full disk: it is not remembered.
     Before::Try(written.ok().map(|()| {
         let watch = interrupt::Watch::begin(&file, ended, limit);
-        Trying { path, file, watch }
+        Trying { path, file, watch: Box::new(watch) }
     }))
 }
 
