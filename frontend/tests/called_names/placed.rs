@@ -29,7 +29,7 @@ pub fn shaped() -> Table {
         moveaxis: f(&[2, 3]).moveaxis(0, 2), f(&[2, 3]).moveaxis(-3, 0);
         squeeze: f(&[1]).squeeze(1), f(&[1]).squeeze((0, 0));
         unsqueeze: f(&[1]).unsqueeze(3), f(&[1]).unsqueeze(-4);
-        get: f(&[2]).get(2), f(&[2]).get(FAR as usize);
+        get: f(&[2]).get(2), f(&[2]).get(FAR);
         select: f(&[2]).select(1, 0), f(&[2]).select(0, 2), f(&[2]).select(0, -3), f(&[2]).select(0, FAR);
         slice: f(&[2]).slice(1, None, None, 1), f(&[2]).slice(0, None, None, 0), f(&[2]).slice(0, None, None, -1);
         narrow: f(&[2]).narrow(1, 0, 1), f(&[2]).narrow(-2, 0, 1), f(&[2]).narrow(0, 0, 3), f(&[2]).narrow(0, -3, 1),
