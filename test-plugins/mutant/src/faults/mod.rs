@@ -3,6 +3,7 @@
 mod accuracy;
 mod arguments;
 mod attention;
+mod blocks;
 mod calls;
 mod corners;
 mod ending;
@@ -98,6 +99,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         late::FAULTS,
         sizes::FAULTS,
         lengths::FAULTS,
+        blocks::FAULTS,
         random::FAULTS,
     ]
     .into_iter()
