@@ -8,6 +8,7 @@ mod corners;
 mod determinism;
 mod devices;
 mod errors;
+mod exact;
 mod extremes;
 mod format;
 mod gradients;
@@ -72,6 +73,7 @@ pub const ALL: &[Family] = &[
     promotion::FAMILY,
     errors::FAMILY,
     extremes::FAMILY,
+    exact::FAMILY,
     accuracy::FAMILY,
     magnitudes::FAMILY,
     corners::FAMILY,

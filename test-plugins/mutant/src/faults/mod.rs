@@ -7,6 +7,7 @@ mod blocks;
 mod calls;
 mod corners;
 mod ending;
+mod exact;
 mod gradients;
 mod images;
 mod late;
@@ -100,6 +101,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         sizes::FAULTS,
         lengths::FAULTS,
         blocks::FAULTS,
+        exact::FAULTS,
         random::FAULTS,
     ]
     .into_iter()
