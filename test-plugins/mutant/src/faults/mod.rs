@@ -14,6 +14,7 @@ mod late;
 mod lengths;
 mod memory;
 mod numbers;
+mod process;
 mod random;
 mod reading;
 mod refusing;
@@ -102,6 +103,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         lengths::FAULTS,
         blocks::FAULTS,
         exact::FAULTS,
+        process::FAULTS,
         random::FAULTS,
     ]
     .into_iter()
