@@ -23,6 +23,8 @@ const WIDE_CALLS: usize = 12;
 /// Elements of the largest tensor of a call, memory that is kept grows with them; and where tensors of several shapes may
 /// make a result that is larger than all of them.
 const ELEMENTS: [f64; 2] = [300_000.0, 20_000.0];
+/// Where the device's statistics, which count every byte, will do.
+const FEW: f64 = 3_000.0;
 /// Growth of the process that is no leak: caches of the allocators. A leak of less than this over all calls
 /// stays unseen, unless the device's statistics show it.
 const ALLOWED: u64 = 24 << 20;
@@ -50,7 +52,7 @@ fn run(context: &Context<'_>) -> Steps {
     let wide = context.case.def.is_some_and(|def| preferred(def) != context.case.dtype);
     // What works on each element by itself has one loop for all dtypes: there the device's statistics will do.
     if wide && context.case.def.is_some_and(|def| is_in(def, &[pointwise::ALL])) {
-        elements = ELEMENTS[1];
+        elements = FEW;
     }
     let calls = if wide { WIDE_CALLS } else { CALLS };
     let (prepared, _) = context.place_enlarged(elements)?;
