@@ -1,9 +1,51 @@
 //! What the system says of a process.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 /// Resident bytes of a process, in pages of 4 kB; 0 where the system does not say.
 pub fn resident(process: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
     text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
+}
+
+/// How many descriptors and threads this process has; 0 where the system does not say.
+pub fn held() -> [usize; 2] {
+    ["fd", "task"].map(|what| std::fs::read_dir(format!("/proc/self/{what}")).map_or(0, Iterator::count))
+}
+
+/// What is one for the whole process, so that a kernel must leave it as it found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    folder: Option<PathBuf>,
+    environment: Vec<(OsString, OsString)>,
+    /// The lines of `/proc/self/status` that tell which signals are ignored and which are handled, and the mask of modes of
+    /// new files.
+    signals: Vec<String>,
+}
+
+impl Settings {
+    /// As they are.
+    pub fn now() -> Settings {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let told = |line: &&str| ["SigIgn:", "SigCgt:", "Umask:"].iter().any(|name| line.starts_with(name));
+        Settings {
+            folder: std::env::current_dir().ok(),
+            environment: std::env::vars_os().collect(),
+            signals: status.lines().filter(told).map(String::from).collect(),
+        }
+    }
+
+    /// What differs, in words.
+    pub fn changed(&self, now: &Settings) -> Option<&'static str> {
+        if self.folder != now.folder {
+            return Some("another working directory");
+        }
+        if self.environment != now.environment {
+            return Some("another environment variable");
+        }
+        (self.signals != now.signals).then_some("another handling of signals, or mode of new files")
+    }
 }
 
 #[cfg(test)]

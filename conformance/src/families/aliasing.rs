@@ -1,6 +1,6 @@
 //! Views share memory with their base, other results with nothing; overlapping memory is right or refused.
 
-use super::{Context, Family, Scope, is_in, preferred};
+use super::{Context, Family, Scope, is_in, preferred, with_sizes};
 use crate::array::Array;
 use crate::call::Prepared;
 use crate::case::Case;
@@ -46,6 +46,11 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         if let (Some(dtype), Some(nth)) = (preferred(op.def), op.samples.iter().position(has_twins)) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TWICE));
         }
+        let square = |sample: &Sample| has_twins(sample) && with_sizes(sample, &SQUARES[0]).is_some();
+        let Some(nth) = op.samples.iter().position(square) else { continue };
+        for dtype in scope.served(op.def).into_iter().chain(scope.others(op.def)) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TURNED));
+        }
     }
 }
 
@@ -64,6 +69,10 @@ fn def_writes(def: &OpDef) -> bool {
 /// The variant in which one tensor stands in the place of every argument that is like it.
 const TWICE: &str = "twice";
 
+/// The variant in which that tensor is square and stands there transposed: the same memory, in another order.
+const TURNED: &str = "twice_transposed";
+const SQUARES: [[usize; 2]; 3] = [[5, 5], [33, 33], [64, 64]];
+
 /// Whether a sample has two tensors of the same shape and dtype, of several elements.
 fn has_twins(sample: &Sample) -> bool {
     let mut tensors = super::tensors(sample);
@@ -80,6 +89,9 @@ fn run(context: &Context<'_>) -> Steps {
     }
     if context.case.variant == TWICE {
         return twice(context);
+    }
+    if context.case.variant == TURNED {
+        return turned(context);
     }
     if let Some(arrangement) = Arrangement::from_name(&context.case.variant) {
         return in_place(context, arrangement);
@@ -142,6 +154,38 @@ fn twice(context: &Context<'_>) -> Steps {
         }
         let got = prepared.call_with(def, &tensors, out).map_err(|e| context.refused(e))?;
         compare::outputs(&expected, &got, super::factor(def, &sample))?;
+    }
+    Ok(())
+}
+
+/// `x.op(x.t())` and `x.t().op(x)`.
+fn turned(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    for (sizes, first_turned) in SQUARES.into_iter().flat_map(|sizes| [(sizes, false), (sizes, true)]) {
+        let sample =
+            with_sizes(&context.sample()?, &sizes).ok_or_else(|| Stop::Skipped("no square".into()))?;
+        let mut inputs = context.values_of(&sample, 0);
+        let Value::Array(one) = inputs.get(0).clone() else { return Ok(()) };
+        let other = Array::from_fn(one.dtype, sizes, |at| one.at(&[at[1], at[0]]));
+        let mut nth = 0;
+        inputs::map_arrays(&mut inputs, |array| {
+            if array.dtype == one.dtype {
+                *array = if (nth == 0) == first_turned { other.clone() } else { one.clone() };
+            }
+            nth += 1;
+        });
+        // Bounds that must be in order, say.
+        let expected = context.expected(&inputs)?;
+        let prepared = context.place(&inputs)?;
+        let mut tensors = prepared.tensors();
+        // The tensor that lies row-major, wherever it stands.
+        let Some(plain) = tensors.get(usize::from(first_turned)).cloned() else { return Ok(()) };
+        for (nth, tensor) in tensors.iter_mut().enumerate().filter(|(_, t)| t.dtype() == plain.dtype()) {
+            *tensor = if (nth == 0) == first_turned { plain.transpose(0, 1)? } else { plain.clone() };
+        }
+        let got = prepared.call_with(def, &tensors, Out::New).map_err(|e| context.refused(e))?;
+        compare::outputs(&expected, &got, super::factor(def, &sample))?;
+        prepared.check_untouched(None)?;
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
 }
 
 /// The samples of a matrix that differ in their other arguments.
-fn matrices(op: &Op) -> Vec<usize> {
+pub(super) fn matrices(op: &Op) -> Vec<usize> {
     let mut seen: Vec<&[SampleArg]> = Vec::new();
     let samples = op.samples.iter().enumerate().filter(|(_, sample)| takes_rows(op.def, sample));
     let new = samples.filter(|(_, sample)| {

@@ -69,6 +69,7 @@ fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         for variant in ["transposed", "expanded", "stepped"] {
             cases.push(Case::of(STRIDED.name, op.def, dtype, nth, variant));
         }
+        cases.push(Case::of(STRIDED.name, op.def, dtype, nth, CONSTANT));
         if op.def.forms == Forms::InPlace {
             cases.push(Case::of(STRIDED.name, op.def, dtype, nth, "in_place"));
         }
@@ -176,6 +177,9 @@ fn strided(context: &Context<'_>) -> Steps {
     if context.case.variant == "in_place" {
         return in_place(context);
     }
+    if context.case.variant == CONSTANT {
+        return constant(context);
+    }
     let arrangement = Arrangement::from_name(&context.case.variant)
         .ok_or_else(|| Stop::Skipped(format!("there is no variant `{}`", context.case.variant)))?;
     let (prepared, inputs) = prepared(context, device)?;
@@ -193,6 +197,28 @@ fn strided(context: &Context<'_>) -> Steps {
             );
         }
         same("with a strided incoming gradient", &all[0], &all[1])?;
+    }
+    Ok(())
+}
+
+/// The variant whose incoming gradient is one number at every place, all strides 0, as the derivative of a sum is.
+pub(super) const CONSTANT: &str = "constant";
+
+/// `y.sum().backward()` gives what as many ones do that lie one after the other.
+pub(super) fn constant(context: &Context<'_>) -> Steps {
+    let (entry, device) = (context.entry()?, context.target.device);
+    let (prepared, inputs) = prepared(context, device)?;
+    let outputs = prepared.call_entry(entry, &inputs, Out::New).map_err(|e| context.refused(e))?;
+    let dtype = context.dtype();
+    for output in outputs.iter().filter(|o| o.dtype() == dtype && o.requires_grad()) {
+        let one = Array::new(dtype, vec![1; output.shape().len()], vec![Number::Float(1.0)]);
+        let ones = Array::from_fn(dtype, output.shape(), |_| Number::Float(1.0));
+        let place = |array: &Array| Placed::new(array, Arrangement::Contiguous, device).map(|p| p.tensor);
+        let (one, ones) = (place(&one)?.expand(output.shape())?, place(&ones)?);
+        let of = |gradient| gradients(std::slice::from_ref(output), &inputs, vec![gradient]);
+        let (expected, got) =
+            (of(ones).map_err(|e| context.refused(e))?, of(one).map_err(|e| context.refused(e))?);
+        same("with one number for an incoming gradient", &expected, &got)?;
     }
     Ok(())
 }

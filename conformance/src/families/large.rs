@@ -22,7 +22,7 @@ use keyway::{DType, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "large",
-    about: "tensors large enough that work is split, in place too; every size changed, alone and with the others; eight dimensions; long sums",
+    about: "tensors large enough that work is split, in place too; every size changed, alone and with the others; nine dimensions; long sums",
     cases,
     run,
 };
@@ -38,7 +38,7 @@ const LONG_SUMS: &str = "long";
 const TOGETHER: &str = "together";
 /// More dimensions than kernels may have thought of.
 const DEEP: &str = "deep";
-const DEEP_SIZES: [usize; 8] = [2, 1, 2, 3, 1, 2, 2, 3];
+const DEEP_SIZES: [usize; 9] = [2, 1, 2, 3, 1, 2, 2, 1, 3];
 /// One size changed, whose number follows.
 const ONE: &str = "size";
 /// Elements of the largest tensor, enough that work is split.
@@ -88,9 +88,12 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             if op.def.forms == Forms::InPlace {
                 push(dtype, nth, SPLIT_IN_PLACE);
             }
+            // Whatever is written once for each dtype may be wrong for one.
+            scope.others(op.def).into_iter().for_each(|other| push(other, nth, SPLIT));
             // Products of halves go by kernels of their own, such as tensor cores, that take whole tiles.
             if is_in(op.def, &[linalg::ALL, conv::ALL, attention::ALL]) {
-                let others = halves(op).filter(|&half| half != dtype);
+                let done = scope.others(op.def);
+                let others = halves(op).filter(|half| *half != dtype && !done.contains(half));
                 others.for_each(|half| push(half, nth, SPLIT));
             }
         }
@@ -98,7 +101,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             && let Some(nth) = longest(op)
         {
             halves(op).for_each(|dtype| push(dtype, nth, HALF));
-            scope.served(op.def).into_iter().for_each(|dtype| push(dtype, nth, LONG_SUMS));
+            let wide = scope.others(op.def).into_iter().filter(|d| !halves(op).any(|half| half == *d));
+            scope.served(op.def).into_iter().chain(wide).for_each(|dtype| push(dtype, nth, LONG_SUMS));
         }
         resized_cases(scope, op, cases);
     }
@@ -138,6 +142,10 @@ fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
         if !each {
             sizes.iter().for_each(|size| push(format!("{ONE}-{size}")));
         }
+        if place == 0 && !sizes.is_empty() {
+            let others = scope.others(op.def).into_iter();
+            others.for_each(|other| cases.push(Case::of(FAMILY.name, op.def, other, nth, TOGETHER)));
+        }
     }
 }
 
@@ -160,7 +168,10 @@ fn run(context: &Context<'_>) -> Steps {
     }
     let (elements, loose) = match variant {
         HALF => (LONG, 1.0),
-        SPLIT if matches!(context.dtype(), DType::F16 | DType::BF16) => (MANY_HALVES, LOOSE_HALF),
+        SPLIT if matches!(context.dtype(), DType::F16 | DType::BF16) => {
+            let tiles = is_in(def, &[linalg::ALL, conv::ALL, attention::ALL]);
+            (if tiles { MANY_HALVES } else { MANY }, LOOSE_HALF)
+        }
         LONG_SUMS => (LONG, LOOSE),
         _ => (MANY, LOOSE),
     };
@@ -173,7 +184,7 @@ fn run(context: &Context<'_>) -> Steps {
     Ok(compare::pieces(&expected, &got, factor(def, &sample), loose)?)
 }
 
-/// Eight dimensions, row-major and in another order, so that few of them can be taken for one.
+/// Nine dimensions, row-major and in another order, so that few of them can be taken for one.
 fn deep(context: &Context<'_>, sample: &Sample) -> Steps {
     let def = context.def()?;
     let Some(sample) = super::with_sizes(sample, &DEEP_SIZES) else { return Ok(()) };

@@ -1,26 +1,46 @@
-//! Memory comes back: a device's own statistics, and the size of the process.
+//! Memory comes back: a device's own statistics, and the size of the process. So do descriptors and threads.
 
-use super::{Context, Family, Scope, tensors};
+use super::{Context, Family, Scope, is_in, preferred, tensors};
 use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
-use crate::process::resident;
+use crate::process::{held, resident};
 use keyway::dispatcher::device::{memory_stats, synchronize};
+use keyway::ops::pointwise;
 use std::process::id;
+use std::time::Duration;
 
 /// The family.
-pub const FAMILY: Family =
-    Family { name: "leaks", about: "memory in use returns to where it was", cases, run };
+pub const FAMILY: Family = Family {
+    name: "leaks",
+    about: "memory in use, descriptors and threads return to where they were",
+    cases,
+    run,
+};
 
 const CALLS: usize = 40;
+/// The same in a dtype of eight bytes, beside the usual one: as much memory in fewer calls.
+const WIDE_CALLS: usize = 12;
 /// Elements of the largest tensor of a call, memory that is kept grows with them; and where tensors of several shapes may
 /// make a result that is larger than all of them.
 const ELEMENTS: [f64; 2] = [300_000.0, 20_000.0];
+/// Where the device's statistics, which count every byte, will do.
+const FEW: f64 = 3_000.0;
 /// Growth of the process that is no leak: caches of the allocators. A leak of less than this over all calls
 /// stays unseen, unless the device's statistics show it.
 const ALLOWED: u64 = 24 << 20;
+/// Descriptors and threads that may be more after all calls: those of a pool that grows once.
+const ALLOWED_HELD: usize = 8;
+/// How often a thread that has ended is waited for.
+const TRIES: usize = 20;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.one_each(FAMILY.name, "", cases);
+    for op in scope.ops {
+        let wide = scope.others(op.def).into_iter().find(|dtype| dtype.size() == 8);
+        if let (Some(dtype), Some(nth)) = (wide.filter(|&d| Some(d) != preferred(op.def)), op.typical()) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
+        }
+    }
 }
 
 fn run(context: &Context<'_>) -> Steps {
@@ -28,7 +48,13 @@ fn run(context: &Context<'_>) -> Steps {
     let given = context.sample()?;
     let mut sizes = tensors(&given).map(|t| &t.sizes);
     let first = sizes.next();
-    let elements = if sizes.all(|other| Some(other) == first) { ELEMENTS[0] } else { ELEMENTS[1] };
+    let mut elements = if sizes.all(|other| Some(other) == first) { ELEMENTS[0] } else { ELEMENTS[1] };
+    let wide = context.case.def.is_some_and(|def| preferred(def) != context.case.dtype);
+    // What works on each element by itself has one loop for all dtypes: there the device's statistics will do.
+    if wide && context.case.def.is_some_and(|def| is_in(def, &[pointwise::ALL])) {
+        elements = FEW;
+    }
+    let calls = if wide { WIDE_CALLS } else { CALLS };
     let (prepared, _) = context.place_enlarged(elements)?;
     // One call after the other: what waits in an asynchronous device's queue is held, and no leak.
     let call = || -> Steps {
@@ -43,18 +69,29 @@ fn run(context: &Context<'_>) -> Steps {
         synchronize(device)?;
         Ok(memory_stats(device)?.map(|s| s.in_use))
     };
-    let (before, size) = (in_use()?, resident(id()));
-    for _ in 0..CALLS {
+    let (before, size, there) = (in_use()?, resident(id()), held());
+    for _ in 0..calls {
         call()?;
+    }
+    for (nth, what) in ["descriptors", "threads"].into_iter().enumerate() {
+        let more = || held()[nth].saturating_sub(there[nth]);
+        let mut tries = 0..TRIES;
+        while more() > ALLOWED_HELD && tries.next().is_some() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if more() > ALLOWED_HELD {
+            let (what, got) = (format!("{what} after {calls} calls"), format!("{} more", more()));
+            return Err(Failure::new(what, "as many as before", got).into());
+        }
     }
     let (after, grown) = (in_use()?, resident(id()).saturating_sub(size));
     if grown > ALLOWED {
         let got = format!("{grown} bytes more");
-        return Err(Failure::new(format!("the process grew in {CALLS} calls"), "no growth", got).into());
+        return Err(Failure::new(format!("the process grew in {calls} calls"), "no growth", got).into());
     }
     match (before, after) {
         (Some(before), Some(after)) if after > before => Err(Failure::new(
-            format!("memory in use after {CALLS} calls"),
+            format!("memory in use after {calls} calls"),
             format!("{before} bytes, as before"),
             format!("{after} bytes"),
         )

@@ -5,7 +5,7 @@
 
 use super::accuracy;
 use super::{Context, Family, Scope, allowed, is_in, tensors};
-use crate::array::{Array, Number};
+use crate::array::{Array, Number, round_to};
 use crate::case::Case;
 use crate::compare;
 use crate::extremes;
@@ -18,7 +18,7 @@ use keyway::ops::pointwise;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "magnitudes",
-    about: "every number of f16 and bf16, numbers of every exponent of f32 and f64, for ops of one tensor",
+    about: "every number of f16 and bf16, numbers of every exponent of f32 and f64, and where results overflow, for ops of one tensor",
     cases,
     run,
 };
@@ -36,6 +36,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             let sets = extremes::sets(op.def).into_iter().enumerate();
             for (nth, _) in sets.filter(|(_, sample)| tensors(sample).count() == 1) {
                 cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
+                // Of the halves every number is among the others.
+                if dtype.size() > 2 {
+                    cases.push(Case::of(FAMILY.name, op.def, dtype, nth, EDGES));
+                }
             }
         }
     }
@@ -54,11 +58,91 @@ fn every(dtype: DType) -> Vec<Number> {
     (0..SPREAD).map(|nth| Number::Float(quiet(number(nth)))).collect()
 }
 
+/// The variant with the numbers around each place at which results begin to overflow, or to be 0.
+const EDGES: &str = "edges";
+/// Numbers between the two of [`every`] that such a place is between, and how many are taken on either side of it.
+const BETWEEN: u64 = 64;
+const BESIDE: i64 = 4;
+
+/// Whether a result is 0, finite, infinite or no number, as an element of its dtype.
+fn kind(result: Number, dtype: DType) -> u8 {
+    match round_to(result.float(), dtype) {
+        v if v.is_nan() => 3,
+        v if v.is_infinite() => 2,
+        v => u8::from(v != 0.0),
+    }
+}
+
+/// The dtype's bit pattern of a number, as a whole number that ascends with it; the other way round.
+fn place(value: f64, dtype: DType) -> i64 {
+    let (bits, sign) = match dtype {
+        DType::F16 => (i64::from(half::f16::from_f64(value).to_bits()), 15),
+        DType::BF16 => (i64::from(half::bf16::from_f64(value).to_bits()), 15),
+        DType::F32 => (i64::from((value as f32).to_bits()), 31),
+        _ => (value.to_bits() as i64, 63),
+    };
+    let size = bits & !(1 << sign);
+    if bits >> sign & 1 == 1 { -size } else { size }
+}
+
+fn at(place: i64, dtype: DType) -> f64 {
+    let size = place.unsigned_abs();
+    let value = match dtype {
+        DType::F16 => half::f16::from_bits(size as u16).to_f64(),
+        DType::BF16 => half::bf16::from_bits(size as u16).to_f64(),
+        DType::F32 => f64::from(f32::from_bits(size as u32)),
+        _ => f64::from_bits(size),
+    };
+    if place < 0 { -value } else { value }
+}
+
+/// Where neighbours of `values` have results of other kinds: numbers between them, and those right beside the place.
+fn edges(values: &[Number], dtype: DType, kinds: impl Fn(&[Number]) -> Option<Vec<u8>>) -> Vec<Number> {
+    let mut places: Vec<i64> =
+        values.iter().map(|v| v.float()).filter(|v| v.is_finite()).map(|v| place(v, dtype)).collect();
+    places.sort_unstable();
+    places.dedup();
+    let number = |place: i64| Number::Float(at(place, dtype));
+    let of = |places: &[i64]| kinds(&places.iter().map(|&p| number(p)).collect::<Vec<_>>());
+    let Some(all) = of(&places) else { return Vec::new() };
+    let mut found = Vec::new();
+    let changes = (1..places.len()).filter(|&nth| all[nth - 1] != all[nth] && all[nth - 1].max(all[nth]) < 3);
+    for nth in changes.take(MANY) {
+        let (mut low, mut high) = (places[nth - 1], places[nth]);
+        let step = ((high - low) as u64 / BETWEEN).max(1) as usize;
+        found.extend((low..=high).step_by(step));
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let Some(kind) = of(&[middle]) else { break };
+            if kind[0] == all[nth] { high = middle } else { low = middle }
+        }
+        found.extend(low - BESIDE + 1..high + BESIDE);
+    }
+    found.into_iter().map(number).filter(|v| v.float().is_finite()).collect()
+}
+
+/// The most such places: a function such as `lgamma` has one at each whole number.
+const MANY: usize = 40;
+
 fn run(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     let Some(sample) = extremes::sets(def).into_iter().nth(context.case.sample) else { return Ok(()) };
     let mut inputs = crate::inputs::of_sample(&sample.args, dtype, 0);
-    let values = every(dtype);
+    let mut values = every(dtype);
+    if context.case.variant == EDGES {
+        let oracle = context.oracle()?;
+        let of = |values: &[Number]| {
+            let mut inputs = inputs.clone();
+            let place = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_)))?;
+            *place = Value::Array(Array::new(dtype, [values.len()], values.to_vec()));
+            let made = oracle(&inputs).ok()?.into_iter().next()?;
+            Some(made.values.iter().map(|v| kind(*v, made.dtype)).collect())
+        };
+        values = edges(&values, dtype, of);
+        if values.is_empty() {
+            return Ok(());
+        }
+    }
     if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
         *place = Value::Array(Array::new(dtype, [values.len()], values));
     }

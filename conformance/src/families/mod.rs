@@ -8,6 +8,7 @@ mod corners;
 mod determinism;
 mod devices;
 mod errors;
+mod exact;
 mod extremes;
 mod format;
 mod gradients;
@@ -72,6 +73,7 @@ pub const ALL: &[Family] = &[
     promotion::FAMILY,
     errors::FAMILY,
     extremes::FAMILY,
+    exact::FAMILY,
     accuracy::FAMILY,
     magnitudes::FAMILY,
     corners::FAMILY,
@@ -147,6 +149,10 @@ impl Op {
     }
 }
 
+/// Kinds of dtypes: what accumulates in another way, or has vectors of another length.
+const KINDS: [&[DType]; 4] =
+    [&[DType::F64], &[DType::I64, DType::I32], &[DType::BF16, DType::F16], &[DType::U8, DType::BOOL]];
+
 /// The middle one of the samples with elements, of those whose values another seed changes if there are such.
 fn typical(samples: &[Sample]) -> Option<usize> {
     let drawn = |s: &Sample| tested(s).any(|t| !matches!(t.fill, Fill::Values(_)));
@@ -190,6 +196,16 @@ impl Scope<'_> {
         self.one_foreign_each(family, variant, cases);
     }
 
+    /// The same cases in the dtypes of [`Scope::others`].
+    fn others_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
+        for op in self.ops {
+            let Some(nth) = op.typical() else { continue };
+            for dtype in self.others(op.def).into_iter().filter(|&d| Some(d) != preferred(op.def)) {
+                cases.push(Case::of(family, op.def, dtype, nth, variant));
+            }
+        }
+    }
+
     /// A case for each op that the target brings, in the first dtype that it takes.
     fn one_foreign_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
         for op in self.foreign {
@@ -213,6 +229,16 @@ impl Scope<'_> {
         let kernel = |d: DType| def.dtypes.has(d) && self.target.service(entry, d) == Service::Kernel;
         let usual = preferred(def);
         usual.filter(|&d| kernel(d)).or_else(|| DType::REAL.into_iter().find(|&d| kernel(d))).or(usual)
+    }
+
+    /// Dtypes beside that of [`Scope::served`], of which kernels have code of their own: one of each kind that the target has
+    /// a kernel of.
+    pub fn others(&self, def: &'static OpDef) -> Vec<DType> {
+        let Ok(entry) = def.entry() else { return Vec::new() };
+        let kernel = |d: &DType| def.dtypes.has(*d) && self.target.service(entry, *d) == Service::Kernel;
+        let served = self.served(def);
+        let kinds = KINDS.iter().filter_map(|kind| kind.iter().copied().find(kernel));
+        kinds.filter(|&dtype| Some(dtype) != served).collect()
     }
 
     /// The dtype in which an op's derivatives are judged: the widest float that is served.

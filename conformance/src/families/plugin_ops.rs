@@ -3,8 +3,8 @@
 //! report says by which.
 
 use super::determinism::enlarged;
-use super::gradients::Function;
-use super::{Context, Family, Scope, gradients_by_oracle, has_tested, tensors};
+use super::gradients::{CONSTANT, Function, constant};
+use super::{Context, Family, Scope, gradients_by_oracle, has_tested, tensors, with_sizes};
 use crate::array::{Array, Number};
 use crate::call::{Prepared, damaged};
 use crate::case::Case;
@@ -32,6 +32,10 @@ const IN_PLACE: &str = "in_place_";
 /// The sample with its sizes multiplied, so that its largest tensor has about so many elements.
 const LARGE: &str = "large";
 const ELEMENTS: f64 = 6_000.0;
+/// The sample of an element-wise op with other sizes: around the lengths of blocks and vectors, and of more dimensions.
+const EDGES: &str = "edges";
+const EDGE_SIZES: [&[usize]; 8] =
+    [&[1], &[63], &[64], &[65], &[127], &[128], &[2, 1, 3, 2, 5], &[2, 2, 1, 2, 1, 2, 2, 1, 2]];
 /// How many times the usual tolerance sums of so many terms may be off.
 const LOOSE: f64 = 100.0;
 
@@ -68,6 +72,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 if tensors(sample).any(|t| t.sizes.iter().product::<usize>() > 1) {
                     push(LARGE);
                 }
+                let each = matches!(op.entry.spec.rule, Rule::Elementwise(..));
+                if each && with_sizes(sample, EDGE_SIZES[0]).is_some() {
+                    push(EDGES);
+                }
                 let suits = |a: &Arrangement| {
                     *a != Arrangement::Expanded && tensors(sample).any(|t| a.suits(&t.sizes))
                 };
@@ -85,6 +93,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                     || op.entry.spec.decomposition.is_some();
                 if differentiable && sample.smooth && [DType::F32, DType::F64].contains(&dtype) {
                     push(GRADIENTS);
+                    push(CONSTANT);
                 }
                 if differentiable && sample.smooth && dtype == DType::F64 {
                     push(SECOND);
@@ -106,6 +115,11 @@ fn run(context: &Context<'_>) -> Steps {
     let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
     match context.case.variant.as_str() {
         GRADIENTS | SECOND => gradients(context),
+        CONSTANT => {
+            context.judge_by("its gradients from gradients that lie one after the other");
+            constant(context)
+        }
+        EDGES => edges(context, &sample),
         LARGE => large(context, &sample),
         OUT => {
             let plain = call(context, &Prepared::bare(&inputs, device)?)?;
@@ -190,6 +204,26 @@ fn large(context: &Context<'_>, sample: &Sample) -> Steps {
     };
     let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
     Ok(compare::outputs(&expected, &made, LOOSE * factor)?)
+}
+
+/// An element-wise op with the sizes of [`EDGE_SIZES`], row-major and in another order.
+fn edges(context: &Context<'_>, sample: &Sample) -> Steps {
+    let (entry, device) = (context.entry()?, context.target.device);
+    let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+    for sizes in EDGE_SIZES {
+        let Some(sample) = with_sizes(sample, sizes) else { continue };
+        let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
+        for arrangement in [Arrangement::Contiguous, Arrangement::Transposed] {
+            let prepared = Prepared::new(&inputs, device, |sizes| arrangement.where_it_suits(sizes))?;
+            let made = call(context, &prepared)?;
+            prepared.check_untouched(None)?;
+            let Some(expected) = expected(context, entry, &inputs, &made)? else {
+                return Err(Stop::Skipped("nothing but the op itself says what it gives".to_string()));
+            };
+            compare::outputs(&expected, &made, factor)?;
+        }
+    }
+    Ok(())
 }
 
 fn call(context: &Context<'_>, prepared: &Prepared) -> Steps<Vec<Tensor>> {

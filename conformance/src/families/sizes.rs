@@ -43,6 +43,8 @@ const ALIKE: [(&str, &[usize]); 6] = [
     ("planes", &[3, 130, 5]),
     ("volumes", &[2, 35, 4, 5, 3]),
 ];
+/// Those in dtypes of other kinds.
+const OTHERS: [(&str, &[usize]); 2] = [("long_rows", &[2, 17_003]), ("images", &[2, 67, 9, 17])];
 /// Elements of the variants of full reductions and losses alone: sums that are split in several stages, and counts that f16
 /// does not hold.
 const MILLION: (&str, &[usize]) = ("million", &[1_048_613]);
@@ -58,8 +60,9 @@ const TRANSPOSED: &str = "-transposed";
 const BROADCAST: [(&str, usize, &[usize]); 4] =
     [("row", 1, &[1, 101]), ("column", 1, &[100, 1]), ("left_row", 0, &[101]), ("left_element", 0, &[1, 1])];
 const MATRIX: [usize; 2] = [100, 101];
-/// A call of the op's own; its number follows.
+/// A call of the op's own; its number follows. Those of so many elements are made in one dtype.
 const CALL: &str = "call";
+const MANY: usize = 400_000;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
@@ -85,6 +88,11 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 BROADCAST.iter().for_each(|(name, ..)| push(nth, (*name).to_string()));
             }
         }
+        // Each dtype has loops of its own, which end and split in places of their own.
+        for (other, nth) in scope.others(op.def).into_iter().zip(alike(op).into_iter().cycle()) {
+            OTHERS.iter().for_each(|(name, _)| cases.push(Case::of(FAMILY.name, op.def, other, nth, *name)));
+        }
+        let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         if let Some(nth) = alike(op).filter(|&nth| makes_one(op, &op.samples[nth], dtype)) {
             push(nth, MILLION.0.to_string());
         }
@@ -101,12 +109,16 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 push(0, format!("{CALL}{nth}{TRANSPOSED}"));
             }
             // Tensor cores take halves, by kernels of their own.
-            if is_in(op.def, &[attention::ALL, conv::ALL]) {
-                let halves = [DType::F16, DType::BF16].into_iter().filter(|&half| half != dtype);
-                halves.for_each(|half| {
-                    cases.push(Case::of(FAMILY.name, op.def, half, 0, format!("{CALL}{nth}")))
-                });
-            }
+            let halves = [DType::F16, DType::BF16];
+            let by_tiles = halves.into_iter().filter(|_| is_in(op.def, &[attention::ALL, conv::ALL]));
+            // Attention takes the same way in each of the wide ones, and the oracle long.
+            let few = tensors(sample).all(|t| t.sizes.iter().product::<usize>() < MANY);
+            let once = few && (nth == 0 || !is_in(op.def, &[attention::ALL]));
+            let wide = scope.others(op.def).into_iter().filter(|other| once && !halves.contains(other));
+            let more = wide.chain(by_tiles).filter(|&other| other != dtype);
+            more.for_each(|other| {
+                cases.push(Case::of(FAMILY.name, op.def, other, 0, format!("{CALL}{nth}")))
+            });
         }
     }
 }
@@ -191,7 +203,12 @@ fn run(context: &Context<'_>) -> Steps {
     } else if name == TARGETS.0 {
         many_targets(&given).ok_or_else(none)?
     } else {
-        let (_, sizes) = ALIKE.iter().chain([&MILLION]).find(|(known, _)| *known == name).ok_or_else(none)?;
+        let (_, sizes) = ALIKE
+            .iter()
+            .chain(&OTHERS)
+            .chain([&MILLION])
+            .find(|(known, _)| *known == name)
+            .ok_or_else(none)?;
         with_sizes(&given, sizes).ok_or_else(none)?
     };
     let mut inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());

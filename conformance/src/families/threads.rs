@@ -27,6 +27,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for variant in ["together", "registering", "late"] {
         scope.one_each(FAMILY.name, variant, cases);
     }
+    scope.others_each(FAMILY.name, "together", cases);
 }
 
 fn run(context: &Context<'_>) -> Steps {

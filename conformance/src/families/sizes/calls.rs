@@ -66,6 +66,10 @@ fn pair(n: i64) -> SampleArg {
     SampleArg::Ints(vec![n, n])
 }
 
+/// Rows, terms and columns that are whole blocks, of which there is no rest: a loop over blocks may leave out the last one.
+const WHOLE_BLOCKS: [[usize; 3]; 6] =
+    [[8, 8, 8], [16, 16, 16], [5, 64, 32], [64, 32, 3], [3, 128, 256], [2, 4104, 3]];
+
 fn products(sizes: &[[usize; 3]], batch: &[usize]) -> Vec<Sample> {
     let of = |sizes: [usize; 2]| plain(&[batch, &sizes].concat());
     sizes.iter().map(|&[rows, inner, columns]| sample([of([rows, inner]), of([inner, columns])])).collect()
@@ -79,17 +83,23 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
         || window().into_iter().chain([SampleArg::Bool(false), SampleArg::Bool(true), SampleArg::None]);
     match op {
         "mm" | "matmul" => {
-            products(&[[1, 300, 40], [3, 2100, 67], [33, 20, 300], [130, 70, 35], [300, 9, 301]], &[])
+            let odd = [[1, 300, 40], [3, 2100, 67], [33, 20, 300], [130, 70, 35], [300, 9, 301]];
+            products(&[&odd[..], &WHOLE_BLOCKS[..]].concat(), &[])
         }
-        "bmm" => products(&[[33, 20, 70], [67, 35, 9], [1, 130, 40]], &[3]),
+        "bmm" => {
+            products(&[[33, 20, 70], [67, 35, 9], [1, 130, 40], [8, 16, 8], [3, 64, 16], [2, 4104, 1]], &[3])
+        }
         "mv" => {
-            let sizes = [[300, 301], [5, 5003], [5003, 7]];
+            let sizes = [[300, 301], [5, 5003], [5003, 7], [8, 16], [64, 128], [3, 4104]];
             sizes.iter().map(|&[n, k]| sample([plain(&[n, k]), plain(&[k])])).collect()
         }
-        "dot" => vec![sample([uniform(&[1_048_613], 0.0, 2.0), uniform(&[1_048_613], 0.0, 2.0)])],
+        "dot" => [1_048_613, 16, 64, 4104].map(|n| sample([(); 2].map(|()| uniform(&[n], 0.0, 2.0)))).into(),
         "linear" => vec![
             sample([plain(&[1, 300]), plain(&[67, 300]), plain(&[67])]),
             sample([plain(&[130, 67]), plain(&[35, 67]), plain(&[35])]),
+            sample([plain(&[8, 16]), plain(&[16, 16]), plain(&[16])]),
+            sample([plain(&[3, 128]), plain(&[64, 128]), plain(&[64])]),
+            sample([plain(&[2, 4104]), plain(&[3, 4104]), plain(&[3])]),
         ],
         "conv" => {
             let bias = |conv: &Conv| plain(&conv.kernel[..1]);
@@ -209,10 +219,39 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
                 [false, true].map(|right| [call(&[70], &[3, 140], right), call(&[5, 70], &[5, 140], right)]);
             calls.into_iter().flatten().collect()
         }
+        // Places past 65,536, and more of them than two million.
+        "gather" => [300, 2_097_169]
+            .map(|n| sample([plain(&[TABLE]), SampleArg::Int(0), index(&[n], TABLE as i64)]))
+            .into(),
+        "index_select" => [([TABLE, 1], 300), ([3, TABLE], 301)]
+            .map(|(sizes, n)| {
+                let dim = i64::from(sizes[0] != TABLE);
+                sample([plain(&sizes), SampleArg::Int(dim), index(&[n], TABLE as i64)])
+            })
+            .into(),
+        "index_add" => {
+            let rest = [index(&[300], TABLE as i64), plain(&[300]), SampleArg::Int(2)];
+            vec![sample([plain(&[TABLE]), SampleArg::Int(0)].into_iter().chain(rest))]
+        }
+        "index_copy" | "scatter" => {
+            // Each place once: which of several numbers for one place stays is open.
+            let at = Fill::Values((0..300).map(|k| f64::from(k * 233 + 5)).collect());
+            vec![sample([plain(&[TABLE]), SampleArg::Int(0), fixed(&[300], DType::I64, at), plain(&[300])])]
+        }
+        "scatter_add" => {
+            let rest = [index(&[300], TABLE as i64), plain(&[300])];
+            vec![sample([plain(&[TABLE]), SampleArg::Int(0)].into_iter().chain(rest))]
+        }
+        "embedding" => {
+            vec![sample([plain(&[TABLE, 1]), index(&[7, 43], TABLE as i64), SampleArg::None])]
+        }
         "adam_rows" => vec![rows(&[7, 1030], 30), rows(&[5003, 3], 9_000)],
         _ => Vec::new(),
     }
 }
+
+/// Rows of a table whose places do not fit into 16 bits.
+const TABLE: usize = 70_003;
 
 /// Heads, queries, keys, numbers of a query and of a value, and whether queries look back alone. Heads of 64 and 128 are those of
 /// most nets, which have kernels of their own.

@@ -3,15 +3,18 @@
 mod accuracy;
 mod arguments;
 mod attention;
+mod blocks;
 mod calls;
 mod corners;
 mod ending;
+mod exact;
 mod gradients;
 mod images;
 mod late;
 mod lengths;
 mod memory;
 mod numbers;
+mod process;
 mod random;
 mod reading;
 mod refusing;
@@ -98,6 +101,9 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         late::FAULTS,
         sizes::FAULTS,
         lengths::FAULTS,
+        blocks::FAULTS,
+        exact::FAULTS,
+        process::FAULTS,
         random::FAULTS,
     ]
     .into_iter()

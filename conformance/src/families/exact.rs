@@ -1,0 +1,54 @@
+//! Results that are one number and no other, compared without a tolerance where it would hide what is wrong: sums of whole
+//! numbers, an element that decides alone, results that are rounded once, casts of the numbers at which dtypes end.
+//!
+//! A sum that leaves out its last term is within what sums of so many terms may be off, and the largest of random elements
+//! is hardly ever the last one.
+
+mod casts;
+mod reduced;
+mod rounded;
+
+use super::{Context, Family, Scope};
+use crate::case::Case;
+use crate::outcome::{Steps, Stop};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "exact",
+    about: "sums of whole numbers, elements that decide alone, results rounded once, casts at the ends of dtypes",
+    cases,
+    run,
+};
+
+/// A kind of case.
+struct Kind {
+    /// Its variant; a case's own may go on after it.
+    variant: &'static str,
+    run: fn(&Context<'_>) -> Steps,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind { variant: reduced::MARKED, run: reduced::marked },
+    Kind { variant: reduced::LONG, run: reduced::long },
+    Kind { variant: reduced::WHOLE, run: reduced::whole },
+    Kind { variant: rounded::ONCE, run: rounded::once },
+    Kind { variant: casts::TO, run: casts::to },
+];
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let mut push = |dtype, nth, variant: &str| {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        };
+        reduced::cases(scope, op, &mut push);
+        rounded::cases(scope, op, &mut push);
+        casts::cases(op, &mut push);
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let variant = context.case.variant.as_str();
+    let none = || Stop::Skipped(format!("there is no variant `{variant}`"));
+    let kind = KINDS.iter().find(|kind| variant.starts_with(kind.variant)).ok_or_else(none)?;
+    (kind.run)(context)
+}

@@ -1,0 +1,50 @@
+//! Kernels that change what belongs to the whole process, or keep of it what they do not give back.
+
+use super::Fault;
+use std::fs::File;
+use std::os::fd::IntoRawFd;
+
+/// Elements from which on a call keeps a thread: those of the calls that are made again and again.
+const LARGE: usize = 200_000;
+/// A signal that nothing here uses, and the number by which it is ignored.
+const SIGUSR2: i32 = 12;
+const IGNORED: usize = 1;
+
+unsafe extern "C" {
+    fn signal(number: i32, handler: usize) -> usize;
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::new("other_folder", "the working directory is another one after the call", &["relu"], |site| {
+        // Where there is no such folder nothing changes, and the fault is not caught.
+        let _ = std::env::set_current_dir("/");
+        site.run()
+    }),
+    Fault::new("other_variable", "a variable of the environment is another one", &["relu"], |site| {
+        // SAFETY: a worker of the suite reads its environment between calls alone. That a kernel writes to it is the fault.
+        unsafe { std::env::set_var("KEYWAY_MUTANT_WAS_HERE", "1") };
+        site.run()
+    }),
+    Fault::new("signal_ignored", "a signal is ignored after the call", &["relu"], |site| {
+        // SAFETY: C's function, with a signal that nobody sends and the number that stands for ignoring it.
+        unsafe { signal(SIGUSR2, IGNORED) };
+        site.run()
+    }),
+    Fault::new("descriptor_kept", "each call opens a file and does not close it", &["relu"], |site| {
+        let _ = File::open("/dev/null").map(IntoRawFd::into_raw_fd);
+        site.run()
+    })
+    .dtypes(&["f32"]),
+    Fault::new("thread_kept", "each large call starts a thread that does not end", &["relu"], |site| {
+        if site.input(0)?.len() > LARGE {
+            let thread = std::thread::Builder::new().stack_size(1 << 16);
+            let _ = thread.spawn(|| {
+                loop {
+                    std::thread::park();
+                }
+            });
+        }
+        site.run()
+    })
+    .dtypes(&["f32"]),
+];
