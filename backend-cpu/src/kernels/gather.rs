@@ -2,10 +2,9 @@
 
 use super::cells::{Cells, cell_kernel, copy_dense, copy_run};
 use super::dims::dim;
-use super::indices::{any_outside, check_indices};
+use super::indices::check_indices;
 use super::nest::{Nest, dims};
 use keyway_sdk::author::{Call, Element, Error, Lanes};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows of at most so many elements are copied one index after the other; longer ones are shared among threads.
 const ROW: usize = 4096;
@@ -112,21 +111,14 @@ fn gather<C: Element>(call: &Call) -> Result<(), Error> {
     across[dim] = 0;
     let nest = Nest::sorted(dims(&out.sizes, [&out.strides, &index.strides, &across]));
     let (stride, size) = (source.strides[dim], source.sizes[dim]);
-    // Indices are checked a part of a row at a time, so that memory gives them once.
-    let wrong = AtomicBool::new(false);
-    // SAFETY: the op's rule makes the index no larger than the source but in `dim`, where every index is checked; the
+    // Before anything is written: a tensor that was given for the result is kept where an index is wrong.
+    check_indices(&index, "index", dim, size, 0)?;
+    // SAFETY: the op's rule makes the index no larger than the source but in `dim`, where every index was checked; the
     // result is a tensor of its own.
     nest.for_each_row(1, |[o, i, s], len, steps| unsafe {
         let (out, index) = (out.lanes.as_ptr().offset(o), index.lanes.as_ptr().cast_const().offset(i));
-        if any_outside(index, len, steps[1], 0..size as i64) {
-            return wrong.store(true, Ordering::Relaxed);
-        }
         row((out, index, source.lanes.as_ptr().cast_const().offset(s)), len, steps, stride);
-    })?;
-    match wrong.into_inner() {
-        true => check_indices(&index, "index", dim, size, 0),
-        false => Ok(()),
-    }
+    })
 }
 
 cell_kernel!("gather", "TiT>T", gather);

@@ -267,6 +267,11 @@ fn judge(
         let turns = options.jobs.map_or(TURNS, usize::from);
         Limits { jobs: options.jobs(), turns, timeout: ordinary, memory: MEMORY }
     };
+    // A list that cannot be read is told of before anything is judged, where the library is named by its file.
+    let given = match (given, &options.library) {
+        (None, Some(library)) => Some(beside(library)?),
+        (given, _) => given,
+    };
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
     if let Err(error) = ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)) {
