@@ -103,7 +103,26 @@ def interpolate_backward(torch, grad, sizes, mode, align, scales):
         grad, list(grad.shape[2:]), [*grad.shape[:2], *sizes], align, *(scales or [None, None]))
 
 
+def along(method):
+    """A method whose second argument is the dimension."""
+    return lambda torch, x, dim: getattr(torch, method)(x, dim)
+
+
 LEAN = {
+    "cummax": along("cummax"),
+    "cummin": along("cummin"),
+    "logcumsumexp": along("logcumsumexp"),
+    "digamma": lambda torch, x: torch.digamma(x),
+    "erfinv": lambda torch, x: torch.erfinv(x),
+    "lgamma": lambda torch, x: torch.lgamma(x),
+    "polygamma": lambda torch, x, n: torch.polygamma(n, x),
+    "nextafter": lambda torch, a, b: torch.nextafter(a, b),
+    "masked_scatter": lambda torch, x, mask, source: x.masked_scatter(mask, source),
+    "multinomial": lambda torch, p, count, replacement, *_: torch.multinomial(p, count, replacement),
+    "scatter_reduce": lambda torch, x, dim, index, src, reduce, own:
+        x.scatter_reduce(dim, index, src, reduce, include_self=own),
+    "index_reduce": lambda torch, x, dim, index, src, reduce, own:
+        x.index_reduce(dim, index, src, reduce, include_self=own),
     "adaptive_avg_pool_backward": adaptive_avg_pool_backward,
     "avg_pool_backward": avg_pool_backward,
     "bernoulli": into(lambda new, p, *_: new.bernoulli_(p)),
