@@ -19,6 +19,11 @@ unsafe fn pack<T: Plain>(
     wide: usize,
 ) {
     for (r, line) in panel.chunks_exact_mut(wide).enumerate().take(rows) {
+        if from.column == 1 {
+            // SAFETY: the caller guarantees the elements, which lie side by side; the panel is memory of its own.
+            unsafe { from.at(r, 0).data.copy_to_nonoverlapping(line.as_mut_ptr(), columns) };
+            continue;
+        }
         for (c, slot) in line[..columns].iter_mut().enumerate() {
             // SAFETY: the caller guarantees the elements.
             *slot = unsafe { *from.at(r, c).data };

@@ -43,6 +43,7 @@ impl<T: Element> Reducer for IntProduct<T> {
     type In = T;
     type Acc = i64;
     type Context = ();
+    const ANY_ORDER: bool = true;
     #[inline(always)]
     fn identity(&self) -> i64 {
         1

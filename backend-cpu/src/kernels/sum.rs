@@ -33,6 +33,7 @@ impl<T: Element> Reducer for IntSum<T> {
     type In = T;
     type Acc = i64;
     type Context = ();
+    const ANY_ORDER: bool = true;
     #[inline(always)]
     fn identity(&self) -> i64 {
         0

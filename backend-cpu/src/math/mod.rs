@@ -21,6 +21,7 @@
 mod asin;
 mod atan;
 mod erf;
+mod erfinv;
 mod exp;
 mod hyperbolic;
 mod inverse_hyperbolic;
@@ -37,6 +38,7 @@ mod tests;
 pub use asin::{acos_f32, acos_f64, asin_f32, asin_f64};
 pub use atan::{atan_f32, atan_f64, atan2_f32, atan2_f64};
 pub use erf::{erf_f32, erf_f64};
+pub use erfinv::{erfinv_f32, erfinv_f64};
 pub use exp::{exp_f32, exp_f64, exp_share_f32, exp_share_f64, expm1_f32, expm1_f64};
 pub use hyperbolic::{cosh_f32, cosh_f64, sinh_f32, sinh_f64, tanh_f32, tanh_f64};
 pub use inverse_hyperbolic::{acosh_f32, acosh_f64, asinh_f32, asinh_f64, atanh_f32, atanh_f64};

@@ -139,7 +139,9 @@ fn parts_of(call: &Call<'_>) -> Result<Outputs> {
 /// The results of a decomposition, each in memory of its own, as those of a kernel are: where there was nothing to do (a
 /// padding of 0), or elements were only looked at in another way, it may be an argument or a view of one.
 fn in_own_memory(call: &Call<'_>, mut made: Outputs) -> Result<Outputs> {
-    if !matches!((call.out, &call.args.op.spec.rule), (Out::New, Rule::Structured(_))) {
+    // Without an op that copies, nothing is copied.
+    let copies = convert::known().is_some();
+    if !(copies && matches!((call.out, &call.args.op.spec.rule), (Out::New, Rule::Structured(_)))) {
         return Ok(made);
     }
     for result in made.iter_mut().filter(|result| result.is_strided()) {

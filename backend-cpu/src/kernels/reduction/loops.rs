@@ -17,6 +17,9 @@ pub trait Reducer: Sync {
     type Context: Copy + Send + Sync;
     /// Elements of one result that are reduced without a break.
     const BLOCK: usize = 16 * 1024;
+    /// Whether parts may be combined in any order, as those of integers: the compiler then finds lanes of its own, and is put
+    /// off by ours.
+    const ANY_ORDER: bool = false;
     /// The result of no elements.
     fn identity(&self) -> Self::Acc;
     /// The contribution of one element.
@@ -91,7 +94,9 @@ impl<R: Reducer> Loops for R {
         // SAFETY: the caller guarantees the elements, the context and the accumulator.
         unsafe {
             let context = context.cast::<R::Context>().read();
-            let part = if size_of::<R::Acc>() <= 4 {
+            let part = if R::ANY_ORDER {
+                plain(self, context, at, n)
+            } else if size_of::<R::Acc>() <= 4 {
                 lanes::<R, MOST_LANES>(self, context, at, n)
             } else {
                 lanes::<R, 16>(self, context, at, n)
@@ -152,6 +157,18 @@ unsafe fn lanes<R: Reducer, const L: usize>(
         result = r.total(&mut parts);
     }
     for i in whole..n {
+        // SAFETY: the caller guarantees the elements.
+        result = r.combine(result, r.load(context, unsafe { R::In::load(at.add(i)) }));
+    }
+    result
+}
+
+/// # Safety
+/// See [`Loops`].
+#[inline(always)]
+unsafe fn plain<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize) -> R::Acc {
+    let mut result = r.identity();
+    for i in 0..n {
         // SAFETY: the caller guarantees the elements.
         result = r.combine(result, r.load(context, unsafe { R::In::load(at.add(i)) }));
     }
