@@ -16,6 +16,7 @@ mod installed;
 mod known;
 mod machine;
 mod names;
+mod numbers;
 mod ops;
 mod profile;
 mod screen;

@@ -228,6 +228,9 @@ fn numbers_are_refused_where_a_dtype_cannot_hold_them() {
     assert!(wide.contains("from 0 to 255") && wide.contains("300"), "{wide}");
     assert!(text(Tensor::new_with([f32::NAN], DType::I64)).contains("NaN"));
     assert!(text(Tensor::new_with([-1i64], DType::U64)).contains("-1"));
+    assert!(text(Tensor::new_with([1u64 << 63], DType::I64)).contains("9223372036854775808"));
+    let largest = Tensor::new_with([i64::MAX as u64], DType::I64).unwrap();
+    assert_eq!(largest.to_vec::<i64>().unwrap(), [i64::MAX]);
     assert_eq!(Tensor::new_with([1.9, -0.5], DType::U8).unwrap().to_vec::<u8>().unwrap(), [1, 0]);
 }
 

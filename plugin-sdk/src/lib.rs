@@ -34,6 +34,7 @@
 pub mod abi;
 pub mod author;
 pub mod philox;
+pub mod quantile;
 
 // The unit tests' calls of plain vectors are shared with `keyway-cpu-loops`, which knows this crate by its name.
 #[cfg(test)]

@@ -65,8 +65,8 @@ impl Tally {
 /// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
-/// One profile for all workspaces under `examples/`, so that what they have in common is built once for those that take the same
-/// features of it, and their tests, of which some train and judge, run in optimised code.
+/// One profile for all workspaces under `examples/`, so that what they have in common is built once, and their tests, of which
+/// some train and judge, run in optimised code.
 const EXAMPLES_PROFILE: [&str; 4] =
     ["--config", "profile.dev.opt-level=1", "--config", "profile.dev.debug=false"];
 

@@ -6,7 +6,7 @@
 
 use super::dims::wrapped;
 use keyway_cpu_loops::CallExt;
-use keyway_sdk::author::{Call, Error, Float, Lanes, Plain, parallel_for};
+use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
 /// Lines that go on side by side.
@@ -15,42 +15,16 @@ const LINES: usize = 4;
 const COLUMNS: usize = 1024;
 const GRAIN: usize = 16 * 1024;
 
-/// An element that can be more extreme than another.
-trait Ordered: Plain {
-    /// Whether it takes the place of the one that stood so far.
-    fn reaches<const MAX: bool>(self, before: Self) -> bool;
-}
-
-macro_rules! ordered {
-    ($($t:ty: $value:expr, $is_nan:expr);* $(;)?) => {$(
-        impl Ordered for $t {
-            #[inline(always)]
-            fn reaches<const MAX: bool>(self, before: Self) -> bool {
-                let (after, before) = ($value(self), $value(before));
-                let further = if MAX { after >= before } else { after <= before };
-                further | $is_nan(after)
-            }
-        }
-    )*};
-}
-ordered! {
-    f32: |x| x, f32::is_nan;
-    f64: |x| x, f64::is_nan;
-    f16: f16::to_acc, f32::is_nan;
-    bf16: bf16::to_acc, f32::is_nan;
-    i8: |x| x, |_| false;
-    i16: |x| x, |_| false;
-    i32: |x| x, |_| false;
-    i64: |x| x, |_| false;
-    u8: |x| x, |_| false;
-    u16: |x| x, |_| false;
-    u32: |x| x, |_| false;
-    u64: |x| x, |_| false;
+/// Whether an element takes the place of the one that stood so far; only NaN differs from itself.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn reaches<T: Element, const MAX: bool>(after: T, before: T) -> bool {
+    (if MAX { after >= before } else { after <= before }) | (after != after)
 }
 
 /// `R` lines of `n` elements.
 #[inline(always)]
-fn lines<T: Ordered, const MAX: bool, const R: usize>(
+fn lines<T: Element + Plain, const MAX: bool, const R: usize>(
     from: &[T],
     (to, at): (&mut [T], &mut [i64]),
     n: usize,
@@ -59,7 +33,7 @@ fn lines<T: Ordered, const MAX: bool, const R: usize>(
     for i in 0..n {
         for r in 0..R {
             let x = from[r * n + i];
-            if x.reaches::<MAX>(best[r].0) {
+            if reaches::<T, MAX>(x, best[r].0) {
                 best[r] = (x, i as i64);
             }
             (to[r * n + i], at[r * n + i]) = best[r];
@@ -69,20 +43,20 @@ fn lines<T: Ordered, const MAX: bool, const R: usize>(
 
 /// The row `x` of some columns, the `i`th, after the one before it, whose results stand in `before`.
 #[inline(never)]
-fn row<T: Ordered, const MAX: bool>(
+fn row<T: Element + Plain, const MAX: bool>(
     i: i64,
     x: &[T],
     before: (&[T], &[i64]),
     (to, at): (&mut [T], &mut [i64]),
 ) {
     for (((&x, (&best, &place)), to), at) in x.iter().zip(before.0.iter().zip(before.1)).zip(to).zip(at) {
-        let further = x.reaches::<MAX>(best);
+        let further = reaches::<T, MAX>(x, best);
         *to = if further { x } else { best };
         *at = if further { i } else { place };
     }
 }
 
-fn cumulative<T: Ordered, const MAX: bool>(call: &Call) -> Result<(), Error> {
+fn cumulative<T: Element + Plain, const MAX: bool>(call: &Call) -> Result<(), Error> {
     let view = call.view::<T>(0)?;
     let sizes = view.sizes();
     let dim = wrapped(call.int(1)?, sizes.len());
@@ -136,11 +110,11 @@ fn cumulative<T: Ordered, const MAX: bool>(call: &Call) -> Result<(), Error> {
     })
 }
 
-fn cummax<T: Ordered>(call: &Call) -> Result<(), Error> {
+fn cummax<T: Element + Plain>(call: &Call) -> Result<(), Error> {
     cumulative::<T, true>(call)
 }
 
-fn cummin<T: Ordered>(call: &Call) -> Result<(), Error> {
+fn cummin<T: Element + Plain>(call: &Call) -> Result<(), Error> {
     cumulative::<T, false>(call)
 }
 

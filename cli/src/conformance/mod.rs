@@ -56,7 +56,7 @@ pub struct Options {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256), allow_negative_numbers = true, value_name = "N")]
     jobs: Option<u16>,
     /// Mixed into the values of the samples.
-    #[arg(long, default_value_t = 0, value_parser = crate::train::seed, allow_negative_numbers = true, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_parser = crate::numbers::seed, allow_negative_numbers = true, value_name = "N")]
     seed: u64,
     /// The longest that a case may take, in seconds.
     #[arg(long, default_value_t = 20.0, value_parser = seconds, allow_negative_numbers = true, value_name = "S")]

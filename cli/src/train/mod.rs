@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long, value_parser = rate, allow_negative_numbers = true)]
     lr: Option<f64>,
     /// Decides the initial weights, the order of the rows and what is dropped out; 0 if not given.
-    #[arg(long, value_parser = seed, allow_negative_numbers = true)]
+    #[arg(long, value_parser = crate::numbers::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Threads that one op may use; all cores if not given. The weights do not depend on it.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true, value_name = "N")]
@@ -114,11 +114,6 @@ impl Options {
             }
         }
     }
-}
-
-/// A number that decides what is drawn.
-pub fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -51,8 +51,7 @@ struct Known {
     opened: Option<Opened>,
 }
 
-/// The library that is being opened, and its plugin's name, for one that ends the process meanwhile. Read where nothing may be
-/// locked.
+/// For a library that ends the process while it is opened. Read where nothing may be locked, so what it leads to is never freed.
 static OPENING: AtomicPtr<Opening> = AtomicPtr::new(std::ptr::null_mut());
 
 /// A library that is being opened.
@@ -70,14 +69,21 @@ impl Opening {
         unsafe { OPENING.load(Ordering::Acquire).as_ref() }
     }
 
-    fn begin(path: &Path, plugin: &str) {
+    /// Notes a library until what is given is dropped.
+    fn begin(path: &Path, plugin: &str) -> Noted {
         // As it may reach a terminal.
         let path = excerpt(&path.display().to_string(), libc::PATH_MAX as usize);
         let opening = Opening { path, plugin: plugin.to_string() };
         OPENING.store(Box::leak(Box::new(opening)), Ordering::Release);
+        Noted
     }
+}
 
-    fn end() {
+/// While it is there, [`Opening::now`] says which library is being opened.
+struct Noted;
+
+impl Drop for Noted {
+    fn drop(&mut self) {
         OPENING.store(std::ptr::null_mut(), Ordering::Release);
     }
 }
@@ -102,21 +108,7 @@ pub fn open(
         Some(Known { opened: Some(opened), .. }) => return Ok(*opened),
         _ => {}
     }
-    Opening::begin(path, &checked.manifest.name);
-    let opened = open_anew(&mut opened_before, path, checked, file, host_abi, host, take_error);
-    Opening::end();
-    opened
-}
-
-fn open_anew(
-    opened_before: &mut HashMap<PathBuf, Known>,
-    path: &Path,
-    checked: &Checked,
-    file: File,
-    host_abi: AbiRange,
-    host: &'static HostApi,
-    take_error: &dyn Fn() -> String,
-) -> Result<Opened, LoadError> {
+    let _noted = Opening::begin(path, &checked.manifest.name);
     let entry = open_entry(path, checked, file)?;
     let known = opened_before.entry(path.to_path_buf()).or_insert(Known { id: checked.id, opened: None });
     let opened = initialize(entry, checked, host_abi, host, take_error)?;

@@ -280,7 +280,7 @@ pub fn comparison(args: &Args<'_>) -> Result<Typing> {
 }
 
 /// Whether the dtype is no integer, or holds a number, its fraction left away.
-fn is_held(arg: Arg<'_>, dtype: DType) -> bool {
+pub(crate) fn is_held(arg: Arg<'_>, dtype: DType) -> bool {
     let Some((low, high)) = dtype.integer_range().filter(|_| dtype.is_integer()) else { return true };
     match arg {
         Arg::Int(v) => (low..=high).contains(&i128::from(v)),

@@ -130,9 +130,9 @@ pub(super) fn set_rates<O: Options>(
 /// Says, once in a program, that a step has no gradient to go by: mostly it is of parameters that a module has replaced.
 pub(super) fn warn_without_gradients<O>(owner: &'static str, groups: &[Group<O>]) {
     static ONCE: Once = Once::new();
-    let count: usize = groups.iter().map(|group| group.parameters.len()).sum();
     if with_options(groups).all(|(parameter, _)| parameter.grad().is_none()) {
         ONCE.call_once(|| {
+            let count = with_options(groups).count();
             keyway_dispatcher::log::warn(&format!(
                 "{owner}.step changed nothing: none of its {count} parameters has a gradient. Call `backward` before it, and \
                  make the optimiser after `to_device`, `to_dtype` and `to_memory_format`, which give a module other tensors"

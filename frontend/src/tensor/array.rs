@@ -3,11 +3,13 @@
 use super::Tensor;
 use super::options::IntoOptions;
 use crate::error::{Result, called};
+use crate::ops::rules::is_held;
 use half::{bf16, f16};
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::dtype::{Category, DType};
+use keyway_dispatcher::dtype::DType;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::memory::bytes::Plain;
+use keyway_dispatcher::op::Arg;
 
 /// A number, or an array, slice or vector of such, nested to any depth.
 ///
@@ -117,20 +119,28 @@ fn ragged(sizes: &[usize], got: usize) -> crate::Error {
     Error::Value { op: "new", argument: "array", expected, got }.into()
 }
 
-/// Refuses numbers beyond the range of an integer dtype that they are to be converted to.
+/// The first number that an integer dtype does not hold.
+fn first_lost<T: Into<Arg<'static>>>(numbers: Vec<T>, dtype: DType) -> Option<Arg<'static>> {
+    numbers.into_iter().map(Into::into).find(|&number| !is_held(number, dtype))
+}
+
+/// Refuses numbers that the integer dtype which they are to be converted to does not hold.
 fn require_held(values: &Tensor, dtype: DType) -> Result<()> {
-    let limits = |dtype: DType| dtype.limits().filter(|_| dtype.category() == Category::Integer);
-    let Some(range) = limits(dtype) else { return Ok(()) };
-    if limits(values.dtype()).is_none_or(|own| own.min < range.min || own.max > range.max)
-        && values.dtype() != DType::BOOL
-    {
-        let outside = |x: &f64| !(x.trunc() >= range.min && x.trunc() <= range.max);
-        if let Some(got) = values.to_f64_vec()?.iter().find(|x| outside(x)) {
-            let expected = format!("numbers from {} to {}, which {dtype} can hold", range.min, range.max);
-            return Err(Error::Value { op: "new", argument: "array", expected, got: got.to_string() }.into());
-        }
+    let own = values.dtype();
+    let Some((low, high)) = dtype.integer_range().filter(|_| dtype.is_integer() && own != DType::BOOL) else {
+        return Ok(());
+    };
+    if own.integer_range().is_some_and(|(least, most)| low <= least && most <= high) {
+        return Ok(());
     }
-    Ok(())
+    let lost = match own {
+        DType::I64 => first_lost(values.to_vec::<i64>()?, dtype),
+        DType::U64 => first_lost(values.to_vec::<u64>()?, dtype),
+        _ => first_lost(values.to_f64_vec()?, dtype),
+    };
+    let Some(number) = lost else { return Ok(()) };
+    let expected = format!("numbers that {dtype} holds, from {low} to {high}");
+    Err(Error::Value { op: "new", argument: "array", expected, got: number.describe() }.into())
 }
 
 impl Tensor {

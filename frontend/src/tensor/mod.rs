@@ -3,12 +3,12 @@
 mod array;
 mod convert;
 mod create;
+mod deprecated;
 pub(crate) mod filled;
 mod format;
 mod grad;
 mod host;
 mod index;
-mod misheard;
 mod operators;
 mod options;
 mod print;

@@ -199,9 +199,12 @@ impl Call {
         for (running, now) in running.iter().zip([mean.detach(), unbiased]) {
             let channels = running.elem_count();
             let now = now.reshape_as_sizes(&[now.elem_count() / channels.max(1), channels])?.mean(0)?;
+            if running.dtype() == now.dtype() {
+                running.lerp_(&now, self.momentum)?;
+                continue;
+            }
             // A variance that f16 cannot hold counts all the same.
-            let mixed = cast(running.clone(), now.dtype())?.lerp(&now, self.momentum)?;
-            running.copy_(&mixed)?;
+            running.copy_(&cast(running.clone(), now.dtype())?.lerp(&now, self.momentum)?)?;
         }
         Ok(())
     }
