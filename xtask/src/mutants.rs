@@ -26,7 +26,7 @@ const WRAPPED: &str = "KEYWAY_MUTANT_OF";
 /// Begins each line of the plugin's list of faults.
 const MARK: &str = "@keyway-mutant\t";
 /// The longest that a case may take, in seconds.
-const TIMEOUT: &str = "10";
+const TIMEOUT: &str = "5";
 
 /// Which faults, and where the result goes.
 #[derive(clap::Args, Debug)]
