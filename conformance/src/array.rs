@@ -153,6 +153,17 @@ impl Array {
         self.values[own.fold(0, |at, (&size, &i)| if size == 1 { at } else { at * size + i })]
     }
 
+    /// The elements of this array broadcast to a shape, in row-major order of that shape.
+    pub fn spread(&self, sizes: &[usize]) -> impl Iterator<Item = Number> + '_ {
+        let mut strides = vec![0; sizes.len()];
+        let mut next = 1;
+        for (stride, &size) in strides.iter_mut().rev().zip(self.sizes.iter().rev()) {
+            *stride = if size == 1 { 0 } else { next };
+            next *= size;
+        }
+        Places::new(sizes, &strides, 0).map(|at| self.values[at])
+    }
+
     /// Each element by itself.
     pub fn map(&self, dtype: DType, element: impl FnMut(Number) -> Number) -> Array {
         Array { dtype, sizes: self.sizes.clone(), values: self.values.iter().copied().map(element).collect() }
@@ -230,8 +241,89 @@ impl Indices {
 impl Iterator for Indices {
     type Item = Index;
     fn next(&mut self) -> Option<Index> {
-        let now = self.at.clone();
+        let now = self.at.as_deref().map(SmallVec::from_slice);
         self.advance();
         now
+    }
+}
+
+/// A dimension of [`Places`].
+#[derive(Clone, Debug)]
+struct Dim {
+    size: usize,
+    stride: usize,
+    /// The index of the next place.
+    at: usize,
+}
+
+/// Where the elements of a shape lie in memory of given strides, in row-major order of the shape.
+#[derive(Clone, Debug)]
+pub struct Places {
+    dims: Vec<Dim>,
+    next: usize,
+    left: usize,
+}
+
+impl Places {
+    /// The places from that of the first element on.
+    pub fn new(sizes: &[usize], strides: &[usize], first: usize) -> Places {
+        let dims = sizes.iter().zip(strides).map(|(&size, &stride)| Dim { size, stride, at: 0 }).collect();
+        Places { dims, next: first, left: sizes.iter().product() }
+    }
+}
+
+impl Iterator for Places {
+    type Item = usize;
+    fn next(&mut self) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        let now = self.next;
+        for dim in self.dims.iter_mut().rev() {
+            dim.at += 1;
+            self.next += dim.stride;
+            if dim.at < dim.size {
+                break;
+            }
+            self.next -= dim.stride * dim.size;
+            dim.at = 0;
+        }
+        Some(now)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_indices() {
+        for (sizes, strides) in
+            [(vec![2, 3, 4], vec![1, 0, 7]), (vec![5], vec![2]), (vec![], vec![]), (vec![2, 0], vec![1, 1])]
+        {
+            let by_index = Indices::new(&sizes)
+                .map(|at| at.iter().zip(&strides).fold(9, |place, (i, stride)| place + i * stride));
+            assert_eq!(Places::new(&sizes, &strides, 9).collect::<Vec<_>>(), by_index.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn elements_are_spread_as_they_broadcast() {
+        let of = |sizes: &[usize]| {
+            Array::new(
+                DType::I64,
+                sizes,
+                (0..sizes.iter().product::<usize>() as i128).map(Number::Int).collect(),
+            )
+        };
+        for (own, shape) in
+            [(vec![3, 1], vec![2, 3, 4]), (vec![], vec![2, 2]), (vec![4], vec![0, 4]), (vec![1], vec![1])]
+        {
+            let array = of(&own);
+            let each: Vec<_> = Indices::new(&shape).map(|at| array.broadcast_at(&at)).collect();
+            assert_eq!(array.spread(&shape).collect::<Vec<_>>(), each);
+        }
     }
 }

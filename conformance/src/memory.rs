@@ -3,7 +3,7 @@
 //! Each lies in a storage of its own, between guard bands of a fixed pattern; gaps between its elements hold
 //! the pattern too. So a write outside the elements, or into an input, shows.
 
-use crate::array::{Array, Indices, Number};
+use crate::array::{Array, Number, Places};
 use crate::encode;
 use crate::known_layouts;
 use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
@@ -184,11 +184,10 @@ impl Placed {
         let behind = guard;
         let guard = guard + usize::from(arrangement == Arrangement::Shifted);
         let mut image = vec![PATTERN; (guard + reach + behind) * size];
-        let mut places = Vec::with_capacity(array.numel());
-        for (index, &value) in Indices::new(&array.sizes).zip(&array.values) {
-            let at = index.iter().zip(&strides).fold(guard, |at, (&i, &s)| at + i * s) * size;
+        let places: Vec<usize> =
+            Places::new(&array.sizes, &strides, guard).map(|element| element * size).collect();
+        for (&at, &value) in places.iter().zip(&array.values) {
             image[at..at + size].copy_from_slice(&encode::bytes(value, dtype));
-            places.push(at);
         }
         let storage = Storage::allocate(device, image.len())?;
         write_bytes(&storage, 0, &image)?;

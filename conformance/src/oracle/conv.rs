@@ -2,7 +2,7 @@
 
 use super::number::{float_total, overflows};
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Index, Indices, Number, flat};
+use crate::array::{Array, Index, Indices, Number};
 
 /// How the kernel moves: arguments 3 to 6.
 struct Moves<'a> {
@@ -42,15 +42,14 @@ impl Moves<'_> {
             .collect()
     }
 
-    /// The element of the input that an element of the kernel reads at a place.
-    fn read(&self, sizes: &[usize], place: &[usize], tap: &[usize]) -> Option<Index> {
-        (0..sizes.len())
-            .map(|d| {
-                let at =
-                    place[d] as i64 * self.stride[d] + tap[d] as i64 * self.dilation[d] - self.padding[d];
-                usize::try_from(at).ok().filter(|&at| at < sizes[d])
-            })
-            .collect()
+    /// The element of the input's spatial dimensions, in row-major order, that an element of the kernel reads at a place.
+    fn read(&self, sizes: &[usize], place: &[usize], tap: &[usize]) -> Option<usize> {
+        let mut read = 0;
+        for (d, &size) in sizes.iter().enumerate() {
+            let at = place[d] as i64 * self.stride[d] + tap[d] as i64 * self.dilation[d] - self.padding[d];
+            read = read * size + usize::try_from(at).ok().filter(|&at| at < size)?;
+        }
+        Some(read)
     }
 }
 
@@ -64,14 +63,25 @@ struct Sizes {
 /// Gives `each` the places in row-major order of every element of the output, the weight and the input that meet: the output
 /// is the sum of the products of the other two.
 fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, usize)) {
-    let (of_group, outputs) = (sizes.weight[1], sizes.weight[0] / moves.groups);
-    for out in Indices::new(&sizes.output) {
-        for tap in Indices::new(&sizes.weight[1..]) {
-            let Some(read) = moves.read(&sizes.input[2..], &out[2..], &tap[1..]) else { continue };
-            let group = out[1] / outputs;
-            let input: Index = [out[0], group * of_group + tap[0]].into_iter().chain(read).collect();
-            let weight: Index = [out[1]].into_iter().chain(tap).collect();
-            each(flat(&sizes.output, &out), flat(&sizes.weight, &weight), flat(&sizes.input, &input));
+    let [of_group, outputs] = [sizes.weight[1], sizes.weight[0] / moves.groups];
+    let [input, kernel, output] = [&sizes.input, &sizes.weight, &sizes.output].map(|sizes| &sizes[2..]);
+    let pixels: usize = input.iter().product();
+    let taps: Vec<_> = Indices::new(kernel).collect();
+    // Of each place the elements of the kernel that read a pixel, and the pixel.
+    let read = |place: Index| -> Vec<(usize, usize)> {
+        let pixel = |(t, tap): (usize, &Index)| Some((t, moves.read(input, &place, tap)?));
+        taps.iter().enumerate().filter_map(pixel).collect()
+    };
+    let places: Vec<_> = Indices::new(output).map(read).collect();
+    for (sample, out) in (0..sizes.output[0]).flat_map(|n| (0..sizes.output[1]).map(move |c| (n, c))) {
+        let group = out / outputs;
+        for (place, read) in places.iter().enumerate() {
+            let result = (sample * sizes.output[1] + out) * places.len() + place;
+            for c in 0..of_group {
+                let image = (sample * sizes.input[1] + group * of_group + c) * pixels;
+                let weights = (out * of_group + c) * taps.len();
+                read.iter().for_each(|(tap, pixel)| each(result, weights + tap, image + pixel));
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::number::{float_total, plus, times, zero};
 use super::pointwise::broadcast;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Index, Number};
+use crate::array::{Array, Number};
 use keyway::DType;
 
 /// `Σ a b` of elements of `dtype`.
@@ -32,22 +32,28 @@ pub(super) fn product(a: &Array, b: &Array) -> Result<Array, Unknown> {
     if k != rows {
         return Err(wrong());
     }
-    let mut sizes = broadcast(&[lead_a, lead_b])?;
-    let lead = sizes.len();
-    sizes.extend([*n, *m]);
-    let at = |t: &Array, index: &[usize], i: usize, j: usize| {
-        let place: Index = index[..lead].iter().copied().chain([i, j]).collect();
-        t.broadcast_at(&place)
+    let lead = broadcast(&[lead_a, lead_b])?;
+    // The matrices that meet, by the place of their first elements.
+    let first = |sizes: &[usize], step: usize| {
+        let numbers = (0..sizes.iter().product::<usize>() as i128).map(Number::Int).collect();
+        let firsts = Array::new(DType::I64, sizes, numbers);
+        firsts.spread(&lead).map(|v| v.int() as usize * step).collect::<Vec<_>>()
     };
-    let mut made = Array::from_fn(a.dtype, sizes, |index| {
-        let (i, j) = (index[lead], index[lead + 1]);
-        inner(a.dtype, (0..*k).map(|q| (at(&left, index, i, q), at(&right, index, q, j))))
-    });
+    let mut values = Vec::with_capacity(lead.iter().product::<usize>() * n * m);
+    for (a, b) in first(lead_a, n * k).into_iter().zip(first(lead_b, k * m)) {
+        for (i, j) in (0..*n).flat_map(|i| (0..*m).map(move |j| (i, j))) {
+            let row = left.values[a + i * k..].iter().take(*k);
+            let column = right.values.get(b + j..).unwrap_or(&[]).iter().step_by(*m);
+            values.push(inner(left.dtype, row.copied().zip(column.copied())));
+        }
+    }
+    let dims = lead.len();
+    let mut made = Array::new(left.dtype, [lead, vec![*n, *m]].concat(), values);
     if column {
         made.sizes.pop();
     }
     if row {
-        made.sizes.remove(lead);
+        made.sizes.remove(dims);
     }
     Ok(made)
 }

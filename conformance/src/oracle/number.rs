@@ -2,7 +2,7 @@
 
 use super::args::wrap;
 use super::{Inputs, Unknown};
-use crate::array::{Array, Index, Indices, Number, flat};
+use crate::array::{Array, Number, Places};
 use keyway::DType;
 use std::cmp::Ordering;
 
@@ -73,8 +73,9 @@ pub fn may_overflow(dtype: DType, terms: &[f64]) -> bool {
 /// The sum of floats as an element of `dtype`. Terms of both signs that may overflow on the way give no certain
 /// number, as the order of a sum is the backend's.
 pub fn float_total(dtype: DType, terms: &[f64]) -> Number {
-    let both_signs = terms.iter().any(|&t| t > 0.0) && terms.iter().any(|&t| t < 0.0);
-    if both_signs && may_overflow(dtype, terms) {
+    let (least, most) = terms.iter().fold((0.0f64, 0.0f64), |(least, most), &t| (least.min(t), most.max(t)));
+    let large = overflows(terms.len() as f64 * most.max(-least), dtype);
+    if large && least < 0.0 && most > 0.0 && may_overflow(dtype, terms) {
         return Number::Any;
     }
     Number::Float(sum(terms.iter().copied()))
@@ -100,10 +101,15 @@ pub struct Groups {
 /// Gathers the elements over the dimensions that `reduced` marks, which stay as size 1 if `keepdim`.
 pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
     let kept: Vec<usize> = a.sizes.iter().zip(reduced).map(|(&n, &r)| if r { 1 } else { n }).collect();
-    let mut members = vec![Vec::new(); kept.iter().product()];
-    for (index, &value) in Indices::new(&a.sizes).zip(&a.values) {
-        let own: Index = index.iter().zip(reduced).map(|(&i, &r)| if r { 0 } else { i }).collect();
-        members[flat(&kept, &own)].push(value);
+    let mut strides = vec![0; kept.len()];
+    let mut next = 1;
+    for ((stride, &size), &gone) in strides.iter_mut().zip(&kept).zip(reduced).rev() {
+        *stride = if gone { 0 } else { next };
+        next *= size;
+    }
+    let mut members = vec![Vec::with_capacity(a.numel() / next.max(1)); next];
+    for (own, &value) in Places::new(&a.sizes, &strides, 0).zip(&a.values) {
+        members[own].push(value);
     }
     let stays = kept.iter().zip(reduced).filter(|&(_, &r)| keepdim || !r);
     Groups { sizes: stays.map(|(&n, _)| n).collect(), members }

@@ -66,19 +66,17 @@ pub(super) fn each<const N: usize>(
     dtype: DType,
     mut element: impl FnMut([Number; N]) -> Result<Number, Unknown>,
 ) -> Outcome {
-    let shapes = operands.map(|a| a.sizes.as_slice());
-    let mut failed = None;
-    let made = Array::from_fn(dtype, broadcast(&shapes)?, |index| {
-        match element(operands.map(|a| a.broadcast_at(index))) {
-            Ok(Number::Int(v)) => Number::Int(wrapped(v, dtype)),
-            Ok(v) => v,
-            Err(why) => {
-                failed = Some(why);
-                Number::Any
-            }
-        }
-    });
-    failed.map_or_else(|| Ok(vec![made]), Err)
+    let sizes = broadcast(&operands.map(|a| a.sizes.as_slice()))?;
+    let mut operands = operands.map(|a| a.spread(&sizes));
+    let mut values = Vec::with_capacity(sizes.iter().product());
+    for _ in 0..values.capacity() {
+        let these = operands.each_mut().map(|operand| operand.next().unwrap_or(Number::Any));
+        values.push(match element(these)? {
+            Number::Int(v) => Number::Int(wrapped(v, dtype)),
+            v => v,
+        });
+    }
+    Ok(vec![Array::new(dtype, sizes.clone(), values)])
 }
 
 /// The first argument, of its own dtype; `real` of floats, `whole` of integers. Bool is refused.
