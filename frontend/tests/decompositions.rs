@@ -304,22 +304,25 @@ fn recorded(def: &'static OpDef, args: &Args<'_>) -> (Calls, keyway_dispatcher::
 
 /// Calls that reach parts which no sample does.
 fn more_samples(def: &OpDef, dtype: DType) -> Vec<Sample> {
-    // Statistics are kept in f32 at least.
-    let kept = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     match def.name() {
         "batch_norm" | "instance_norm" => {
-            let running = || fixed(&[3], kept, Fill::Values(vec![0.5, 1.5, 2.0]));
-            let [none, float] = [|| SampleArg::None, || SampleArg::Float(0.1)];
-            vec![sample([
-                plain(&[2, 3, 4]),
-                running(),
-                running(),
-                none(),
-                none(),
-                SampleArg::Bool(true),
-                float(),
-                float(),
-            ])]
+            // Statistics are kept in f32 at least, unless all of a module was cast.
+            let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+            let call = |kept| {
+                let running = || fixed(&[3], kept, Fill::Values(vec![0.5, 1.5, 2.0]));
+                let [none, float] = [|| SampleArg::None, || SampleArg::Float(0.1)];
+                sample([
+                    plain(&[2, 3, 4]),
+                    running(),
+                    running(),
+                    none(),
+                    none(),
+                    SampleArg::Bool(true),
+                    float(),
+                    float(),
+                ])
+            };
+            vec![call(wide), call(dtype)]
         }
         "scaled_dot_product_attention" => {
             let [query, key, value] = [(); 3].map(|()| plain(&[2, 3, 4]));

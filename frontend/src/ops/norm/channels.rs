@@ -33,7 +33,9 @@ pub(super) const PARTS: &[Part] = &[
     Part::widened("mean"),
     Part::widened("mul"),
     Part::widened("lerp"),
-    Part::widened("copy"),
+    // Statistics of fewer digits than the computation's.
+    Part::new("copy"),
+    Part::new("to_dtype"),
 ];
 
 /// Refuses an argument `i` that is neither nothing nor a number for each channel.
