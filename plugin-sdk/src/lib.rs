@@ -33,6 +33,7 @@
 
 pub mod abi;
 pub mod author;
+pub mod gamma;
 pub mod philox;
 pub mod quantile;
 

@@ -96,6 +96,7 @@ mod exponential;
 mod fill;
 mod flip;
 mod fmod;
+mod gamma;
 mod gather;
 mod ge;
 mod glu;

@@ -104,6 +104,59 @@ fn inverse_of_the_error_function() {
     assert_eq!(erfinv_f32(-0.0).to_bits(), (-0.0f32).to_bits());
 }
 
+/// Above 0 in units in the last place; below, where the functions cross 0 between any two whole numbers, in those of 1 at least.
+#[test]
+fn gamma_functions() {
+    // With the bounds in f64 above and below 0, and in f32.
+    type Row = (&'static str, fn(f64) -> f64, fn(f32) -> f32, [f64; 4]);
+    let rows: [Row; 3] = [
+        ("lgamma", lgamma_f64, lgamma_f32, [4.0, 4.0, 4.0, 8.0]),
+        ("digamma", digamma_f64, digamma_f32, [4.0, 4.0, 4.0, 16.0]),
+        ("trigamma", trigamma_f64, trigamma_f32, [4.0; 4]),
+    ];
+    for (name, wide, narrow, bounds) in rows {
+        let mut worst = [(0.0, 0.0); 4];
+        // The difference from the exact value, in units of this size.
+        let mut note = |at: usize, x: f64, difference: f64, size: f64| {
+            let error = if difference == 0.0 { 0.0 } else { difference.abs() / size };
+            if error > worst[at].0 || error.is_nan() {
+                worst[at] = (error, x);
+            }
+        };
+        for (_, [x, _, value, rest]) in facts().filter(|(n, _)| *n == name) {
+            let least = if x < 0.0 { 1.0f64 } else { 0.0 };
+            note(usize::from(x < 0.0), x, (wide(x) - value) - rest, value.abs().max(least) * f64::EPSILON);
+        }
+        for i in 1..60_000 {
+            let x = (i as f32 / 4096.0).powi(if i % 3 == 0 { 3 } else { 1 });
+            for x in [x, -x] {
+                if x < 0.0 && x == x.round() {
+                    continue;
+                }
+                let exact = wide(f64::from(x));
+                let least = if x < 0.0 { 1.0f64 } else { 0.0 };
+                let unit = exact.abs().max(least) * f64::from(f32::EPSILON);
+                note(2 + usize::from(x < 0.0), f64::from(x), f64::from(narrow(x)) - exact, unit);
+            }
+        }
+        println!("{name}: {worst:?}");
+        for ((error, x), bound) in worst.into_iter().zip(bounds) {
+            assert!(error <= bound, "{name}({x:e}): {error} ulp");
+        }
+    }
+    let whole = [0.0, -0.0, -1.0, -2.0, -1e300, f64::NEG_INFINITY];
+    assert_eq!(whole.map(lgamma_f64), [f64::INFINITY; 6]);
+    assert_eq!(whole.map(|x| lgamma_f32(x as f32)), [f32::INFINITY; 6]);
+    assert_eq!(whole[..5].iter().map(|x| trigamma_f64(*x)).collect::<Vec<_>>(), [f64::INFINITY; 5]);
+    assert!(trigamma_f64(f64::NEG_INFINITY).is_nan() && trigamma_f32(f32::NEG_INFINITY).is_nan());
+    assert_eq!([digamma_f64(0.0), digamma_f64(-0.0)], [f64::NEG_INFINITY, f64::INFINITY]);
+    assert!(whole[2..].iter().all(|x| digamma_f64(*x).is_nan() && digamma_f32(*x as f32).is_nan()));
+    let ends = [lgamma_f64, digamma_f64, trigamma_f64].map(|f| f(f64::INFINITY));
+    assert_eq!(ends, [f64::INFINITY, f64::INFINITY, 0.0]);
+    assert_eq!([lgamma_f32(3e38), lgamma_f32(1.0), lgamma_f32(2.0)], [f32::INFINITY, 0.0, 0.0]);
+    assert!([lgamma_f64, digamma_f64, trigamma_f64].iter().all(|f| f(f64::NAN).is_nan()));
+}
+
 #[test]
 fn trigonometry_f32() {
     worst_f32("sin", 2.0, sin_f32, f64::sin);

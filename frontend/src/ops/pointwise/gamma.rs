@@ -1,15 +1,14 @@
 //! What the logarithm of the gamma function and its derivatives share: polynomials between 1 and 2, recurrences from there, and
 //! Stirling's series for large numbers.
 //!
-//! Sources: the recurrences, series and reflections are those of NIST's "Digital Library of Mathematical Functions", 5.5, 5.11 and
-//! 5.15. The polynomials interpolate at Chebyshev's points what was computed with 60 digits. They are of quotients that are far
-//! from 0, so that results keep their digits where the functions cross 0: at 1, at 2 and at [`ROOT`].
+//! Their numbers, and where these come from, stand in [`keyway_sdk::gamma`].
 
 use crate::error::Result;
 use crate::ops::composite::{cast, tensor, widened};
 use crate::ops::rules::float_of;
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Args, Part};
+use keyway_sdk::gamma::{BERNOULLI, LARGE, LOG_NARROW, LOG_WIDE, ROOT, SLOPE_NARROW, SLOPE_WIDE};
 use std::f64::consts::PI;
 
 /// The ops that `lgamma` and `digamma` are composed of.
@@ -35,106 +34,6 @@ pub(super) const PARTS: &[Part] = &[
     Part::widened("where"),
     Part::new("to_dtype"),
     Part::fixed("logical_and", DType::BOOL),
-];
-
-/// `log(gamma(x)) / ((x - 1) (x - 2))` for `x` from 1 to 2 in powers of `2 x - 3`, up to 9e-18 of it.
-const LOG_WIDE: [f64; 21] = [
-    0.483_128_950_540_980_9,
-    -0.072_979_947_957_152_97,
-    0.015_727_850_268_641_21,
-    -0.003_913_560_937_631_659,
-    0.001_049_818_664_450_871_8,
-    -0.000_294_550_701_400_926_5,
-    8.510_090_378_468_051e-05,
-    -2.509_432_984_849_446e-05,
-    7.511_391_531_729_657_6e-06,
-    -2.274_240_971_132_041e-06,
-    6.948_440_187_550_096e-07,
-    -2.138_843_561_161_159e-07,
-    6.623_601_939_725_099e-08,
-    -2.057_761_163_373_013e-08,
-    6.434_152_357_291_201e-09,
-    -2.073_282_784_239_821_4e-09,
-    6.533_268_528_434_416e-10,
-    -1.639_381_600_999_890_3e-10,
-    5.181_989_844_944_36e-11,
-    -3.533_898_162_275_879e-11,
-    1.127_335_495_516_504_8e-11,
-];
-
-/// The same up to 4e-9, for f32.
-const LOG_NARROW: [f64; 10] = [
-    0.483_128_952_280_385_5,
-    -0.072_979_948_494_032_47,
-    0.015_727_763_465_079_11,
-    -0.003_913_534_145_648_777_5,
-    0.001_050_506_109_198_335_6,
-    -0.000_294_762_858_716_007_06,
-    8.321_862_486_648_516e-05,
-    -2.451_356_571_883_962e-05,
-    9.557_596_313_288_895e-06,
-    -2.905_242_852_889_400_4e-06,
-];
-
-/// `digamma(x) / (x - ROOT)` for `x` from 1 to 2 in powers of `2 x - 3`, up to 2e-17 of it.
-const SLOPE_WIDE: [f64; 22] = [
-    0.951_055_876_031_833,
-    -0.211_813_710_640_730_26,
-    0.060_135_621_060_193_55,
-    -0.018_550_615_381_738_605,
-    0.005_936_795_278_433_826,
-    -0.001_935_066_664_783_266_7,
-    0.000_636_888_028_319_074,
-    -0.000_210_748_412_157_330_07,
-    6.995_020_484_160_625e-05,
-    -2.325_823_828_431_376e-05,
-    7.741_156_881_253_708e-06,
-    -2.578_107_848_270_217e-06,
-    8.591_324_222_417_666e-07,
-    -2.862_875_528_003_868_6e-07,
-    9.500_926_192_924_096e-08,
-    -3.166_618_072_027_162e-08,
-    1.103_708_843_885_43e-08,
-    -3.678_886_818_364_554_5e-09,
-    8.668_257_373_761_658e-10,
-    -2.889_363_639_216_111e-10,
-    2.476_547_444_003_176_4e-10,
-    -8.255_129_720_081_04e-11,
-];
-
-/// The same up to 4e-9, for f32.
-const SLOPE_NARROW: [f64; 11] = [
-    0.951_055_876_031_832_8,
-    -0.211_813_748_737_645_33,
-    0.060_135_633_753_744_06,
-    -0.018_549_857_673_541_014,
-    0.005_936_542_817_179_836,
-    -0.001_939_249_387_065_373_6,
-    0.000_638_281_667_825_382_9,
-    -0.000_201_460_028_369_254_25,
-    6.685_542_578_011_98e-05,
-    -3.197_972_706_117_315_5e-05,
-    1.064_705_925_055_927_2e-05,
-];
-
-/// Where `digamma` is 0 above 0, and what the f64 next to it leaves out.
-const ROOT: (f64, f64) = (1.461_632_144_968_362_2, 9.549_995_429_965_697e-17);
-
-/// Numbers from here on take the series.
-const LARGE: f64 = 9.0;
-
-/// Bernoulli's numbers of even index, from the second on.
-const BERNOULLI: [f64; 10] = [
-    1.0 / 6.0,
-    -1.0 / 30.0,
-    1.0 / 42.0,
-    -1.0 / 30.0,
-    5.0 / 66.0,
-    -691.0 / 2730.0,
-    7.0 / 6.0,
-    -3617.0 / 510.0,
-    43_867.0 / 798.0,
-    -174_611.0 / 330.0,
 ];
 
 /// The argument in the float dtype of the computation, f16 and bf16 as f32, and the dtype of the result.

@@ -1,0 +1,35 @@
+//! The logarithm of the gamma function and its derivatives.
+
+use super::number::{Apply, ByName, RealFunction, real_functions};
+use crate::math;
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error, Float};
+use keyway_sdk::half::{bf16, f16};
+
+real_functions! {
+    "lgamma" Lgamma Heavy (math::lgamma_f32, math::lgamma_f64);
+    "digamma" Digamma Heavy (math::digamma_f32, math::digamma_f64);
+}
+
+/// The second derivative of the logarithm of the gamma function.
+struct Trigamma;
+
+impl RealFunction for Trigamma {
+    #[inline(always)]
+    fn f32(x: f32) -> f32 {
+        math::trigamma_f32(x)
+    }
+    #[inline(always)]
+    fn f64(x: f64) -> f64 {
+        math::trigamma_f64(x)
+    }
+}
+
+/// `polygamma` of order 1, which `digamma` has as its derivative. Of other orders the op is composed.
+fn polygamma<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    match call.int(1)? {
+        1 => call.map1_wide_by::<T, T>(Cost::Heavy, ByName::<Trigamma>::new()),
+        n => Err(Error::Unsupported { what: format!("polygamma of order {n}") }),
+    }
+}
+kernel!("polygamma", "TI>T", polygamma, [f32, f64, f16, bf16]);
