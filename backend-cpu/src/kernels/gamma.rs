@@ -32,4 +32,4 @@ fn polygamma<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
         n => Err(Error::Unsupported { what: format!("polygamma of order {n}") }),
     }
 }
-kernel!("polygamma", "TI>T", polygamma, [f32, f64, f16, bf16]);
+kernel!("polygamma", "Ti>T", polygamma, [f32, f64, f16, bf16]);
