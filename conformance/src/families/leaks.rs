@@ -18,6 +18,10 @@ pub const FAMILY: Family = Family {
 };
 
 const CALLS: usize = 40;
+/// After so many it is looked whether anything grew; if nothing did, the others are left out.
+const FIRST_CALLS: usize = 12;
+/// Growth of the process in the first calls from which on it may come to [`ALLOWED`] in all: half of their share.
+const SIGN: u64 = ALLOWED * FIRST_CALLS as u64 / CALLS as u64 / 2;
 /// The same in a dtype of eight bytes, beside the usual one: as much memory in fewer calls.
 const WIDE_CALLS: usize = 12;
 /// Elements of the largest tensor of a call, memory that is kept grows with them; and where tensors of several shapes may
@@ -54,7 +58,7 @@ fn run(context: &Context<'_>) -> Steps {
     if wide && context.case.def.is_some_and(|def| is_in(def, &[pointwise::ALL])) {
         elements = FEW;
     }
-    let calls = if wide { WIDE_CALLS } else { CALLS };
+    let most = if wide { WIDE_CALLS } else { CALLS };
     let (prepared, _) = context.place_enlarged(elements)?;
     // One call after the other: what waits in an asynchronous device's queue is held, and no leak.
     let call = || -> Steps {
@@ -70,8 +74,12 @@ fn run(context: &Context<'_>) -> Steps {
         Ok(memory_stats(device)?.map(|s| s.in_use))
     };
     let (before, size, there) = (in_use()?, resident(id()), held());
-    for _ in 0..calls {
+    let grown = || resident(id()).saturating_sub(size);
+    let holds_more = || held().iter().zip(there).any(|(now, there)| *now > there);
+    let mut calls = 0;
+    while calls < FIRST_CALLS || calls < most && (grown() > SIGN || holds_more()) {
         call()?;
+        calls += 1;
     }
     for (nth, what) in ["descriptors", "threads"].into_iter().enumerate() {
         let more = || held()[nth].saturating_sub(there[nth]);
@@ -84,7 +92,7 @@ fn run(context: &Context<'_>) -> Steps {
             return Err(Failure::new(what, "as many as before", got).into());
         }
     }
-    let (after, grown) = (in_use()?, resident(id()).saturating_sub(size));
+    let (after, grown) = (in_use()?, grown());
     if grown > ALLOWED {
         let got = format!("{grown} bytes more");
         return Err(Failure::new(format!("the process grew in {calls} calls"), "no growth", got).into());
