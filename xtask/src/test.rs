@@ -65,8 +65,8 @@ impl Tally {
 /// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
-/// One profile for all workspaces under `examples/`, so that what they have in common is built once, and their tests, of which
-/// some train and judge, run in optimised code.
+/// What this workspace's profile says, for all workspaces under `examples/`: so that what they have in common with it and with
+/// one another is built once, and their tests, of which some train and judge, run in optimised code.
 const EXAMPLES_PROFILE: [&str; 4] =
     ["--config", "profile.dev.opt-level=1", "--config", "profile.dev.debug=false"];
 
@@ -120,7 +120,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             let cargo = |verb: &str| {
                 let mut command = workspace.cargo();
                 command.arg(verb).args(EXAMPLES_PROFILE).arg("--manifest-path").arg(&manifest);
-                command.arg("--target-dir").arg(workspace.target().join("examples"));
+                command.arg("--target-dir").arg(workspace.target());
                 command.env("KEYWAY_BACKEND_PATH", &backend);
                 command
             };

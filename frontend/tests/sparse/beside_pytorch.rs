@@ -1,15 +1,12 @@
 //! What PyTorch 2.15 refuses or leaves out on sparse COO tensors, and what these give here: a test for each row of the table in
 //! `benches/RESULTS.md`. What PyTorch answers was seen on its CPU build; what is expected here is the strided tensor's result.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
 use keyway::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions, clip_grad_value_};
 use keyway::{Result, Tensor};
-use rehearsal_support::*;
-use sparse_support::*;
 
 /// Two entries at (0, 1), one at (1, 0), not in order.
 const TWICE: &[i64] = &[0, 1, 0, 1, 0, 1];

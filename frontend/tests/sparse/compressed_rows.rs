@@ -1,12 +1,9 @@
 //! Sparse matrices as compressed rows, with the library that serves them: made, asked, converted, computed with and
 //! differentiated. What an op gives must be what it gives on the strided matrix.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::{PLUGINS, check, f64s, floats, leaf};
 use keyway::{DType, Layout, Tensor};
-use rehearsal_support::*;
-use sparse_support::{PLUGINS, check, f64s, floats, leaf};
 
 fn ints(values: &[i64]) -> Tensor {
     Tensor::new(values).unwrap()

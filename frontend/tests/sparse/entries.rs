@@ -1,13 +1,10 @@
 //! Gradients of sparse tensors some of whose entries stand at one place: by entry where the entries are asked for, and by
 //! element everywhere else.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::{PLUGINS, floats, ints};
 use keyway::autograd::{BackwardOptions, backward, grad};
 use keyway::{DType, Tensor};
-use rehearsal_support::*;
-use sparse_support::{PLUGINS, floats, ints};
 
 fn leaf(values: &[f64]) -> Tensor {
     floats(values, &[values.len()]).requires_grad_(true).unwrap()

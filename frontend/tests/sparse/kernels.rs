@@ -1,13 +1,10 @@
 //! Norms, powers, products of vectors, repeated entries and changes in place of sparse tensors: what they give on strided ones,
 //! coalesced or not, and their derivatives.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::{DType, Device, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
-use rehearsal_support::*;
-use sparse_support::*;
 
 const INFINITY: f64 = f64::INFINITY;
 

@@ -1,15 +1,12 @@
 //! Sums and products of matrices with more entries than one piece of work has, beside loops over lists: the same places, and
 //! the same bits, whatever the number of threads.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::load;
+use crate::support::{PLUGINS, ints};
 use keyway::Tensor;
 use keyway::dispatcher::parallel::set_num_threads;
 use keyway::storage::Plain;
 use proptest::prelude::*;
-use rehearsal_support::load;
-use sparse_support::{PLUGINS, ints};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -479,7 +476,7 @@ fn gradients_of_strided_operands_are_those_of_a_loop() {
                     }
                 }
                 let found = other.grad().unwrap().to_vec::<f64>().unwrap();
-                rehearsal_support::assert_close(&found, &wanted, 1e-9);
+                crate::rehearsal_support::assert_close(&found, &wanted, 1e-9);
             }
         }
     }

@@ -1,14 +1,11 @@
 //! Sparse tensors that are changed in place, split anew, multiplied as vectors; and what is said about damaged ones.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::autograd::no_grad;
 use keyway::io::safetensors;
 use keyway::nn::StateDict;
 use keyway::{DType, Tensor};
-use rehearsal_support::*;
-use sparse_support::*;
 
 /// Two entries at (1, 2), not in order.
 const PLACES: [i64; 10] = [1, 0, 2, 1, 2, 2, 3, 0, 2, 1];

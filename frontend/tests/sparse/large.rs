@@ -1,14 +1,11 @@
 //! Forward and backward passes of sparse tensors so large that no strided tensor of their sizes could be held. What is
 //! computed is what the same entries give in a small strided tensor.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::{DType, Device, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
-use rehearsal_support::*;
-use sparse_support::*;
 
 /// Rows and columns of the small case; those of the large one are this many times `STEP`.
 const SMALL: usize = 12;

@@ -1,13 +1,10 @@
 //! Ops of one tensor that keep zero, on what a sparse tensor stores: all that say so, with a gradient and without.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::ops::by_name;
 use keyway::ops::def::{Facts, OpDef};
 use keyway::{Arg, Tensor};
-use rehearsal_support::*;
-use sparse_support::*;
 
 fn keeps_zero(def: &OpDef) -> bool {
     let facts =

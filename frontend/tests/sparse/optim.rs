@@ -1,15 +1,13 @@
 //! Optimizers on sparse gradients: PyTorch's numbers where it has them, those of strided gradients else, and steps that follow
 //! the rows they touch.
 
-mod rehearsal_support;
-
+use crate::rehearsal_support::*;
 use keyway::optim::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions, SparseAdam,
     SparseAdamOptions,
 };
 use keyway::{DType, Device, Result, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
-use rehearsal_support::*;
 
 const PLUGINS: &[&str] = &["keyway_backend_sparse"];
 const ROWS: usize = 6;

@@ -1,14 +1,11 @@
 //! Sparse gradients of tables: what they are, how they add up, and what takes them.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::nn::{BagMode, BagOptions};
 use keyway::optim::{Optimizer, Sgd, SgdOptions, clip_grad_norm_, clip_grad_value_};
 use keyway::{DType, Tensor};
-use rehearsal_support::*;
-use sparse_support::*;
 
 /// A table of numbers without a pattern.
 fn table(rows: usize, columns: usize) -> Tensor {

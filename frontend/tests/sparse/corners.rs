@@ -1,17 +1,14 @@
 //! Sparse tensors where sizes, numbers and arguments are out of the ordinary: right, or an error; never a panic, and never
 //! memory for places that nothing is stored at.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::ops::by_name;
 use keyway::optim::{clip_grad_norm_, clip_grad_value_};
 use keyway::tensor::Rounding;
 use keyway::{DType, Device, Layout, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
 use keyway_dispatcher::op::Arg;
-use rehearsal_support::*;
-use sparse_support::*;
 
 fn message<T: std::fmt::Debug>(result: keyway::Result<T>) -> String {
     result.unwrap_err().to_string()

@@ -1,5 +1,4 @@
 //! What the tests of sparse tensors share: tensors of plain numbers, and derivatives checked twice.
-#![allow(dead_code, reason = "each test program uses what it needs")]
 
 use keyway::Tensor;
 use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};

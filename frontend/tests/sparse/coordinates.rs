@@ -1,13 +1,10 @@
 //! Sparse tensors as coordinates, with the library that serves them: made, asked, computed with and differentiated. What is
 //! not coalesced must give what its sums give, in each op.
 
-mod rehearsal_support;
-mod sparse_support;
-
+use crate::rehearsal_support::*;
+use crate::support::*;
 use keyway::nn::Approximate;
 use keyway::{DType, Layout, Tensor};
-use rehearsal_support::*;
-use sparse_support::*;
 
 /// A 3 x 4 matrix with two entries at (1, 2), not in order.
 fn uncoalesced() -> Tensor {
