@@ -1,6 +1,7 @@
 //! Sums over every set of dimensions of strided inputs, against a walk of the elements.
 
-use keyway::Tensor;
+use keyway::{Device, Tensor};
+use keyway_dispatcher::device::{memory_stats, reset_peak};
 use keyway_dispatcher::parallel::set_num_threads;
 
 /// `sum[kept]` of a row-major array, in f64.
@@ -66,4 +67,30 @@ fn the_number_of_threads_changes_no_bit() {
     }
     set_num_threads(0);
     assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+/// Without a graph the differences of all pairs of rows, 256 MB here, are never in memory at once.
+#[test]
+fn distances_are_those_of_the_graph_in_little_memory() {
+    let [a, b] = [1000, 1001].map(|rows| Tensor::randn((rows, 64)).unwrap());
+    let (few, wanted) = (a.narrow(0, 996, 4).unwrap(), a.requires_grad_(true).unwrap());
+    let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
+    reset_peak(Device::CPU).unwrap();
+    let made = no_grad_of(|| a.cdist(&b));
+    let peak = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
+    assert!(peak < 64 << 20, "{peak} bytes");
+    assert_eq!(made.shape(), [1000, 1001]);
+    let by_graph = wanted.narrow(0, 996, 4).unwrap().cdist(&b).unwrap();
+    assert!(by_graph.requires_grad());
+    let last = made.narrow(0, 996, 4).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(last, by_graph.detach().to_vec::<f32>().unwrap());
+    assert_eq!(last, few.detach().cdist(&b).unwrap().to_vec::<f32>().unwrap());
+    let empty = b.narrow(0, 0, 0).unwrap();
+    assert_eq!(empty.cdist(&b).unwrap().shape(), [0, 1001]);
+    assert_eq!(b.cdist(&empty).unwrap().shape(), [1001, 0]);
+}
+
+fn no_grad_of(make: impl FnOnce() -> keyway::Result<Tensor>) -> Tensor {
+    let _off = keyway::no_grad();
+    make().unwrap()
 }

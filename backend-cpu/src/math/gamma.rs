@@ -5,6 +5,9 @@ use super::trig::{sin_fast_f64, sin_near_f32};
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 use keyway_sdk::gamma::{BERNOULLI, LARGE, LOG_NARROW, LOG_WIDE, ROOT, SLOPE_NARROW, SLOPE_WIDE};
 
+/// Half the logarithm of `2 pi`, less a half.
+const REST: f64 = 0.418_938_533_204_672_7;
+
 /// The coefficients in f32.
 const fn short<const N: usize>(of: [f64; N]) -> [f32; N] {
     let mut to = [0.0; N];
@@ -62,8 +65,7 @@ macro_rules! gamma_functions {
 
             let inverse = 1.0 / size;
             let series = $polynomial(inverse * inverse, &const { $short(series::<$terms>(true, true)) });
-            // Half the logarithm of 2 pi, less a half.
-            let rest = $fma(series, inverse, 0.418_938_533_204_672_7);
+            let rest = $fma(series, inverse, REST as $float);
             let above = if large { $fma(size - 0.5, log - 1.0, rest) } else { small };
 
             let whole = x.round_ties_even();

@@ -107,7 +107,8 @@ pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
         *stride = if gone { 0 } else { next };
         next *= size;
     }
-    let mut members = vec![Vec::with_capacity(a.numel() / next.max(1)); next];
+    let each = a.numel() / next.max(1);
+    let mut members: Vec<Vec<Number>> = (0..next).map(|_| Vec::with_capacity(each)).collect();
     for (own, &value) in Places::new(&a.sizes, &strides, 0).zip(&a.values) {
         members[own].push(value);
     }

@@ -26,7 +26,7 @@ macro_rules! batch_norm {
             /// Memory that does not suffice.
             pub fn new(features: usize) -> Result<$name> {
                 let plain = ChannelNorm::plain(stringify!($name), features);
-                Ok($name(plain.with_affine(true)?.with_running(true)?))
+                Ok($name(plain.with_affine()?.with_running()?))
             }
 
             /// Without weight and bias.
@@ -34,14 +34,11 @@ macro_rules! batch_norm {
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "use keyway::nn::{", stringify!($name), ", Module};\n",
-                "assert_eq!(", stringify!($name), "::new(3)?.without_affine()?.num_parameters(), 0);\n",
+                "assert_eq!(", stringify!($name), "::new(3)?.without_affine().num_parameters(), 0);\n",
                 "# Ok(()) }\n```",
             )]
-            ///
-            /// # Errors
-            /// None today; a result as the other options have.
-            pub fn without_affine(self) -> Result<$name> {
-                Ok($name(self.0.with_affine(false)?))
+            pub fn without_affine(self) -> $name {
+                $name(self.0.without_affine())
             }
 
             /// Without running statistics: also in use each batch is normalised by itself.
@@ -49,17 +46,14 @@ macro_rules! batch_norm {
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
-                "let norm = ", stringify!($name), "::new(1)?.eps(0.0).without_running_stats()?;\n",
+                "let norm = ", stringify!($name), "::new(1)?.eps(0.0).without_running_stats();\n",
                 "norm.eval();\n",
                 "let x = Tensor::new([1.0f32, 3.0])?.reshape(", $pair, ")?;\n",
                 "assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);\n",
                 "# Ok(()) }\n```",
             )]
-            ///
-            /// # Errors
-            /// None today; a result as the other options have.
-            pub fn without_running_stats(self) -> Result<$name> {
-                Ok($name(self.0.with_running(false)?))
+            pub fn without_running_stats(self) -> $name {
+                $name(self.0.without_running())
             }
         }
 

@@ -82,28 +82,33 @@ impl ChannelNorm {
         }
     }
 
-    /// With a weight of ones and a bias of zeros, or without them.
-    pub(super) fn with_affine(mut self, on: bool) -> Result<ChannelNorm> {
+    /// With a weight of ones and a bias of zeros.
+    pub(super) fn with_affine(mut self) -> Result<ChannelNorm> {
         called(self.owner, &["features"], || {
-            let part = |value| on.then(|| Slot::parameter(init::constant(self.features, value)?)).transpose();
-            (self.weight, self.bias) = (part(1.0)?, part(0.0)?);
+            let part = |value| Slot::parameter(init::constant(self.features, value)?);
+            (self.weight, self.bias) = (Some(part(1.0)?), Some(part(0.0)?));
             Ok(self)
         })
     }
 
-    /// With running statistics, at first of mean 0 and variance 1, or without them.
-    pub(super) fn with_running(mut self, on: bool) -> Result<ChannelNorm> {
+    /// With running statistics, at first of mean 0 and variance 1.
+    pub(super) fn with_running(mut self) -> Result<ChannelNorm> {
         called(self.owner, &["features"], || {
-            let make = || -> Result<Running> {
-                Ok(Running {
-                    mean: Slot::buffer(init::constant(self.features, 0.0)?),
-                    var: Slot::buffer(init::constant(self.features, 1.0)?),
-                    batches: Slot::buffer(Tensor::new(0i64)?),
-                })
-            };
-            self.running = on.then(make).transpose()?;
+            self.running = Some(Running {
+                mean: Slot::buffer(init::constant(self.features, 0.0)?),
+                var: Slot::buffer(init::constant(self.features, 1.0)?),
+                batches: Slot::buffer(Tensor::new(0i64)?),
+            });
             Ok(self)
         })
+    }
+
+    pub(super) fn without_affine(self) -> ChannelNorm {
+        ChannelNorm { weight: None, bias: None, ..self }
+    }
+
+    pub(super) fn without_running(self) -> ChannelNorm {
+        ChannelNorm { running: None, ..self }
     }
 
     /// Refuses inputs of another number of dimensions or features.

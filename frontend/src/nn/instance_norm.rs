@@ -35,7 +35,7 @@ macro_rules! instance_norm {
             /// # Errors
             /// Memory that does not suffice.
             pub fn with_affine(self) -> Result<$name> {
-                Ok($name(self.0.with_affine(true)?))
+                Ok($name(self.0.with_affine()?))
             }
 
             /// With running statistics, which are used outside training.
@@ -54,7 +54,7 @@ macro_rules! instance_norm {
             /// # Errors
             /// Memory that does not suffice.
             pub fn with_running_stats(self) -> Result<$name> {
-                Ok($name(self.0.with_running(true)?))
+                Ok($name(self.0.with_running()?))
             }
         }
 

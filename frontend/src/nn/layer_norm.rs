@@ -40,24 +40,36 @@ impl LayerNorm {
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<LayerNorm> {
         called("LayerNorm", &["normalized_shape"], || {
-            let mut plain = LayerNorm::plain(normalized_shape);
-            let sizes = shape::sizes("LayerNorm", &plain.sizes)?;
-            let full = |value: f64| Slot::parameter(init::constant(&sizes[..], value)?);
-            let (weight, bias) = (full(1.0)?, full(0.0)?);
-            plain.weight = Some(weight);
-            plain.bias = Some(bias);
-            Ok(plain)
+            let sizes = normalized_shape.into_ints().to_vec();
+            let shape = shape::sizes("LayerNorm", &sizes)?;
+            let full = |value: f64| Slot::parameter(init::constant(&shape[..], value)?);
+            let (weight, bias) = (Some(full(1.0)?), Some(full(0.0)?));
+            Ok(LayerNorm { sizes, eps: 1e-5, weight, bias })
         })
     }
 
-    /// A module without weight and bias.
+    /// Without weight and bias.
     ///
     /// ```
+    /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{LayerNorm, Module};
-    /// assert_eq!(LayerNorm::plain(8).num_parameters(), 0);
+    /// assert_eq!(LayerNorm::new(8)?.without_affine().num_parameters(), 0);
+    /// # Ok(()) }
     /// ```
-    pub fn plain(normalized_shape: impl IntoShape) -> LayerNorm {
-        LayerNorm { sizes: normalized_shape.into_ints().to_vec(), eps: 1e-5, weight: None, bias: None }
+    pub fn without_affine(self) -> LayerNorm {
+        LayerNorm { weight: None, bias: None, ..self }
+    }
+
+    /// Without bias.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{LayerNorm, Module};
+    /// assert_eq!(LayerNorm::new(8)?.without_bias().num_parameters(), 8);
+    /// # Ok(()) }
+    /// ```
+    pub fn without_bias(self) -> LayerNorm {
+        LayerNorm { bias: None, ..self }
     }
 
     /// With another number under the root.

@@ -349,7 +349,7 @@ pub trait Module: Send + Sync {
     /// Names that are missing or not expected, and other shapes, all of them in one error; then nothing is overwritten.
     #[doc(alias = "VarBuilder")]
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
-        fill(&expected(self), state, true).map(|_| ())
+        fill(&expected(self, "load_state_dict"), state, true).map(|_| ())
     }
 
     /// [`Module::load_state_dict`] that takes what there is, and tells what it left out.
@@ -368,7 +368,7 @@ pub trait Module: Send + Sync {
     /// Other shapes; then nothing is overwritten.
     #[doc(alias = "load_state_dict")]
     fn load_matching(&self, state: &StateDict) -> Result<LoadReport> {
-        fill(&expected(self), state, false)
+        fill(&expected(self, "load_matching"), state, false)
     }
 
     /// The generators with their names, such as that of a dropout. They are the module's own, not copies.
@@ -539,9 +539,9 @@ fn members_of<M: Module + ?Sized>(module: &M) -> Members<'_> {
     members
 }
 
-fn expected<M: Module + ?Sized>(module: &M) -> Expected {
+fn expected<M: Module + ?Sized>(module: &M, owner: &'static str) -> Expected {
     let targets = members_of(module).slots().map(|(name, slot)| (name.clone(), slot.get())).collect();
-    Expected { owner: "load_state_dict", targets }
+    Expected { owner, targets }
 }
 
 /// Replaces every tensor. A tensor that stands in two slots stands in both afterwards.

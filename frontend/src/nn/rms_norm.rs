@@ -39,21 +39,22 @@ impl RmsNorm {
     /// Sizes whose product overflows.
     pub fn new(normalized_shape: impl IntoShape) -> Result<RmsNorm> {
         called("RmsNorm", &["normalized_shape"], || {
-            let plain = RmsNorm::plain(normalized_shape);
-            let sizes = shape::sizes("RmsNorm", &plain.sizes)?;
-            let weight = init::constant(&sizes[..], 1.0)?;
-            Ok(RmsNorm { weight: Some(Slot::parameter(weight)?), ..plain })
+            let sizes = normalized_shape.into_ints().to_vec();
+            let weight = init::constant(&shape::sizes("RmsNorm", &sizes)?[..], 1.0)?;
+            Ok(RmsNorm { sizes, eps: None, weight: Some(Slot::parameter(weight)?) })
         })
     }
 
-    /// A module without weight.
+    /// Without weight.
     ///
     /// ```
+    /// # fn main() -> keyway::Result<()> {
     /// use keyway::nn::{Module, RmsNorm};
-    /// assert_eq!(RmsNorm::plain(8).num_parameters(), 0);
+    /// assert_eq!(RmsNorm::new(8)?.without_affine().num_parameters(), 0);
+    /// # Ok(()) }
     /// ```
-    pub fn plain(normalized_shape: impl IntoShape) -> RmsNorm {
-        RmsNorm { sizes: normalized_shape.into_ints().to_vec(), eps: None, weight: None }
+    pub fn without_affine(self) -> RmsNorm {
+        RmsNorm { weight: None, ..self }
     }
 
     /// With this number under the root.

@@ -3,10 +3,10 @@
 
 mod support;
 
-use keyway_conformance::runner::{self, Limits, Selection, worker};
+use keyway_conformance::runner::{self, Finished, Limits, Selection, worker};
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
@@ -108,7 +108,8 @@ fn worker() {
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-/// How many cases of these ops fail, of how many, with a library for products or none. Without an `order` each launch has one of its own.
+/// How many cases of these ops fail, of how many, with a library for products or none; with a barrier `skipped` those up to the
+/// first that fails. Without an `order` each launch has one of its own.
 fn judged(
     (driver, library): (&Path, Option<&Path>),
     ops: &[&str],
@@ -135,7 +136,14 @@ fn judged(
         command
     };
     let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
-    let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
+    // Of what is left out one failed case says enough.
+    let over = AtomicBool::new(false);
+    let done = |_, _, case: &Finished| {
+        if skipped.is_some() && case.outcome.is_failure() {
+            over.store(true, Ordering::Relaxed);
+        }
+    };
+    let ran = runner::run(&command, limits, &over, &done).unwrap();
     (ran.finished.iter().filter(|case| case.outcome.is_failure()).count(), ran.finished.len())
 }
 

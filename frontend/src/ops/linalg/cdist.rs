@@ -1,13 +1,14 @@
 //! Distances between all pairs of vectors.
 
 use crate::Tensor;
+use crate::autograd::is_grad_enabled;
 use crate::error::{Result, called};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
     /// The distances, square roots of the sums of squared differences, between each row of `self` (`[.., n, k]`) and each of `other` (`[.., m, k]`), as
-    /// `[.., n, m]`; the dimensions in front broadcast, the dtypes promote. Of equal rows the gradient is 0. All differences are
-    /// in memory at once, `n * m * k` of them.
+    /// `[.., n, m]`; the dimensions in front broadcast, the dtypes promote. Of equal rows the gradient is 0. With a graph all
+    /// differences are in memory at once, `n * m * k` of them; without one those of a few rows.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -54,9 +55,23 @@ impl Tensor {
                 let (expected, got) = ("0 or more".to_string(), p.to_string());
                 return Err(Error::Value { op: "cdist", argument: "p", expected, got }.into());
             }
-            let apart = self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?;
-            // The largest of no differences is 0 as well.
-            if apart.dim(-1)? == 0 { apart.sum(-1) } else { apart.norm_with(p, -1, false) }
+            if is_grad_enabled() && (self.requires_grad() || other.requires_grad()) {
+                return distances(self, other, p);
+            }
+            // Each row of `self` has a difference for each element of `other` at least.
+            let rows = (BLOCK / other.elem_count().max(1)).max(1);
+            let blocks: Vec<Tensor> = self.split(rows, -2)?;
+            let made = blocks.iter().map(|rows| distances(rows, other, p)).collect::<Result<Vec<_>>>()?;
+            if made.len() == 1 { Ok(made[0].clone()) } else { Tensor::cat(&made, -2) }
         })
     }
+}
+
+/// How many differences there are at a time where no graph holds them: as many as a cache.
+const BLOCK: usize = 1 << 18;
+
+fn distances(rows: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
+    let apart = rows.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?;
+    // The largest of no differences is 0 as well.
+    if apart.dim(-1)? == 0 { apart.sum(-1) } else { apart.norm_with(p, -1, false) }
 }

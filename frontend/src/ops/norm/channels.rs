@@ -35,7 +35,7 @@ pub(super) const PARTS: &[Part] = &[
     Part::widened("lerp"),
     // Statistics of fewer digits than the computation's.
     Part::new("copy"),
-    Part::new("to_dtype"),
+    Part::widened("to_dtype"),
 ];
 
 /// Refuses an argument `i` that is neither nothing nor a number for each channel.
