@@ -5,8 +5,9 @@ use crate::call::Prepared;
 use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::registry;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -17,7 +18,10 @@ pub const FAMILY: Family = Family {
 };
 
 const THREADS: usize = 4;
+/// How often each thread calls at least, and how long it goes on: threads that are started one after the other, or that share
+/// a core, meet only if they take their time.
 const CALLS: usize = 6;
+const TOGETHER: Duration = Duration::from_millis(4);
 /// Elements of the largest tensor of a call.
 const ELEMENTS: f64 = 6_000.0;
 /// How long a write after the end of a call is waited for.
@@ -45,7 +49,7 @@ fn run(context: &Context<'_>) -> Steps {
             calls.push((expected, own));
         }
     }
-    let over = AtomicBool::new(false);
+    let (start, over) = (Barrier::new(calls.len()), AtomicBool::new(false));
     let registering = context.case.variant == "registering";
     let plugin = registry::plugins().into_iter().find(|p| p.name == context.target.plugin);
     let priority = plugin.map_or(0, |p| p.priority());
@@ -63,11 +67,15 @@ fn run(context: &Context<'_>) -> Steps {
             .iter()
             .map(|(expected, prepared)| {
                 scope.spawn(|| {
-                    for _ in 0..CALLS {
+                    start.wait();
+                    let begun = Instant::now();
+                    let mut made = 0;
+                    while made < CALLS || begun.elapsed() < TOGETHER {
                         if context.bits(prepared)? != *expected {
                             let what = "another result when several threads call";
                             return Err(Failure::new(what, "the bits of a lone thread", "others").into());
                         }
+                        made += 1;
                     }
                     Ok(())
                 })
