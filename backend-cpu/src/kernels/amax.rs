@@ -13,6 +13,8 @@ impl<T: Widen, const MAX: bool> Reducer for Extreme<T, MAX> {
     type In = T;
     type Acc = T::Wide;
     type Context = ();
+    /// Of integers.
+    const ANY_ORDER: bool = matches!(T::NAME.as_bytes()[0], b'i' | b'u');
     #[inline(always)]
     fn identity(&self) -> T::Wide {
         T::Wide::from_f64(if MAX { f64::NEG_INFINITY } else { f64::INFINITY })

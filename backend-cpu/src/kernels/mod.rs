@@ -50,6 +50,8 @@ mod indices;
 mod integers;
 mod lists;
 mod moments;
+mod nan_to_num;
+mod neighbours;
 mod nest;
 mod number;
 mod order;
