@@ -29,19 +29,14 @@ fn lines<T: Element + Plain, const MAX: bool, const R: usize>(
     (to, at): (&mut [T], &mut [i64]),
     n: usize,
 ) {
-    let mut rows = from.chunks_exact(n).zip(to.chunks_exact_mut(n).zip(at.chunks_exact_mut(n)));
-    let mut rows: [_; R] = std::array::from_fn(|_| {
-        let (from, (to, at)) = rows.next().unwrap_or_default();
-        // Of one length that the compiler sees, so that places are not checked one by one.
-        (&from[..n], &mut to[..n], &mut at[..n])
-    });
-    let mut best: [(T, i64); R] = std::array::from_fn(|r| (rows[r].0[0], 0));
+    let mut best: [(T, i64); R] = std::array::from_fn(|r| (from[r * n], 0));
     for i in 0..n {
-        for (best, (from, to, at)) in best.iter_mut().zip(&mut rows) {
-            let x = from[i];
-            let further = reaches::<T, MAX>(x, best.0);
-            *best = if further { (x, i as i64) } else { *best };
-            (to[i], at[i]) = *best;
+        for r in 0..R {
+            let x = from[r * n + i];
+            if reaches::<T, MAX>(x, best[r].0) {
+                best[r] = (x, i as i64);
+            }
+            (to[r * n + i], at[r * n + i]) = best[r];
         }
     }
 }
