@@ -1,24 +1,14 @@
 //! The inverse of the error function, by the [quantiles](keyway_sdk::quantile) of the normal distribution.
 
 use super::log::{log_f32, log_f64};
-use super::{polynomial_f32, polynomial_f64};
+use super::{polynomial_f32, polynomial_f64, short};
 use keyway_sdk::quantile::{MIDDLE, OUTSIDE, TAIL};
 use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Up to here the middle of the distribution is meant.
 const MIDDLE_ENDS: f64 = 0.85;
-/// The coefficients in f32.
-const fn short(of: [[f64; 8]; 2]) -> [[f32; 8]; 2] {
-    let mut to = [[0.0; 8]; 2];
-    let mut i = 0;
-    while i < 16 {
-        to[i / 8][i % 8] = of[i / 8][i % 8] as f32;
-        i += 1;
-    }
-    to
-}
-const MIDDLE32: [[f32; 8]; 2] = short(MIDDLE);
-const OUTSIDE32: [[f32; 8]; 2] = short(OUTSIDE);
+const MIDDLE32: [[f32; 8]; 2] = [short(MIDDLE[0]), short(MIDDLE[1])];
+const OUTSIDE32: [[f32; 8]; 2] = [short(OUTSIDE[0]), short(OUTSIDE[1])];
 
 /// The inverse of the error function, at most 6 ulp; infinity at 1, NaN beyond.
 #[inline(always)]

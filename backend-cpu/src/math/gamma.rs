@@ -2,22 +2,11 @@
 
 use super::log::{log_f32, log_f64};
 use super::trig::{sin_fast_f64, sin_near_f32};
-use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
+use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64, short};
 use keyway_sdk::gamma::{BERNOULLI, LARGE, LOG_NARROW, LOG_WIDE, ROOT, SLOPE_NARROW, SLOPE_WIDE};
 
 /// Half the logarithm of `2 pi`, less a half.
 const REST: f64 = 0.418_938_533_204_672_7;
-
-/// The coefficients in f32.
-const fn short<const N: usize>(of: [f64; N]) -> [f32; N] {
-    let mut to = [0.0; N];
-    let mut i = 0;
-    while i < N {
-        to[i] = of[i] as f32;
-        i += 1;
-    }
-    to
-}
 
 /// The first of Bernoulli's numbers of even index `2 k`, each divided by `2 k` to the power of `once` and by `2 k - 1` to that of
 /// `twice`: the series of a derivative of the logarithm.

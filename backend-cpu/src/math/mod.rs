@@ -67,6 +67,17 @@ fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
     if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { a * b + c }
 }
 
+/// Coefficients in f32.
+const fn short<const N: usize>(of: [f64; N]) -> [f32; N] {
+    let mut to = [0.0; N];
+    let mut i = 0;
+    while i < N {
+        to[i] = of[i] as f32;
+        i += 1;
+    }
+    to
+}
+
 /// `c[0] + c[1] x + c[2] x^2 + ...`
 #[inline(always)]
 fn polynomial_f32<const N: usize>(x: f32, c: &[f32; N]) -> f32 {
