@@ -62,6 +62,9 @@ impl Tally {
     }
 }
 
+/// The folders in which programs look for backends.
+const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
+
 /// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
@@ -94,17 +97,23 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         Ok(())
     };
 
+    // What the caller has installed is not what was just built.
+    let cargo = || {
+        let mut command = workspace.cargo();
+        command.env_remove(BACKENDS);
+        command
+    };
     if !options.plain && has_nextest(workspace) {
-        let mut tests = workspace.cargo();
+        let mut tests = cargo();
         tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]).args(selection(&options.arguments));
         step("workspace", tests, Counts::Report(workspace.path(REPORT)))?;
         if options.arguments.is_empty() {
-            let mut docs = workspace.cargo();
+            let mut docs = cargo();
             docs.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
             step("documentation", docs, Counts::Lines)?;
         }
     } else {
-        let mut tests = workspace.cargo();
+        let mut tests = cargo();
         tests.args(["test", "--no-fail-fast"]).args(selection(&options.arguments));
         step("workspace", tests, Counts::Lines)?;
     }
@@ -121,7 +130,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 let mut command = workspace.cargo();
                 command.arg(verb).args(EXAMPLES_PROFILE).arg("--manifest-path").arg(&manifest);
                 command.arg("--target-dir").arg(workspace.target());
-                command.env("KEYWAY_BACKEND_PATH", &backend);
+                command.env(BACKENDS, &backend);
                 command
             };
             step(&format!("build of examples/{name}"), cargo("build"), Counts::Lines)?;
