@@ -4,7 +4,7 @@
 //! times 0 does not make a NaN.
 
 use super::exponential::{Exp, Expm1, Log1p};
-use super::number::{Apply, Number, RealFunction, map_real, map_real2, real_functions};
+use super::number::{Apply, Number, map_real, map_real2, name_functions, real_functions};
 use crate::math;
 use keyway_cpu_loops::{CallExt, Cost, Function};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
@@ -27,18 +27,9 @@ fn at_most<R: Real>(x: R, high: f64) -> R {
     if x > high { high } else { x }
 }
 
-/// The normal distribution's share below `x`; a NaN gives any share.
-struct NormalShare;
-
-impl RealFunction for NormalShare {
-    #[inline(always)]
-    fn f32(x: f32) -> f32 {
-        math::normal_f32(x)
-    }
-    #[inline(always)]
-    fn f64(x: f64) -> f64 {
-        math::normal_f64(x)
-    }
+name_functions! {
+    /// The normal distribution's share below `x`; a NaN gives any share.
+    NormalShare (math::normal_f32, math::normal_f64);
 }
 
 /// Twice the argument of the tangent in the approximate `gelu`, and its derivative. `(1 + tanh(u)) / 2` is

@@ -1,6 +1,6 @@
 //! The logarithm of the gamma function and its derivatives.
 
-use super::number::{Apply, ByName, RealFunction, real_functions};
+use super::number::{Apply, ByName, name_functions, real_functions};
 use crate::math;
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Error, Float};
@@ -11,18 +11,9 @@ real_functions! {
     "digamma" Digamma Heavy (math::digamma_f32, math::digamma_f64);
 }
 
-/// The second derivative of the logarithm of the gamma function.
-struct Trigamma;
-
-impl RealFunction for Trigamma {
-    #[inline(always)]
-    fn f32(x: f32) -> f32 {
-        math::trigamma_f32(x)
-    }
-    #[inline(always)]
-    fn f64(x: f64) -> f64 {
-        math::trigamma_f64(x)
-    }
+name_functions! {
+    /// The second derivative of the logarithm of the gamma function.
+    Trigamma (math::trigamma_f32, math::trigamma_f64);
 }
 
 /// `polygamma` of order 1, which `digamma` has as its derivative. Of other orders the op is composed.

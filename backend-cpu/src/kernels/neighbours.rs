@@ -5,7 +5,7 @@ use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// A float and its bits.
-trait Bits: Element {
+pub(super) trait Bits: Element {
     /// With the sign of another number.
     fn with_sign_of(self, other: Self) -> Self;
     /// The next number towards another one.
@@ -22,7 +22,6 @@ macro_rules! bits {
             }
 
             #[inline(always)]
-            #[allow(clippy::eq_op)]
             fn next_to(self, other: Self) -> Self {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 let bits = self.to_bits();
@@ -32,7 +31,7 @@ macro_rules! bits {
                 let near = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
                 let near = if zero { other.to_bits() & SIGN | 1 } else { near };
                 let made = if self == other { other } else { $t::from_bits(near) };
-                if self != self || other != other { $t::NAN } else { made }
+                if self.is_nan() || other.is_nan() { $t::NAN } else { made }
             }
         }
     )+};

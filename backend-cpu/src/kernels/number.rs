@@ -103,11 +103,10 @@ impl<R: Apply, F: RealFunction> Function<(R,), R> for ByName<F> {
     }
 }
 
-/// Registers functions of one real number. A line: the op, the type that names the function, what an
-/// element costs, and the function in f32 and in f64.
-macro_rules! real_functions {
-    ($($op:literal $name:ident $cost:ident ($f32:expr, $f64:expr);)+) => {$(
-        #[doc = concat!("`", $op, "`")]
+/// Types that name a function of one real number: each with the function in f32 and in f64.
+macro_rules! name_functions {
+    ($($(#[$about:meta])* $name:ident ($f32:expr, $f64:expr);)+) => {$(
+        $(#[$about])*
         pub(super) struct $name;
 
         impl $crate::kernels::number::RealFunction for $name {
@@ -119,6 +118,18 @@ macro_rules! real_functions {
             fn f64(x: f64) -> f64 {
                 ($f64)(x)
             }
+        }
+    )+};
+}
+pub(crate) use name_functions;
+
+/// Registers functions of one real number. A line: the op, the type that names the function, what an
+/// element costs, and the function in f32 and in f64.
+macro_rules! real_functions {
+    ($($op:literal $name:ident $cost:ident ($f32:expr, $f64:expr);)+) => {$(
+        $crate::kernels::number::name_functions! {
+            #[doc = concat!("`", $op, "`")]
+            $name ($f32, $f64);
         }
 
         const _: () = {

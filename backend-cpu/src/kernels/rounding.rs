@@ -1,6 +1,6 @@
 //! Rounding to integers. Integers are rounded already.
 
-use super::number::{Apply, RealFunction, map_real};
+use super::number::{Apply, RealFunction, map_real, name_functions};
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Float};
 use keyway_sdk::half::{bf16, f16};
@@ -8,18 +8,7 @@ use std::hint::black_box;
 
 macro_rules! rounding {
     ($($op:literal $name:ident $f:ident ($f32:expr, $f64:expr);)+) => {$(
-        struct $name;
-
-        impl RealFunction for $name {
-            #[inline(always)]
-            fn f32(x: f32) -> f32 {
-                $f32(x)
-            }
-            #[inline(always)]
-            fn f64(x: f64) -> f64 {
-                $f64(x)
-            }
-        }
+        name_functions! { $name ($f32, $f64); }
 
         fn $f<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             rounded::<T, $name>(call)

@@ -3,7 +3,7 @@
 use super::buffer::{Buffer, try_parallel_for};
 use super::dims::dim;
 use super::exponential::Log;
-use super::number::{Apply, RealFunction};
+use super::number::{Apply, name_functions};
 use super::reduction::{Geometry, offset};
 use crate::math;
 use keyway_cpu_loops::vectors::{self, Lanes as Elements, Vector, halves, widen};
@@ -22,18 +22,9 @@ const GRAIN: usize = 4 * 1024;
 
 // Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
 
-/// What an element that is `x` less than the largest adds to the sum.
-struct Share;
-
-impl RealFunction for Share {
-    #[inline(always)]
-    fn f32(x: f32) -> f32 {
-        math::exp_share_f32(x)
-    }
-    #[inline(always)]
-    fn f64(x: f64) -> f64 {
-        math::exp_share_f64(x)
-    }
+name_functions! {
+    /// What an element that is `x` less than the largest adds to the sum.
+    Share (math::exp_share_f32, math::exp_share_f64);
 }
 
 /// A type that softmax is computed in.

@@ -27,12 +27,10 @@ macro_rules! gamma_functions {
     (
         $float:ident, $fma:ident, $polynomial:ident, $log:ident, $sine:ident, $short:ident,
         logarithms: $logs:ident, slopes: $slopes:ident, root: $root:expr, terms: $terms:literal, far: $far:literal, tiny: $tiny:literal;
-        $lgamma:ident, $lgamma_ulps:literal; $digamma:ident, $digamma_ulps:literal; $trigamma:ident, $trigamma_ulps:literal
+        $lgamma:ident, $digamma:ident, $trigamma:ident
     ) => {
-        #[doc = concat!(
-            "The logarithm of the size of the gamma function, at most ", $lgamma_ulps, " ulp above 0; infinite at 0 and at negative \
-             whole numbers. Below 0 by the reflection `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and next to 0 by `-log|x|`."
-        )]
+        /// The logarithm of the size of the gamma function, at most 4 ulp above 0; infinite at 0 and at negative whole numbers. Below
+        /// 0 by the reflection `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and next to 0 by `-log|x|`.
         #[inline(always)]
         pub fn $lgamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
@@ -65,11 +63,8 @@ macro_rules! gamma_functions {
             if x <= 0.0 && x == whole { $float::INFINITY } else { made }
         }
 
-        #[doc = concat!(
-            "The derivative of the logarithm of the gamma function, at most ", $digamma_ulps, " ulp above 0; at 0 infinite with the \
-             other sign, NaN at negative whole numbers. Below 0 by the reflection \
-             `digamma(1 - x) - digamma(x) = pi cot(pi x)`."
-        )]
+        /// The derivative of the logarithm of the gamma function, at most 4 ulp above 0; at 0 infinite with the other sign, NaN at
+        /// negative whole numbers. Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
         #[inline(always)]
         pub fn $digamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
@@ -106,10 +101,8 @@ macro_rules! gamma_functions {
             if x == 0.0 { -1.0 / x } else { made }
         }
 
-        #[doc = concat!(
-            "The second derivative of the logarithm of the gamma function, at most ", $trigamma_ulps, " ulp; infinite at 0 and at \
-             negative whole numbers. Below 0 by the reflection `trigamma(1 - x) + trigamma(x) = (pi / sin(pi x))^2`."
-        )]
+        /// The second derivative of the logarithm of the gamma function, at most 4 ulp; infinite at 0 and at negative whole numbers.
+        /// Below 0 by the reflection `trigamma(1 - x) + trigamma(x) = (pi / sin(pi x))^2`.
         #[inline(always)]
         pub fn $trigamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
@@ -161,10 +154,10 @@ const fn narrow_root() -> (f32, f32) {
 gamma_functions! {
     f32, fma_f32, polynomial_f32, log_f32, sin_near_f32, short,
     logarithms: LOG_NARROW, slopes: SLOPE_NARROW, root: narrow_root(), terms: 4, far: 6.0, tiny: 1e-9;
-    lgamma_f32, 4; digamma_f32, 4; trigamma_f32, 4
+    lgamma_f32, digamma_f32, trigamma_f32
 }
 gamma_functions! {
     f64, fma_f64, polynomial_f64, log_f64, sin_fast_f64, long,
     logarithms: LOG_WIDE, slopes: SLOPE_WIDE, root: ROOT, terms: 10, far: 11.0, tiny: 1e-18;
-    lgamma_f64, 4; digamma_f64, 4; trigamma_f64, 4
+    lgamma_f64, digamma_f64, trigamma_f64
 }
