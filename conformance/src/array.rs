@@ -155,13 +155,7 @@ impl Array {
 
     /// The elements of this array broadcast to a shape, in row-major order of that shape.
     pub fn spread(&self, sizes: &[usize]) -> impl Iterator<Item = Number> + '_ {
-        let mut strides = vec![0; sizes.len()];
-        let mut next = 1;
-        for (stride, &size) in strides.iter_mut().rev().zip(self.sizes.iter().rev()) {
-            *stride = if size == 1 { 0 } else { next };
-            next *= size;
-        }
-        Places::new(sizes, &strides, 0).map(|at| self.values[at])
+        Places::new(sizes, &spread_strides(&self.sizes, sizes.len()), 0).map(|at| self.values[at])
     }
 
     /// Each element by itself.
@@ -195,6 +189,17 @@ impl Array {
 /// The place of a multi-index in row-major order.
 pub fn flat(sizes: &[usize], index: &[usize]) -> usize {
     sizes.iter().zip(index).fold(0, |at, (&size, &i)| at * size + i)
+}
+
+/// The strides at which what lies in row-major order in a shape of these sizes is read broadcast to `ndim` dimensions.
+pub fn spread_strides(sizes: &[usize], ndim: usize) -> Vec<usize> {
+    let mut strides = vec![0; ndim];
+    let mut next = 1;
+    for (stride, &size) in strides.iter_mut().rev().zip(sizes.iter().rev()) {
+        *stride = if size == 1 { 0 } else { next };
+        next *= size;
+    }
+    strides
 }
 
 /// The multi-index at a place in row-major order.

@@ -3,7 +3,7 @@
 use super::number::{float_total, plus, times, zero};
 use super::pointwise::broadcast;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Number};
+use crate::array::{Array, Number, Places, spread_strides};
 use keyway::DType;
 
 /// `Σ a b` of elements of `dtype`.
@@ -35,12 +35,10 @@ pub(super) fn product(a: &Array, b: &Array) -> Result<Array, Unknown> {
     let lead = broadcast(&[lead_a, lead_b])?;
     // The matrices that meet, by the place of their first elements.
     let first = |sizes: &[usize], step: usize| {
-        let numbers = (0..sizes.iter().product::<usize>() as i128).map(Number::Int).collect();
-        let firsts = Array::new(DType::I64, sizes, numbers);
-        firsts.spread(&lead).map(|v| v.int() as usize * step).collect::<Vec<_>>()
+        Places::new(&lead, &spread_strides(sizes, lead.len()), 0).map(move |nth| nth * step)
     };
     let mut values = Vec::with_capacity(lead.iter().product::<usize>() * n * m);
-    for (a, b) in first(lead_a, n * k).into_iter().zip(first(lead_b, k * m)) {
+    for (a, b) in first(lead_a, n * k).zip(first(lead_b, k * m)) {
         for (i, j) in (0..*n).flat_map(|i| (0..*m).map(move |j| (i, j))) {
             let row = left.values[a + i * k..].iter().take(*k);
             let column = right.values.get(b + j..).unwrap_or(&[]).iter().step_by(*m);

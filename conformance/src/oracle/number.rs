@@ -2,7 +2,7 @@
 
 use super::args::wrap;
 use super::{Inputs, Unknown};
-use crate::array::{Array, Number, Places};
+use crate::array::{Array, Number, Places, spread_strides};
 use keyway::DType;
 use std::cmp::Ordering;
 
@@ -101,14 +101,10 @@ pub struct Groups {
 /// Gathers the elements over the dimensions that `reduced` marks, which stay as size 1 if `keepdim`.
 pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
     let kept: Vec<usize> = a.sizes.iter().zip(reduced).map(|(&n, &r)| if r { 1 } else { n }).collect();
-    let mut strides = vec![0; kept.len()];
-    let mut next = 1;
-    for ((stride, &size), &gone) in strides.iter_mut().zip(&kept).zip(reduced).rev() {
-        *stride = if gone { 0 } else { next };
-        next *= size;
-    }
-    let each = a.numel() / next.max(1);
-    let mut members: Vec<Vec<Number>> = (0..next).map(|_| Vec::with_capacity(each)).collect();
+    let count: usize = kept.iter().product();
+    let each = a.numel() / count.max(1);
+    let mut members: Vec<Vec<Number>> = (0..count).map(|_| Vec::with_capacity(each)).collect();
+    let strides = spread_strides(&kept, kept.len());
     for (own, &value) in Places::new(&a.sizes, &strides, 0).zip(&a.values) {
         members[own].push(value);
     }
