@@ -1,11 +1,11 @@
 //! `nan_to_num`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled, unary_of};
 use crate::ops::{forms, rules};
-use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 forms! {
@@ -50,23 +50,13 @@ impl Tensor {
     }
 }
 
-/// The largest finite number of a float dtype.
-fn largest(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => 65504.0,
-        DType::BF16 => 255.0 * 2f64.powi(120),
-        DType::F32 => f64::from(f32::MAX),
-        _ => f64::MAX,
-    }
-}
-
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     if !x.dtype().is_float() {
         return x.copy();
     }
     let or = |i: usize, usual: f64| if matches!(args.get(i), Arg::None) { Ok(usual) } else { args.float(i) };
-    let most = largest(x.dtype());
+    let most = x.dtype().limits().map_or(f64::MAX, |limits| limits.max);
     let made = x.eq(f64::INFINITY)?.where_cond(or(2, most)?, &x)?;
     let made = x.eq(f64::NEG_INFINITY)?.where_cond(or(3, -most)?, &made)?;
     x.isnan()?.where_cond(or(1, 0.0)?, &made)
