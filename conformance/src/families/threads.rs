@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::registry;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The family.
@@ -18,10 +18,15 @@ pub const FAMILY: Family = Family {
 };
 
 const THREADS: usize = 4;
-/// How often each thread calls at least, and how long it goes on: threads that are started one after the other, or that share
-/// a core, meet only if they take their time.
+/// How often each thread calls at least.
 const CALLS: usize = 6;
-const TOGETHER: Duration = Duration::from_millis(4);
+/// Calls during which another thread began one, in all threads together. Where each thread has a core they are nearly all;
+/// where threads share one, a call meets others only if it is interrupted, which takes a while: so long at most.
+const MEETINGS: usize = 32;
+const LONGEST: Duration = Duration::from_millis(40);
+/// How long a thread sleeps that wakes to interrupt the others, or to publish a new table.
+const INTERRUPTING: Duration = Duration::from_micros(20);
+const REGISTERING: Duration = Duration::from_micros(200);
 /// Elements of the largest tensor of a call.
 const ELEMENTS: f64 = 6_000.0;
 /// How long a write after the end of a call is waited for.
@@ -50,30 +55,37 @@ fn run(context: &Context<'_>) -> Steps {
         }
     }
     let (start, over) = (Barrier::new(calls.len()), AtomicBool::new(false));
+    let (begun, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let registering = context.case.variant == "registering";
     let plugin = registry::plugins().into_iter().find(|p| p.name == context.target.plugin);
     let priority = plugin.map_or(0, |p| p.priority());
     let results: Vec<Steps> = std::thread::scope(|scope| {
-        if registering {
-            scope.spawn(|| {
-                // Giving a priority anew publishes a new table; who serves stays the same.
-                while !over.load(Ordering::Relaxed) {
+        scope.spawn(|| {
+            let pause = if registering { REGISTERING } else { INTERRUPTING };
+            while !over.load(Ordering::Relaxed) {
+                if registering {
+                    // Giving a priority anew publishes a new table; who serves stays the same.
                     registry::set_priority(context.target.plugin, priority);
-                    std::thread::sleep(Duration::from_micros(200));
                 }
-            });
-        }
+                std::thread::sleep(pause);
+            }
+        });
         let workers: Vec<_> = calls
             .iter()
             .map(|(expected, prepared)| {
                 scope.spawn(|| {
                     start.wait();
-                    let begun = Instant::now();
+                    let since = Instant::now();
                     let mut made = 0;
-                    while made < CALLS || begun.elapsed() < TOGETHER {
+                    while made < CALLS || met.load(Ordering::Relaxed) < MEETINGS && since.elapsed() < LONGEST
+                    {
+                        let own = begun.fetch_add(1, Ordering::Relaxed) + 1;
                         if context.bits(prepared)? != *expected {
                             let what = "another result when several threads call";
                             return Err(Failure::new(what, "the bits of a lone thread", "others").into());
+                        }
+                        if begun.load(Ordering::Relaxed) != own {
+                            met.fetch_add(1, Ordering::Relaxed);
                         }
                         made += 1;
                     }
