@@ -46,8 +46,11 @@ fn add_block<T: Number + Plain, const C: usize>(
 ) {
     let [mut first, mut second, mut third, mut fourth] = [[T::from_i64(0); C]; ROWS];
     let [a, b, c, d] = left;
-    for ((((row, &a), &b), &c), &d) in right.chunks(columns).zip(a).zip(b).zip(c).zip(d) {
-        let Some(line) = row.first_chunk::<C>() else { return };
+    let depth = right.len().div_ceil(columns).min(a.len()).min(b.len()).min(c.len()).min(d.len());
+    let (a, b, c, d) = (&a[..depth], &b[..depth], &c[..depth], &d[..depth]);
+    for k in 0..depth {
+        let Some(line) = right.get(k * columns..).and_then(<[T]>::first_chunk::<C>) else { return };
+        let (a, b, c, d) = (a[k], b[k], c[k], d[k]);
         for j in 0..C {
             first[j] = first[j].plus(a.times(line[j]));
             second[j] = second[j].plus(b.times(line[j]));

@@ -1,6 +1,6 @@
 //! `prod`
 
-use super::reduction::{MOST_LANES, Reducer, reduce, reduced};
+use super::reduction::{LANES, Reducer, reduce, reduced};
 use keyway_cpu_loops::vectors::halves;
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
@@ -29,7 +29,7 @@ impl<T: Float> Reducer for FloatProduct<T> {
     /// In f64, where fewer products are denormal.
     #[inline(always)]
     fn total(&self, lanes: &mut [T::Acc]) -> T::Acc {
-        let mut wide = [1.0; MOST_LANES];
+        let mut wide = [1.0; LANES];
         let wide = &mut wide[..lanes.len()];
         wide.iter_mut().zip(lanes).for_each(|(wide, lane)| *wide = lane.to_f64());
         T::Acc::from_f64(halves(wide, |a, b| a * b))

@@ -53,7 +53,7 @@ fn sum<T: Float>(call: &Call) -> Result<(), Error> {
     reduce(input, reduced(call, 1, input)?, call.out(0)?, &FloatSum(PhantomData), T::from_acc)
 }
 
-fn sum_int<T: Element>(call: &Call) -> Result<(), Error> {
+pub(super) fn sum_int<T: Element>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     reduce(input, reduced(call, 1, input)?, call.out(0)?, &IntSum::<T>(PhantomData), |acc: i64| acc)
 }

@@ -7,6 +7,8 @@ use crate::contiguous::{Contiguous, ContiguousOut, ViewExt, contiguous_out};
 use crate::fast_path::apply;
 use crate::inner_loop::{Function, InnerLoop, Wide};
 use crate::operand::{OPERANDS, Operand};
+use keyway_sdk::abi::codes::tensor_flag;
+use keyway_sdk::abi::tensor::RawTensor;
 use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut, Widen};
 
 /// What one element costs, which decides how small a piece of work is worth another thread.
@@ -188,6 +190,15 @@ pub trait CallExt<'a> {
         f: impl Fn(A::Wide, B::Wide, C::Wide) -> O::Wide + Sync,
     ) -> Result<(), Error>;
 
+    /// `output 0 = f(argument 0, argument 1)` for each element, where argument 1 has one element for all, or one for each index
+    /// of dimension `dim` of the output; as [`CallExt::map1_wide`].
+    fn map2_wide_along<A: Widen, B: Widen, O: Widen>(
+        &self,
+        dim: usize,
+        cost: Cost,
+        f: impl Fn(A::Wide, B::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error>;
+
     /// As [`CallExt::map1_wide`], for a function that is a type of its own.
     fn map1_wide_by<A: Widen, O: Widen>(
         &self,
@@ -308,6 +319,18 @@ impl<'a> CallExt<'a> for Call<'a> {
     }
 
     #[inline]
+    fn map2_wide_along<A: Widen, B: Widen, O: Widen>(
+        &self,
+        dim: usize,
+        cost: Cost,
+        f: impl Fn(A::Wide, B::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a, b)| f(a, b);
+        let types = &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>()];
+        along(self, dim, types, cost, InnerLoop::of_elements::<(Wide<A>, Wide<B>), Wide<O>, _>(&f))
+    }
+
+    #[inline]
     fn map1_wide_by<A: Widen, O: Widen>(
         &self,
         cost: Cost,
@@ -357,4 +380,39 @@ fn apply_to_call(
         *operand = Operand { tensor: call.tensor_as(first + k, element)?.raw(), bytes: element.bytes() };
     }
     apply(cost, &operands[..types.len()], inner)
+}
+
+/// Applies `inner` to output 0, argument 0 and argument 1, whose elements are those of the indices of a dimension.
+#[inline(never)]
+fn along(
+    call: &Call<'_>,
+    dim: usize,
+    &[out, a, b]: &[ElementType; 3],
+    cost: Cost,
+    inner: InnerLoop<'_>,
+) -> Result<(), Error> {
+    let of = |tensor, element: ElementType| Operand { tensor, bytes: element.bytes() };
+    let (out, a) = (of(call.output_as(0, out)?.raw(), out), of(call.tensor_as(0, a)?.raw(), a));
+    let b = of(call.tensor_as(1, b)?.raw(), b);
+    if b.numel() == 1 {
+        return apply(cost, &[out, a, b], inner);
+    }
+    let elements = out.sizes().get(dim).copied();
+    let &[stride] = b.strides() else { return Err(unfit(b.sizes(), elements)) };
+    if elements != Some(b.numel() as i64) {
+        return Err(unfit(b.sizes(), elements));
+    }
+    let mut strides = vec![0; out.sizes().len()];
+    strides[dim] = stride;
+    let flags = b.tensor.flags & !tensor_flag::CONTIGUOUS;
+    let tensor = RawTensor { data: b.tensor.data, strides: strides.as_ptr(), flags, ..*out.tensor };
+    apply(cost, &[out, a, Operand { tensor: &tensor, bytes: b.bytes }], inner)
+}
+
+fn unfit(sizes: &[i64], elements: Option<i64>) -> Error {
+    Error::InvalidArgument {
+        argument: "argument 1",
+        expected: format!("one dimension of {} elements, or one element", elements.unwrap_or(1)),
+        got: format!("{sizes:?}"),
+    }
 }

@@ -33,8 +33,11 @@ pub trait Reducer: Sync {
     }
 }
 
-/// The lanes of a run, at most.
-pub const MOST_LANES: usize = 32;
+/// The lanes of a run: with fewer each addition of f64 waits for the one before it.
+pub const LANES: usize = 32;
+
+/// The elements behind whole runs of lanes are taken by so many.
+const GROUP: usize = 8;
 
 /// Rows that are combined before they meet the accumulators.
 pub const ROWS: usize = 8;
@@ -90,17 +93,10 @@ impl<R: Reducer> Loops for R {
 
     unsafe fn run(&self, context: *const u8, at: *const u8, n: usize, acc: *mut u8) {
         let (at, acc) = (at.cast::<R::In>(), acc.cast::<R::Acc>());
-        // As many lanes as fill four vectors of 32 bytes.
         // SAFETY: the caller guarantees the elements, the context and the accumulator.
         unsafe {
             let context = context.cast::<R::Context>().read();
-            let part = if R::ANY_ORDER {
-                plain(self, context, at, n)
-            } else if size_of::<R::Acc>() <= 4 {
-                lanes::<R, MOST_LANES>(self, context, at, n)
-            } else {
-                lanes::<R, 16>(self, context, at, n)
-            };
+            let part = if R::ANY_ORDER { plain(self, context, at, n) } else { lanes(self, context, at, n) };
             *acc = self.combine(*acc, part);
         }
     }
@@ -136,31 +132,46 @@ impl<R: Reducer> Loops for R {
 /// # Safety
 /// See [`Loops`].
 #[inline(always)]
-unsafe fn lanes<R: Reducer, const L: usize>(
-    r: &R,
-    context: R::Context,
-    at: *const R::In,
-    n: usize,
-) -> R::Acc {
-    let whole = n - n % L;
+unsafe fn lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize) -> R::Acc {
     let mut result = r.identity();
-    if whole > 0 {
-        let mut parts = [r.identity(); L];
-        let mut i = 0;
-        while i < whole {
-            for (k, part) in parts.iter_mut().enumerate() {
-                // SAFETY: the caller guarantees the elements.
-                *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add(i + k)) }));
+    let mut i = 0;
+    if n >= LANES {
+        let mut parts = [r.identity(); LANES];
+        // SAFETY: the caller guarantees the elements, of which there are as many behind `i`.
+        unsafe {
+            while i + LANES <= n {
+                add(r, context, at.add(i), &mut parts);
+                i += LANES;
             }
-            i += L;
+            while i + GROUP <= n {
+                add(r, context, at.add(i), parts.as_chunks_mut::<GROUP>().0.first_mut().unwrap());
+                i += GROUP;
+            }
         }
         result = r.total(&mut parts);
     }
-    for i in whole..n {
+    for i in i..n {
         // SAFETY: the caller guarantees the elements.
         result = r.combine(result, r.load(context, unsafe { R::In::load(at.add(i)) }));
     }
     result
+}
+
+/// Adds as many elements to as many lanes.
+///
+/// # Safety
+/// See [`Loops`].
+#[inline(always)]
+unsafe fn add<R: Reducer, const N: usize>(
+    r: &R,
+    context: R::Context,
+    at: *const R::In,
+    parts: &mut [R::Acc; N],
+) {
+    for (k, part) in parts.iter_mut().enumerate() {
+        // SAFETY: the caller guarantees the elements.
+        *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add(k)) }));
+    }
 }
 
 /// # Safety

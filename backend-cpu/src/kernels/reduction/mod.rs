@@ -15,7 +15,7 @@ mod loops;
 mod pass;
 
 pub use geometry::{Geometry, offset, reduced};
-pub use loops::{MOST_LANES, Reducer};
+pub use loops::{LANES, Reducer};
 
 use super::buffer::try_parallel_for;
 use keyway_sdk::author::{Element, Error, Lanes, Plain, View, ViewMut};

@@ -64,7 +64,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     if n == 0 {
         return in_format_of(&t, t.copy()?);
     }
-    let mut made = widened(&t)?;
+    // One difference is rounded once as it is.
+    let mut made = if n == 1 { t.clone() } else { widened(&t)? };
     for _ in 0..n {
         let rest = made.dim(dim)?.saturating_sub(1);
         let (before, after) = (made.narrow(dim, 0, rest)?, made.narrow(dim, 1, rest)?);
