@@ -110,6 +110,7 @@ mod index_select;
 mod layer_norm;
 mod le;
 mod lerp;
+mod logaddexp;
 mod logical;
 mod logsumexp;
 mod losses;

@@ -8,6 +8,8 @@ use keyway_sdk::half::{bf16, f16};
 pub(super) trait Bits: Element {
     /// With the sign of another number.
     fn with_sign_of(self, other: Self) -> Self;
+    /// With the other sign.
+    fn negated(self) -> Self;
     /// The next number towards another one.
     fn next_to(self, other: Self) -> Self;
 }
@@ -19,6 +21,11 @@ macro_rules! bits {
             fn with_sign_of(self, other: Self) -> Self {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 $t::from_bits(self.to_bits() & !SIGN | other.to_bits() & SIGN)
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                $t::from_bits(self.to_bits() ^ 1 << ($bits::BITS - 1))
             }
 
             #[inline(always)]

@@ -1,17 +1,31 @@
 //! What ops that are composed of others share.
 
-use super::rules::{float_of, require};
+use super::rules::{float_of, ordered, require};
 use crate::error::Result;
 use crate::tensor::Int;
 use crate::{DType, MemoryFormat, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// The result of an op that keeps the format of `like` where that is channels_last, else is row-major.
 pub(crate) fn in_format_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
     let last = like.as_ref().is_in_channels_last_order();
     made.to(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
+}
+
+/// The result of an op whose rule says [`ordered`] of `like`.
+pub(crate) fn in_order_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
+    match ordered(like.as_ref(), made.shape()) {
+        Strides::Exact(strides) if made.strides() != &strides[..] => {
+            let there =
+                Tensor::empty_strided_with(made.shape(), &strides[..], (made.dtype(), made.device()))?;
+            there.copy_(&made)?;
+            Ok(there)
+        }
+        Strides::Exact(_) => Ok(made),
+        _ => made.contiguous(),
+    }
 }
 
 /// A gradient in the order in which `like` lies, as ops that compute several gradients at once read it: that of a sum or a mean

@@ -1,7 +1,7 @@
 //! Shape, dtype and memory-format rules that several ops share.
 
 use crate::DType;
-use keyway_dispatcher::dims::{Dims, channels_last_strides, wrap_dim};
+use keyway_dispatcher::dims::{Dims, channels_last_strides, dense_strides, wrap_dim};
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::error::{Error, Result};
 use keyway_dispatcher::op::{Arg, Args, Plan, Strides, Typing};
@@ -65,6 +65,26 @@ pub fn check_images(op: &'static str, argument: &'static str, sizes: &[usize]) -
 pub fn kept(t: &TensorImpl, sizes: &[usize]) -> Strides {
     let last = sizes.len() == t.ndim() && t.is_in_channels_last_order();
     if last { Strides::exact(channels_last_strides(sizes)) } else { Strides::Contiguous }
+}
+
+/// As [`kept`], and in the order of the elements of `t` where that is another one, such as that of a transposed matrix.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, dispatcher::op::Strides, ops::rules};
+/// let x = Tensor::zeros((3, 4))?;
+/// assert_eq!(rules::ordered(&x.into_ref(), &[2, 4]), Strides::Contiguous);
+/// let turned = Tensor::zeros((4, 3))?.t()?.into_ref();
+/// assert!(matches!(rules::ordered(&turned, &[2, 4]), Strides::Exact(strides) if strides[..] == [1, 2]));
+/// # Ok(()) }
+/// ```
+pub fn ordered(t: &TensorImpl, sizes: &[usize]) -> Strides {
+    match kept(t, sizes) {
+        Strides::Contiguous if t.is_strided() && sizes.len() == t.ndim() => {
+            dense_strides(sizes, t.strides()).map_or(Strides::Contiguous, Strides::exact)
+        }
+        strides => strides,
+    }
 }
 
 /// The plan of one output as [`kept`] says.

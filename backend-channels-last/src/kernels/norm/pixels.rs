@@ -21,6 +21,8 @@ const MOST: usize = 16;
 const BLOCK: usize = 1 << 13;
 /// Elements that are worth handing to a thread.
 const WORK: usize = 1 << 15;
+/// Vectors of channels that are gone through together, so that pixels are read in the order in which they lie.
+const TOGETHER: usize = 4;
 /// Channels below which vectors would mostly be empty.
 const LEAST: usize = 8;
 
@@ -100,7 +102,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         &self,
         other: Option<&Pixels<'_, T>>,
         from: impl Fn(usize, usize) -> [Numbers<T>; M] + Sync,
-        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; M]) -> [Numbers<T>; N] + Sync,
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; M]) -> [Numbers<T>; N] + Copy + Sync,
     ) -> Result<Sums<Number<T>, M, N>, Error> {
         let blocks = self.units * self.blocks();
         let mut shifts = Scratch::<Number<T>>::zeroed(M * blocks * self.channels)?;
@@ -110,29 +112,31 @@ impl<'a, T: Pixel> Pixels<'a, T> {
             unsafe { (Lanes::new(shifts.as_mut_ptr()), Lanes::new(sums.as_mut_ptr())) };
         self.each(|task| {
             let (pixels, _) = self.pixels(task);
-            for c in (0..self.channels).step_by(Numbers::<T>::LANES) {
-                let n = Numbers::<T>::LANES.min(self.channels - c);
-                let numbers = from(pixels.start, c);
-                let mut all = [zero::<T>(); N];
-                for pixel in pixels.clone() {
-                    // SAFETY: the caller guarantees the elements.
-                    let (x, y) = unsafe {
-                        let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c), 1, n));
-                        (read_some(self.at(pixel, c), 1, n), y)
-                    };
-                    all.iter_mut().zip(f(x, y, numbers)).for_each(|(sum, made)| *sum = plus(*sum, made));
+            let place = task * self.channels;
+            // SAFETY: these are places of the block; the caller guarantees the elements.
+            let write = |c: usize, n: usize, numbers: [Numbers<T>; M], all: [Numbers<T>; N]| unsafe {
+                for (i, number) in numbers.into_iter().enumerate() {
+                    store_some(to_shifts.as_ptr().add(i * blocks * self.channels + place + c), n, number);
                 }
-                let place = task * self.channels + c;
-                // SAFETY: these are places of the block.
+                for (i, sum) in all.into_iter().enumerate() {
+                    store_some(to_sums.as_ptr().add(i * blocks * self.channels + place + c), n, sum);
+                }
+            };
+            self.vectors(|c, n, several| {
+                // SAFETY: as above.
                 unsafe {
-                    for (i, number) in numbers.into_iter().enumerate() {
-                        store_some(to_shifts.as_ptr().add(i * blocks * self.channels + place), n, number);
-                    }
-                    for (i, sum) in all.into_iter().enumerate() {
-                        store_some(to_sums.as_ptr().add(i * blocks * self.channels + place), n, sum);
+                    if several {
+                        let c: [usize; TOGETHER] = std::array::from_fn(|k| c + k * Numbers::<T>::LANES);
+                        let numbers = c.map(|c| from(pixels.start, c));
+                        let all = self.add(other, pixels.clone(), (c, n), numbers, f);
+                        (0..TOGETHER).for_each(|k| write(c[k], n, numbers[k], all[k]));
+                    } else {
+                        let numbers = [from(pixels.start, c)];
+                        let [all] = self.add(other, pixels.clone(), ([c], n), numbers, f);
+                        write(c, n, numbers[0], all);
                     }
                 }
-            }
+            });
             Ok(())
         })?;
         Ok(Sums { shifts, sums })
@@ -147,26 +151,102 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         other: Option<&Pixels<'_, T>>,
         out: &Pixels<'_, T>,
         numbers: &[Vec<Number<T>>; N],
-        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; N]) -> Numbers<T> + Sync,
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; N]) -> Numbers<T> + Copy + Sync,
     ) -> Result<(), Error> {
         self.each(|task| {
             let (pixels, unit) = self.pixels(task);
-            for c in (0..self.channels).step_by(Numbers::<T>::LANES) {
-                let n = Numbers::<T>::LANES.min(self.channels - c);
-                // SAFETY: there are numbers for the channels of each unit.
-                let given = numbers.each_ref().map(|numbers| unsafe {
-                    load_some::<Numbers<T>>(numbers.as_ptr().add(unit * self.channels + c), n)
-                });
-                for pixel in pixels.clone() {
-                    // SAFETY: the caller guarantees the elements; the pixels are this block's.
-                    unsafe {
-                        let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c), 1, n));
-                        write_some(out.at(pixel, c), 1, n, f(read_some(self.at(pixel, c), 1, n), y, given));
+            // SAFETY: there are numbers for the channels of each unit.
+            let given = |c: usize, n: usize| unsafe {
+                numbers
+                    .each_ref()
+                    .map(|numbers| load_some::<Numbers<T>>(numbers.as_ptr().add(unit * self.channels + c), n))
+            };
+            self.vectors(|c, n, several| {
+                // SAFETY: the caller guarantees the elements; the pixels are this block's.
+                unsafe {
+                    if several {
+                        let c: [usize; TOGETHER] = std::array::from_fn(|k| c + k * Numbers::<T>::LANES);
+                        self.map(other, out, pixels.clone(), (c, n), c.map(|c| given(c, n)), f);
+                    } else {
+                        self.map(other, out, pixels.clone(), ([c], n), [given(c, n)], f);
                     }
                 }
-            }
+            });
             Ok(())
         })
+    }
+
+    /// Gives `body` the first channel of each vector and how many of its lanes are channels, and whether it is the first of
+    /// [`TOGETHER`] whole ones, for which it is called once.
+    #[inline(always)]
+    fn vectors(&self, body: impl Fn(usize, usize, bool)) {
+        let lanes = Numbers::<T>::LANES;
+        let mut c = 0;
+        while c < self.channels {
+            let several = c + TOGETHER * lanes <= self.channels;
+            // A constant where it can be one.
+            if several {
+                body(c, lanes, true)
+            } else {
+                body(c, lanes.min(self.channels - c), false)
+            }
+            c += if several { TOGETHER * lanes } else { lanes };
+        }
+    }
+
+    /// The sums over some pixels, for the channels of `G` vectors.
+    ///
+    /// # Safety
+    /// As for [`Pixels::sums`].
+    #[inline(always)]
+    unsafe fn add<const G: usize, const M: usize, const N: usize>(
+        &self,
+        other: Option<&Pixels<'_, T>>,
+        pixels: Range<usize>,
+        (c, n): ([usize; G], usize),
+        numbers: [[Numbers<T>; M]; G],
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; M]) -> [Numbers<T>; N],
+    ) -> [[Numbers<T>; N]; G] {
+        let mut all = [[zero::<T>(); N]; G];
+        for pixel in pixels {
+            for k in 0..G {
+                // SAFETY: as the caller guarantees.
+                let made = unsafe {
+                    let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c[k]), 1, n));
+                    f(read_some(self.at(pixel, c[k]), 1, n), y, numbers[k])
+                };
+                for (sum, made) in all[k].iter_mut().zip(made) {
+                    *sum = plus(*sum, made);
+                }
+            }
+        }
+        all
+    }
+
+    /// Writes some pixels, in the channels of `G` vectors.
+    ///
+    /// # Safety
+    /// As for [`Pixels::write`].
+    #[inline(always)]
+    unsafe fn map<const G: usize, const N: usize>(
+        &self,
+        other: Option<&Pixels<'_, T>>,
+        out: &Pixels<'_, T>,
+        pixels: Range<usize>,
+        (c, n): ([usize; G], usize),
+        given: [[Numbers<T>; N]; G],
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; N]) -> Numbers<T>,
+    ) {
+        for pixel in pixels {
+            for k in 0..G {
+                // SAFETY: as the caller guarantees.
+                unsafe {
+                    let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c[k]), 1, n));
+                    let made = f(read_some(self.at(pixel, c[k]), 1, n), y, given[k]);
+                    write_some(out.at(pixel, c[k]), 1, n, made);
+                }
+            }
+        }
     }
 }
 

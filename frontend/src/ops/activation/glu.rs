@@ -4,9 +4,9 @@ use super::glu_backward;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, in_order_of, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{kept, wrong_shape};
+use crate::ops::rules::{ordered, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -68,7 +68,7 @@ pub(super) fn half_sizes(args: &Args<'_>, i: usize) -> RuleResult<Dims> {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (t, sizes) = (float_tensor(args, 0)?, half_sizes(args, 0)?);
-    let strides = kept(t, &sizes);
+    let strides = ordered(t, &sizes);
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
 }
 
@@ -82,7 +82,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let t = tensor(args, 0)?;
     let (own, gate) = halves(&t, args.int(1)?)?;
     let made = widened(&own)?.mul(&widened(&gate)?.sigmoid()?)?;
-    in_format_of(&t, cast(made, t.dtype())?)
+    in_order_of(&t, cast(made, t.dtype())?)
 }
 
 /// `glu`

@@ -1,9 +1,9 @@
 //! `diff`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, whole, widened};
+use crate::ops::composite::{cast, decomposed, in_order_of, one, tensor, whole, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{kept, wrong_shape, wrong_value};
+use crate::ops::rules::{ordered, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
@@ -54,7 +54,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         Some(size) => *size = size.saturating_sub(n),
         None => return Err(wrong_shape(args, 0, "of one dimension at least".to_string(), t.sizes())),
     }
-    let strides = kept(t, &sizes);
+    let strides = ordered(t, &sizes);
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
 }
 
@@ -62,7 +62,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, dim) = (tensor(args, 0)?, args.int(2)?);
     let n = args.int(1)?.clamp(0, t.dim(dim)? as i64);
     if n == 0 {
-        return in_format_of(&t, t.copy()?);
+        return in_order_of(&t, t.copy()?);
     }
     // One difference is rounded once as it is.
     let mut made = if n == 1 { t.clone() } else { widened(&t)? };
@@ -71,7 +71,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         let (before, after) = (made.narrow(dim, 0, rest)?, made.narrow(dim, 1, rest)?);
         made = if t.dtype() == DType::BOOL { after.logical_xor(&before)? } else { after.sub(&before)? };
     }
-    in_format_of(&t, cast(made, t.dtype())?)
+    in_order_of(&t, cast(made, t.dtype())?)
 }
 
 /// The gradient of an element is what it adds to the differences on its sides: the same op on the gradient with zeros around.
