@@ -144,6 +144,7 @@ mod scatter_add;
 mod scatter_reduce;
 mod searchsorted;
 mod sgd_step;
+mod shuffle;
 mod softmax;
 mod softmax_backward;
 mod sort;

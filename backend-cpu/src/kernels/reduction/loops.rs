@@ -139,6 +139,18 @@ unsafe fn lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usi
         let mut parts = [r.identity(); LANES];
         // SAFETY: the caller guarantees the elements, of which there are as many behind `i`.
         unsafe {
+            if size_of::<R::Acc>() <= 4 && cfg!(target_feature = "avx2") {
+                // As many again, which the registers hold: with fewer each operation waits for the one before.
+                let mut others = [r.identity(); LANES];
+                while i + 2 * LANES <= n {
+                    add(r, context, at.add(i), &mut parts);
+                    add(r, context, at.add(i + LANES), &mut others);
+                    i += 2 * LANES;
+                }
+                for (part, other) in parts.iter_mut().zip(others) {
+                    *part = r.combine(*part, other);
+                }
+            }
             while i + LANES <= n {
                 add(r, context, at.add(i), &mut parts);
                 i += LANES;
