@@ -8,10 +8,16 @@ use keyway_sdk::half::{bf16, f16};
 fn real<T: Float>(call: &Call) -> Result<(), Error> {
     let (start, step): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
     produce(call.out::<T>(0)?, Cost::Cheap, |first, values| {
-        for (i, value) in values.iter_mut().enumerate() {
-            *value = T::from_f64(start + (first + i) as f64 * step);
-        }
+        along(values, |i| start + (first as f64 + i) * step);
     })
+}
+
+/// Sets each element to what `f` makes of its number, of which there are few enough for vectors of 32-bit integers.
+#[inline(always)]
+fn along<T: Plain>(values: &mut [T], f: impl Fn(f64) -> f64) {
+    for (i, value) in values.iter_mut().enumerate() {
+        *value = T::from_f64(f(f64::from(i as i32)));
+    }
 }
 
 fn integer<T: Int>(call: &Call) -> Result<(), Error> {
@@ -39,12 +45,11 @@ fn linspace<T: Plain>(call: &Call, start: f64, end: f64) -> Result<(), Error> {
     let last = out.numel().saturating_sub(1);
     let step = (end - start) / last.max(1) as f64;
     produce(out, Cost::Cheap, |first, values| {
-        for (i, value) in values.iter_mut().enumerate() {
-            let at = first + i;
-            let near =
-                if at <= last / 2 { start + at as f64 * step } else { end - (last - at) as f64 * step };
-            *value = T::from_f64(near);
-        }
+        let half = (last / 2 + 1).saturating_sub(first).min(values.len());
+        let (before, behind) = values.split_at_mut(half);
+        along(before, |i| start + (first as f64 + i) * step);
+        let left = last as f64 - (first + half) as f64;
+        along(behind, |i| end - (left - i) * step);
     })
 }
 

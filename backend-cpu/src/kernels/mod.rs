@@ -111,6 +111,7 @@ mod layer_norm;
 mod le;
 mod lerp;
 mod logaddexp;
+mod logcumsumexp;
 mod logical;
 mod logsumexp;
 mod losses;

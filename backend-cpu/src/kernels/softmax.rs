@@ -14,7 +14,7 @@ use keyway_sdk::half::{bf16, f16};
 const LANES: usize = 32;
 /// Elements that are kept in a buffer for columns, and the most columns that one inner loop takes together.
 const BUFFER: usize = 64 * 1024;
-const COLUMNS: usize = 128;
+const COLUMNS: usize = 512;
 /// The most rows that are computed together, and about as many elements.
 const ROWS: usize = 16;
 const ROW_BLOCK: usize = 4 * 1024;

@@ -15,7 +15,7 @@ use keyway_sdk::half::{bf16, f16};
 
 /// The most columns that are summed together, and rows of them until their sums are put to the others: a sum of very many
 /// small numbers would lose them.
-const COLUMNS: usize = 256;
+const COLUMNS: usize = 512;
 const ROWS: usize = 128;
 const GRAIN: usize = 8 * 1024;
 

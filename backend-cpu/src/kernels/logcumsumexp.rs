@@ -1,0 +1,77 @@
+//! `logcumsumexp`: each running value waits for the one before it, so some lines go on side by side: along the last dimension
+//! [`LINES`], along others neighbouring columns.
+
+use super::dims::wrapped;
+use super::logaddexp::log_sum;
+use super::number::Apply;
+use keyway_cpu_loops::vectors::{Lanes as Elements, widen};
+use keyway_cpu_loops::{CallExt, narrow_slice};
+use keyway_sdk::author::{Call, Error, Lanes, Real, parallel_for};
+use keyway_sdk::half::{bf16, f16};
+
+/// Lines that go on side by side.
+const LINES: usize = 32;
+/// Columns that one inner loop takes together.
+const COLUMNS: usize = 256;
+const GRAIN: usize = 1024;
+
+/// Adds a row to the running values.
+#[inline(never)]
+fn add<A: Apply + Real>(running: &mut [A], row: &[A]) {
+    running.iter_mut().zip(row).for_each(|(running, x)| *running = log_sum(*running, *x));
+}
+
+/// As many lines of `n` elements as there are up to [`LINES`].
+fn lines<T: Elements<Acc: Apply>>(from: &[T], to: &mut [T], n: usize) {
+    let mut running = [T::Acc::NEG_INFINITY; LINES];
+    let (mut row, mut made) = ([T::Acc::NEG_INFINITY; LINES], [T::default(); LINES]);
+    for i in 0..n {
+        row.iter_mut().zip(from[i..].iter().step_by(n)).for_each(|(x, from)| *x = from.to_acc());
+        add(&mut running, &row);
+        narrow_slice(&running, &mut made);
+        to[i..].iter_mut().step_by(n).zip(made).for_each(|(to, made)| *to = made);
+    }
+}
+
+fn logcumsumexp<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    let view = call.view::<T>(0)?;
+    let sizes = view.sizes();
+    let dim = wrapped(call.int(1)?, sizes.len());
+    let n = sizes.get(dim).map_or(1, |n| *n as usize);
+    let inner: usize = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
+    let (input, mut out) = (call.contiguous::<T>(0)?, call.contiguous_out::<T>(0)?);
+    if input.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: the address is used within the output, which outlives the loop; units write disjoint lines or columns.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+    if inner == 1 {
+        let all = input.len() / n;
+        return parallel_for(all.div_ceil(LINES), GRAIN.div_ceil(n * LINES), |units| {
+            for first in units.map(|unit| unit * LINES) {
+                let (begin, count) = (first * n, LINES.min(all - first) * n);
+                // SAFETY: as above.
+                lines(&input[begin..begin + count], unsafe { to.slice_mut(begin, count) }, n);
+            }
+        });
+    }
+    let across = inner.div_ceil(COLUMNS);
+    parallel_for(input.len() / (n * inner) * across, GRAIN.div_ceil(n * inner.min(COLUMNS)), |units| {
+        for unit in units {
+            let (outer, first) = (unit / across, unit % across * COLUMNS);
+            let width = COLUMNS.min(inner - first);
+            let (mut running, mut row) = ([T::Acc::NEG_INFINITY; COLUMNS], [T::Acc::ZERO; COLUMNS]);
+            let (running, row) = (&mut running[..width], &mut row[..width]);
+            for begin in (0..n).map(|i| (outer * n + i) * inner + first) {
+                // SAFETY: as above; the row has room for the columns.
+                unsafe {
+                    widen(row.as_mut_ptr(), input[begin..begin + width].as_ptr(), width);
+                    add(running, row);
+                    narrow_slice(running, to.slice_mut(begin, width));
+                }
+            }
+        }
+    })
+}
+
+kernel!("logcumsumexp", "Ti>T", logcumsumexp, [f32, f64, f16, bf16]);
