@@ -28,11 +28,12 @@ impl<T: Float> Reducer for FloatProduct<T> {
     }
     /// In f64, where fewer products are denormal.
     #[inline(always)]
-    fn total(&self, lanes: &mut [T::Acc]) -> T::Acc {
-        let mut wide = [1.0; LANES];
-        let wide = &mut wide[..lanes.len()];
-        wide.iter_mut().zip(lanes).for_each(|(wide, lane)| *wide = lane.to_f64());
-        T::Acc::from_f64(halves(wide, |a, b| a * b))
+    fn total(&self, lanes: &mut [T::Acc; LANES]) -> T::Acc {
+        let mut wide = [1.0; LANES / 2];
+        for k in 0..LANES / 2 {
+            wide[k] = lanes[k].to_f64() * lanes[k + LANES / 2].to_f64();
+        }
+        T::Acc::from_f64(halves(&mut wide, |a, b| a * b))
     }
 }
 

@@ -114,10 +114,10 @@ impl<A: Shares> Columns<A> {
         }
     }
 
-    /// After all rows: the sums become what results are made with.
+    /// After all rows: the sums of so many columns become what results are made with.
     #[inline(always)]
-    fn turn<const LOG: bool>(&mut self) {
-        for sum in &mut self.sum {
+    fn turn<const LOG: bool>(&mut self, columns: usize) {
+        for sum in &mut self.sum[..columns / LANES] {
             for k in 0..LANES {
                 sum[k] = if LOG { sum[k].apply::<Log>() } else { A::ONE / sum[k] };
             }
@@ -235,7 +235,7 @@ fn along<T: Elements<Acc: Shares>, const LOG: bool>(call: &Call) -> Result<(), E
                     columns.raise(row);
                 }
                 buffer.chunks_exact_mut(step).for_each(|row| columns.add::<LOG>(row));
-                columns.turn::<LOG>();
+                columns.turn::<LOG>(step);
                 for (i, row) in buffer.chunks_exact_mut(step).enumerate() {
                     let at = to_at + i * out_stride + first * kept.out;
                     columns.finish::<LOG>(row);

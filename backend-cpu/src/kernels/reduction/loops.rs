@@ -26,9 +26,9 @@ pub trait Reducer: Sync {
     fn load(&self, context: Self::Context, x: Self::In) -> Self::Acc;
     /// The result of two parts.
     fn combine(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// The result of the lanes of a run, a power of two of them, which may be written over.
+    /// The result of the lanes of a run, which may be written over.
     #[inline(always)]
-    fn total(&self, lanes: &mut [Self::Acc]) -> Self::Acc {
+    fn total(&self, lanes: &mut [Self::Acc; LANES]) -> Self::Acc {
         halves(lanes, |a, b| self.combine(a, b))
     }
 }
