@@ -14,15 +14,9 @@ pub(crate) fn in_format_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
     made.to(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
 }
 
-/// The result of an op whose rule says [`ordered`] of `like`.
+/// The result, of element-wise ops on parts of `like`, of an op whose rule says [`ordered`] of it: they keep such an order.
 pub(crate) fn in_order_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
     match ordered(like.as_ref(), made.shape()) {
-        Strides::Exact(strides) if made.strides() != &strides[..] => {
-            let there =
-                Tensor::empty_strided_with(made.shape(), &strides[..], (made.dtype(), made.device()))?;
-            there.copy_(&made)?;
-            Ok(there)
-        }
         Strides::Exact(_) => Ok(made),
         _ => made.contiguous(),
     }

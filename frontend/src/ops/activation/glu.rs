@@ -91,13 +91,7 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(
         |args| one(compose(args)),
-        &[
-            Part::widened("sigmoid"),
-            Part::widened("mul"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
+        &[Part::widened("sigmoid"), Part::widened("mul"), Part::widened("to_dtype"), Part::new("to_dtype")],
     ),
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {

@@ -93,6 +93,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: decomposed(
         |args| one(compose(args)),
         &[
+            Part::new("sub"),
             Part::widened("sub"),
             Part::fixed("logical_xor", DType::BOOL),
             Part::widened("to_dtype"),
