@@ -21,7 +21,7 @@ const COLUMNS: usize = 1024;
 const GRAIN: usize = 16 * 1024;
 
 /// An element and the type in which it is accumulated.
-trait Summand: Plain {
+pub(super) trait Summand: Plain {
     type Sum: Number;
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;

@@ -1,11 +1,11 @@
 //! `logcumsumexp`: each running value waits for the one before it, so some lines go on side by side: along the last dimension
-//! [`LINES`], along others neighbouring columns.
+//! [`LINES`], along others neighbouring columns. Accumulated as running sums are: what is added to a large value rounds away.
 
+use super::cumsum::Summand;
 use super::dims::wrapped;
 use super::logaddexp::log_sum;
 use super::number::Apply;
-use keyway_cpu_loops::vectors::{Lanes as Elements, widen};
-use keyway_cpu_loops::{CallExt, narrow_slice};
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
@@ -22,18 +22,18 @@ fn add<A: Apply + Real>(running: &mut [A], row: &[A]) {
 }
 
 /// As many lines of `n` elements as there are up to [`LINES`].
-fn lines<T: Elements<Acc: Apply>>(from: &[T], to: &mut [T], n: usize) {
-    let mut running = [T::Acc::NEG_INFINITY; LINES];
-    let (mut row, mut made) = ([T::Acc::NEG_INFINITY; LINES], [T::default(); LINES]);
+fn lines<T: Summand<Sum: Apply + Real>>(from: &[T], to: &mut [T], n: usize) {
+    let mut running = [T::Sum::NEG_INFINITY; LINES];
+    let (mut row, mut made) = ([T::Sum::NEG_INFINITY; LINES], [T::default(); LINES]);
     for i in 0..n {
-        row.iter_mut().zip(from[i..].iter().step_by(n)).for_each(|(x, from)| *x = from.to_acc());
+        row.iter_mut().zip(from[i..].iter().step_by(n)).for_each(|(x, from)| *x = from.widen());
         add(&mut running, &row);
-        narrow_slice(&running, &mut made);
+        T::narrow_all(&running, &mut made);
         to[i..].iter_mut().step_by(n).zip(made).for_each(|(to, made)| *to = made);
     }
 }
 
-fn logcumsumexp<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn logcumsumexp<T: Summand<Sum: Apply + Real>>(call: &Call) -> Result<(), Error> {
     let view = call.view::<T>(0)?;
     let sizes = view.sizes();
     let dim = wrapped(call.int(1)?, sizes.len());
@@ -60,15 +60,14 @@ fn logcumsumexp<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
         for unit in units {
             let (outer, first) = (unit / across, unit % across * COLUMNS);
             let width = COLUMNS.min(inner - first);
-            let (mut running, mut row) = ([T::Acc::NEG_INFINITY; COLUMNS], [T::Acc::ZERO; COLUMNS]);
+            let (mut running, mut row) = ([T::Sum::NEG_INFINITY; COLUMNS], [T::Sum::ZERO; COLUMNS]);
             let (running, row) = (&mut running[..width], &mut row[..width]);
             for begin in (0..n).map(|i| (outer * n + i) * inner + first) {
-                // SAFETY: as above; the row has room for the columns.
-                unsafe {
-                    widen(row.as_mut_ptr(), input[begin..begin + width].as_ptr(), width);
-                    add(running, row);
-                    narrow_slice(running, to.slice_mut(begin, width));
-                }
+                let from = &input[begin..begin + width];
+                row.iter_mut().zip(from).for_each(|(x, from)| *x = from.widen());
+                add(running, row);
+                // SAFETY: as above.
+                T::narrow_all(running, unsafe { to.slice_mut(begin, width) });
             }
         }
     })
