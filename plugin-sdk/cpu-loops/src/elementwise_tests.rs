@@ -312,3 +312,34 @@ fn operands_of_many_blocks_lie_across_or_repeat_a_strided_row() {
     check((vec![3, 5000], [dense.clone(), one([1, 0], 2, 1), dense.clone(), one([1, 0], 2, 1)]));
     check((vec![70, 200], [one([0, 1], 2, 0), dense.clone(), one([1, 0], 2, 1), one([0, 1], 1, 0)]));
 }
+
+#[test]
+fn an_element_for_each_index_of_a_dimension_and_one_for_all() {
+    let sizes = [2i64, 3, 2];
+    let mut a: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    // Every second element counts.
+    let mut b = [10.0f32, -1.0, 20.0, -1.0, 30.0];
+    let ta = tensor(a.as_mut_ptr(), &sizes, &row_major(&sizes));
+    let tb = tensor(b.as_mut_ptr(), &[3], &[2]);
+    let one = tensor(b.as_mut_ptr(), &[1], &[1]);
+    // Channels last.
+    for strides in [[6, 2, 1], [6, 1, 3]] {
+        let mut o = [0.0f32; 12];
+        let to = tensor(o.as_mut_ptr(), &sizes, &strides);
+        for (weight, each) in [(&tb, [10.0, 20.0, 30.0]), (&one, [10.0; 3])] {
+            with_call(&[arg(&ta), arg(weight)], &[&to], |call| {
+                call.map2_wide_along::<f32, f32, f32>(1, Cost::Cheap, |a, b| a * b).unwrap();
+            });
+            for index in indices(&sizes) {
+                let x = (index[0] * 6 + index[1] * 2 + index[2]) as f32;
+                assert_eq!(o[at(&index, &strides)], x * each[index[1]], "{index:?} {strides:?}");
+            }
+        }
+        for dim in [0, 7] {
+            with_call(&[arg(&ta), arg(&tb)], &[&to], |call| {
+                let refused = call.map2_wide_along::<f32, f32, f32>(dim, Cost::Cheap, |a, b| a * b);
+                assert!(refused.unwrap_err().to_string().contains("one dimension of"), "{dim}");
+            });
+        }
+    }
+}
