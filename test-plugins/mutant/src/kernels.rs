@@ -39,6 +39,7 @@ wrap_images!("sum", "TIb>T", [f32]);
 wrap!("expm1", "T>T", [f32, f64, f16, bf16]);
 wrap!("elu", "Ts>T", [f32]);
 wrap!("log1p", "T>T", [f32, f64, f16, bf16]);
+wrap!("logaddexp", "TT>T", [f32]);
 wrap!("sinh", "T>T", [f32, f64, f16, bf16]);
 wrap!("tanh", "T>T", [f32, f64, f16, bf16]);
 wrap!("tanh_backward", "TT>T", [f32, f64, f16, bf16]);
