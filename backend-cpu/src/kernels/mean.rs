@@ -4,7 +4,6 @@ use super::reduction::{reduce, reduced};
 use super::sum::FloatSum;
 use keyway_sdk::author::{Call, Element, Error, Float};
 use keyway_sdk::half::{bf16, f16};
-use std::marker::PhantomData;
 
 fn mean<T: Float>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
@@ -17,7 +16,7 @@ fn mean<T: Float>(call: &Call) -> Result<(), Error> {
         .map(|(_, n)| *n as usize)
         .product();
     let count = T::Acc::from_f64(count as f64);
-    reduce(input, mask, call.out(0)?, &FloatSum(PhantomData), |acc| T::from_acc(acc / count))
+    reduce(input, mask, call.out(0)?, &FloatSum::<T, true>::NEW, |acc| T::from_acc(acc / count))
 }
 
 kernel!("mean", "TIb>T", mean, [f32, f64, f16, bf16]);

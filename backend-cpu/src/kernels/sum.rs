@@ -5,10 +5,14 @@ use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The sum of floats in their accumulation type.
-pub struct FloatSum<T>(pub PhantomData<fn() -> T>);
+/// The sum of floats in their accumulation type; without `NAN` a NaN counts as 0.
+pub struct FloatSum<T, const NAN: bool>(PhantomData<fn() -> T>);
 
-impl<T: Float> Reducer for FloatSum<T> {
+impl<T, const NAN: bool> FloatSum<T, NAN> {
+    pub const NEW: Self = FloatSum(PhantomData);
+}
+
+impl<T: Float, const NAN: bool> Reducer for FloatSum<T, NAN> {
     type In = T;
     type Acc = T::Acc;
     type Context = ();
@@ -18,7 +22,8 @@ impl<T: Float> Reducer for FloatSum<T> {
     }
     #[inline(always)]
     fn load(&self, (): (), x: T) -> T::Acc {
-        x.to_acc()
+        let x = x.to_acc();
+        if NAN || !x.is_nan() { x } else { T::Acc::ZERO }
     }
     #[inline(always)]
     fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
@@ -48,9 +53,14 @@ impl<T: Element> Reducer for IntSum<T> {
     }
 }
 
-fn sum<T: Float>(call: &Call) -> Result<(), Error> {
+/// `sum` of floats, or `nansum`.
+pub(super) fn sum_float<T: Float, const NAN: bool>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
-    reduce(input, reduced(call, 1, input)?, call.out(0)?, &FloatSum(PhantomData), T::from_acc)
+    reduce(input, reduced(call, 1, input)?, call.out(0)?, &FloatSum::<T, NAN>::NEW, T::from_acc)
+}
+
+fn sum<T: Float>(call: &Call) -> Result<(), Error> {
+    sum_float::<T, true>(call)
 }
 
 pub(super) fn sum_int<T: Element>(call: &Call) -> Result<(), Error> {

@@ -115,9 +115,7 @@ fn gradients_of_mixed_widths_are_computed_in_the_wider_one() -> Result<()> {
     let power = Tensor::new(1.0f32)?.requires_grad_(true)?;
     let base = Tensor::full_with([3000], 1000.0, (DType::F16, keyway::Device::CPU))?;
     let made = gradient(&base.pow(&power)?, &power);
-    // A sum of equal numbers in f32 rounds the same way each time.
-    let sum = 3000.0 * 1000.0 * 1000f64.ln();
-    near(&made, &[sum], 1e-6 * sum);
+    near(&made, &[3000.0 * 1000.0 * 1000f64.ln()], 10.0);
 
     // The logarithm of an f16 base is needed in f32 where the power is.
     let exponent = leaf(&[2.0], DType::F32);

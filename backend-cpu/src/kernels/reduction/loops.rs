@@ -36,9 +36,6 @@ pub trait Reducer: Sync {
 /// The lanes of a run: with fewer each addition of f64 waits for the one before it.
 pub const LANES: usize = 32;
 
-/// The elements behind whole runs of lanes are taken by so many.
-const GROUP: usize = 8;
-
 /// Rows that are combined before they meet the accumulators.
 pub const ROWS: usize = 8;
 
@@ -155,10 +152,6 @@ unsafe fn lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usi
                 add(r, context, at.add(i), &mut parts);
                 i += LANES;
             }
-            while i + GROUP <= n {
-                add(r, context, at.add(i), parts.as_chunks_mut::<GROUP>().0.first_mut().unwrap());
-                i += GROUP;
-            }
         }
         result = r.total(&mut parts);
     }
@@ -169,17 +162,12 @@ unsafe fn lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usi
     result
 }
 
-/// Adds as many elements to as many lanes.
+/// Adds an element to each lane.
 ///
 /// # Safety
 /// See [`Loops`].
 #[inline(always)]
-unsafe fn add<R: Reducer, const N: usize>(
-    r: &R,
-    context: R::Context,
-    at: *const R::In,
-    parts: &mut [R::Acc; N],
-) {
+unsafe fn add<R: Reducer>(r: &R, context: R::Context, at: *const R::In, parts: &mut [R::Acc; LANES]) {
     for (k, part) in parts.iter_mut().enumerate() {
         // SAFETY: the caller guarantees the elements.
         *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add(k)) }));

@@ -209,26 +209,7 @@ impl<'a> Pass<'a> {
     ///
     /// # Safety
     /// As for [`Pass::block`].
-    #[inline(always)]
     unsafe fn row(&self, unit: &Unit, range: Range<usize>, context: *const u8, acc: *mut u8) {
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            match &self.geometry.reduced[..] {
-                [one] if one.stride == 1 => {
-                    self.loops.run(context, self.element(unit.at + range.start), range.len(), acc);
-                }
-                _ => self.pieces(unit, range, context, acc),
-            }
-        }
-    }
-
-    /// As [`Pass::row`], for elements that do not lie in one run.
-    ///
-    /// # Safety
-    /// As for [`Pass::block`].
-    // Not inlined: what is copied takes a page of the stack.
-    #[inline(never)]
-    unsafe fn pieces(&self, unit: &Unit, range: Range<usize>, context: *const u8, acc: *mut u8) {
         let element = self.sizes.element;
         let one = &[Dim { size: 1, stride: 1, out: 0 }];
         let dims = if self.geometry.reduced.is_empty() { one } else { &self.geometry.reduced[..] };
