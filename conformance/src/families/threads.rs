@@ -18,8 +18,9 @@ pub const FAMILY: Family = Family {
 };
 
 const THREADS: usize = 4;
-/// How often each thread calls at least.
+/// How often each thread calls at least, and how long it goes on.
 const CALLS: usize = 6;
+const TOGETHER: Duration = Duration::from_millis(4);
 /// Calls during which another thread began one, in all threads together. Where each thread has a core they are nearly all;
 /// where threads share one, a call meets others only if it is interrupted, which takes a while: so long at most.
 const MEETINGS: usize = 32;
@@ -77,8 +78,11 @@ fn run(context: &Context<'_>) -> Steps {
                     start.wait();
                     let since = Instant::now();
                     let mut made = 0;
-                    while made < CALLS || met.load(Ordering::Relaxed) < MEETINGS && since.elapsed() < LONGEST
-                    {
+                    let goes_on = |made| {
+                        let (met, passed) = (met.load(Ordering::Relaxed), since.elapsed());
+                        made < CALLS || passed < TOGETHER || met < MEETINGS && passed < LONGEST
+                    };
+                    while goes_on(made) {
                         let own = begun.fetch_add(1, Ordering::Relaxed) + 1;
                         if context.bits(prepared)? != *expected {
                             let what = "another result when several threads call";
