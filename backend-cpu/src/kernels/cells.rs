@@ -5,6 +5,7 @@ use super::nest::{Nest, dims};
 use keyway_cpu_loops::transpose;
 use keyway_sdk::author::{Call, Element, Error, Lanes, OwnedTensor, Plain, Scratch, Tensor, dtype_size};
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Registers a kernel that moves cells, for each dtype by its size.
@@ -199,7 +200,7 @@ pub unsafe fn copy_dense<C: Element>(to: *mut C, from: *const C, len: usize) {
 /// long for the instruction that the system's function copies long rows by (glibc's bug 30994).
 fn is_close_behind(to: usize, from: usize) -> bool {
     const PAGE: usize = 4096;
-    matches!(to.wrapping_sub(from) % PAGE, 1..16)
+    matches!(to.wrapping_sub(from) % PAGE, 1..32)
 }
 
 /// Copies bytes, at least `SIZE` of them, so many at once.
@@ -231,7 +232,15 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
             copy_dense(to, from, len);
         } else if to_step == 1 && from_step == -1 {
             let first = from.wrapping_sub(len).wrapping_add(1);
-            (0..len).for_each(|l| to.add(l).write(C::load(first.add(len - 1 - l))));
+            let reversed =
+                |part: Range<usize>| part.for_each(|l| to.add(l).write(C::load(first.add(len - 1 - l))));
+            if len < CHUNK {
+                reversed(0..len);
+            } else {
+                // Both are whole vectors; the last may write the same elements again.
+                reversed(0..len / CHUNK * CHUNK);
+                reversed(len - CHUNK..len);
+            }
         } else if to_step == 1 && from_step == 0 {
             let value = C::load(from);
             (0..len).for_each(|l| to.add(l).write(value));

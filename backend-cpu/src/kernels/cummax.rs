@@ -4,7 +4,7 @@
 //! Along the last dimension some lines go on side by side, since each step waits for the one before it; along others
 //! neighbouring columns do, and the row before holds what was found so far.
 
-use super::dims::wrapped;
+use super::running::{Lined, as_it_lies, in_rows};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -57,22 +57,29 @@ fn row<T: Element + Plain, const MAX: bool>(
 }
 
 fn cumulative<T: Element + Plain, const MAX: bool>(call: &Call) -> Result<(), Error> {
-    let view = call.view::<T>(0)?;
-    let sizes = view.sizes();
-    let dim = wrapped(call.int(1)?, sizes.len());
-    let n = sizes.get(dim).map_or(1, |n| *n as usize);
-    let inner: usize = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
-    let input = call.contiguous::<T>(0)?;
+    if let Some(lined) = as_it_lies::<T>(call)? {
+        return run::<T, MAX>(&lined, call.out::<T>(0)?.lanes(), call.out::<i64>(1)?.lanes());
+    }
+    let Lined { input, n, inner } = in_rows::<T>(call)?;
     let (mut values, mut places) = (call.contiguous_out::<T>(0)?, call.contiguous_out::<i64>(1)?);
+    // SAFETY: the addresses are used within the outputs, which outlive the call.
+    let (to, at) = unsafe { (Lanes::new(values.as_mut_ptr()), Lanes::new(places.as_mut_ptr())) };
+    run::<T, MAX>(&Lined { input: &*input, n, inner }, to, at)
+}
+
+/// `to` and `at` hold as many elements as `input`, and are nobody else's.
+fn run<T: Element + Plain, const MAX: bool>(
+    &Lined { input, n, inner }: &Lined<&[T]>,
+    to: Lanes<'_, T>,
+    at: Lanes<'_, i64>,
+) -> Result<(), Error> {
     if input.is_empty() {
         return Ok(());
     }
-    // SAFETY: the addresses are used within the outputs, which outlive the call; units write disjoint lines or columns.
-    let (to, at) = unsafe { (Lanes::new(values.as_mut_ptr()), Lanes::new(places.as_mut_ptr())) };
     if inner == 1 {
         return parallel_for(input.len() / n, GRAIN.div_ceil(n), |part| {
             let (begin, count) = (part.start * n, part.len() * n);
-            // SAFETY: as above.
+            // SAFETY: units write disjoint lines.
             let (to, at) = unsafe { (to.slice_mut(begin, count), at.slice_mut(begin, count)) };
             let from = &input[begin..begin + count];
             let whole = count / (LINES * n) * (LINES * n);
@@ -94,7 +101,7 @@ fn cumulative<T: Element + Plain, const MAX: bool>(call: &Call) -> Result<(), Er
             for i in 0..n {
                 let begin = (outer * n + i) * inner + first;
                 let x = &input[begin..begin + width];
-                // SAFETY: as above; the row before was written by this unit, and is apart from this one.
+                // SAFETY: units write disjoint columns; the row before was written by this unit, and is apart from this one.
                 unsafe {
                     let now = (to.slice_mut(begin, width), at.slice_mut(begin, width));
                     if i == 0 {

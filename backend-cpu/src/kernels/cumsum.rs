@@ -4,9 +4,8 @@
 //! fall. Only the conversions before and after are made for many elements at once. Along other dimensions than the last
 //! neighbouring columns go on side by side. f32 is accumulated in f64: sums of a million would lose the last three digits.
 
-use super::cells::is_dense;
-use super::dims::wrapped;
 use super::number::Number;
+use super::running::{Lined, as_it_lies, in_rows};
 use keyway_cpu_loops::{CallExt, narrow_slice};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -145,61 +144,52 @@ fn along<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], n: usize, revers
     }
 }
 
-/// Calls `run` with argument 0 and the address of output 0, both in one order of memory, the elements of a line and those
-/// that lie between two neighbours of one.
-fn in_memory_order<T: Summand>(
-    call: &Call,
-    run: impl FnOnce(&[T], Lanes<'_, T>, usize, usize) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let (view, result) = (call.view::<T>(0)?, call.output(0)?);
-    let (sizes, strides, dim) = (view.sizes(), view.strides(), call.int(1)?);
-    let dim = wrapped(dim, sizes.len());
-    let n = sizes.get(dim).map_or(1, |n| *n as usize);
-    if view.numel() == 0 {
-        return Ok(());
+/// Along a dimension, from its end if `reverse`.
+fn scan<T: Summand, const SUM: bool>(call: &Call, reverse: bool) -> Result<(), Error> {
+    if let Some(lined) = as_it_lies::<T>(call)? {
+        return scan_lined::<T, SUM>(&lined, call.out::<T>(0)?.lanes(), reverse);
     }
-    let apart = view.as_ptr().addr() != result.data_ptr().addr();
-    if n > 1 && apart && strides == result.strides() && is_dense(sizes, strides) {
-        // SAFETY: the elements lie side by side, and an output that is not the argument does not meet it.
-        let input = unsafe { std::slice::from_raw_parts(view.as_ptr(), view.numel()) };
-        return run(input, call.out::<T>(0)?.lanes(), n, strides[dim] as usize);
-    }
-    let input = call.contiguous::<T>(0)?;
+    let Lined { input, n, inner } = in_rows::<T>(call)?;
     let mut out = call.contiguous_out::<T>(0)?;
     // SAFETY: the address is used within `out`, which outlives the call.
     let to = unsafe { Lanes::new(out.as_mut_ptr()) };
-    run(&input, to, n, sizes.iter().skip(dim + 1).map(|n| *n as usize).product())
+    scan_lined::<T, SUM>(&Lined { input: &*input, n, inner }, to, reverse)
 }
 
-/// Along dimension `dim` of argument 0, from its end if `reverse`.
-fn scan<T: Summand, const SUM: bool>(call: &Call, reverse: bool) -> Result<(), Error> {
-    in_memory_order::<T>(call, |input, to, n, inner| {
-        if inner == 1 {
-            return parallel_for(input.len() / n, GRAIN.div_ceil(n), |part| {
-                // SAFETY: units write disjoint lines.
-                let to = unsafe { to.slice_mut(part.start * n, part.len() * n) };
-                along::<T, SUM>(&input[part.start * n..part.end * n], to, n, reverse);
-            });
-        }
-        let across = inner.div_ceil(COLUMNS);
-        parallel_for(input.len() / (n * inner) * across, GRAIN.div_ceil(n * inner.min(COLUMNS)), |units| {
-            let mut sums = [neutral::<T::Sum, SUM>(); COLUMNS];
-            for unit in units {
-                let (o, first) = (unit / across, unit % across * COLUMNS);
-                let width = COLUMNS.min(inner - first);
-                let sums = &mut sums[..width];
-                sums.fill(neutral::<T::Sum, SUM>());
-                for i in 0..n {
-                    let at = (o * n + if reverse { n - 1 - i } else { i }) * inner + first;
-                    // SAFETY: units write disjoint columns.
-                    let to = unsafe { to.slice_mut(at, width) };
-                    for (sum, x) in sums.iter_mut().zip(&input[at..at + width]) {
-                        *sum = combine::<_, SUM>(*sum, x.widen());
-                    }
-                    T::narrow_all(sums, to);
+/// `to` holds as many elements as `input`, and is nobody else's.
+fn scan_lined<T: Summand, const SUM: bool>(
+    &Lined { input, n, inner }: &Lined<&[T]>,
+    to: Lanes<'_, T>,
+    reverse: bool,
+) -> Result<(), Error> {
+    if input.is_empty() {
+        return Ok(());
+    }
+    if inner == 1 {
+        return parallel_for(input.len() / n, GRAIN.div_ceil(n), |part| {
+            // SAFETY: units write disjoint lines.
+            let to = unsafe { to.slice_mut(part.start * n, part.len() * n) };
+            along::<T, SUM>(&input[part.start * n..part.end * n], to, n, reverse);
+        });
+    }
+    let across = inner.div_ceil(COLUMNS);
+    parallel_for(input.len() / (n * inner) * across, GRAIN.div_ceil(n * inner.min(COLUMNS)), |units| {
+        let mut sums = [neutral::<T::Sum, SUM>(); COLUMNS];
+        for unit in units {
+            let (o, first) = (unit / across, unit % across * COLUMNS);
+            let width = COLUMNS.min(inner - first);
+            let sums = &mut sums[..width];
+            sums.fill(neutral::<T::Sum, SUM>());
+            for i in 0..n {
+                let at = (o * n + if reverse { n - 1 - i } else { i }) * inner + first;
+                // SAFETY: units write disjoint columns.
+                let to = unsafe { to.slice_mut(at, width) };
+                for (sum, x) in sums.iter_mut().zip(&input[at..at + width]) {
+                    *sum = combine::<_, SUM>(*sum, x.widen());
                 }
+                T::narrow_all(sums, to);
             }
-        })
+        }
     })
 }
 

@@ -140,6 +140,7 @@ mod repeat;
 mod resample;
 mod roll;
 mod rounding;
+mod running;
 mod scatter;
 mod scatter_add;
 mod scatter_reduce;

@@ -1,0 +1,47 @@
+//! The order of memory in which values that run along a dimension are made: that in which the tensors lie where they lie alike,
+//! else row-major order.
+
+use super::cells::is_dense;
+use super::dims::wrapped;
+use keyway_cpu_loops::{CallExt, Contiguous};
+use keyway_sdk::author::{Call, Error, Plain};
+
+/// The elements of argument 0, and how the lines lie among them that dimension `dim` makes.
+pub(super) struct Lined<T> {
+    /// The elements in the order of memory in which results are written.
+    pub input: T,
+    /// Elements of a line.
+    pub n: usize,
+    /// Elements between two neighbours of a line, plus 1.
+    pub inner: usize,
+}
+
+/// Argument 0, along the dimension that argument 1 names, if it has elements and all outputs lie in its order of memory, apart from
+/// it.
+pub(super) fn as_it_lies<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&'a [T]>>, Error> {
+    let view = call.view::<T>(0)?;
+    let (sizes, strides) = (view.sizes(), view.strides());
+    let dim = wrapped(call.int(1)?, sizes.len());
+    let n = sizes.get(dim).map_or(1, |n| *n as usize);
+    if n < 2 || view.numel() == 0 || !is_dense(sizes, strides) {
+        return Ok(None);
+    }
+    for index in 0..call.n_outputs() {
+        let out = call.output(index)?;
+        if out.strides() != strides || out.data_ptr().addr() == view.as_ptr().addr() {
+            return Ok(None);
+        }
+    }
+    // SAFETY: the elements lie side by side, and an output that is not the argument does not meet it.
+    let input = unsafe { std::slice::from_raw_parts(view.as_ptr(), view.numel()) };
+    Ok(Some(Lined { input, n, inner: strides[dim] as usize }))
+}
+
+/// The same in row-major order.
+pub(super) fn in_rows<'a, T: Plain>(call: &Call<'a>) -> Result<Lined<Contiguous<'a, T>>, Error> {
+    let sizes = call.tensor(0)?.sizes();
+    let dim = wrapped(call.int(1)?, sizes.len());
+    let n = sizes.get(dim).map_or(1, |n| *n as usize);
+    let inner = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
+    Ok(Lined { input: call.contiguous::<T>(0)?, n, inner })
+}
