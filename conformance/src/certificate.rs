@@ -106,7 +106,15 @@ impl fmt::Display for Standing {
                 if let Some(profile) = profile {
                     write!(f, " for {profile}")?;
                 }
-                write!(f, " {} of {}", grouped(judged - passed), grouped(*judged))
+                match judged - passed {
+                    // Nothing else makes such a run a failure.
+                    0 => write!(
+                        f,
+                        ": all {} passed, but its known failures name other cases",
+                        grouped(*passed)
+                    ),
+                    failed => write!(f, " {} of {}", grouped(failed), grouped(*judged)),
+                }
             }
             Standing::Stale => f.write_str("stale"),
             Standing::Disbelieved => f.write_str("not believed"),
@@ -269,6 +277,8 @@ mod tests {
         assert_eq!(told(&tier), "certified for train 1,200/1,200");
         let failed = Certificate { green: false, judged: 1210, ..certificate() };
         assert_eq!(told(&failed), "failed 10 of 1,210");
+        let listed = Certificate { green: false, ..certificate() };
+        assert_eq!(told(&listed), "failed: all 1,200 passed, but its known failures name other cases");
         let tier = Certificate { profile: Some("load".to_string()), ..failed };
         assert_eq!(told(&tier), "failed for load 10 of 1,210");
     }
