@@ -118,14 +118,19 @@ pub fn native_level() -> Option<&'static str> {
 /// A program's name, and where cargo put it.
 pub type Program = (&'static str, PathBuf);
 
-/// Builds the programs and, at the same time where cargo's folders let it, the libraries: each build ends with work for one
-/// core.
+/// Builds the programs and the libraries, and returns the latter in the order of the jobs. Those of a level of CPU are built beside
+/// the others, which share cargo's folder with the programs: each build ends with work for one core.
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Result<([Program; 2], Vec<PathBuf>)> {
+    let build = |wanted: fn(&Job) -> bool| -> Result<Vec<Option<PathBuf>>> {
+        jobs.iter().map(|job| wanted(job).then(|| library(workspace, job)).transpose()).collect()
+    };
     std::thread::scope(|scope| {
-        let programs = scope.spawn(|| programs(workspace));
-        let libraries: Result<Vec<PathBuf>> = jobs.iter().map(|job| library(workspace, job)).collect();
-        let programs = programs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((programs?, libraries?))
+        let others = scope.spawn(|| Ok((programs(workspace)?, build(|job| job.level.is_none())?)));
+        let levels = build(|job| job.level.is_some());
+        let others: Result<_> = others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (programs, others) = others?;
+        let libraries = levels?.into_iter().zip(others).filter_map(|(level, other)| level.or(other));
+        Ok((programs, libraries.collect()))
     })
 }
 
