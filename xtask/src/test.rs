@@ -70,8 +70,16 @@ const REPORT: &str = "target/nextest/default/junit.xml";
 
 /// What this workspace's profile says, for all workspaces under `examples/`: so that what they have in common with it and with
 /// one another is built once, and their tests, of which some train and judge, run in optimised code.
-const EXAMPLES_PROFILE: [&str; 4] =
-    ["--config", "profile.dev.opt-level=1", "--config", "profile.dev.debug=false"];
+const EXAMPLES_PROFILE: [&str; 8] = [
+    "--config",
+    "profile.dev.opt-level=1",
+    "--config",
+    "profile.dev.debug=false",
+    "--config",
+    "profile.dev.package.keyway.opt-level=0",
+    "--config",
+    "profile.dev.package.keyway-dispatcher.opt-level=0",
+];
 
 /// Where the counts of a command's tests stand.
 enum Counts {

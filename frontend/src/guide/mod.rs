@@ -1,6 +1,6 @@
 //! For those who come from another library: its names beside ours.
 //!
-//! The tables are written by `tests/from_other_libraries`, which compiles and runs every row.
+//! The tables are written by `frontend-tests/tests/from_other_libraries`, which compiles and runs every row.
 
 #[doc = include_str!("from_candle.md")]
 pub mod from_candle {}

@@ -151,7 +151,7 @@ impl MultiheadAttention {
         called("MultiheadAttention", &[], || {
             let [q, k, v] = self.projected([input; 3])?;
             let before = cache.len();
-            let [k, v] = cache.append([k, v])?;
+            let (k, v) = cache.append(&k, &v)?;
             let new = input.shape()[1];
             // Query `i` is place `before + i`.
             let mask = match (before, new) {

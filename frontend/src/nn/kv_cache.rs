@@ -87,28 +87,58 @@ impl KvCache {
         self.len = self.len.min(len);
     }
 
-    /// Appends keys and values of new places, `[batch, heads, new, head width]`, and gives those of all places.
-    pub(super) fn append(&mut self, new: [Tensor; 2]) -> Result<[Tensor; 2]> {
-        let owner = "KvCache";
-        if is_grad_enabled() && new.iter().any(Tensor::requires_grad) {
+    /// Appends keys and values of new places, `[batch, heads, new, head width]` each, and gives those of all places,
+    /// `[batch, heads, len, head width]`: views of the cache's memory, valid until [`KvCache::truncate`] gives their places to
+    /// others. For attention of one's
+    /// own; [`MultiheadAttention::attend_cached`](super::MultiheadAttention::attend_cached) does it by itself.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::nn::KvCache;
+    /// let mut cache = KvCache::new();
+    /// cache.append(&Tensor::ones((1, 2, 3, 4))?, &Tensor::ones((1, 2, 3, 8))?)?;
+    /// let (keys, values) = cache.append(&Tensor::zeros((1, 2, 1, 4))?, &Tensor::zeros((1, 2, 1, 8))?)?;
+    /// assert_eq!((keys.shape(), values.shape()), (&[1, 2, 4, 4][..], &[1, 2, 4, 8][..]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes, a dtype or a device that are not those of the cache, or not those of each other; tensors that autograd records.
+    pub fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (owner, new) = ("KvCache", [keys, values]);
+        let (&[batch, heads, count, _], &[ref other @ .., _]) = (keys.shape(), values.shape()) else {
+            return Err(ModuleError::Input {
+                owner,
+                expected: SHAPE.to_string(),
+                got: keys.shape().to_vec(),
+            }
+            .into());
+        };
+        if other != [batch, heads, count] {
+            let expected = format!("values of shape [{batch}, {heads}, {count}, width], as the keys have it");
+            return Err(ModuleError::Input { owner, expected, got: values.shape().to_vec() }.into());
+        }
+        if is_grad_enabled() && new.iter().any(|t| t.requires_grad()) {
             let (option, expected) = ("call", "inside `no_grad`: a cache keeps no gradients");
             return Err(
                 ModuleError::Option { owner, option, expected, got: "one that is recorded".into() }.into()
             );
         }
-        let [.., count, _] = *new[0].shape() else { return Ok(new) };
-        let fits = |room: &[Tensor; 2]| std::iter::zip(room, &new).all(|(room, new)| like(room) == like(new));
-        if let Some(room) = self.room.as_ref().filter(|room| self.len > 0 && !fits(room)) {
+        let unlike = |room: &[Tensor; 2]| (0..2).find(|&i| like(&room[i]) != like(new[i]));
+        let fits = |room: &[Tensor; 2]| unlike(room).is_none();
+        let kept = self.room.as_ref().filter(|_| self.len > 0);
+        if let Some((room, i)) = kept.and_then(|room| Some((room, unlike(room)?))) {
             let describe = |t: &Tensor| format!("{:?}", like(t));
             let expected = format!(
                 "like those in the cache (batch, heads, width; dtype; device): {}",
-                describe(&room[0])
+                describe(&room[i])
             );
-            let got = format!("{}; `truncate(0)` empties the cache", describe(&new[0]));
-            let (op, argument) = ("attend_cached", "the keys of the input");
+            let got = format!("{}; `truncate(0)` empties the cache", describe(new[i]));
+            let (op, argument) = ("KvCache", ["the new keys", "the new values"][i]);
             return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
         }
-        let (begin, end) = (self.len, self.len + count);
+        let (begin, end) = (self.len, self.len.saturating_add(count));
         let capacity = |room: &[Tensor; 2]| room[0].shape()[2];
         // What is there stays as it is should memory not suffice.
         let room = match &self.room {
@@ -116,24 +146,27 @@ impl KvCache {
             old => {
                 let grown = |(i, new): (usize, &Tensor)| -> Result<Tensor> {
                     let mut sizes = new.shape().to_vec();
-                    sizes[2] = end.next_power_of_two();
+                    sizes[2] = end.checked_next_power_of_two().unwrap_or(end);
                     let room = new.new_empty(&sizes)?;
                     if let Some(old) = old.as_ref().filter(|_| begin > 0) {
                         room.narrow(2, 0, begin)?.copy_(&old[i].narrow(2, 0, begin)?)?;
                     }
                     Ok(room)
                 };
-                [grown((0, &new[0]))?, grown((1, &new[1]))?]
+                [grown((0, keys))?, grown((1, values))?]
             }
         };
-        for (room, new) in std::iter::zip(&room, &new) {
+        for (room, new) in std::iter::zip(&room, new) {
             room.narrow(2, begin, count)?.copy_(new)?;
         }
-        let all = [room[0].narrow(2, 0, end)?, room[1].narrow(2, 0, end)?];
+        let all = (room[0].narrow(2, 0, end)?, room[1].narrow(2, 0, end)?);
         (self.room, self.len) = (Some(room), end);
         Ok(all)
     }
 }
+
+/// What keys are.
+const SHAPE: &str = "keys and values of shape [batch, heads, new, head width]";
 
 /// What all places of a cache have in common.
 fn like(t: &Tensor) -> ([usize; 3], DType, Device) {

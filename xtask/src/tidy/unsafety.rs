@@ -6,7 +6,7 @@ use super::Violation;
 use super::source::File;
 
 /// Crates without `unsafe`, by folder.
-const FORBIDDEN: &[&str] = &["frontend", "conformance", "cli", "xtask", "benches"];
+const FORBIDDEN: &[&str] = &["frontend", "frontend-tests", "conformance", "cli", "xtask", "benches"];
 /// Modules and folders that may hold `unsafe` in the other crates.
 const HOMES: &[&str] = &[
     "abi",
@@ -36,10 +36,10 @@ const HOMES: &[&str] = &[
 const APART: &[&str] = &["examples", "python", "test-plugins"];
 /// Tests that vouch for something that only its owner can, such as a stream or memory of somebody else, or a fork.
 const VOUCHING: &[&str] = &[
-    "frontend/tests/fork.rs",
-    "frontend/tests/rehearsal_transfers.rs",
-    "frontend/tests/storage_device.rs",
-    "frontend/tests/storage_foreign.rs",
+    "frontend-tests/tests/fork.rs",
+    "frontend-tests/tests/rehearsal_transfers.rs",
+    "frontend-tests/tests/storage_device.rs",
+    "frontend-tests/tests/storage_foreign.rs",
 ];
 
 /// Checks every Rust source.

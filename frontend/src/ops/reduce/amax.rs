@@ -24,7 +24,7 @@ reduction! {
     /// A dimension out of range, given twice or of size 0.
     #[doc(alias = "max")]
     pub fn amax(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
-    keepdim: amax_keepdim, all: max_all
+    keepdim: amax_keepdim, all: max_all called "max"
 }
 
 /// `amax`

@@ -24,7 +24,7 @@ reduction! {
     /// A dimension out of range, given twice or of size 0.
     #[doc(alias = "min")]
     pub fn amin(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), dims, keepdim]) }
-    keepdim: amin_keepdim, all: min_all
+    keepdim: amin_keepdim, all: min_all called "min"
 }
 
 /// `amin`

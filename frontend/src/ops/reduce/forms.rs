@@ -12,12 +12,14 @@
 /// ```
 ///
 /// `dims` and `keepdim` are arguments of the op; parameters before `dims` are the caller's. The examples of the second and third
-/// method are written here; where there are such parameters or two results, `shown` says what follows the call in them.
+/// method are written here; where there are such parameters or two results, `shown` says what follows the call in them. Errors of
+/// the third method begin with the name of the first, unless it is `called` otherwise.
 macro_rules! reduction {
     (
         $(#[$doc:meta])*
         pub fn $name:ident($x:ident $(, $arg:ident: $type:ty)*; $dims:ident, $keepdim:ident) -> $result:ty $body:block
-        keepdim: $keeping:ident, all: $all:ident $(, shown: ($alone:literal, $given:literal, $($part:literal),+))?
+        keepdim: $keeping:ident, all: $all:ident $(called $called:literal)?
+        $(, shown: ($alone:literal, $given:literal, $($part:literal),+))?
     ) => {
         impl $crate::Tensor {
             #[doc = concat!("[`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ") over all dimensions.")]
@@ -32,7 +34,9 @@ macro_rules! reduction {
                     keyway_dispatcher::op::Arg::Ints(&[]),
                     keyway_dispatcher::op::Arg::Bool(false),
                 );
-                $body
+                let made = $body;
+                $(let made = $crate::error::called($called, &[], || made);)?
+                made
             }
         }
         $crate::ops::reduce::forms::reduction! {

@@ -67,7 +67,8 @@ section! {
     "candle_nn::embedding(10, 4, vb.pp(\"j\"))?" => { nn::Embedding::new(10, 4)? };
     "candle_nn::prelu(None, vb.pp(\"k\"))?" => { nn::Prelu::new()? };
     "candle_nn::Dropout::new(0.5)" => { nn::Dropout::new(0.5)? } "`train()` and `eval()` switch it, not an argument of `forward`";
-    "candle_nn::kv_cache::KvCache::new(2, 16)" => { nn::KvCache::new() } "grows; `attend_cached` fills it";
+    "candle_nn::kv_cache::KvCache::new(2, 16)" => { nn::KvCache::new() } "grows";
+    "candle_nn::kv_cache::KvCache::new(2, 16).append(&Tensor::ones((1, 2, 3, 4), DType::F32, &dev)?, &Tensor::ones((1, 2, 3, 4), DType::F32, &dev)?)?" => { nn::KvCache::new().append(&Tensor::ones((1, 2, 3, 4))?, &Tensor::ones((1, 2, 3, 4))?)? } "`MultiheadAttention::attend_cached` does it by itself";
     "candle_nn::Activation::Relu" => { nn::Relu };
     "candle_nn::Activation::Gelu" => { nn::Gelu::default() };
     "candle_nn::Activation::Silu" => { nn::Silu };

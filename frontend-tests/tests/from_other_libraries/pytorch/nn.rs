@@ -39,6 +39,7 @@ section! {
     "nn.Dropout2d(0.5)" => { nn::Dropout2d::new(0.5)? };
     "nn.AlphaDropout(0.5)" => { nn::AlphaDropout::new(0.5)? };
     "nn.Embedding(10, 4)" => { nn::Embedding::new(10, 4)? };
+    "nn.Embedding(10, 4, padding_idx=0)" => { nn::Embedding::new(10, 4)?.padding_idx(0)? };
     "nn.Embedding(10, 4, sparse=True)" => { nn::Embedding::new(10, 4)?.sparse(true) };
     "nn.Embedding.from_pretrained(torch.zeros(10, 4))" => { nn::Embedding::from_tensor(Tensor::zeros((10, 4))?)? } "the table is learned further";
     "nn.EmbeddingBag(10, 4)" => { nn::EmbeddingBag::new(10, 4)? };
@@ -158,6 +159,7 @@ section! {
     "F.unfold(img, 3)" => { img.im2col(UnfoldOptions::new(3))? } "`unfold` is `torch.Tensor.unfold`";
     "F.fold(F.unfold(img, 3), (4, 4), 3)" => { img.im2col(UnfoldOptions::new(3))?.col2im(4, UnfoldOptions::new(3))? };
     "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?)? };
+    "F.affine_grid(torch.tensor([[[1., 0., 0.], [0., 1., 0.]]]), (1, 2, 4, 4), align_corners=False)" => { Tensor::new([[[1.0f32, 0.0, 0.0], [0.0, 1.0, 0.0]]])?.affine_grid((1, 2, 4, 4))? };
     "F.pixel_shuffle(torch.ones(1, 4, 2, 2), 2)" => { Tensor::ones((1, 4, 2, 2))?.pixel_shuffle(2)? };
     "F.scaled_dot_product_attention(q, q, q, is_causal=True)" => { q.scaled_dot_product_attention_with(&q, &q, AttentionOptions { is_causal: true, ..Default::default() })? };
 }
@@ -171,6 +173,7 @@ section! {
     }
     "F.cross_entropy(x, at)" => { x.cross_entropy(&at)? };
     "F.cross_entropy(x, at, label_smoothing=0.1)" => { x.cross_entropy_with(&at, None, -100, 0.1, Reduction::Mean)? };
+    "F.cross_entropy(x, at, ignore_index=0)" => { x.cross_entropy_with(&at, None, 0, 0.0, Reduction::Mean)? };
     "F.nll_loss(x, at)" => { x.nll_loss(&at)? };
     "F.mse_loss(x, y)" => { F::mse_loss(&x, &y)? } "another shape is an error; the method `x.mse_loss(&y)` broadcasts";
     "F.mse_loss(x, y, reduction='sum')" => { x.mse_loss_with(&y, Reduction::Sum)? };

@@ -14,8 +14,8 @@ pub fn reduced() -> Table {
         amax: f(&[2]).amax(1), f(&[0]).amax(0);
         amin: f(&[2]).amin(1);
         aminmax: f(&[2]).aminmax(1), f(&[2]).aminmax_keepdim(-2), f(&[0]).aminmax(0);
-        max: f(&[2]).max(1), f(&[0]).max(0), f(&[2]).max_keepdim(FAR);
-        min: f(&[2]).min(1), f(&[0]).min(0);
+        max: f(&[2]).max(1), f(&[0]).max(0), f(&[2]).max_keepdim(FAR), f(&[0]).max_all();
+        min: f(&[2]).min(1), f(&[0]).min(0), f(&[0]).min_all();
         argmax: f(&[2]).argmax(1), f(&[0]).argmax_all();
         argmin: f(&[2]).argmin(1), f(&[0]).argmin_all();
         all: f(&[2]).all(1);

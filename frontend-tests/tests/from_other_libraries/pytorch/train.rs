@@ -29,6 +29,9 @@ section! {
     "opt.param_groups" => { opt.groups() };
     "opt.param_groups[0]['lr'] = 0.01" => { opt.set_learning_rates(&[0.01])? } "one for each group";
     "[group['lr'] for group in opt.param_groups]" => { opt.learning_rates() };
+    "with torch.autocast('cpu', torch.bfloat16):" => { let _mixed = keyway::autocast(DType::BF16)?; } "until the guard is dropped; on every device";
+    "torch.amp.GradScaler('cpu')" => { optim::GradScaler::new(Default::default())? };
+    "torch.amp.GradScaler('cpu').scale(w.sum())" => { optim::GradScaler::new(Default::default())?.scale(&w.sum(..)?)? };
     "opt.state_dict()" => { opt.state_dict()? };
     "opt.load_state_dict(opt.state_dict())" => { let state = opt.state_dict()?; opt.load_state_dict(&state)? };
     "torch.optim.lr_scheduler.StepLR(opt, 10, 0.1)" => { lr_scheduler::StepLr::new(&opt, 10, 0.1)? };
@@ -80,6 +83,7 @@ section! {
     "torch.autograd.set_detect_anomaly(True)" => { let _guard = autograd::detect_anomaly(); };
     "torch.autograd.detect_anomaly()" => { let _guard = autograd::detect_anomaly(); };
     "torch.autograd.gradcheck(torch.exp, [torch.ones(2, dtype=torch.float64, requires_grad=True)])" => { autograd::gradcheck::gradcheck(&|inputs| Ok(vec![inputs[0].exp()?]), &[Tensor::ones_with(2, DType::F64)?.requires_grad_(true)?], Default::default())? } "gives the first mismatch";
+    "torch.autograd.gradgradcheck(torch.exp, [torch.ones(2, dtype=torch.float64, requires_grad=True)])" => { autograd::gradcheck::gradgradcheck(&|inputs| Ok(vec![inputs[0].exp()?]), &[Tensor::ones_with(2, DType::F64)?.requires_grad_(true)?], Default::default())? } "gives the first mismatch";
     "Twice.apply(w)" => { autograd::apply(Twice, &[w])? } "`Twice` implements `autograd::Function`";
     "class Twice(torch.autograd.Function):" => { let function: &dyn autograd::Function = &Twice; } "`forward` and `backward`; `context.save(&[&x])` and `context.saved()` for what is saved";
     "torchviz.make_dot(y)" => { autograd::draw::dot(&[&y])? } "`draw::svg` needs no Graphviz";

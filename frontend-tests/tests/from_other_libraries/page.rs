@@ -66,7 +66,7 @@ fn line(row: &Row) -> String {
 #[test]
 fn the_pages_are_what_the_tables_give() {
     for page in crate::pages() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/guide/{}.md", page.file));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../frontend/src/guide/{}.md", page.file));
         let made = page.text();
         if std::env::var_os("KEYWAY_BLESS").is_some() {
             std::fs::write(&path, &made).unwrap();
@@ -76,7 +76,7 @@ fn the_pages_are_what_the_tables_give() {
         assert!(
             made == stands,
             "{} is not what its table gives, first at {differs:?}; write it anew with \
-             `KEYWAY_BLESS=1 cargo test -p keyway --test from_other_libraries`",
+             `KEYWAY_BLESS=1 cargo test -p keyway-tests --test from_other_libraries`",
             path.display()
         );
     }

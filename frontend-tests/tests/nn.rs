@@ -335,6 +335,13 @@ fn what_a_cache_refuses() {
     assert!(text.contains("([2, 2, 4], f32, cpu)") && text.contains("([1, 2, 4], f32, cpu)"), "{text}");
     assert!(attention.attend_cached(&ones([2, 1, 9]), &mut cache).is_err());
     assert!(attention.attend_cached(&Tensor::ones(8).unwrap(), &mut cache).is_err());
+    let heads = |batch, width| Tensor::ones((batch, 2, 1, width)).unwrap();
+    let text = cache.append(&heads(2, 4), &heads(2, 5)).unwrap_err().to_string();
+    assert!(text.contains("the new values") && text.contains("([2, 2, 5], f32, cpu)"), "{text}");
+    let text = cache.append(&heads(2, 4), &heads(1, 4)).unwrap_err().to_string();
+    assert!(text.contains("[2, 2, 1, width]") && text.contains("[1, 2, 1, 4]"), "{text}");
+    let text = cache.append(&ones([2, 1, 4]), &heads(2, 4)).unwrap_err().to_string();
+    assert!(text.contains("[batch, heads, new, head width]"), "{text}");
     assert_eq!(cache.len(), 3);
     // An empty cache takes any batch.
     cache.truncate(0);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the left side of each row of `from_pytorch` in PyTorch, and compares what it gives with the right side.
 
-    KEYWAY_ROWS=/tmp/rows cargo test -p keyway --test from_other_libraries every_row_runs
-    python3 frontend/tests/from_other_libraries/beside_pytorch.py /tmp/rows/from_pytorch.json
+    KEYWAY_ROWS=/tmp/rows cargo test -p keyway-tests --test from_other_libraries every_row_runs
+    python3 frontend-tests/tests/from_other_libraries/beside_pytorch.py /tmp/rows/from_pytorch.json
 
 Rows with random numbers, or with memory that nobody wrote, are compared by shape. Rows in C++ are left out.
 """

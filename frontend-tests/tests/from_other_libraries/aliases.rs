@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The folders whose public items stand in the tables.
-const SOURCES: [&str; 2] = ["src", "../dispatcher/src"];
+const SOURCES: [&str; 2] = ["../frontend/src", "../dispatcher/src"];
 
 /// Aliases that are also names of other items, for what the other library means by them is this one.
 const MEANT: [(&str, &str, &str); 10] = [
@@ -163,7 +163,7 @@ fn items() -> BTreeSet<String> {
             }
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../frontend/src");
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("ops")).unwrap().map(|entry| entry.unwrap().path()) {
         // What stands beside the families defines no op.
