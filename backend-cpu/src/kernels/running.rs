@@ -6,13 +6,13 @@ use super::dims::wrapped;
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Error, Plain};
 
-/// The elements of argument 0, and how the lines lie among them that dimension `dim` makes.
+/// The elements of argument 0, and how the lines lie among them along which values run.
 pub(super) struct Lined<T> {
     /// The elements in the order of memory in which results are written.
     pub input: T,
     /// Elements of a line.
     pub n: usize,
-    /// Elements between two neighbours of a line, plus 1.
+    /// The step from an element of a line to the next.
     pub inner: usize,
 }
 

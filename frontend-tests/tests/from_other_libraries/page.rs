@@ -66,7 +66,8 @@ fn line(row: &Row) -> String {
 #[test]
 fn the_pages_are_what_the_tables_give() {
     for page in crate::pages() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../frontend/src/guide/{}.md", page.file));
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../frontend/src/guide/{}.md", page.file));
         let made = page.text();
         if std::env::var_os("KEYWAY_BLESS").is_some() {
             std::fs::write(&path, &made).unwrap();
