@@ -68,17 +68,15 @@ const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
 /// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
-/// What this workspace's profile says, for all workspaces under `examples/`: so that what they have in common with it and with
-/// one another is built once, and their tests, of which some train and judge, run in optimised code.
-const EXAMPLES_PROFILE: [&str; 8] = [
+/// For all workspaces under `examples/`, so that what they have in common with one another is built once, and their tests, of which
+/// some train and judge, run in optimised code. Of the frontend, which takes longest to build, they use too little for that.
+const EXAMPLES_PROFILE: [&str; 6] = [
     "--config",
     "profile.dev.opt-level=1",
     "--config",
     "profile.dev.debug=false",
     "--config",
     "profile.dev.package.keyway.opt-level=0",
-    "--config",
-    "profile.dev.package.keyway-dispatcher.opt-level=0",
 ];
 
 /// Where the counts of a command's tests stand.
