@@ -4,7 +4,7 @@
 use super::cumsum::Summand;
 use super::logaddexp::log_sum;
 use super::number::Apply;
-use super::running::{Lined, as_it_lies, in_rows};
+use super::running::{Lined, in_rows};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -34,30 +34,20 @@ fn lines<T: Summand<Sum: Apply + Real>>(from: &[T], to: &mut [T], n: usize) {
 }
 
 fn logcumsumexp<T: Summand<Sum: Apply + Real>>(call: &Call) -> Result<(), Error> {
-    if let Some(lined) = as_it_lies::<T>(call)? {
-        return run(&lined, call.out::<T>(0)?.lanes());
-    }
+    // Copies cost less than columns of a transposed matrix do beside lines.
     let Lined { input, n, inner } = in_rows::<T>(call)?;
     let mut out = call.contiguous_out::<T>(0)?;
-    // SAFETY: the address is used within the output, which outlives the call.
-    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
-    run(&Lined { input: &*input, n, inner }, to)
-}
-
-/// `to` holds as many elements as `input`, and is nobody else's.
-fn run<T: Summand<Sum: Apply + Real>>(
-    &Lined { input, n, inner }: &Lined<&[T]>,
-    to: Lanes<'_, T>,
-) -> Result<(), Error> {
     if input.is_empty() {
         return Ok(());
     }
+    // SAFETY: the address is used within the output, which outlives the loop; units write disjoint lines or columns.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
     if inner == 1 {
         let all = input.len() / n;
         return parallel_for(all.div_ceil(LINES), GRAIN.div_ceil(n * LINES), |units| {
             for first in units.map(|unit| unit * LINES) {
                 let (begin, count) = (first * n, LINES.min(all - first) * n);
-                // SAFETY: units write disjoint lines.
+                // SAFETY: as above.
                 lines(&input[begin..begin + count], unsafe { to.slice_mut(begin, count) }, n);
             }
         });
@@ -73,7 +63,7 @@ fn run<T: Summand<Sum: Apply + Real>>(
                 let from = &input[begin..begin + width];
                 row.iter_mut().zip(from).for_each(|(x, from)| *x = from.widen());
                 add(running, row);
-                // SAFETY: units write disjoint columns.
+                // SAFETY: as above.
                 T::narrow_all(running, unsafe { to.slice_mut(begin, width) });
             }
         }
