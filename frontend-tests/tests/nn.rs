@@ -341,7 +341,9 @@ fn what_a_cache_refuses() {
     let text = cache.append(&heads(2, 4), &heads(1, 4)).unwrap_err().to_string();
     assert!(text.contains("[2, 2, 1, width]") && text.contains("[1, 2, 1, 4]"), "{text}");
     let text = cache.append(&ones([2, 1, 4]), &heads(2, 4)).unwrap_err().to_string();
-    assert!(text.contains("[batch, heads, new, head width]"), "{text}");
+    assert!(text.contains("keys of shape [batch, heads, new, head width]"), "{text}");
+    let text = cache.append(&heads(2, 4), &Tensor::ones(()).unwrap()).unwrap_err().to_string();
+    assert!(text.contains("values of shape [2, 2, 1, width]") && text.contains("[]"), "{text}");
     assert_eq!(cache.len(), 3);
     // An empty cache takes any batch.
     cache.truncate(0);

@@ -107,17 +107,17 @@ impl KvCache {
     /// Shapes, a dtype or a device that are not those of the cache, or not those of each other; tensors that autograd records.
     pub fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
         let (owner, new) = ("KvCache", [keys, values]);
-        let (&[batch, heads, count, _], &[ref other @ .., _]) = (keys.shape(), values.shape()) else {
-            return Err(ModuleError::Input {
-                owner,
-                expected: SHAPE.to_string(),
-                got: keys.shape().to_vec(),
-            }
-            .into());
+        let refused = |expected: String, got: &Tensor| {
+            Err(ModuleError::Input { owner, expected, got: got.shape().to_vec() }.into())
         };
-        if other != [batch, heads, count] {
-            let expected = format!("values of shape [{batch}, {heads}, {count}, width], as the keys have it");
-            return Err(ModuleError::Input { owner, expected, got: values.shape().to_vec() }.into());
+        let &[batch, heads, count, _] = keys.shape() else {
+            return refused("keys of shape [batch, heads, new, head width]".to_string(), keys);
+        };
+        if values.rank() != 4 || values.shape()[..3] != [batch, heads, count] {
+            return refused(
+                format!("values of shape [{batch}, {heads}, {count}, width], for those keys"),
+                values,
+            );
         }
         if is_grad_enabled() && new.iter().any(|t| t.requires_grad()) {
             let (option, expected) = ("call", "inside `no_grad`: a cache keeps no gradients");
@@ -164,9 +164,6 @@ impl KvCache {
         Ok(all)
     }
 }
-
-/// What keys are.
-const SHAPE: &str = "keys and values of shape [batch, heads, new, head width]";
 
 /// What all places of a cache have in common.
 fn like(t: &Tensor) -> ([usize; 3], DType, Device) {

@@ -79,20 +79,19 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(dtype, sizes, DType::I64, Strides::Contiguous))
 }
 
-/// Refuses what is no distribution: the elements must be read for it. `most` are those of the rows.
+/// Refuses what is no distribution: the elements must be read for it. `most` holds the largest of each row.
 fn check(args: &Args<'_>, p: &Tensor, most: &Tensor, least: i64) -> Result<()> {
     let wrong = |expected: &str, got: String| {
         let (op, argument) = (args.name(), args.op.schema.param_name(0));
         Err(Error::Value { op, argument, expected: expected.to_string(), got }.into())
     };
-    let number = |t: Tensor| t.to_dtype(DType::F64)?.item::<f64>();
     // The extrema of rows with a NaN are NaN, which is in no range.
     let range = 0.0..f64::INFINITY;
-    if !range.contains(&number(p.min_all()?)?) || !range.contains(&number(most.max_all()?)?) {
+    if !range.contains(&p.min_all()?.item()?) || !range.contains(&most.max_all()?.item()?) {
         return wrong("numbers of 0 or more", "one that is negative, infinite or NaN".to_string());
     }
     let fewest = match least {
-        1 => i64::from(number(most.min_all()?)? > 0.0),
+        1 => i64::from(most.min_all()?.item::<f64>()? > 0.0),
         _ => p.gt(0)?.to_dtype(DType::I64)?.sum(-1)?.min_all()?.item::<i64>()?,
     };
     if fewest < least {
@@ -112,11 +111,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     if rows == 0 {
         return Tensor::zeros_with(&sizes, (DType::I64, t.device()));
     }
-    let t = t.contiguous()?.reshape_as_sizes(&[rows, n])?;
-    let most = t.amax_keepdim(-1)?;
-    check(args, &t, &most, if replacement { 1 } else { drawn as i64 })?;
-    // Sums of narrower numbers do not overflow in f64.
-    let p = if t.dtype() == DType::F64 { t.div(&most)? } else { t.to_dtype(DType::F64)? };
+    let p = t.to_dtype(DType::F64)?.contiguous()?.reshape_as_sizes(&[rows, n])?;
+    let most = p.amax_keepdim(-1)?;
+    check(args, &p, &most, if replacement { 1 } else { drawn as i64 })?;
+    // So that no sum overflows, which those of narrower numbers cannot.
+    let p = if t.dtype() == DType::F64 { p.div(&most)? } else { p };
     let count = if replacement { drawn } else { n };
     let u = Tensor::empty_with([rows, count], (DType::F64, t.device()))?;
     let (low, high) = (Arg::Float(0.0), Arg::Float(1.0));
@@ -181,10 +180,9 @@ pub static DEF: OpDef = OpDef {
         &[
             Part::fixed("uniform", DType::F64),
             Part::fixed("to_dtype", DType::F64),
-            Part::new("clone"),
-            Part::new("amax"),
-            Part::new("amin"),
-            Part::new("gt"),
+            Part::fixed("clone", DType::F64),
+            Part::fixed("amax", DType::F64),
+            Part::fixed("amin", DType::F64),
             Part::fixed("gt", DType::F64),
             Part::fixed("div", DType::F64),
             Part::fixed("mul", DType::F64),
