@@ -196,8 +196,8 @@ pub unsafe fn copy_dense<C: Element>(to: *mut C, from: *const C, len: usize) {
     }
 }
 
-/// Whether the target begins just behind the source, seen within a page: there some processors (Zen 3, Zen 4) take 12 times as
-/// long for the instruction that the system's function copies long rows by (glibc's bug 30994).
+/// Whether the target begins just behind the source, seen within a page: there some processors (Zen 3, Zen 4) take 2 to 12 times
+/// as long for the instruction that the system's function copies long rows by (glibc's bug 30994).
 fn is_close_behind(to: usize, from: usize) -> bool {
     const PAGE: usize = 4096;
     matches!(to.wrapping_sub(from) % PAGE, 1..32)
@@ -234,12 +234,13 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
             let first = from.wrapping_sub(len).wrapping_add(1);
             let reversed =
                 |part: Range<usize>| part.for_each(|l| to.add(l).write(C::load(first.add(len - 1 - l))));
-            if len < CHUNK {
+            let few = CHUNK / size_of::<C>();
+            if len < few {
                 reversed(0..len);
             } else {
                 // Both are whole vectors; the last may write the same elements again.
-                reversed(0..len / CHUNK * CHUNK);
-                reversed(len - CHUNK..len);
+                reversed(0..len / few * few);
+                reversed(len - few..len);
             }
         } else if to_step == 1 && from_step == 0 {
             let value = C::load(from);

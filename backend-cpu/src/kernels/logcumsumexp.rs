@@ -34,7 +34,7 @@ fn lines<T: Summand<Sum: Apply + Real>>(from: &[T], to: &mut [T], n: usize) {
 }
 
 fn logcumsumexp<T: Summand<Sum: Apply + Real>>(call: &Call) -> Result<(), Error> {
-    // Copies cost less than columns of a transposed matrix do beside lines.
+    // Along the lines of a copy a transposed matrix takes less time than by its columns.
     let Lined { input, n, inner } = in_rows::<T>(call)?;
     let mut out = call.contiguous_out::<T>(0)?;
     if input.is_empty() {
