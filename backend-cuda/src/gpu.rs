@@ -2,6 +2,7 @@
 
 use crate::blas::Blas;
 use crate::checks::Checks;
+use crate::dnn::Dnn;
 use crate::driver::{Attribute, Context, driver};
 use crate::memory::Memory;
 use crate::modules::Modules;
@@ -24,6 +25,8 @@ pub struct Gpu {
     pub checks: Checks,
     /// What it keeps of cuBLASLt.
     pub blas: Blas,
+    /// What it keeps of cuDNN.
+    pub dnn: Dnn,
     /// What a person calls it, with its compute capability.
     pub name: String,
     /// Its compute capability, ten times.
@@ -94,6 +97,7 @@ pub fn gpu(index: u32) -> Result<&'static Gpu, Error> {
         modules: Modules::new(10 * major + minor),
         checks: Checks::default(),
         blas: Blas::new(major),
+        dnn: Dnn::new(),
         context,
     };
     Ok(slot.get_or_init(|| made))

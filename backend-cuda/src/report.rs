@@ -3,6 +3,7 @@
 use crate::blas;
 use crate::checks;
 use crate::device::Cuda;
+use crate::dnn;
 use crate::driver::{driver, place, shown};
 use crate::gpu::gpu;
 use crate::memory;
@@ -18,6 +19,7 @@ impl Report for Cuda {
         vec![
             ("driver", format!("{found}; {}", place())),
             ("cuBLASLt", blas::fact()),
+            ("cuDNN", dnn::fact()),
             ("memory", memory::fact()),
             ("wrong indices", checks::fact()),
         ]

@@ -11,15 +11,12 @@
 //   KEYWAY_STAND_IN_BLAS_VERSION  its version (120901)
 //   KEYWAY_STAND_IN_BLAS_LACKS    what it has no algorithm for: `bias`, the epilogue, or `all`
 //   KEYWAY_STAND_IN_BLAS_BREAKS   N, the N-th product loses the device when it is done
-#include <dlfcn.h>
-#include <cstdint>
+#include "library.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <set>
-#include <string>
 
 namespace {
 enum Status { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
@@ -31,8 +28,6 @@ enum Epilogue { DEFAULT = 1, BIAS = 4 };
 // workspace.
 constexpr unsigned REDUCTION_INPLACE = 1, REDUCTION_COMPUTE_TYPE = 2;
 constexpr uint64_t BIAS_ALIGNED = 16, WORKSPACE_ALIGNED = 16;
-
-#define API extern "C" __attribute__((visibility("default")))
 
 struct Handle {
   int device;
@@ -78,56 +73,14 @@ struct Found {
   int reserved[4];
 };
 
-std::mutex lock;
-// What was made and not destroyed.
-std::set<const void*> live;
-
-struct Driver {
-  bool (*fails)(const char*);
-  int (*device)();
-  int (*give)(void*, int (*)(void*), void*, void (*)(void*));
-  bool (*holds)(uintptr_t, size_t);
-};
-const Driver* driver() {
-  static Driver found;
-  static const bool is_there = [] {
-    Dl_info own;
-    if (!dladdr(reinterpret_cast<void*>(&driver), &own)) return false;
-    std::string path(own.dli_fname);
-    path = path.substr(0, path.rfind('/') + 1) + "libcuda.so.1";
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
-    found.fails = reinterpret_cast<bool (*)(const char*)>(dlsym(library, "stand_in_fails"));
-    found.device = reinterpret_cast<int (*)()>(dlsym(library, "stand_in_device"));
-    found.give = reinterpret_cast<decltype(found.give)>(dlsym(library, "stand_in_give"));
-    found.holds = reinterpret_cast<bool (*)(uintptr_t, size_t)>(dlsym(library, "stand_in_holds"));
-    return found.fails && found.device && found.give && found.holds;
-  }();
-  return is_there ? &found : nullptr;
-}
-
-#define ENTER(name)                                 \
-  std::lock_guard<std::mutex> guard(lock);          \
-  if (!driver()) return NOT_INITIALIZED;            \
-  if (driver()->fails(#name)) return INTERNAL_ERROR;
+#define ENTER(name) ENTER_OR(name, NOT_INITIALIZED, INTERNAL_ERROR)
 
 Status wrong(const char* what) {
   std::fprintf(stderr, "stand-in cuBLASLt: %s\n", what);
   return INVALID_VALUE;
 }
 
-template <class T>
-Status make(void** out, T value) {
-  *out = new T(value);
-  live.insert(*out);
-  return OK;
-}
-template <class T>
-Status destroy(void* handle) {
-  if (!live.erase(handle)) return wrong("what is destroyed is not there");
-  delete static_cast<T*>(handle);
-  return OK;
-}
+Status gone() { return wrong("what is destroyed is not there"); }
 // Takes an attribute's value, whose size the caller says.
 template <class T>
 Status set(T& to, const void* value, size_t bytes) {
@@ -194,56 +147,6 @@ Status check(const Product& product, const Layout* const (&layouts)[4], Sizes& s
     return NOT_SUPPORTED;
   if (product.epilogue != DEFAULT && (product.epilogue != BIAS || wide || lacks("bias"))) return NOT_SUPPORTED;
   return lacks("all") ? NOT_SUPPORTED : OK;
-}
-
-struct Bf16 {
-  uint16_t bits;
-};
-template <class T>
-struct Value {
-  static T of(T x) { return x; }
-  static T to(T x) { return x; }
-};
-template <>
-struct Value<_Float16> {
-  static float of(_Float16 x) { return float(x); }
-  static _Float16 to(float x) { return _Float16(x); }
-};
-template <>
-struct Value<Bf16> {
-  static float of(Bf16 x) {
-    const uint32_t bits = uint32_t(x.bits) << 16;
-    float value;
-    std::memcpy(&value, &bits, 4);
-    return value;
-  }
-  static Bf16 to(float x) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, 4);
-    if (x != x) return {uint16_t(bits >> 16 | 0x40)};
-    return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
-  }
-};
-
-// f32 as a factor of TF32: rounded to 10 bits behind the leading one.
-struct Tf32 {
-  float value;
-};
-template <>
-struct Value<Tf32> {
-  static float of(Tf32 x) { return x.value; }
-  static Tf32 to(float x) { return {x}; }
-};
-template <class T>
-auto factor_of(const T& x) { return Value<T>::of(x); }
-template <>
-auto factor_of<Tf32>(const Tf32& x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x.value, 4);
-  if (x.value == x.value) bits = (bits + 0x1000) & ~0x1fffu;
-  float rounded;
-  std::memcpy(&rounded, &bits, 4);
-  return rounded;
 }
 
 // Products that were given to streams.
@@ -354,14 +257,17 @@ API const char* cublasLtGetStatusString(unsigned status) {
 API int cublasLtCreate(void** handle) {
   ENTER(cublasLtCreate)
   const int device = driver()->device();
-  return device < 0 ? NOT_INITIALIZED : make(handle, Handle{device});
+  if (device < 0) return NOT_INITIALIZED;
+  *handle = make(Handle{device});
+  return OK;
 }
 API int cublasLtMatmulDescCreate(void** made, unsigned compute, unsigned scale) {
   ENTER(cublasLtMatmulDescCreate)
   Product product;
   product.compute = compute;
   product.scale = scale;
-  return make(made, product);
+  *made = make(product);
+  return OK;
 }
 API int cublasLtMatmulDescSetAttribute(void* of, unsigned which, const void* value, size_t bytes) {
   ENTER(cublasLtMatmulDescSetAttribute)
@@ -377,7 +283,7 @@ API int cublasLtMatmulDescSetAttribute(void* of, unsigned which, const void* val
 }
 API int cublasLtMatmulDescDestroy(void* of) {
   ENTER(cublasLtMatmulDescDestroy)
-  return destroy<Product>(of);
+  return destroy<Product>(of) ? OK : gone();
 }
 API int cublasLtMatrixLayoutCreate(void** made, unsigned type, uint64_t rows, uint64_t columns, int64_t leading) {
   ENTER(cublasLtMatrixLayoutCreate)
@@ -386,7 +292,8 @@ API int cublasLtMatrixLayoutCreate(void** made, unsigned type, uint64_t rows, ui
   layout.rows = rows;
   layout.columns = columns;
   layout.leading = leading;
-  return make(made, layout);
+  *made = make(layout);
+  return OK;
 }
 API int cublasLtMatrixLayoutSetAttribute(void* of, unsigned which, const void* value, size_t bytes) {
   ENTER(cublasLtMatrixLayoutSetAttribute)
@@ -400,11 +307,12 @@ API int cublasLtMatrixLayoutSetAttribute(void* of, unsigned which, const void* v
 }
 API int cublasLtMatrixLayoutDestroy(void* of) {
   ENTER(cublasLtMatrixLayoutDestroy)
-  return destroy<Layout>(of);
+  return destroy<Layout>(of) ? OK : gone();
 }
 API int cublasLtMatmulPreferenceCreate(void** made) {
   ENTER(cublasLtMatmulPreferenceCreate)
-  return make(made, Preference());
+  *made = make(Preference());
+  return OK;
 }
 API int cublasLtMatmulPreferenceSetAttribute(void* of, unsigned which, const void* value, size_t bytes) {
   ENTER(cublasLtMatmulPreferenceSetAttribute)
@@ -419,7 +327,7 @@ API int cublasLtMatmulPreferenceSetAttribute(void* of, unsigned which, const voi
 }
 API int cublasLtMatmulPreferenceDestroy(void* of) {
   ENTER(cublasLtMatmulPreferenceDestroy)
-  return destroy<Preference>(of);
+  return destroy<Preference>(of) ? OK : gone();
 }
 API int cublasLtMatmulAlgoGetHeuristic(void* handle, void* of, void* a, void* b, void* c, void* d, void* preference,
                                        int wanted, Found* found, int* count) {

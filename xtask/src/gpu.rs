@@ -15,7 +15,8 @@ use std::fs;
 use std::path::Path;
 
 /// The tests with scenarios that do not ask for the stand-in's own settings, which the script names.
-const TESTS: &[&str] = &["device", "index", "nets", "attention", "cores", "tf32", "blas", "graph", "checks"];
+const TESTS: &[&str] =
+    &["device", "index", "nets", "attention", "cores", "tf32", "blas", "dnn", "graph", "checks"];
 /// The package with them, and the libraries that it loads from its own folder.
 const PACKAGE: &str = "keyway-test-cuda-driver";
 const LIBRARIES: &[&str] = &["keyway-backend-cpu", "keyway-backend-cuda"];

@@ -1,8 +1,10 @@
 //! Convolutions and their gradients.
 
+use super::convolved::convolve;
 use super::launch::{Dims, Divisor};
 use super::nets::{Array, BATCHES, Image, Shape, dim, in_pieces, piece, three, unsupported};
 use super::{Kernel, device_of};
+use crate::dnn::{Convolution, Kind, Moves};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::Dim;
 use keyway_sdk::author::{Call, Error};
@@ -46,24 +48,15 @@ pub(super) struct ConvArgument {
 // SAFETY: `Convolution` has these fields.
 unsafe impl Argument for ConvArgument {}
 
-/// How a kernel moves over an input: arguments 3 to 6.
-struct Moves {
-    stride: [i64; 3],
-    padding: [i64; 3],
-    dilation: [i64; 3],
-    groups: usize,
-}
-
-impl Moves {
-    fn of(call: &Call<'_>) -> Result<Moves, Error> {
-        let groups = usize::try_from(call.int(6)?).unwrap_or(0).max(1);
-        if groups > BATCHES {
-            return Err(unsupported("a convolution of so many groups"));
-        }
-        let (stride, padding, dilation) =
-            (three(call.ints(3)?, 1), three(call.ints(4)?, 0), three(call.ints(5)?, 1));
-        Ok(Moves { stride, padding, dilation, groups })
+/// How a kernel moves over an input, and its groups: arguments 3 to 6.
+fn moves_of(call: &Call<'_>) -> Result<(Moves, usize), Error> {
+    let groups = usize::try_from(call.int(6)?).unwrap_or(0).max(1);
+    if groups > BATCHES {
+        return Err(unsupported("a convolution of so many groups"));
     }
+    let (stride, padding, dilation) =
+        (three(call.ints(3)?, 1), three(call.ints(4)?, 0), three(call.ints(5)?, 1));
+    Ok((Moves { stride, padding, dilation }, groups))
 }
 
 /// A product with an image that is gathered.
@@ -210,6 +203,16 @@ fn axes(image: &Image, shift: [i64; 3], steps: [i64; 3]) -> Result<[Axis; 3], Er
     Ok(made)
 }
 
+/// The same as a whole, of input, kernel and result.
+fn whole(
+    kind: Kind,
+    kernel: Kernel,
+    [input, weight, result]: [Image; 3],
+    moves: Moves,
+) -> Convolution<'static> {
+    Convolution { kind, dtype: kernel.dtype, rounds: false, adds: false, input, weight, result, moves }
+}
+
 /// The result's channels by the places of the kernel: terms are the channels of the group and the kernel's elements.
 fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (input, weight, out) =
@@ -217,9 +220,13 @@ fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     if out.is_empty() {
         return Ok(());
     }
-    let moves = Moves::of(call)?;
-    let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
-    let bias = match Array::optional(call, 2)? {
+    let (moves, groups) = moves_of(call)?;
+    let bias = Array::optional(call, 2)?;
+    if convolve(call, whole(Kind::Forward, kernel, [input, weight, out], moves), bias)? {
+        return Ok(());
+    }
+    let (rows, channels) = (weight.sizes[0] / groups, weight.sizes[1]);
+    let bias = match bias {
         Some(bias) => {
             let step = bias.strides.first().copied().unwrap_or(0);
             (bias.data, rows as i64 * step, step)
@@ -241,7 +248,7 @@ fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         terms: in_order_of(weight.strides[1], of_channels, [taps(0), taps(1), taps(2)]),
         sums_samples: false,
     }
-    .run(call, kernel, moves.groups)
+    .run(call, kernel, groups)
 }
 
 /// The input's channels by its places: terms are the result's channels of the group and the kernel's elements, and the
@@ -251,8 +258,11 @@ fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     if out.is_empty() {
         return Ok(());
     }
-    let moves = Moves::of(call)?;
-    let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
+    let (moves, groups) = moves_of(call)?;
+    if convolve(call, whole(Kind::Data, kernel, [out, weight, grad], moves), None)? {
+        return Ok(());
+    }
+    let (channels, rows) = (weight.sizes[0] / groups, weight.sizes[1]);
     let taps = |d: usize| spatial(d, weight.sizes[d + 2], weight.strides[d + 2], -moves.dilation[d]);
     let places = |d: usize| spatial(d, out.sizes[d + 2], out.strides[d + 2], 1);
     let of_channels = dim(channels, [weight.strides[0], grad.strides[1], 0, 0, 0]);
@@ -268,7 +278,7 @@ fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         terms: [of_channels, taps(0), taps(1), taps(2)],
         sums_samples: false,
     }
-    .run(call, kernel, moves.groups)
+    .run(call, kernel, groups)
 }
 
 /// The result's channels by the channels of the group and the kernel's elements: terms are the places of all samples.
@@ -277,8 +287,11 @@ fn conv_weight_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     if out.is_empty() {
         return Ok(());
     }
-    let moves = Moves::of(call)?;
-    let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
+    let (moves, groups) = moves_of(call)?;
+    if convolve(call, whole(Kind::Filter, kernel, [input, out, grad], moves), None)? {
+        return Ok(());
+    }
+    let (rows, channels) = (out.sizes[0] / groups, out.sizes[1]);
     let taps = |d: usize| spatial(d, out.sizes[d + 2], out.strides[d + 2], moves.dilation[d]);
     let places = |d: usize| spatial(d, grad.sizes[d + 2], grad.strides[d + 2], moves.stride[d]);
     let of_channels = dim(channels, [out.strides[1], input.strides[1], 0, 0, 0]);
@@ -294,5 +307,5 @@ fn conv_weight_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         terms: [samples, places(0), places(1), places(2)],
         sums_samples: true,
     }
-    .run(call, kernel, moves.groups)
+    .run(call, kernel, groups)
 }

@@ -63,6 +63,7 @@ mod cast;
 mod choose;
 mod compare;
 mod conv;
+mod convolved;
 mod embedding_bag;
 mod grid_sample;
 mod index;
@@ -85,6 +86,7 @@ mod triangle;
 mod unary;
 mod unpool;
 
+pub use nets::Image;
 pub use scratch::{On, Scratch};
 
 /// The device of a call, by its output.

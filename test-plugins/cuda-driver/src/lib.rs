@@ -1,5 +1,5 @@
 //! Builds the stand-in for the driver: `driver.cpp` as `libcuda.so.1`, and beside it the kernels of `backend-cuda`, compiled
-//! for the processor after `shim.h`, and the stand-in for cuBLASLt, `cublaslt.cpp`.
+//! for the processor after `shim.h`, and the stand-ins for cuBLASLt, `cublaslt.cpp`, and cuDNN, `cudnn.cpp`.
 //!
 //! It needs a C++ compiler that has `_Float16` (g++ 12 or newer, clang++), and no CUDA. What is up to date is kept.
 
@@ -84,7 +84,7 @@ pub fn build(repository: &Path, target: &Path) -> Result<PathBuf, Reason> {
     let own = repository.join("test-plugins/cuda-driver");
     let kernels = repository.join("backend-cuda/kernels");
     let shim = own.join("shim.h");
-    let mut headers = vec![shim.clone(), own.join("src/lib.rs")];
+    let mut headers = vec![shim.clone(), own.join("src/lib.rs"), own.join("library.h")];
     headers.extend(with_extension(&kernels, "cuh")?);
     let newest = newest(&headers)?;
 
@@ -105,7 +105,9 @@ pub fn build(repository: &Path, target: &Path) -> Result<PathBuf, Reason> {
         make(command, &library)?;
     }
     let driver = out.join("libcuda.so.1");
-    for (source, library) in [("driver.cpp", driver.clone()), ("cublaslt.cpp", blas(&driver))] {
+    for (source, library) in
+        [("driver.cpp", driver.clone()), ("cublaslt.cpp", blas(&driver)), ("cudnn.cpp", dnn(&driver))]
+    {
         let source = own.join(source);
         if is_older(&library, newest.max(modified(&source))) {
             let mut command = Command::new(&compiler);
@@ -120,6 +122,12 @@ pub fn build(repository: &Path, target: &Path) -> Result<PathBuf, Reason> {
 #[must_use]
 pub fn blas(driver: &Path) -> PathBuf {
     driver.with_file_name("libcublasLt.so.12")
+}
+
+/// The stand-in for cuDNN of a driver that [`build`] built.
+#[must_use]
+pub fn dnn(driver: &Path) -> PathBuf {
+    driver.with_file_name("libcudnn.so.9")
 }
 
 /// Builds a program of a source with kernels, for tests of the shim in the folder `own`.

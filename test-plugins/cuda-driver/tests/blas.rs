@@ -7,12 +7,13 @@ use keyway::nn::ConvOptions;
 use keyway::{DType, Device, MemoryFormat, Tensor};
 use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_memory_limit, synchronize};
 use keyway_test_cuda_driver::blas;
-use std::collections::BTreeMap;
 use std::path::Path;
-use support::{counted, cuda, is_stand_in, load, message, run, stand_in, start, texts};
+use support::{
+    FLOATS, counted, cuda, doubles, is_known, is_stand_in, linked, load, message, near, numbers, of, run,
+    stand_in, start, texts,
+};
 
 const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
-const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
 /// Not a test of its own: what a started program does.
 #[test]
@@ -103,35 +104,6 @@ const LEFT: &[(&str, Make)] = &[
         of(&[4, 3]).mul(9.0)?.to_dtype(DType::I32)?.mm(&of(&[3, 5]).mul(9.0)?.to_dtype(DType::I32)?)
     }),
 ];
-
-/// Numbers between -1 and 1 of some disorder.
-fn numbers(device: Device, dtype: DType, sizes: &[usize]) -> Tensor {
-    let count = sizes.iter().product::<usize>();
-    let values = (0..count).map(|i| ((i * 7919 + 13) % 1009) as f32 / 504.5 - 1.0).collect();
-    Tensor::from_vec(values, sizes).unwrap().to_dtype(dtype).unwrap().to_device(device).unwrap()
-}
-
-fn doubles(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
-}
-
-/// Results of a dtype, by the largest of them.
-#[track_caller]
-fn near(name: &str, dtype: DType, expected: &[f64], got: &[f64]) {
-    let within = match dtype {
-        DType::F64 => 1e-13,
-        DType::F32 => 2e-5,
-        DType::F16 => 2e-3,
-        _ => 1e-2,
-    };
-    let finite = expected.iter().filter(|x| x.is_finite());
-    let largest = finite.fold(1f64, |most, x| most.max(x.abs()));
-    for (at, (wanted, own)) in expected.iter().zip(got).enumerate() {
-        let same =
-            (wanted - own).abs() <= within * largest || wanted == own || wanted.is_nan() && own.is_nan();
-        assert!(same, "{name} in {dtype}, element {at}: {own}, not {wanted}");
-    }
-}
 
 /// What `make` makes on the device is what it makes on the CPU, and twice the same.
 #[track_caller]
@@ -370,10 +342,6 @@ fn lost() {
     assert!(message(a.mm(&b)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
 }
 
-fn of(counts: &BTreeMap<String, usize>, name: &str) -> usize {
-    counts.get(name).copied().unwrap_or(0)
-}
-
 #[test]
 fn products_are_those_of_the_cpu_in_every_order() {
     let Some(driver) = stand_in() else { return };
@@ -508,23 +476,6 @@ fn a_product_that_loses_the_device_is_named() {
         let machine = [(VARIABLE, library.to_str().unwrap()), ("KEYWAY_STAND_IN_SEED", seed)];
         run("lost", &driver, &[machine[0], machine[1], ("KEYWAY_STAND_IN_BLAS_BREAKS", "1")]);
     }
-}
-
-/// Links to the stand-ins in a folder that nobody else may write.
-#[cfg(unix)]
-fn linked(folder: &Path, files: &[&Path]) {
-    use std::os::unix::fs::{DirBuilderExt, symlink};
-    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).unwrap();
-    for file in files {
-        symlink(file, folder.join(file.file_name().unwrap())).unwrap();
-    }
-}
-
-/// Whether the system's loader knows a library, with what this program has in its environment.
-#[cfg(unix)]
-fn is_known(name: &std::ffi::CStr) -> bool {
-    // SAFETY: opens a library of the system's, which stays.
-    !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) }.is_null()
 }
 
 /// With a driver that the system's loader finds: the loader's library, a toolkit's, and that of PyPI's package.

@@ -4,7 +4,7 @@
 //! again for each kind, with the name of a scenario.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use keyway::{Device, Tensor, runtime};
+use keyway::{DType, Device, Tensor, runtime};
 use keyway_test_cuda_driver::{Reason, build};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,7 @@ pub fn start(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> Output 
         .env(SCENARIO, scenario)
         .env("KEYWAY_CUDA_DRIVER", driver)
         .env_remove("KEYWAY_CUDA_BLAS")
+        .env_remove("KEYWAY_CUDA_DNN")
         .env_remove("CUDA_VISIBLE_DEVICES")
         .env_remove("RUST_BACKTRACE")
         .envs(machine.iter().copied());
@@ -111,4 +112,59 @@ pub fn message<T>(result: keyway::Result<T>) -> String {
         Ok(_) => panic!("expected an error"),
         Err(error) => error.to_string(),
     }
+}
+
+/// The dtypes of products.
+pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+
+/// Numbers between -1 and 1 of some disorder.
+pub fn numbers(device: Device, dtype: DType, sizes: &[usize]) -> Tensor {
+    let count = sizes.iter().product::<usize>();
+    let values = (0..count).map(|i| ((i * 7919 + 13) % 1009) as f32 / 504.5 - 1.0).collect();
+    Tensor::from_vec(values, sizes).unwrap().to_dtype(dtype).unwrap().to_device(device).unwrap()
+}
+
+/// A tensor's numbers.
+pub fn doubles(tensor: &Tensor) -> Vec<f64> {
+    tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
+}
+
+/// Results of a dtype, by the largest of them.
+#[track_caller]
+pub fn near(name: &str, dtype: DType, expected: &[f64], got: &[f64]) {
+    let within = match dtype {
+        DType::F64 => 1e-13,
+        DType::F32 => 2e-5,
+        DType::F16 => 2e-3,
+        _ => 1e-2,
+    };
+    let finite = expected.iter().filter(|x| x.is_finite());
+    let largest = finite.fold(1f64, |most, x| most.max(x.abs()));
+    for (at, (wanted, own)) in expected.iter().zip(got).enumerate() {
+        let same =
+            (wanted - own).abs() <= within * largest || wanted == own || wanted.is_nan() && own.is_nan();
+        assert!(same, "{name} in {dtype}, element {at}: {own}, not {wanted}");
+    }
+}
+
+/// How often a function was called.
+pub fn of(counts: &BTreeMap<String, usize>, name: &str) -> usize {
+    counts.get(name).copied().unwrap_or(0)
+}
+
+/// Links to the stand-ins in a folder that nobody else may write.
+#[cfg(unix)]
+pub fn linked(folder: &Path, files: &[&Path]) {
+    use std::os::unix::fs::{DirBuilderExt, symlink};
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).unwrap();
+    for file in files {
+        symlink(file, folder.join(file.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Whether the system's loader knows a library, with what this program has in its environment.
+#[cfg(unix)]
+pub fn is_known(name: &std::ffi::CStr) -> bool {
+    // SAFETY: opens a library of the system's, which stays.
+    !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) }.is_null()
 }

@@ -1,20 +1,28 @@
-//! Where cuBLASLt is looked for.
+//! Where NVIDIA's libraries beside the driver are looked for.
 //!
-//! In order: the file that [`VARIABLE`] names, and nothing else then; the system's loader; a toolkit's folders; the folders of
-//! PyPI's packages, in the Python environment that is active and in the one that this library lies in. Files that are found
-//! here, and not by the system's loader, go by the rules that a named driver goes by. A process that runs with another user's
-//! rights takes no word of its environment.
+//! In order: the file that a [variable](Wanted::variable) names, and nothing else then; the system's loader; a toolkit's folders;
+//! the folders of PyPI's packages, in the Python environment that is active and in the one that this library lies in. Files that
+//! are found here, and not by the system's loader, go by the rules that a named driver goes by. A process that runs with another
+//! user's rights takes no word of its environment.
 
 use crate::driver::{file_of, is_named, trust, variable};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Names another file as cuBLASLt, by absolute path; `off` leaves products to the kernels of this library.
-pub const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
-/// The value of it that asks for no library.
+/// A library that may be there.
+pub struct Wanted {
+    /// What a person calls it.
+    pub name: &'static str,
+    /// The environment variable that names another file of it, by absolute path, or is `off` where none is wanted.
+    pub variable: &'static str,
+    /// The versions that serve, newest first: the file's name, and the oldest driver, as `cuDriverGetVersion` counts.
+    pub versions: &'static [(&'static str, i32)],
+    /// Its folders below `nvidia` among PyPI's packages.
+    pub packages: &'static [&'static str],
+}
+
+/// The value of a variable that asks for no library.
 const OFF: &str = "off";
-/// The versions that serve, newest first: the library's name, and the oldest driver, as `cuDriverGetVersion` counts.
-const VERSIONS: [(&str, i32); 2] = [("libcublasLt.so.13", 13000), ("libcublasLt.so.12", 12000)];
 
 /// What is to be tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,48 +38,51 @@ pub enum Choice {
 }
 
 /// What is to be tried with a driver of this version.
-pub fn choose(version: i32) -> Choice {
+pub fn choose(wanted: &Wanted, version: i32) -> Choice {
     let own = own_path();
-    chosen(version, is_named(), own.as_deref(), &variable)
+    chosen(wanted, version, is_named(), own.as_deref(), &variable)
 }
 
 /// The same, with what this process has given.
 fn chosen(
+    wanted: &Wanted,
     version: i32,
     driver_is_named: bool,
     own: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<OsString>,
 ) -> Choice {
-    match variable(VARIABLE) {
+    match variable(wanted.variable) {
         Some(value) if value == OFF => return Choice::Off,
         Some(value) => return Choice::Named(value.into()),
         None => {}
     }
     if driver_is_named {
-        // cuBLASLt opens the driver by itself, by the name that the system knows.
+        // These libraries open the driver by themselves, by the name that the system knows.
         return Choice::None(format!(
-            "the driver is a named file, and what is on this system works with the system's driver; {VARIABLE} names a \
-             library for this one"
+            "the driver is a named file, and what is on this system works with the system's driver; {} names a library for \
+             this one",
+            wanted.variable
         ));
     }
-    let names = VERSIONS.iter().filter(|(_, oldest)| version >= *oldest).map(|(name, _)| *name).collect();
-    Choice::Search(names, folders(own, variable))
+    let names =
+        wanted.versions.iter().filter(|(_, oldest)| version >= *oldest).map(|(name, _)| *name).collect();
+    Choice::Search(names, folders(wanted, own, variable))
 }
 
 /// Where it is looked for, whatever the driver.
-pub fn places() -> String {
-    if variable(VARIABLE).is_some() {
-        return format!("{VARIABLE} says which");
+pub fn places(wanted: &Wanted) -> String {
+    if variable(wanted.variable).is_some() {
+        return format!("{} says which", wanted.variable);
     }
-    let names = VERSIONS.map(|(name, _)| name).join(" or ");
+    let names = wanted.versions.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or ");
     let own = own_path();
-    let folders: Vec<String> =
-        folders(own.as_deref(), &variable).iter().map(|folder| folder.display().to_string()).collect();
+    let folders = folders(wanted, own.as_deref(), &variable);
+    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
     format!("as {names}, by the system's loader and then in {}", folders.join(", "))
 }
 
 /// The folders of toolkits and of PyPI's packages. Those that are not there are left out where they are looked into.
-fn folders(own: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+fn folders(wanted: &Wanted, own: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let toolkits = [named("CUDA_HOME"), named("CUDA_PATH")].into_iter().flatten();
     let usual = ["/usr/local/cuda", "/opt/cuda"].map(PathBuf::from);
@@ -85,10 +96,9 @@ fn folders(own: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> V
     let is_site =
         |path: &&Path| path.file_name().is_some_and(|n| n == "site-packages" || n == "dist-packages");
     packages.extend(own.into_iter().flat_map(Path::ancestors).find(is_site).map(Path::to_path_buf));
-    // Those of CUDA 13 lie in a folder together, those of 12 in one each.
-    all.extend(
-        packages.iter().flat_map(|p| ["cu13", "cublas"].map(|part| p.join("nvidia").join(part).join("lib"))),
-    );
+    all.extend(packages.iter().flat_map(|package| {
+        wanted.packages.iter().map(move |part| package.join("nvidia").join(part).join("lib"))
+    }));
     let mut seen = Vec::new();
     all.retain(|path| {
         !seen.contains(path) && {
@@ -115,14 +125,15 @@ fn site_packages(lib: &Path) -> Vec<PathBuf> {
 pub type Opened<T> = Result<T, Option<String>>;
 
 /// Opens the first that is there and works. `load` opens a path or a name.
-pub fn open<T>(choice: &Choice, load: impl Fn(&Path) -> Result<T, String>) -> Opened<T> {
+pub fn open<T>(wanted: &Wanted, choice: &Choice, load: impl Fn(&Path) -> Result<T, String>) -> Opened<T> {
     let (names, folders) = match choice {
         Choice::Off => return Err(None),
         Choice::None(reason) => return Err(Some(reason.clone())),
         Choice::Named(path) => {
             let opened = trust(path).and_then(|()| load(path));
             let told = |reason| {
-                Some(format!("{VARIABLE} names {}, which {reason}; mend it or unset it", path.display()))
+                let variable = wanted.variable;
+                Some(format!("{variable} names {}, which {reason}; mend it or unset it", path.display()))
             };
             return opened.map_err(told);
         }
@@ -160,12 +171,20 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
+    const VARIABLE: &str = "A_VARIABLE";
+    const WANTED: Wanted = Wanted {
+        name: "a library",
+        variable: VARIABLE,
+        versions: &[("lib.so.13", 13000), ("lib.so.12", 12000)],
+        packages: &["all", "own"],
+    };
+
     fn with(variables: &[(&str, &str)], version: i32, driver_is_named: bool, own: &str) -> Choice {
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        chosen(version, driver_is_named, Some(Path::new(own)), &variable)
+        chosen(&WANTED, version, driver_is_named, Some(Path::new(own)), &variable)
     }
 
     #[test]
@@ -182,22 +201,22 @@ mod tests {
         else {
             panic!("a search");
         };
-        assert_eq!(names, ["libcublasLt.so.13", "libcublasLt.so.12"]);
+        assert_eq!(names, ["lib.so.13", "lib.so.12"]);
         let expected = [
             "/t/lib64",
             "/usr/local/cuda/lib64",
             "/opt/cuda/lib64",
-            "/v/site-packages/nvidia/cu13/lib",
-            "/v/site-packages/nvidia/cublas/lib",
+            "/v/site-packages/nvidia/all/lib",
+            "/v/site-packages/nvidia/own/lib",
         ];
         assert_eq!(folders, expected.map(PathBuf::from));
         let Choice::Search(names, _) = with(&[], 12090, false, "/x") else { panic!("a search") };
-        assert_eq!(names, ["libcublasLt.so.12"], "a driver for CUDA 12 runs no library of 13");
+        assert_eq!(names, ["lib.so.12"], "a driver for CUDA 12 runs no library of 13");
     }
 
     #[test]
     fn the_first_that_is_trusted_and_opens_is_taken() {
-        let root = std::env::temp_dir().join(format!("keyway-cuda-blas-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("keyway-cuda-libraries-{}", std::process::id()));
         let folder = |name: &str| {
             let folder = root.join(name);
             std::fs::create_dir_all(&folder).unwrap();
@@ -219,14 +238,18 @@ mod tests {
             _ => Err("is not known".to_string()),
         };
         let search = |folders: &[&PathBuf]| {
-            open(&Choice::Search(vec!["lib"], folders.iter().map(|f| f.to_path_buf()).collect()), load)
+            open(
+                &WANTED,
+                &Choice::Search(vec!["lib"], folders.iter().map(|f| f.to_path_buf()).collect()),
+                load,
+            )
         };
         assert_eq!(search(&[&open_to_all, &root, &broken, &good]), Ok(good_file.clone()));
         let told = search(&[&open_to_all, &root, &broken]).unwrap_err().unwrap();
         for part in ["lib is not known", "a/lib others may write", "b/lib is no library", "looked into"] {
             assert!(told.contains(part), "{told}");
         }
-        let named = |path: &Path| open(&Choice::Named(path.into()), load);
+        let named = |path: &Path| open(&WANTED, &Choice::Named(path.into()), load);
         assert_eq!(named(&good_file), Ok(good_file.clone()));
         for (path, part) in [
             (broken_file.as_path(), "is no library"),
@@ -237,7 +260,7 @@ mod tests {
             let told = named(path).unwrap_err().unwrap();
             assert!(told.contains(part) && told.contains(VARIABLE), "{told}");
         }
-        assert_eq!(open(&Choice::Off, load), Err(None));
+        assert_eq!(open(&WANTED, &Choice::Off, load), Err(None));
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

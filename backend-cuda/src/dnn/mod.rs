@@ -1,0 +1,100 @@
+//! Convolutions by NVIDIA's cuDNN, where it is installed: the only place that calls it.
+//!
+//! What it cannot take, and everything where it is not there, is left to the kernels of `conv.cu`, which cuBLASLt multiplies for
+//! where that is there. f16 and bf16 are summed in f32; f32 is multiplied in f32, or in TF32 where the program lets it be.
+//!
+//! A convolution of one kind (dtype, sizes, order of memory, alignment) always has the same plan: the first that cuDNN's heuristic
+//! gives and whose engine, by its own notes, keeps the digits and has the same bits on every run. The workspace is of the call's
+//! stream, by the device's memory, and of at most [`WORKSPACE`] bytes; where there is none, that is out of memory.
+
+mod library;
+mod plan;
+mod problem;
+
+pub use problem::{Convolution, Key, Kind, Moves};
+
+use crate::driver::Failure;
+use crate::kernels::{On, Scratch};
+use crate::libraries::{Kept, Search, error};
+use cudarc::cudnn::sys::cudnnHandle_t;
+use keyway_sdk::Error;
+use keyway_sdk::abi::device::Queue;
+use library::Library;
+use plan::Plan;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+/// The most bytes of workspace.
+const WORKSPACE: usize = 256 << 20;
+
+/// What a device keeps of cuDNN.
+pub struct Dnn {
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Made with the first convolution, and never destroyed: the driver may be gone before this library is.
+    handle: cudnnHandle_t,
+    /// None where cuDNN has no plan that keeps the digits.
+    kept: Kept<Key, Option<Plan>>,
+}
+
+// SAFETY: a handle may be used from any thread, by one at a time, with its device's context current, as `convolve` upholds.
+unsafe impl Send for State {}
+
+impl Dnn {
+    /// Of a device that made no convolution yet.
+    pub fn new() -> Dnn {
+        Dnn { state: Mutex::new(State { handle: null_mut(), kept: Kept::default() }) }
+    }
+}
+
+static FOUND: Search<Library> = Search::new();
+
+/// Whether convolutions may be given to it.
+pub fn is_there() -> Result<bool, Error> {
+    Ok(FOUND.library()?.is_some())
+}
+
+/// What there is to say of it.
+pub fn fact() -> String {
+    FOUND.fact()
+}
+
+/// Gives a convolution to a stream, or leaves it: then nothing was done that counts. `ready` brings its operands to where the key
+/// has them, on the same stream, and says where input, kernel and result are.
+pub fn convolve(on: On, key: &Key, ready: impl FnOnce() -> Result<[u64; 3], Error>) -> Result<bool, Error> {
+    let Some(library) = FOUND.library()? else { return Ok(false) };
+    let (gpu, stream) = on;
+    gpu.context.enter()?;
+    let mut state = gpu.dnn.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let failed = |failure| error::<Library>(gpu, failure);
+    let Some((handle, plan)) = state.plan(library, key, stream).map_err(failed)? else { return Ok(false) };
+    let workspace = Scratch::new(on, plan.workspace, 1)?;
+    let at = ready()?;
+    gpu.context.remember("cudnnBackendExecute");
+    plan.launch(handle, at, workspace.at()).map_err(failed)?;
+    Ok(true)
+}
+
+impl State {
+    /// The handle, whose work goes to this stream now, and how convolutions of this kind are made; none where cuDNN has no plan.
+    fn plan(
+        &mut self,
+        library: &'static Library,
+        key: &Key,
+        stream: Queue,
+    ) -> Result<Option<(cudnnHandle_t, &Plan)>, Failure> {
+        if self.handle.is_null() {
+            let mut handle = null_mut();
+            // SAFETY: the place is valid, and the device's context is current.
+            unsafe { library.cudnnCreate(&mut handle)? };
+            self.handle = handle;
+        }
+        let handle = self.handle;
+        // SAFETY: the handle is of this device, and the stream too.
+        unsafe { library.cudnnSetStream(handle, stream.cast())? };
+        let plan = self.kept.get(key, || Plan::new(library, handle, key, WORKSPACE))?;
+        Ok(plan.as_ref().map(|plan| (handle, plan)))
+    }
+}

@@ -1,0 +1,319 @@
+//! What cuDNN needs for convolutions of one kind: descriptors, and the plan that its heuristic gives.
+
+use super::library::Library;
+use super::problem::{Element, Form, Key, Kind};
+use crate::driver::Failure;
+use cudarc::cudnn::sys::{
+    cudnnBackendAttributeName_t as Name, cudnnBackendAttributeType_t as Type, cudnnBackendDescriptor_t,
+    cudnnBackendDescriptorType_t as Descriptor_t, cudnnBackendHeurMode_t,
+    cudnnBackendNumericalNote_t as Note, cudnnConvolutionMode_t, cudnnDataType_t, cudnnHandle_t,
+};
+use std::ffi::c_void;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
+
+/// Engine configurations that are looked at, for each of the heuristic's modes.
+const LOOKED_AT: usize = 16;
+/// Notes of an engine that are looked at.
+const NOTES: usize = 32;
+/// What input, kernel and result are called in a plan.
+const NAMES: [i64; 3] = [1, 2, 3];
+
+/// A descriptor, destroyed with this value.
+struct Descriptor {
+    library: &'static Library,
+    at: cudnnBackendDescriptor_t,
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // What cannot be destroyed has nobody to tell: it is a few hundred bytes of host memory.
+        // SAFETY: it was made by its function, and nothing refers to it after this: what was made of it and is still used
+        // is dropped before it.
+        let _ = unsafe { self.library.cudnnBackendDestroyDescriptor(self.at) };
+    }
+}
+
+impl Descriptor {
+    fn new(library: &'static Library, kind: Descriptor_t) -> Result<Descriptor, Failure> {
+        let mut at = null_mut();
+        // SAFETY: the place is valid.
+        unsafe { library.cudnnBackendCreateDescriptor(kind as u32, &mut at)? };
+        Ok(Descriptor { library, at })
+    }
+
+    /// Sets an attribute to values whose type is the one that is named.
+    fn set<T>(&self, which: Name, kind: Type, values: &[T]) -> Result<(), Failure> {
+        // SAFETY: the descriptor lives, and there are so many values; the library compares type and number with what it wants.
+        unsafe {
+            let count = values.len() as i64;
+            self.library.cudnnBackendSetAttribute(
+                self.at,
+                which as u32,
+                kind as u32,
+                count,
+                values.as_ptr().cast(),
+            )
+        }
+    }
+
+    /// Refers to other descriptors.
+    fn refer(&self, which: Name, to: &[&Descriptor]) -> Result<(), Failure> {
+        let to: Vec<cudnnBackendDescriptor_t> = to.iter().map(|descriptor| descriptor.at).collect();
+        self.set(which, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &to)
+    }
+
+    /// Writes an attribute's values over some, and says how many there are.
+    fn get<T>(&self, which: Name, kind: Type, values: &mut [T]) -> Result<usize, Failure> {
+        let mut count = 0;
+        // SAFETY: the descriptor lives, and there is room for so many values.
+        unsafe {
+            let (wanted, to) = (values.len() as i64, values.as_mut_ptr().cast::<c_void>());
+            self.library.cudnnBackendGetAttribute(
+                self.at,
+                which as u32,
+                kind as u32,
+                wanted,
+                &mut count,
+                to,
+            )?;
+        }
+        Ok(usize::try_from(count).unwrap_or(0).min(values.len()))
+    }
+
+    fn finalize(self) -> Result<Descriptor, Failure> {
+        // SAFETY: the descriptor lives.
+        unsafe { self.library.cudnnBackendFinalize(self.at)? };
+        Ok(self)
+    }
+}
+
+fn dtype(element: Element) -> cudnnDataType_t {
+    match element {
+        Element::F16 => cudnnDataType_t::CUDNN_DATA_HALF,
+        Element::Bf16 => cudnnDataType_t::CUDNN_DATA_BFLOAT16,
+        Element::F32 => cudnnDataType_t::CUDNN_DATA_FLOAT,
+    }
+}
+
+/// The spatial dimensions that count, of a list for three.
+fn spatial<'a>(key: &Key, list: &'a [i64; 3]) -> &'a [i64] {
+    &list[3 - key.spatial..]
+}
+
+fn tensor(library: &'static Library, key: &Key, i: usize) -> Result<Descriptor, Failure> {
+    let Form { sizes, strides, alignment } = &key.forms[i];
+    let own = |list: &[i64; 5]| [&list[..2], &list[5 - key.spatial..]].concat();
+    let made = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_TENSOR_DESCRIPTOR)?;
+    made.set(Name::CUDNN_ATTR_TENSOR_UNIQUE_ID, Type::CUDNN_TYPE_INT64, &NAMES[i..=i])?;
+    made.set(Name::CUDNN_ATTR_TENSOR_DATA_TYPE, Type::CUDNN_TYPE_DATA_TYPE, &[dtype(key.element)])?;
+    made.set(Name::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, Type::CUDNN_TYPE_INT64, &[*alignment])?;
+    made.set(Name::CUDNN_ATTR_TENSOR_DIMENSIONS, Type::CUDNN_TYPE_INT64, &own(sizes))?;
+    made.set(Name::CUDNN_ATTR_TENSOR_STRIDES, Type::CUDNN_TYPE_INT64, &own(strides))?;
+    made.finalize()
+}
+
+/// How the kernel moves. Sums are in f32.
+fn moves(library: &'static Library, key: &Key) -> Result<Descriptor, Failure> {
+    let made = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)?;
+    let sums = [cudnnDataType_t::CUDNN_DATA_FLOAT];
+    made.set(Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Type::CUDNN_TYPE_DATA_TYPE, &sums)?;
+    let mode = [cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION];
+    made.set(Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Type::CUDNN_TYPE_CONVOLUTION_MODE, &mode)?;
+    made.set(Name::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, Type::CUDNN_TYPE_INT64, &[key.spatial as i64])?;
+    for (which, list) in [
+        (Name::CUDNN_ATTR_CONVOLUTION_DILATIONS, &key.moves.dilation),
+        (Name::CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, &key.moves.stride),
+        (Name::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, &key.moves.padding),
+        (Name::CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, &key.moves.padding),
+    ] {
+        made.set(which, Type::CUDNN_TYPE_INT64, spatial(key, list))?;
+    }
+    made.finalize()
+}
+
+/// The operation, and how its factors, tensors and [`moves`] are called.
+fn operation(kind: Kind) -> (Descriptor_t, [Name; 2], [Name; 3], Name) {
+    use Name::*;
+    match kind {
+        Kind::Forward => (
+            Descriptor_t::CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+            [CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA],
+            [
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+            ],
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+        ),
+        Kind::Data => (
+            Descriptor_t::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+            [CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA],
+            [
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+            ],
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+        ),
+        Kind::Filter => (
+            Descriptor_t::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+            [
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+            ],
+            [
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+            ],
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+        ),
+    }
+}
+
+/// Whether an engine gives the digits, and the same bits each time: its notes say what it does to them.
+fn is_exact(notes: &[u32], key: &Key) -> bool {
+    let rounds = key.element == Element::F32 && key.rounds;
+    notes.iter().all(|&note| match note {
+        _ if note == Note::CUDNN_NUMERICAL_NOTE_TENSOR_CORE as u32 => key.element != Element::F32 || rounds,
+        _ if note == Note::CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS as u32 => rounds,
+        // `CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP`. The others are sums in a narrower type, FFT and Winograd's transforms, which
+        // lose digits, and other bits at each run; of notes that come later nothing is known.
+        _ => note == 9,
+    })
+}
+
+/// How convolutions of one kind are made.
+pub struct Plan {
+    plan: Descriptor,
+    /// Bytes of workspace that each needs.
+    pub workspace: usize,
+    /// What the plan was made of, the operation first; dropped after it.
+    _made_of: Vec<Descriptor>,
+}
+
+// SAFETY: descriptors may be used from any thread, by one at a time: a plan lies behind its device's lock.
+unsafe impl Send for Plan {}
+
+/// Whether a library says that it does not take this: its codes for what is not supported, and for parameters that it refuses.
+fn is_refusal(failure: &Failure) -> bool {
+    matches!(failure.code, 2000..=3999)
+}
+
+impl Plan {
+    /// With at most so many bytes of workspace; none where the library has no engine for convolutions of this kind that gives
+    /// their digits.
+    pub fn new(
+        library: &'static Library,
+        handle: cudnnHandle_t,
+        key: &Key,
+        most: usize,
+    ) -> Result<Option<Plan>, Failure> {
+        match Plan::made(library, handle, key, most) {
+            Err(failure) if is_refusal(&failure) => Ok(None),
+            other => other,
+        }
+    }
+
+    fn made(
+        library: &'static Library,
+        handle: cudnnHandle_t,
+        key: &Key,
+        most: usize,
+    ) -> Result<Option<Plan>, Failure> {
+        let (kind, factors, tensors, how) = operation(key.kind);
+        let moves = moves(library, key)?;
+        let images = [tensor(library, key, 0)?, tensor(library, key, 1)?, tensor(library, key, 2)?];
+        let operation = Descriptor::new(library, kind)?;
+        for (which, factor) in factors.into_iter().zip([1.0, f32::from(u8::from(key.adds))]) {
+            operation.set(which, Type::CUDNN_TYPE_FLOAT, &[factor])?;
+        }
+        operation.refer(how, &[&moves])?;
+        for (which, image) in tensors.into_iter().zip(&images) {
+            operation.refer(which, &[image])?;
+        }
+        let operation = operation.finalize()?;
+        let graph = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)?;
+        graph.set(Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE, Type::CUDNN_TYPE_HANDLE, &[handle])?;
+        graph.refer(Name::CUDNN_ATTR_OPERATIONGRAPH_OPS, &[&operation])?;
+        let graph = graph.finalize()?;
+        use cudnnBackendHeurMode_t::{CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+        for mode in [CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK] {
+            let heuristic = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
+            heuristic.refer(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &[&graph])?;
+            heuristic.set(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Type::CUDNN_TYPE_HEUR_MODE, &[mode])?;
+            let heuristic = match heuristic.finalize() {
+                Err(failure) if is_refusal(&failure) => continue,
+                other => other?,
+            };
+            let found = first(library, handle, key, most, &heuristic)?;
+            if let Some((plan, workspace, configuration)) = found {
+                let [input, weight, result] = images;
+                let made_of = vec![configuration, heuristic, graph, operation, moves, input, weight, result];
+                return Ok(Some(Plan { plan, workspace, _made_of: made_of }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a convolution of this kind to the handle's stream: addresses of input, kernel, result, and of the workspace.
+    pub fn launch(&self, handle: cudnnHandle_t, at: [u64; 3], workspace: u64) -> Result<(), Failure> {
+        let library = self.plan.library;
+        let pointer = |at: u64| with_exposed_provenance_mut::<c_void>(at as usize);
+        let pack = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, Type::CUDNN_TYPE_INT64, &NAMES)?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Type::CUDNN_TYPE_VOID_PTR, &at.map(pointer))?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, Type::CUDNN_TYPE_VOID_PTR, &[pointer(workspace)])?;
+        let pack = pack.finalize()?;
+        // SAFETY: handle, plan and pack are of one library and this kind of convolution; the operands' memory is that of the
+        // call's tensors, which lives until the stream is done, and so is the workspace, as the caller and the host uphold.
+        unsafe { library.cudnnBackendExecute(handle, self.plan.at, pack.at) }
+    }
+}
+
+/// The first of a heuristic's configurations, which come best first, that gives the digits and makes a plan: that, the bytes of
+/// its workspace, and the configuration.
+fn first(
+    library: &'static Library,
+    handle: cudnnHandle_t,
+    key: &Key,
+    most: usize,
+    heuristic: &Descriptor,
+) -> Result<Option<(Descriptor, usize, Descriptor)>, Failure> {
+    let kind = Descriptor_t::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+    let mut made = Vec::new();
+    for _ in 0..LOOKED_AT {
+        made.push(Descriptor::new(library, kind)?);
+    }
+    let mut at: Vec<cudnnBackendDescriptor_t> = made.iter().map(|descriptor| descriptor.at).collect();
+    let descriptors = Type::CUDNN_TYPE_BACKEND_DESCRIPTOR;
+    let count = heuristic.get(Name::CUDNN_ATTR_ENGINEHEUR_RESULTS, descriptors, &mut at)?;
+    made.truncate(count);
+    for configuration in made {
+        let engine = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
+        configuration.get(Name::CUDNN_ATTR_ENGINECFG_ENGINE, descriptors, &mut [engine.at])?;
+        let mut notes = [0u32; NOTES];
+        let own = engine.get(
+            Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+            Type::CUDNN_TYPE_NUMERICAL_NOTE,
+            &mut notes,
+        )?;
+        if !is_exact(&notes[..own], key) {
+            continue;
+        }
+        let plan = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;
+        plan.set(Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Type::CUDNN_TYPE_HANDLE, &[handle])?;
+        plan.refer(Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &[&configuration])?;
+        let plan = match plan.finalize() {
+            Err(failure) if is_refusal(&failure) => continue,
+            other => other?,
+        };
+        let mut bytes = [0i64];
+        plan.get(Name::CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, Type::CUDNN_TYPE_INT64, &mut bytes)?;
+        match usize::try_from(bytes[0]) {
+            Ok(workspace) if workspace <= most => return Ok(Some((plan, workspace, configuration))),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,126 @@
+//! NVIDIA's libraries that serve where they are installed: how one is found, opened and spoken of.
+//!
+//! Each is looked for once, when a call could first use it (`find.rs` says where), and the log says what came of it. Functions are
+//! resolved here, like the driver's: `cudarc` gives the types.
+
+mod find;
+mod kept;
+mod table;
+
+pub use find::Wanted;
+pub use kept::Kept;
+pub(crate) use table::table;
+
+use crate::driver::{Failure, driver};
+use crate::gpu::Gpu;
+use find::Opened;
+use keyway_sdk::Error;
+use keyway_sdk::author::{Level, log};
+use std::path::{Path, PathBuf};
+use std::sync::{Once, OnceLock};
+
+/// A library's functions, as [`table!`](table) makes them.
+pub trait Table: Sized + 'static {
+    /// What is looked for.
+    const WANTED: Wanted;
+    /// What is made with it, in the plural: `products of matrices`.
+    const MAKES: &'static str;
+    /// Who has it.
+    const HAVE: &'static str;
+
+    /// Opens a library by its path, or by a name that the system's loader knows, and finds every function. `driver` is the
+    /// driver's version, as it counts.
+    fn open(path: &Path, driver: i32) -> Result<Self, String>;
+
+    /// Its version as people write it.
+    fn version(&self) -> String;
+
+    /// The file that the loader took.
+    fn file(&self) -> Option<PathBuf>;
+}
+
+/// A search that is made once.
+pub struct Search<L> {
+    found: OnceLock<Opened<L>>,
+    said: Once,
+}
+
+impl<L: Table> Search<L> {
+    /// One that was not made yet.
+    pub const fn new() -> Search<L> {
+        Search { found: OnceLock::new(), said: Once::new() }
+    }
+
+    fn made(&'static self) -> Result<&'static Opened<L>, Error> {
+        let version = driver()?.version;
+        let open =
+            || find::open(&L::WANTED, &find::choose(&L::WANTED, version), |path| L::open(path, version));
+        Ok(self.found.get_or_init(open))
+    }
+
+    /// The library, if it is there; the log says once what was found.
+    pub fn library(&'static self) -> Result<Option<&'static L>, Error> {
+        let found = self.made()?;
+        let (name, makes) = (L::WANTED.name, L::MAKES);
+        self.said.call_once(|| match found {
+            Ok(opened) => log(Level::Info, &format!("{makes} use {name} {}", described(opened))),
+            Err(None) => {}
+            Err(Some(reason)) => log(
+                Level::Warn,
+                &format!(
+                    "no {name} for {makes}, which own kernels make, right but slower: {reason}. {}",
+                    advice::<L>()
+                ),
+            ),
+        });
+        Ok(found.as_ref().ok())
+    }
+
+    /// What there is to say of it: what was found, or why nothing, what is done without it, and where it is looked for.
+    pub fn fact(&'static self) -> String {
+        let makes = L::MAKES;
+        let without = format!("{makes} are made by own kernels, right but slower");
+        match self.made() {
+            Err(_) => format!("not looked for without a driver; with one, {}", find::places(&L::WANTED)),
+            Ok(Ok(library)) => format!("{}; {makes} use it", described(library)),
+            Ok(Err(None)) => format!("off, by {}; {without}", L::WANTED.variable),
+            Ok(Err(Some(reason))) => format!("none: {reason}; {without}. {}", advice::<L>()),
+        }
+    }
+}
+
+/// How to have one.
+fn advice<L: Table>() -> String {
+    let (have, variable) = (L::HAVE, L::WANTED.variable);
+    format!("{have}; {variable} names another file by its absolute path, or is `off` where none is wanted")
+}
+
+/// Its version and its file.
+fn described<L: Table>(library: &L) -> String {
+    match library.file() {
+        Some(file) => format!("{}, {}", library.version(), file.display()),
+        None => library.version(),
+    }
+}
+
+/// A version that a library counts as `MAJOR * 10000 + MINOR * 100 + PATCH`, as people write it.
+pub fn shown(version: usize) -> String {
+    format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
+}
+
+/// The error of a call of a library that failed.
+#[cold]
+pub fn error<L: Table>(gpu: &Gpu, failure: Failure) -> Error {
+    // What an earlier kernel broke is the driver's to tell.
+    match gpu.context.free_memory() {
+        Err(lost @ Error::DeviceLost { .. }) => lost,
+        _ => Error::Failed {
+            detail: format!(
+                "{failure}; {}=off leaves {} to kernels without {}",
+                L::WANTED.variable,
+                L::MAKES,
+                L::WANTED.name
+            ),
+        },
+    }
+}

@@ -1,0 +1,354 @@
+//! Convolutions by the stand-in for cuDNN, compared with the CPU backend, and what is done without it.
+
+mod support;
+
+use keyway::autograd::{self, BackwardOptions};
+use keyway::nn::{ConvOptions, ConvTransposeOptions};
+use keyway::{DType, Device, MemoryFormat, Tensor};
+use keyway_dispatcher::device::{memory_stats, set_memory_limit, synchronize};
+use keyway_test_cuda_driver::{blas, dnn};
+use support::{
+    counted, cuda, doubles, is_stand_in, load, message, near, numbers, of, run, stand_in, start, texts,
+};
+
+const VARIABLE: &str = "KEYWAY_CUDA_DNN";
+/// The dtypes that cuDNN is given.
+const GIVEN: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+
+/// Not a test of its own: what a started program does.
+#[test]
+fn scenarios() {
+    match support::scenario().as_deref() {
+        None => {}
+        Some("values") => values(),
+        Some("left") => left(),
+        Some("kinds") => kinds(),
+        Some("memory") => memory(),
+        Some("once") => once(),
+        Some("work") => work(),
+        Some("lost") => lost(),
+        Some(other) => panic!("there is no scenario {other}"),
+    }
+}
+
+/// A convolution of an image, a kernel and a bias.
+type Make = fn(&Tensor, &Tensor, Option<&Tensor>) -> keyway::Result<Tensor>;
+
+struct Case {
+    name: &'static str,
+    image: &'static [usize],
+    kernel: &'static [usize],
+    make: Make,
+}
+
+fn case(name: &'static str, image: &'static [usize], kernel: &'static [usize], make: Make) -> Case {
+    Case { name, image, kernel, make }
+}
+
+/// Convolutions that cuDNN takes, as are their gradients of image and kernel.
+fn served() -> Vec<Case> {
+    vec![
+        case("plain", &[2, 16, 16, 14], &[16, 16, 3, 3], |x, w, b| x.conv2d(w, b)),
+        case("all options", &[3, 16, 25, 22], &[16, 8, 3, 2], |x, w, b| {
+            let options = ConvOptions::default().stride([2, 1]).padding([1, 0]).dilation([1, 3]).groups(2);
+            x.conv2d_with(w, b, options)
+        }),
+        case("one channel a group", &[4, 32, 22, 22], &[32, 1, 3, 3], |x, w, b| {
+            x.conv2d_with(w, b, ConvOptions::default().padding(1).groups(32))
+        }),
+        case("one channel", &[4, 1, 38, 38], &[12, 1, 3, 3], |x, w, b| x.conv2d(w, b)),
+        case("kernels of one element", &[2, 40, 13, 13], &[40, 40, 1, 1], |x, w, b| x.conv2d(w, b)),
+        case("one dimension", &[3, 24, 140], &[24, 24, 5], |x, w, b| {
+            x.conv1d_with(w, b, ConvOptions::default().padding(2).stride(2))
+        }),
+        case("three dimensions", &[2, 8, 7, 9, 8], &[12, 8, 3, 3, 3], |x, w, b| {
+            x.conv3d_with(w, b, ConvOptions::default().padding(1).stride([2, 1, 1]))
+        }),
+        case("transposed", &[2, 24, 10, 9], &[24, 16, 3, 3], |x, w, b| {
+            let options = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
+            x.conv_transpose2d_with(w, b, options)
+        }),
+    ]
+}
+
+/// What cuDNN is not given.
+fn not_served() -> Vec<Case> {
+    vec![
+        case("few multiplications", &[1, 3, 8, 8], &[4, 3, 3, 3], |x, w, b| x.conv2d(w, b)),
+        case("every second sample", &[4, 16, 16, 14], &[16, 16, 3, 3], |x, w, b| {
+            x.unflatten(0, &[2, 2])?.select(1, 0)?.conv2d(w, b)
+        }),
+    ]
+}
+
+/// The order of memory of images, and of kernels.
+const ORDERS: [[MemoryFormat; 2]; 3] = [
+    [MemoryFormat::Contiguous, MemoryFormat::Contiguous],
+    [MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast],
+    [MemoryFormat::ChannelsLast, MemoryFormat::Contiguous],
+];
+
+/// A convolution and the gradients of image, kernel and bias.
+fn convolution(
+    device: Device,
+    dtype: DType,
+    case: &Case,
+    [image, kernel]: [MemoryFormat; 2],
+) -> keyway::Result<Vec<Tensor>> {
+    let of = |sizes: &[usize]| numbers(device, dtype, sizes);
+    let in_order = |t: Tensor, format| if t.rank() == 4 { t.to(format) } else { Ok(t) };
+    let x = in_order(of(case.image), image)?.requires_grad_(true)?;
+    let w = in_order(of(case.kernel).mul(0.25)?, kernel)?.requires_grad_(true)?;
+    let channels = (case.make)(&x.detach(), &w.detach(), None)?.shape()[1];
+    let b = of(&[channels]).requires_grad_(true)?;
+    let y = (case.make)(&x, &w, Some(&b))?;
+    let grad = in_order(of(y.shape()).mul(0.5)?, image)?;
+    let options = BackwardOptions { gradients: Some(vec![grad]), ..BackwardOptions::default() };
+    let grads = autograd::grad(&[&y], &[&x, &w, &b], options)?;
+    Ok(std::iter::once(y.detach()).chain(grads.into_iter().flatten()).collect())
+}
+
+/// The orders of a case: those of images are of two spatial dimensions.
+fn orders(case: &Case) -> &'static [[MemoryFormat; 2]] {
+    if case.image.len() == 4 { &ORDERS } else { &ORDERS[..1] }
+}
+
+/// What is made on the device is what is made on the CPU, and twice the same.
+fn compare(cases: &[Case], dtypes: &[DType]) {
+    load();
+    for case in cases {
+        for (orders, dtype) in
+            orders(case).iter().flat_map(|orders| dtypes.iter().map(move |dtype| (*orders, *dtype)))
+        {
+            let on = |device| convolution(device, dtype, case, orders).unwrap();
+            let (expected, got, again) = (on(Device::CPU), on(cuda(0)), on(cuda(0)));
+            for (which, (expected, got)) in expected.iter().zip(&got).enumerate() {
+                let name = format!("{} in {orders:?}, {which}", case.name);
+                assert_eq!((got.shape(), got.dtype()), (expected.shape(), expected.dtype()), "{name}");
+                near(&name, dtype, &doubles(expected), &doubles(got));
+                let bits = |t: &Tensor| doubles(t).iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+                assert!(bits(got) == bits(&again[which]), "{name} in {dtype}: other bits the second time");
+            }
+        }
+    }
+}
+
+fn values() {
+    compare(&served(), &GIVEN);
+}
+
+fn left() {
+    compare(&served()[..1], &[DType::F64]);
+    compare(&not_served(), &GIVEN);
+}
+
+/// More kinds of convolutions than are kept.
+const KINDS: usize = 260;
+
+fn kinds() {
+    load();
+    for round in 0..2 {
+        let ones = |sizes: [usize; 4]| Tensor::ones_with(sizes, cuda(0)).unwrap();
+        let (x, w) = (ones([1, 128, 8, 8]), ones([64, 128, 1, 1]));
+        for apart in 1..=KINDS {
+            // Of a kernel of one element it makes another kind, and the same result.
+            let made = x.conv2d_with(&w, None, ConvOptions::default().dilation(apart)).unwrap();
+            let first: f32 = made.flatten_all().unwrap().select(0, 0).unwrap().item().unwrap();
+            assert_eq!(first, 128.0, "round {round}");
+        }
+    }
+}
+
+/// A convolution that cuDNN takes, of f32.
+fn one() -> keyway::Result<Tensor> {
+    let of = |sizes: &[usize]| numbers(cuda(0), DType::F32, sizes);
+    of(&[2, 16, 16, 14]).conv2d(&of(&[16, 16, 3, 3]), Some(&of(&[16])))
+}
+
+fn memory() {
+    load();
+    let d = cuda(0);
+    let stats = || {
+        synchronize(d).unwrap();
+        memory_stats(d).unwrap().unwrap()
+    };
+    let made = one().unwrap();
+    let of = |sizes: &[usize]| numbers(d, DType::F32, sizes);
+    let (x, w) = (of(&[2, 16, 16, 14]), of(&[16, 16, 3, 3]));
+    let before = stats().in_use;
+    if !is_stand_in() {
+        return println!("skipped: how large a workspace is, the stand-in alone says");
+    }
+    // Without a workspace it is an error, and nothing stays behind.
+    let result = 2 * 16 * 14 * 12 * 4;
+    set_memory_limit(d, before + result + 1023).unwrap();
+    let text = message(x.conv2d(&w, None));
+    assert!(text.contains("out of memory") && text.contains("1024"), "{text}");
+    assert_eq!(stats().in_use, before);
+    set_memory_limit(d, 0).unwrap();
+    x.conv2d(&w, None).unwrap();
+    drop(made);
+}
+
+/// Convolutions with another driver or library than the tests usually have; what is said goes to standard error.
+fn once() {
+    compare(&served()[..1], &[DType::F16]);
+}
+
+/// A convolution each step of which may fail.
+fn work() {
+    load();
+    match one() {
+        Ok(_) => println!("RESULT all is well"),
+        Err(error) => {
+            println!("RESULT {error}");
+            one().map(drop).unwrap_or_else(|error| println!("LASTING {error}"));
+        }
+    }
+    assert_eq!(memory_stats(cuda(0)).unwrap().unwrap().in_use, 0, "memory is left behind");
+}
+
+/// A convolution loses the device: the error names it, and is the same from then on.
+fn lost() {
+    load();
+    let of = |sizes: &[usize]| numbers(cuda(0), DType::F32, sizes);
+    let (x, w) = (of(&[2, 16, 16, 14]), of(&[16, 16, 3, 3]));
+    let text = message(x.conv2d(&w, None).and_then(|made| made.flatten_all()?.to_vec::<f32>()));
+    for part in ["CUDA_ERROR_ILLEGAL_ADDRESS (700)", "newest first: cudnnBackendExecute", "started anew"] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert!(message(x.conv2d(&w, None)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+}
+
+/// Convolutions of [`compare`]: one to see the channels, result and two gradients, twice.
+fn given() -> usize {
+    served().iter().map(|case| orders(case).len() * GIVEN.len() * 2 * 4).sum()
+}
+
+#[test]
+fn convolutions_are_those_of_the_cpu_in_every_order() {
+    let Some(driver) = stand_in() else { return };
+    let library = dnn(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    for machine in [
+        vec![named, ("KEYWAY_STAND_IN_SEED", "1")],
+        vec![named, ("KEYWAY_STAND_IN_SEED", "2"), ("KEYWAY_CUDA_ALLOCATOR", "pool")],
+        vec![named, ("KEYWAY_STAND_IN_DNN_LACKS", "best")],
+    ] {
+        let counts = counted("values", &driver, &machine);
+        assert_eq!(of(&counts, "cudnnBackendExecute"), given(), "{machine:?}");
+        assert_eq!(of(&counts, "cudnnCreate"), 1, "one handle a device");
+    }
+}
+
+#[test]
+fn what_the_library_does_not_take_is_left_to_own_kernels() {
+    let Some(driver) = stand_in() else { return };
+    let library = dnn(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    // But the gradient of an image that does not lie dense is dense itself.
+    let gradients = ORDERS.len() * GIVEN.len() * 2;
+    assert_eq!(of(&counted("left", &driver, &[named]), "cudnnBackendExecute"), gradients);
+    let none = ("KEYWAY_STAND_IN_DNN_LACKS", "all");
+    let products = blas(&driver);
+    for machine in [vec![named, none], vec![named, none, ("KEYWAY_CUDA_BLAS", products.to_str().unwrap())]] {
+        let counts = counted("once", &driver, &machine);
+        assert_eq!(of(&counts, "cudnnBackendExecute"), 0);
+        assert!(of(&counts, "cudnnBackendFinalize") > 0);
+        assert_eq!(of(&counts, "cublasLtMatmul") > 0, machine.len() == 3);
+    }
+}
+
+#[test]
+fn kinds_are_kept_up_to_a_bound() {
+    let Some(driver) = stand_in() else { return };
+    let counts = counted("kinds", &driver, &[(VARIABLE, dnn(&driver).to_str().unwrap())]);
+    assert_eq!(of(&counts, "cudnnBackendExecute"), 2 * KINDS);
+    let left = of(&counts, "cudnnBackendCreateDescriptor") - of(&counts, "cudnnBackendDestroyDescriptor");
+    // Of each that is kept: a plan and what it was made of.
+    assert_eq!(left, 256 * 9);
+}
+
+#[test]
+fn the_workspace_is_memory_of_the_device() {
+    let Some(driver) = stand_in() else { return };
+    let library = dnn(&driver);
+    for allocator in ["", "pool"] {
+        let allocator = ("KEYWAY_CUDA_ALLOCATOR", allocator);
+        run("memory", &driver, &[(VARIABLE, library.to_str().unwrap()), allocator]);
+    }
+}
+
+/// Without the library, or with one that does not serve, own kernels make convolutions, and the log says so once.
+#[test]
+fn without_the_library_own_kernels_serve_and_it_is_said_once() {
+    let Some(driver) = stand_in() else { return };
+    let library = dnn(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    let said = |machine: &[(&str, &str)], parts: &[&str]| {
+        let output = start("once", &driver, machine);
+        let text = texts(&output);
+        assert!(output.status.success(), "{machine:?}\n{text}");
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("no cuDNN")).collect();
+        assert_eq!(lines.len(), usize::from(!parts.is_empty()), "{machine:?}\n{text}");
+        for part in parts {
+            assert!(lines[0].contains(part), "`{part}` is not in: {}", lines[0]);
+        }
+    };
+    said(&[(VARIABLE, "off")], &[]);
+    said(&[named], &[]);
+    said(
+        &[],
+        &["warning", "convolutions", "the driver is a named file", VARIABLE, "nvidia-cudnn-cu13", "`off`"],
+    );
+    said(&[(VARIABLE, "/no/such/libcudnn.so.9")], &["/no/such/libcudnn.so.9", "cannot be read", "mend it"]);
+    said(&[(VARIABLE, driver.to_str().unwrap())], &["has no cudnnGetVersion"]);
+    said(&[named, ("KEYWAY_STAND_IN_DNN_VERSION", "8907")], &["is of version 0.89.7", "9.0 or newer"]);
+    said(
+        &[named, ("KEYWAY_STAND_IN_DNN_CUDA", "99010")],
+        &["is built for CUDA 99.1", "the driver serves CUDA"],
+    );
+}
+
+/// Every call of the library fails once: an error that names the function, nothing left behind, and the program goes on.
+#[test]
+fn every_call_of_the_library_may_fail() {
+    let Some(driver) = stand_in() else { return };
+    let library = dnn(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    let counts = counted("work", &driver, &[named]);
+    let mut failures = 0;
+    for (name, count) in counts.iter().filter(|(name, _)| name.starts_with("cudnn")) {
+        // Each place that sets an attribute; of what is made in loops, some.
+        let is_tried = |n: &usize| name == "cudnnBackendSetAttribute" || *n <= 9 || n % 5 == 0 || n == count;
+        for n in (1..=*count).filter(is_tried) {
+            let fail = format!("{name}:{n}");
+            let output = start("work", &driver, &[named, ("KEYWAY_STAND_IN_FAIL", &fail)]);
+            let text = texts(&output);
+            assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
+            // What is destroyed has nobody to tell.
+            let expected = match name.as_str() {
+                "cudnnBackendDestroyDescriptor" => "RESULT all is well".to_string(),
+                _ => {
+                    format!(
+                        "{name} answered CUDNN_STATUS_INTERNAL_ERROR (4000): an internal operation failed"
+                    )
+                }
+            };
+            assert!(text.contains(&expected) && !text.contains("LASTING"), "{fail}\n{text}");
+            failures += 1;
+        }
+    }
+    println!("{failures} failures");
+    assert!(failures >= 80, "{failures}: fewer calls than conformance/README.md says");
+}
+
+#[test]
+fn a_convolution_that_loses_the_device_is_named() {
+    let Some(driver) = stand_in() else { return };
+    let library = dnn(&driver);
+    for seed in ["1", "2", "3"] {
+        let machine = [(VARIABLE, library.to_str().unwrap()), ("KEYWAY_STAND_IN_SEED", seed)];
+        run("lost", &driver, &[machine[0], machine[1], ("KEYWAY_STAND_IN_DNN_BREAKS", "1")]);
+    }
+}
