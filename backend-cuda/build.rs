@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The lowest chip that images are for. A file that begins with `// targets: ` names those of its images.
+/// The lowest chip that images are for. A file that begins with `// targets: ` names those of its images; one with an `a` is for
+/// that chip alone.
 const TARGET: &str = "compute_75";
 
 fn main() {
@@ -38,8 +39,12 @@ fn make() -> Result<(), String> {
                 return Err(format!("{} is not there; run `cargo xtask cuda images`", image.display()));
             }
             let chip = target.trim_start_matches("compute_");
+            let chips = match chip.strip_suffix('a') {
+                Some(one) => format!("Chips::Only({one})"),
+                None => format!("Chips::From({chip})"),
+            };
             let path = image.display().to_string();
-            let _ = writeln!(images, "    ({family:?}, {chip}, include_bytes!({path:?})),");
+            let _ = writeln!(images, "    ({family:?}, {chips}, include_bytes!({path:?})),");
             count += 1;
         }
     }

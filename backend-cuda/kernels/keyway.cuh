@@ -23,15 +23,19 @@ typedef unsigned long long u64;
 #endif
 
 // A kernel takes one structure by value: `KERNEL(name, Arguments) { .. p.field .. }`. The structure is declared in Rust
-// with the same fields; its size is compared with the image's when the kernel is loaded.
+// with the same fields; its size is compared with the image's when the kernel is loaded. One that is BOUNDED_KERNEL has so many
+// threads a block, and registers so few that so many blocks share a multiprocessor.
 #ifdef KEYWAY_SHIM
 #define KERNEL(name, Arguments)                                                                  \
   static void name##_body(const Arguments& p);                                                   \
   static void name##_run(const void* p) { name##_body(*static_cast<const Arguments*>(p)); }      \
   extern "C" __attribute__((visibility("default"))) const ShimKernel name##_shim = {name##_run, sizeof(Arguments)}; \
   static void name##_body(const Arguments& p)
+#define BOUNDED_KERNEL(name, Arguments, threads, blocks) KERNEL(name, Arguments)
 #else
 #define KERNEL(name, Arguments) extern "C" __global__ void name(const __grid_constant__ Arguments p)
+#define BOUNDED_KERNEL(name, Arguments, threads, blocks) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments p)
 #endif
 
 // `SHARED(T, name, count)`: memory that the threads of a block share, of which nothing is known at first. A type with

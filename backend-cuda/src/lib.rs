@@ -49,7 +49,9 @@
 //!   the keys by tiles, and gradients compute the scores again, that of the query in blocks over queries, those of key and
 //!   value in blocks over keys, so that no sum needs an atomic. Heads of more than 256 numbers and dropout go to the
 //!   decomposition. By tensor cores a weight is the sum of two numbers of the operands' dtype, half again as many
-//!   products for the digits of f32;
+//!   products for the digits of f32. On chips of capability 9.0 the forward pass without a mask goes by products of warpgroups
+//!   (`kernels/attention_groups.cuh`), whose image, of `compute_90a`, no other chip loads, and whose blocks share more memory than
+//!   is given without asking;
 //! - tensors of coordinates (`sparse_coo`) are served here, so that no other library is needed for them on this device. Entries
 //!   of one place are found by a sort and added up by one thread each, in their order; a product by rows has a thread for
 //!   each element of its result. Both are as slow as their longest place or row. The host waits where indices are looked at and

@@ -8,8 +8,31 @@ use std::ffi::CString;
 use std::io::Read;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-/// An image of a family: its name, the compute capability (ten times) of the lowest chip that it is for, and the compressed PTX.
-type Image = (&'static str, u32, &'static [u8]);
+/// An image of a family: its name, the chips that it is for, and the compressed PTX.
+type Image = (&'static str, Chips, &'static [u8]);
+
+/// Chips, by their compute capability, ten times.
+#[derive(Clone, Copy, Debug)]
+enum Chips {
+    /// This and all above it.
+    From(u32),
+    /// This alone, whose instructions no other has.
+    Only(u32),
+}
+
+impl Chips {
+    fn have(self, chip: u32) -> bool {
+        match self {
+            Chips::From(lowest) => lowest <= chip,
+            Chips::Only(one) => one == chip,
+        }
+    }
+
+    fn lowest(self) -> u32 {
+        let (Chips::From(chip) | Chips::Only(chip)) = self;
+        chip
+    }
+}
 
 // `IMAGES`, which the build script makes of the files in `images/`.
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
@@ -28,8 +51,8 @@ impl Modules {
         Modules { chip, loaded: RwLock::default(), loading: Mutex::default() }
     }
 
-    /// An entry of a family, loaded where it was not.
-    pub fn entry(&self, context: &Context, family: &str, name: &str) -> Result<Entry, Error> {
+    /// An entry of a family, loaded where it was not, whose launches give each block so many bytes to share.
+    pub fn entry(&self, context: &Context, family: &str, name: &str, shared: u32) -> Result<Entry, Error> {
         if let Some(entry) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(*entry);
         }
@@ -45,6 +68,9 @@ impl Modules {
                 .map_err(|_| Error::Failed { detail: format!("the image of `{name}` holds a 0 byte") })
         };
         let entry = context.load(&c_string(text)?, &c_string(name.to_string())?)?;
+        if shared > 0 {
+            context.allow_shared(entry, shared)?;
+        }
         self.loaded.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_string(), entry);
         Ok(entry)
     }
@@ -63,8 +89,8 @@ fn image(family: &str, chip: u32) -> Result<&'static Parts, Error> {
     static UNPACKED: [OnceLock<Result<Parts, String>>; IMAGES.len()] =
         [const { OnceLock::new() }; IMAGES.len()];
     let failed = |detail: &str| Error::Failed { detail: format!("the image of `{family}`: {detail}") };
-    let serves = |(_, (name, target, _)): &(usize, &Image)| *name == family && *target <= chip;
-    let best = IMAGES.iter().enumerate().filter(serves).max_by_key(|(_, (_, target, _))| *target);
+    let serves = |(_, (name, chips, _)): &(usize, &Image)| *name == family && chips.have(chip);
+    let best = IMAGES.iter().enumerate().filter(serves).max_by_key(|(_, (_, chips, _))| chips.lowest());
     let (at, _) = best.ok_or_else(|| failed("not in this library"))?;
     let parts = UNPACKED[at].get_or_init(|| {
         let mut text = String::new();
@@ -136,14 +162,18 @@ mod tests {
             [80, 86, 90, 120].iter().all(|chip| has(*chip, "mm_bf16_cores")) && !has(75, "mm_bf16_cores")
         );
         assert!(image("tensor", 70).is_err());
+        let groups = |chip: u32| image("attention_groups", chip);
+        assert!(groups(90).unwrap().entries.contains_key("attention_f16_groups_64"));
+        assert!([80, 89, 100, 120].iter().all(|chip| groups(*chip).is_err()));
     }
 
     #[test]
     fn each_image_in_this_library_can_be_unpacked() {
-        for (family, target, _) in IMAGES {
-            let parts = image(family, target).unwrap_or_else(|error| panic!("{error}"));
+        for (family, chips, _) in IMAGES {
+            let parts = image(family, chips.lowest()).unwrap_or_else(|error| panic!("{error}"));
             assert!(!parts.entries.is_empty(), "{family}");
-            let line = format!(".target sm_{target}\n");
+            let alone = if matches!(chips, Chips::Only(_)) { "a" } else { "" };
+            let line = format!(".target sm_{}{alone}\n", chips.lowest());
             assert!(parts.text.starts_with("//") && parts.text.contains(&line), "{family}");
         }
     }

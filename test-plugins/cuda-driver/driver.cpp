@@ -13,7 +13,7 @@
 //   KEYWAY_STAND_IN_MAPS     0, memory is not mapped to reserved addresses (1)
 //   KEYWAY_STAND_IN_SEED     what the random order begins with (1)
 //   KEYWAY_STAND_IN_FAIL     NAME:N, the N-th call of that function fails with an unknown error; *:N, the N-th of any
-//   KEYWAY_STAND_IN_SKIP     NAME, every call of that function, which orders work, does nothing and says that all is well
+//   KEYWAY_STAND_IN_SKIP     NAME, every call of that function, which orders or allows work, does nothing and says that all is well
 //   KEYWAY_STAND_IN_FAULT    NAME, kernels of that name find none of the memory that they are given
 //   KEYWAY_STAND_IN_ORDER    0 to 3, the order of the threads of every block, as in `Way` of shim.cpp (another with each launch)
 //   KEYWAY_STAND_IN_COUNT    a file that the number of calls of each function is written to at the end
@@ -40,7 +40,7 @@
 namespace {
 enum Result {
   OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
-  INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
+  INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
   ILLEGAL_ADDRESS = 700, PEER_ALREADY = 704, PEER_NOT = 705, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900,
   CAPTURE_INVALIDATED = 901, UNKNOWN = 999,
 };
@@ -58,6 +58,7 @@ const ResultName NAMES[] = {
     {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
@@ -81,7 +82,7 @@ struct ShimKernel {
   void (*run)(const void*);
   unsigned long long argument_bytes;
 };
-using Launch = bool (*)(const ShimKernel*, ShimIndex, ShimIndex, const void*, unsigned long long);
+using Launch = bool (*)(const ShimKernel*, ShimIndex, ShimIndex, unsigned, const void*, unsigned long long);
 
 struct Event {
   uint64_t recorded = 0, reached = 0;
@@ -128,6 +129,8 @@ struct Module {
 struct Function {
   const ShimKernel* kernel;
   std::string name;
+  // The most memory that a launch may give a block beside what the kernel has of its own.
+  unsigned shared;
 };
 
 std::recursive_mutex lock;
@@ -139,7 +142,7 @@ std::map<Event*, std::shared_ptr<Event>> events;
 std::set<Module*> modules;
 std::set<Graph*> graphs;
 std::set<Executable*> executables;
-std::map<std::string, std::unique_ptr<Function>> functions;
+std::map<std::pair<Module*, std::string>, std::unique_ptr<Function>> functions;
 std::map<std::string, uint64_t> calls, launched;
 uint64_t all_calls;
 std::mt19937_64 random_numbers;
@@ -152,6 +155,10 @@ uint64_t setting(const char* name, uint64_t otherwise) {
   return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 uint64_t memory() { return setting("KEYWAY_STAND_IN_MEMORY", 1ull << 30); }
+uint64_t chip() { return setting("KEYWAY_STAND_IN_CHIP", 90); }
+// What a block may share without asking, and the most: of chips that are not named here what the smallest have.
+constexpr unsigned FREE_SHARED = 48 * 1024;
+unsigned most_shared() { return chip() == 90 ? 227 * 1024 : 64 * 1024; }
 
 // Whether this call is the one that is to fail.
 bool fails(const char* name) {
@@ -173,7 +180,7 @@ bool fails(const char* name) {
   if (!initialised) return NOT_INITIALIZED;             \
   if (current < 0) return INVALID_CONTEXT;              \
   if (devices[current].lost) return devices[current].lost;
-// For functions that order work: a fault that tests must see.
+// For functions that order or allow work: a fault that tests must see.
 #define ENTER_ORDERING(name)                                             \
   ENTER_CONTEXT(name)                                                    \
   static const char* const skipped = std::getenv("KEYWAY_STAND_IN_SKIP"); \
@@ -413,7 +420,7 @@ void protect(int access) {
     if (mapping.second.open) mprotect(reinterpret_cast<void*>(mapping.first), mapping.second.bytes, access);
 }
 
-int run(const Function* function, ShimIndex grid, ShimIndex block, const std::vector<char>& arguments) {
+int run(const Function* function, ShimIndex grid, ShimIndex block, unsigned shared, const std::vector<char>& arguments) {
   static thread_local char stack[65536];
   stack_t alternate{}, old{};
   alternate.ss_sp = stack;
@@ -428,7 +435,7 @@ int run(const Function* function, ShimIndex grid, ShimIndex block, const std::ve
   const char* wanted = std::getenv("KEYWAY_STAND_IN_FAULT");
   const bool is_faulty = wanted && function->name == wanted;
   if (is_faulty) protect(PROT_NONE);
-  const bool ended = launch(function->kernel, grid, block, arguments.data(), random_numbers());
+  const bool ended = launch(function->kernel, grid, block, shared, arguments.data(), random_numbers());
   if (is_faulty) protect(PROT_READ | PROT_WRITE);
   kernel_now = nullptr;
   sigaction(SIGSEGV, &before, nullptr);
@@ -465,6 +472,15 @@ bool read_entries(const std::string& text, std::map<std::string, size_t>& entrie
     entries[name] = bracket < close ? std::strtoull(text.c_str() + bracket + 1, nullptr, 10) : 0;
   }
   return true;
+}
+
+// Whether an image's target is this chip or a lower one; one that ends with an `a` is for its own chip alone.
+bool serves_chip(const char* image) {
+  const char* named = std::strstr(image, ".target sm_");
+  if (!named) return false;
+  char* end;
+  const uint64_t target = std::strtoull(named + 11, &end, 10);
+  return *end == 'a' ? target == chip() : target <= chip();
 }
 
 void write_map(const char* variable, const std::map<std::string, uint64_t>& counts) {
@@ -546,8 +562,8 @@ API int cuDeviceGetAttribute(int* value, int attribute, int) {
   ENTER(cuDeviceGetAttribute)
   switch (attribute) {
     case 16: *value = 4; return OK;   // multiprocessors
-    case 75: *value = int(setting("KEYWAY_STAND_IN_CHIP", 90) / 10); return OK;   // compute capability, major
-    case 76: *value = int(setting("KEYWAY_STAND_IN_CHIP", 90) % 10); return OK;   // and minor
+    case 75: *value = int(chip() / 10); return OK;   // compute capability, major
+    case 76: *value = int(chip() % 10); return OK;   // and minor
     case 102: *value = setting("KEYWAY_STAND_IN_MAPS", 1) != 0; return OK;  // memory at reserved addresses
     case 115: *value = 1; return OK;  // memory pools
     default: return INVALID_VALUE;
@@ -887,6 +903,7 @@ API int cuModuleLoadDataEx(void** out, const void* image, unsigned, int*, void**
   ENTER_CONTEXT(cuModuleLoadDataEx)
   auto module = std::make_unique<Module>();
   if (!read_entries(static_cast<const char*>(image), module->entries)) return INVALID_IMAGE;
+  if (!serves_chip(static_cast<const char*>(image))) return INVALID_PTX;
   *out = module.get();
   modules.insert(module.release());
   return OK;
@@ -911,22 +928,32 @@ API int cuModuleGetFunction(void** out, void* handle, const char* name) {
                  entry->second, kernel ? kernel->argument_bytes : 0ull);
     return INVALID_IMAGE;
   }
-  auto& function = functions[name];
-  if (!function) function = std::make_unique<Function>(Function{kernel, name});
+  auto& function = functions[{module, name}];
+  if (!function) function = std::make_unique<Function>(Function{kernel, name, FREE_SHARED});
   *out = function.get();
   return OK;
 }
+API int cuFuncSetAttribute(void* handle, int attribute, int value) {
+  ENTER_ORDERING(cuFuncSetAttribute)
+  Function* function = static_cast<Function*>(handle);
+  constexpr int MOST_DYNAMIC_SHARED = 8;
+  if (!function || attribute != MOST_DYNAMIC_SHARED) return INVALID_HANDLE;
+  if (value < 0 || unsigned(value) > most_shared()) return INVALID_VALUE;
+  function->shared = value;
+  return OK;
+}
 API int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                       unsigned, void* to, void** parameters, void**) {
+                       unsigned shared, void* to, void** parameters, void**) {
   ENTER_CONTEXT(cuLaunchKernel)
   Stream* stream = stream_of(to);
   const Function* function = static_cast<const Function*>(handle);
   if (!stream || !function) return INVALID_HANDLE;
   if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || uint64_t(bx) * by * bz - 1 >= 1024) return INVALID_VALUE;
+  if (shared > function->shared) return INVALID_VALUE;
   const char* from = static_cast<const char*>(parameters[0]);
   std::vector<char> arguments(from, from + function->kernel->argument_bytes);
   const ShimIndex grid{gx, gy, gz}, block{bx, by, bz};
-  return give(stream, {[=] { return run(function, grid, block, arguments); }, nullptr, nullptr, 0});
+  return give(stream, {[=] { return run(function, grid, block, shared, arguments); }, nullptr, nullptr, 0});
 }
 
 // What the stand-in for cuBLASLt, which lies beside this library, takes of it.

@@ -20,11 +20,19 @@ constexpr size_t STACK = 37184 + 32768;
 // What a thread waits for.
 enum Wait { ENDED, BLOCK, WARP };
 
-// A copy of 16 bytes that was begun, of which so many are read, in a group.
+// A copy of 16 bytes that was begun, of which so many are read, in a group; and whether it is for products.
 struct Copy {
   void* to;
   const void* from;
   unsigned bytes, group;
+  bool for_products;
+};
+
+// A product that was asked for, what its sums were if no other has them, and whether it was begun.
+struct Product {
+  ShimProduct what;
+  std::vector<float> before;
+  bool begun;
 };
 
 struct Fibre {
@@ -41,6 +49,10 @@ struct Fibre {
   // Copies that its thread waits for, and the group of the next.
   std::vector<Copy> copies;
   unsigned group = 0;
+  // Copies that have arrived, and that no product sees yet; products that are not done, and whether others may be asked for.
+  std::vector<Copy> arrived;
+  std::vector<Product> products;
+  bool may_begin = false;
 };
 
 std::vector<Fibre*> fibres;
@@ -60,6 +72,15 @@ struct Part {
   void* memory;
 };
 std::vector<Part> shared_parts;
+
+// What a launch may give beside it on the largest chips, the address that it begins at, and how much of it there is.
+constexpr size_t GIVEN = 227 * 1024;
+constexpr unsigned GIVEN_AT = 1024;
+alignas(1024) char given_memory[GIVEN];
+unsigned given;
+// Of each thread all that it asked products for.
+uint64_t asked[1024];
+bool has_products;
 
 #if defined(__x86_64__)
 extern "C" void shim_switch(void** save, void* to);
@@ -103,6 +124,12 @@ ShimIndex index_of(unsigned number) {
   return {number % size.x, number / size.x % size.y, number / size.x / size.y};
 }
 
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "stand-in driver: block (%u, %u, %u): %s\n", shim_context.block.x, shim_context.block.y,
+               shim_context.block.z, what);
+  std::abort();
+}
+
 // A fibre's life: threads, as long as there are any.
 void live() {
   for (;;) {
@@ -113,8 +140,11 @@ void live() {
       own->exchanged = 0;
       own->copies.clear();
       own->group = 0;
+      own->arrived.clear();
+      own->may_begin = false;
       kernel->run(arguments);
       own = running;
+      if (!own->products.empty()) fail("a thread ends before its products are done");
     }
     own->wait = ENDED;
     leave(own);
@@ -126,12 +156,6 @@ unsigned number_of(const ShimIndex& thread) {
   return (thread.z * size.y + thread.y) * size.x + thread.x;
 }
 unsigned warp_of(const ShimIndex& thread) { return number_of(thread) / 32; }
-
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "stand-in driver: block (%u, %u, %u): %s\n", shim_context.block.x, shim_context.block.y,
-               shim_context.block.z, what);
-  std::abort();
-}
 
 Fibre* new_fibre() {
   Fibre* fibre = new Fibre;
@@ -229,8 +253,11 @@ size_t waiting;
 void run_block(Random& random, Way way) {
   // No kernel may rely on what a block before it left.
   std::memset(shared_memory, 0xff, shared_used);
+  std::memset(given_memory, 0xff, given);
   shared_used = 0;
   shared_parts.clear();
+  std::memset(asked, 0, sizeof(asked));
+  has_products = false;
   mix_threads(random, way);
   const size_t count = order.size(), unit = way == BY_WARPS ? 32 : count;
   waiting = 0;
@@ -257,6 +284,8 @@ void run_block(Random& random, Way way) {
       any = any || !groups[i].empty();
     }
   }
+  for (size_t i = 0; has_products && i < count; i++)
+    if (asked[i] != asked[i / 128 * 128]) fail("threads of a group ask for different products");
 }
 
 sigjmp_buf escape;
@@ -284,6 +313,29 @@ const char* const skipped = std::getenv("KEYWAY_STAND_IN_SKIP_BARRIER");
 bool is_skipped(const char* place) {
   const char* folder = std::strrchr(place, '/');
   return std::strcmp(folder ? folder + 1 : place, skipped) == 0;
+}
+bool is_skipped(const char* file, int line) { return skipped && is_skipped((std::string(file) + ":" + std::to_string(line)).c_str()); }
+
+void land(const Copy& copy) {
+  std::memset(copy.to, 0, 16);
+  if (copy.bytes) std::memcpy(copy.to, copy.from, copy.bytes);
+}
+
+void begin_copy(void* to, const void* from, unsigned bytes, bool for_products) {
+  shim_check_16(from, false);
+  if (bytes > 16) fail("a copy of more than 16 bytes");
+  std::memset(to, 0xff, 16);
+  running->copies.push_back(Copy{to, from, bytes, running->group, for_products});
+}
+
+char* given_at(unsigned address, unsigned bytes) {
+  if (address < GIVEN_AT || address % bytes != 0 || address - GIVEN_AT + bytes > given) fail("no address of the launch's memory");
+  return given_memory + (address - GIVEN_AT);
+}
+
+// The swizzle of 128 bytes, which begins at a multiple of 1024, and eight rows behind each other: none else is emulated.
+void check_matrix(unsigned long long descriptor) {
+  if (descriptor >> 46 != 1 << 16 || (descriptor >> 32 & 0x3fff) != 1024 >> 4) fail("a matrix that lies otherwise than is emulated");
 }
 }  // namespace
 
@@ -323,26 +375,86 @@ void shim_check_16(const void* at, bool shared) {
 
 void shim_copy_16(void* to, const void* from, unsigned bytes) {
   shim_check_16(to, true);
-  shim_check_16(from, false);
-  if (bytes > 16) fail("a copy of more than 16 bytes");
-  std::memset(to, 0xff, 16);
-  running->copies.push_back(Copy{to, from, bytes, running->group});
+  begin_copy(to, from, bytes, false);
 }
 
 void shim_copies_begun() { running->group++; }
 
 void shim_copies_arrived(unsigned later, const char* file, int line) {
-  if (skipped && is_skipped((std::string(file) + ":" + std::to_string(line)).c_str())) return;
+  if (is_skipped(file, line)) return;
   std::vector<Copy> waiting;
   for (const Copy& copy : running->copies) {
     if (copy.group + later >= running->group) {
       waiting.push_back(copy);
       continue;
     }
-    std::memset(copy.to, 0, 16);
-    if (copy.bytes) std::memcpy(copy.to, copy.from, copy.bytes);
+    if (copy.for_products) running->arrived.push_back(copy);
+    else land(copy);
   }
   running->copies.swap(waiting);
+}
+
+unsigned shim_shared_by_launch(unsigned bytes) {
+  if (bytes > given) fail("a block shares more memory than the launch gives");
+  return GIVEN_AT;
+}
+
+void shim_copy_to_shared(unsigned to, const void* from, unsigned bytes) { begin_copy(given_at(to, 16), from, bytes, true); }
+
+void shim_written(const char* file, int line) {
+  if (is_skipped(file, line)) return;
+  for (const Copy& copy : running->arrived) land(copy);
+  running->arrived.clear();
+}
+
+unsigned short shim_of_matrix(unsigned address) {
+  unsigned short bits;
+  std::memcpy(&bits, given_at(address ^ (address >> 7 & 7) << 4, 2), 2);
+  return bits;
+}
+
+void shim_ask_for(const ShimProduct& product) {
+  Fibre* own = running;
+  if (!own->may_begin) fail("a product of registers that were touched");
+  if (!product.registers) check_matrix(product.left);
+  check_matrix(product.right);
+  has_products = true;
+  uint64_t& mine = asked[number_of(shim_context.thread)];
+  for (const uint64_t part : {uint64_t(product.left), uint64_t(product.right), uint64_t(product.count + product.more)})
+    mine = (mine ^ part) * 0x9e3779b97f4a7c15;
+  const bool is_first = std::none_of(own->products.begin(), own->products.end(),
+                                     [&](const Product& other) { return other.what.sums == product.sums; });
+  std::vector<float> before;
+  if (is_first) {
+    before.assign(product.sums, product.sums + product.count);
+    std::memset(product.sums, 0xff, product.count * sizeof(float));
+  }
+  own->products.push_back(Product{product, std::move(before), false});
+}
+
+void shim_may_begin(const char* file, int line) {
+  if (!is_skipped(file, line)) running->may_begin = true;
+}
+
+void shim_begun(const char* file, int line) {
+  if (is_skipped(file, line)) return;
+  for (Product& product : running->products) product.begun = true;
+}
+
+void shim_done(const char* file, int line) {
+  if (is_skipped(file, line)) return;
+  Fibre* own = running;
+  std::vector<Product> waiting;
+  for (Product& product : own->products) {
+    if (!product.begun) {
+      waiting.push_back(std::move(product));
+      continue;
+    }
+    std::copy(product.before.begin(), product.before.end(), product.what.sums);
+    product.what.make(product.what);
+  }
+  own->products.swap(waiting);
+  own->may_begin = false;
 }
 
 unsigned shim_ballot(bool vote) {
@@ -370,13 +482,14 @@ void* shim_shared(const void* name, unsigned long long bytes) {
   return memory;
 }
 
-// Runs a whole launch, with the threads of each block in an order that `seed` chooses. Whether it ended as it should: not
+// Runs a whole launch, which gives each block `shared` bytes, with the threads of each block in an order that `seed` chooses. Whether it ended as it should: not
 // after `shim_abandon`.
 extern "C" __attribute__((visibility("default"))) bool shim_launch(const ShimKernel* which, ShimIndex blocks,
-                                                                   ShimIndex threads, const void* from,
-                                                                   unsigned long long seed) {
+                                                                   ShimIndex threads, unsigned shared,
+                                                                   const void* from, unsigned long long seed) {
   kernel = which;
   arguments = from;
+  given = shared;
   shim_context.threads = threads;
   shim_context.blocks = blocks;
   order.resize(size_t(threads.x) * threads.y * threads.z);

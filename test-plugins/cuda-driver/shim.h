@@ -41,8 +41,32 @@ void shim_check_16(const void* at, bool shared);
 // A copy that is made when it is waited for; until then nothing is known of what it writes.
 void shim_copy_16(void* to, const void* from, unsigned bytes);
 void shim_copies_begun();
-// Left out where KEYWAY_STAND_IN_SKIP_BARRIER names the place.
+// Left out where KEYWAY_STAND_IN_SKIP_BARRIER names the place, as the four for products below are.
 void shim_copies_arrived(unsigned later, const char* file, int line);
+
+// Memory that the launch gives a block, by addresses that begin at 1024; if it is less than `bytes`, the program ends.
+unsigned shim_shared_by_launch(unsigned bytes);
+// As shim_copy_16, to an address of that memory, where nothing is known of it before it has arrived and `shim_written` was called.
+void shim_copy_to_shared(unsigned to, const void* from, unsigned bytes);
+void shim_written(const char* file, int line);
+// 16 bits of a matrix there, by their address before the permutation of pieces.
+unsigned short shim_of_matrix(unsigned address);
+// A product of a group of four warps, that `make` adds to the sums of this thread. It is made where it is waited for: until then
+// nothing is known of its sums, and it reads what its operands are by then.
+struct ShimProduct {
+  void (*make)(const ShimProduct&);
+  float* sums;
+  unsigned count;
+  // Four registers, or none, and the matrices' descriptors.
+  const unsigned* registers;
+  unsigned long long left, right;
+  bool more;
+};
+// The program ends where registers were touched since `shim_may_begin`, or the threads of a group ask for different products.
+void shim_ask_for(const ShimProduct& product);
+void shim_may_begin(const char* file, int line);
+void shim_begun(const char* file, int line);
+void shim_done(const char* file, int line);
 
 #define threadIdx (shim_context.thread)
 #define blockIdx (shim_context.block)
@@ -138,6 +162,45 @@ static inline void shim_mma_tf32(float (&sums)[4], const unsigned (&a)[4], const
     for (unsigned i = 0; i < 4; i++)
       sums[i] += number(left[row * 4 + holder].of[2 * half + i / 2]) * number(right[(column + i % 2) * 4 + holder].of[half]);
   }
+}
+// What a warp adds by its part of `wgmma.m64nNk16`: 16 of the 64 rows.
+template <class T, float (*widen)(T), unsigned N>
+static inline void shim_make(const ShimProduct& p) {
+  struct {
+    unsigned pair[4];
+  } held[32];
+  if (p.registers) shim_gather(p.registers, sizeof(held[0]), held);
+  const auto part = [](unsigned long long descriptor, unsigned shift) { return unsigned(descriptor >> shift & 0x3fff) << 4; };
+  const auto number = [](unsigned bits) { return widen(T{(unsigned short)bits}); };
+  const unsigned lane = shim_lane(), rows = shim_context.thread.x / 32 % 4 * 16;
+  float left[2][16];
+  for (unsigned below = 0; below < 2; below++) {
+    for (unsigned k = 0; k < 16; k++) {
+      const unsigned row = rows + lane / 4 + 8 * below;
+      const unsigned own = held[lane / 4 * 4 + k % 8 / 2].pair[below + k / 8 * 2] >> (k % 2 * 16);
+      const unsigned at = part(p.left, 0) + row / 8 * part(p.left, 32) + row % 8 * 128 + k * 2;
+      left[below][k] = number(p.registers ? own : shim_of_matrix(at));
+    }
+  }
+  const unsigned first = part(p.right, 0), apart = part(p.right, 16), eight = part(p.right, 32);
+  for (unsigned i = 0; i < N / 4; i++) {
+    const unsigned column = i / 2 * 8 + lane % 4 * 2 + i % 2;
+    float* sums = p.sums + i / 2 * 4 + i % 2;
+    if (!p.more) sums[0] = sums[2] = 0;
+    for (unsigned k = 0; k < 16; k++) {
+      // By terms, or by columns.
+      const unsigned at = p.registers ? first + column / 64 * apart + k / 8 * eight + k % 8 * 128 + column % 64 * 2
+                                      : first + column / 8 * eight + column % 8 * 128 + k * 2;
+      const float right = number(shim_of_matrix(at));
+      sums[0] += left[0][k] * right;
+      sums[2] += left[1][k] * right;
+    }
+  }
+}
+template <class T, float (*widen)(T), unsigned N>
+static inline void shim_product(float (&sums)[N / 2], const unsigned* registers, unsigned long long left, unsigned long long right,
+                                bool more) {
+  shim_ask_for(ShimProduct{shim_make<T, widen, N>, sums, N / 2, registers, left, right, more});
 }
 static inline unsigned __ballot_sync(unsigned, bool vote) { return shim_ballot(vote); }
 static inline bool __any_sync(unsigned, bool vote) { return shim_ballot(vote) != 0; }

@@ -88,7 +88,7 @@ step train-warm "$keyway" train digits --model mlp --device "$device" --json "$o
 scenarios device values streams pinned errors
 scenarios index order places choice running random errors
 scenarios nets nets
-scenarios attention attention
+scenarios attention attention groups
 scenarios cores cores
 if [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader,nounits 2>/dev/null | head -n 1 | cut -d. -f1)" -ge 8 ] 2>/dev/null; then
     settings=(KEYWAY_TEST_HAS_TF32=1)

@@ -5,7 +5,7 @@ use super::failure::{Failure, NOT_READY, OUT_OF_MEMORY, PEER_ALREADY, PEER_NOT};
 use super::graph::Capturing;
 use super::library::Library;
 use super::{driver, failed};
-use cudarc::driver::sys::{CUcontext, CUdevice, CUfunction, CUjit_option, CUmodule};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 use keyway_sdk::Error;
 use keyway_sdk::abi::device::Queue;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -442,6 +442,14 @@ impl Context {
         Ok(Entry(function))
     }
 
+    /// Lets launches of an entry give each block so much memory to share, beside what the kernel has of its own.
+    pub fn allow_shared(&self, entry: Entry, bytes: u32) -> Result<(), Error> {
+        let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as u32;
+        // SAFETY: the entry was loaded into this context and is never unloaded; the driver refuses more than there is.
+        self.call(|l| unsafe { l.cuFuncSetAttribute(entry.0, attribute, bytes) })
+    }
+
     /// Makes the context current, for a library of NVIDIA's that works in it.
     pub fn enter(&self) -> Result<(), Error> {
         self.call(|_| Ok(()))
@@ -456,11 +464,12 @@ impl Context {
         recent.launches += 1;
     }
 
-    /// Launches a kernel.
+    /// Launches a kernel of so many blocks, threads of each, and bytes that each is given to share: more than 48 KiB only after
+    /// [`Context::allow_shared`].
     pub fn launch<A: Argument>(
         &self,
         (entry, name): (Entry, &str),
-        (blocks, threads): ([u32; 2], u32),
+        (blocks, threads, shared): ([u32; 2], u32, u32),
         argument: &A,
         stream: Queue,
     ) -> Result<(), Error> {
@@ -478,7 +487,7 @@ impl Context {
                     threads,
                     1,
                     1,
-                    0,
+                    shared,
                     stream.cast(),
                     parameters.as_mut_ptr(),
                     std::ptr::null_mut(),

@@ -1,6 +1,6 @@
 //! Attention that keeps no scores, and its gradients.
 
-use super::launch::{DIMS, Dims, launch};
+use super::launch::{DIMS, Dims, launch, launch_sharing};
 use super::nets::{Array, counted, unsupported};
 use super::scratch::Scratch;
 use super::space::in_order;
@@ -41,6 +41,13 @@ const PLAIN_WIDTHS: [(usize, usize); 2] = [(64, 128), (128, 64)];
 const PLAIN_CHIP: u32 = 80;
 const PLAIN_THREADS: usize = 128;
 const PLAIN_GRADIENT_ROWS: usize = 64;
+/// The forward pass of the same by products of warpgroups, and the one chip that has them: a width of heads, warpgroups of 64 rows in
+/// a block, keys at once, and tiles that are kept, as `GroupsShape` in attention_groups.cuh.
+const GROUPS: [Groups; 2] = [
+    Groups { width: 64, groups: 2, keys: 128, stages: 3 },
+    Groups { width: 128, groups: 2, keys: 64, stages: 2 },
+];
+const GROUPS_CHIP: u32 = 90;
 /// Bits of `pieces`, as `Pieces` in attention_cores.cuh.
 const PIECES: [usize; 5] = [QUERY, KEY, VALUE, GRAD, OUT];
 const FORWARD_PIECES: u32 = 0b0111;
@@ -49,6 +56,30 @@ const BACKWARD_PIECES: u32 = 0b1111;
 const STATISTICS: usize = 3;
 /// Heads that one launch serves.
 const HEADS: usize = 65535;
+
+/// `GroupsShape` in attention_groups.cuh.
+#[derive(Clone, Copy)]
+struct Groups {
+    width: usize,
+    groups: usize,
+    keys: usize,
+    stages: usize,
+}
+
+impl Groups {
+    fn rows(self) -> usize {
+        64 * self.groups
+    }
+
+    fn threads(self) -> usize {
+        128 * self.groups
+    }
+
+    /// Bytes that a block shares: queries, and tiles of keys and values.
+    fn shared(self) -> usize {
+        2 * self.width * (self.rows() + 2 * self.stages * self.keys)
+    }
+}
 
 /// `Matrix` in attention.cuh.
 #[repr(C)]
@@ -95,6 +126,8 @@ struct Problem {
     by_cores: bool,
     /// Rows of a block of the forward kernel for what has no mask, where those serve.
     plain: Option<usize>,
+    /// The forward kernel by warpgroups, where that serves too.
+    groups: Option<Groups>,
 }
 
 /// What a call gives.
@@ -227,7 +260,7 @@ impl Problem {
             pieces: 0,
         };
         let wide = if is_double { 8 } else { 4 };
-        let mut problem = Problem { argument, heads, wide, most, by_cores: false, plain: None };
+        let mut problem = Problem { argument, heads, wide, most, by_cores: false, plain: None, groups: None };
         let narrow = CORES_WIDTHS.iter().find(|most| width.max(values) <= **most);
         let gpu = device_of(call)?;
         if let (Some(&most), true) = (narrow, gpu.multiplies(kernel.dtype)) {
@@ -241,6 +274,8 @@ impl Problem {
             let is_plain = lies_so && given.mask_kind == 0 && scale > 0.0 && gpu.chip >= PLAIN_CHIP;
             let rows = PLAIN_WIDTHS.iter().find(|(own, _)| *own == width && is_plain);
             problem.plain = rows.map(|(_, rows)| *rows);
+            let own = |groups: &&Groups| groups.width == width && is_plain && gpu.chip == GROUPS_CHIP;
+            problem.groups = GROUPS.iter().find(own).copied();
         }
         Ok((heads > 0).then_some(problem))
     }
@@ -248,7 +283,7 @@ impl Problem {
     /// Rows of a block of the forward pass and of gradients.
     fn rows(&self) -> [usize; 2] {
         match (self.plain, self.by_cores) {
-            (Some(forward), _) => [forward, PLAIN_GRADIENT_ROWS],
+            (Some(forward), _) => [self.groups.map_or(forward, Groups::rows), PLAIN_GRADIENT_ROWS],
             (None, true) => CORES_ROWS,
             (None, false) => [FORWARD, BACKWARD].map(|bytes| bytes / (self.most * self.wide)),
         }
@@ -282,6 +317,12 @@ impl Problem {
                 launch(gpu, kernel, entry, ([blocks, count * each], threads as u32), &argument, stream)
             };
             let threads = CORES_THREADS[usize::from(pass != Pass::Forward)];
+            if let (Pass::Forward, Some(groups)) = (pass, self.groups) {
+                let shape = ([blocks, count * each], groups.threads() as u32, groups.shared() as u32);
+                let entry = format_args!("attention_{dtype}_groups_{most}");
+                launch_sharing(gpu, BY_GROUPS, entry, shape, &argument, stream)?;
+                continue;
+            }
             match pass {
                 Pass::Statistics => go(ATTENTION, THREADS, format_args!("attention_{dtype}_statistics"))?,
                 _ if self.plain.is_some() => {
@@ -339,6 +380,8 @@ fn in_pieces(of: &Matrix, lead: &[i64]) -> bool {
 
 /// The kernels of `tensor.cu`.
 const CORES: Kernel = Kernel { family: "tensor", name: "attention", dtype: "" };
+/// The kernels of `attention_groups.cu`.
+const BY_GROUPS: Kernel = Kernel { family: "attention_groups", name: "attention", dtype: "" };
 /// The kernels of `attention.cu`.
 const ATTENTION: Kernel = Kernel { family: "attention", name: "attention", dtype: "" };
 

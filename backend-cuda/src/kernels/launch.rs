@@ -158,13 +158,25 @@ pub fn launch<A: Argument>(
     argument: &A,
     stream: Queue,
 ) -> Result<(), Error> {
+    launch_sharing(gpu, kernel, entry, (blocks, threads, 0), argument, stream)
+}
+
+/// The same of a kernel whose blocks are given so many bytes to share, always as many.
+pub fn launch_sharing<A: Argument>(
+    gpu: &Gpu,
+    kernel: Kernel,
+    entry: fmt::Arguments<'_>,
+    (blocks, threads, shared): ([usize; 2], u32, u32),
+    argument: &A,
+    stream: Queue,
+) -> Result<(), Error> {
     let mut name = Name { bytes: [0; 96], len: 0 };
     let long = || Error::Failed { detail: format!("the name of the kernel `{entry}` is too long") };
     name.write_fmt(entry).map_err(|_| long())?;
     let name = std::str::from_utf8(&name.bytes[..name.len]).map_err(|_| long())?;
-    let loaded = gpu.modules.entry(&gpu.context, kernel.family, name)?;
+    let loaded = gpu.modules.entry(&gpu.context, kernel.family, name, shared)?;
     let blocks = blocks.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    gpu.context.launch((loaded, name), (blocks, threads), argument, stream)
+    gpu.context.launch((loaded, name), (blocks, threads, shared), argument, stream)
 }
 
 #[cfg(test)]

@@ -20,19 +20,37 @@ const FUSED: &[&str] = &[
     "attention_bf16_cores_128",
     "attention_bf16_query_cores_64",
     "attention_f16_key_cores_128",
-    "attention_f16_plain_64",
-    "attention_bf16_plain_128",
     "attention_bf16_query_plain_64",
     "attention_f16_key_plain_128",
 ];
+/// The same of the forward pass without a mask: on the chip with warpgroups, and on others.
+const BY_GROUPS: &[&str] = &[
+    "attention_f16_groups_64",
+    "attention_f16_groups_128",
+    "attention_bf16_groups_64",
+    "attention_bf16_groups_128",
+];
+const BY_WARPS: &[&str] = &[
+    "attention_f16_plain_64",
+    "attention_f16_plain_128",
+    "attention_bf16_plain_64",
+    "attention_bf16_plain_128",
+];
+const GROUPS_CHIP: &str = "90";
 
 /// Not a test of its own: what a started program does.
 #[test]
 fn scenarios() {
     if let Some(scenario) = support::scenario() {
         load();
-        if scenario == "long" {
-            return long();
+        match scenario.as_str() {
+            "long" => return long(),
+            "refused" => return refused(),
+            "groups" => {
+                let dtypes = [DType::F16, DType::BF16];
+                return dtypes.iter().for_each(|dtype| OF_GROUPS.iter().for_each(|case| case.check(*dtype)));
+            }
+            _ => {}
         }
         for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
             CASES.iter().for_each(|case| case.check(dtype));
@@ -40,21 +58,62 @@ fn scenarios() {
     }
 }
 
+/// The kernels that a scenario launches on a chip, in an order of the threads that `seed` chooses.
+#[track_caller]
+fn launched(scenario: &str, seed: &str, chip: &str) -> Option<String> {
+    let driver = stand_in()?;
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("attention-{scenario}-{seed}"));
+    let machine = [
+        ("KEYWAY_STAND_IN_SEED", seed),
+        ("KEYWAY_STAND_IN_CHIP", chip),
+        ("KEYWAY_STAND_IN_LAUNCHED", file.to_str().unwrap()),
+    ];
+    run(scenario, &driver, &machine);
+    Some(std::fs::read_to_string(&file).unwrap())
+}
+
+/// Whether kernels of all these names were launched, or none.
+#[track_caller]
+fn are_there(launched: &str, entries: &[&str], there: bool) {
+    for entry in entries {
+        assert_eq!(launched.contains(&format!("{entry} ")), there, "{entry}: {launched}");
+    }
+}
+
 /// In an order of the threads each: forward, backward, at random.
 #[test]
 fn attention_and_its_gradients_are_as_on_the_cpu() {
-    let Some(driver) = stand_in() else { return };
-    for seed in ["3", "4", "5"] {
-        let launched = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("attention-{seed}"));
-        let file = launched.to_str().unwrap();
-        run("attention", &driver, &[("KEYWAY_STAND_IN_SEED", seed), ("KEYWAY_STAND_IN_LAUNCHED", file)]);
-        let launched = std::fs::read_to_string(&launched).unwrap();
-        for entry in FUSED {
-            assert!(launched.contains(&format!("{entry} ")), "{entry}: {launched}");
-        }
+    for (seed, chip) in [("3", GROUPS_CHIP), ("4", "80"), ("5", "100")] {
+        let Some(launched) = launched("attention", seed, chip) else { return };
+        are_there(&launched, FUSED, true);
+        are_there(&launched, BY_WARPS, chip != GROUPS_CHIP);
+        are_there(&launched, BY_GROUPS, chip == GROUPS_CHIP);
         // Scores are neither made nor turned into weights.
         assert!(!launched.contains("softmax"), "{launched}");
     }
+}
+
+/// In an order of the threads each: as they are numbered, backwards, mixed, and by warps.
+#[test]
+fn attention_by_warpgroups_is_as_on_the_cpu_at_any_length() {
+    for seed in ["1", "2", "3", "4"] {
+        let Some(launched) = launched("groups", seed, GROUPS_CHIP) else { return };
+        are_there(&launched, BY_GROUPS, true);
+        are_there(&launched, BY_WARPS, false);
+    }
+}
+
+/// A kernel whose launch gives more memory to share than is given without asking asks for it.
+#[test]
+fn memory_that_was_not_asked_for_is_refused() {
+    let Some(driver) = stand_in() else { return };
+    run("refused", &driver, &[("KEYWAY_STAND_IN_SKIP", "cuFuncSetAttribute")]);
+}
+
+fn refused() {
+    let head = support::numbers(cuda(0), DType::F16, &[2, 20, 64]);
+    let text = support::message(head.scaled_dot_product_attention(&head, &head));
+    assert!(text.contains("cuLaunchKernel") && text.contains("invalid argument"), "{text}");
 }
 
 /// On a device whose memory holds a quarter of the scores.
@@ -136,6 +195,21 @@ const CASES: &[Case] = &[
     case(&[4, 8], &[9, 8], &[9, 8], Mask::Hidden(-1e9, &[4, 9]), false),
     case(&[2, 35, 16], &[2, 40, 16], &[2, 40, 3], Mask::Hidden(f32::MIN as f64, &[35, 40]), true),
     case(&[2, 4, 7, 150], &[2, 2, 70, 150], &[2, 2, 70, 9], Mask::Hidden(1e6, &[7, 70]), false),
+];
+
+/// Heads as wide as kernels without a mask: lengths about their tiles, heads that share a key, rows apart.
+const OF_GROUPS: &[Case] = &[
+    case(&[1, 64], &[1, 64], &[1, 64], Mask::Causal, false),
+    case(&[3, 77, 64], &[3, 77, 64], &[3, 77, 64], Mask::Causal, true),
+    case(&[128, 64], &[129, 64], &[129, 64], Mask::None, false),
+    case(&[129, 64], &[128, 64], &[128, 64], Mask::Causal, false),
+    case(&[2, 300, 64], &[1, 513, 64], &[1, 513, 64], Mask::None, true),
+    case(&[300, 64], &[513, 64], &[513, 64], Mask::Causal, false),
+    case(&[5, 64], &[0, 64], &[0, 64], Mask::None, false),
+    case(&[1, 128], &[77, 128], &[77, 128], Mask::None, false),
+    case(&[2, 3, 129, 128], &[2, 3, 128, 128], &[2, 3, 128, 128], Mask::Causal, true),
+    case(&[4, 77, 128], &[2, 129, 128], &[2, 129, 128], Mask::None, true),
+    case(&[300, 128], &[260, 128], &[260, 128], Mask::Causal, false),
 ];
 
 /// Numbers between -1 and 1 of some disorder.

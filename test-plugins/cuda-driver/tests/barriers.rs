@@ -1,5 +1,5 @@
-//! Kernels with one barrier left out: for each barrier of a block or a warp, and each wait for copies, in the kernels' sources,
-//! the suite fails a case without it.
+//! Kernels with one barrier left out: for each barrier of a block or a warp, each wait for copies, and each step that products of
+//! warpgroups need, in the kernels' sources, the suite fails a case without it.
 
 mod support;
 
@@ -22,10 +22,14 @@ const GROUPS: [&str; 3] = ["values", "sizes", "large"];
 const GROUPS_OF_CORES: [&str; 3] = ["values,strided", "corners", "large,sizes"];
 const DTYPE_OF_CORES: &str = "f16";
 /// Files whose kernels are for heads of widths, and for convolutions of sizes, that other cases have not.
-const OF_SIZES: [&str; 2] = ["attention_plain.cuh", "conv.cu"];
+const OF_SIZES: [&str; 3] = ["attention_groups.cuh", "attention_plain.cuh", "conv.cu"];
 const GROUPS_OF_SIZES: [&str; 1] = ["sizes"];
 /// A file whose kernels serve cuBLASLt.
 const FOR_PRODUCTS: &str = "conv.cu";
+/// A file whose kernels the chip with warpgroups does not launch, and a chip that does; the others run on the stand-in's own.
+const OF_CHIP: (&str, &str) = ("attention_plain.cuh", "80");
+const CHIP: &str = "KEYWAY_STAND_IN_CHIP";
+const USUAL_CHIP: &str = "90";
 /// The stand-in's variable.
 const SKIP: &str = "KEYWAY_STAND_IN_SKIP_BARRIER";
 /// The stand-in's: the order of threads in all launches.
@@ -39,6 +43,7 @@ const BY_WARPS: &str = "3";
 const SERVED: &[(&str, &[&str])] = &[
     ("attention.cu", &["flash_attention", "flash_attention_backward"]),
     ("attention_cores.cuh", &["flash_attention", "flash_attention_backward"]),
+    ("attention_groups.cuh", &["flash_attention"]),
     ("attention_plain.cuh", &["flash_attention", "flash_attention_backward"]),
     ("cast.cu", &["clone"]),
     ("conv.cu", &["conv"]),
@@ -52,10 +57,19 @@ const SERVED: &[(&str, &[&str])] = &[
     ("unpool.cu", &["max_pool_backward"]),
 ];
 /// Files whose kernels multiply by tensor cores.
-const BY_CORES: [&str; 3] = ["attention_cores.cuh", "attention_plain.cuh", "tensor_tile.cuh"];
+const BY_CORES: [&str; 4] =
+    ["attention_cores.cuh", "attention_groups.cuh", "attention_plain.cuh", "tensor_tile.cuh"];
 
-/// What holds threads, as a line of its own begins.
-const HOLDS: [&str; 3] = ["__syncthreads()", "__syncwarp()", "copies_arrived<"];
+/// What holds threads, and what stands between products and what they read, as a line of its own begins.
+const HOLDS: [&str; 7] = [
+    "__syncthreads()",
+    "__syncwarp()",
+    "copies_arrived<",
+    "written_for_products();",
+    "products_may_begin();",
+    "products_begun();",
+    "products_done();",
+];
 /// A wait that no result needs: no copy is to be under way where a kernel ends, and nothing is read after it.
 const AT_THE_END: &str = "copies_arrived<0>();  // The end.";
 
@@ -108,10 +122,10 @@ fn worker() {
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-/// How many cases of these ops fail, of how many, with a library for products or none; with a barrier `skipped` those up to the
+/// How many cases of these ops fail, of how many, on a chip, with a library for products or none; with a barrier `skipped` those up to the
 /// first that fails. Without an `order` each launch has one of its own.
 fn judged(
-    (driver, library): (&Path, Option<&Path>),
+    (driver, library, chip): (&Path, Option<&Path>, &str),
     ops: &[&str],
     families: &str,
     cores: bool,
@@ -122,7 +136,7 @@ fn judged(
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["worker", "--exact", "--nocapture", "--"]);
         command.env(WORKER, "1").env(OPS, ops.join(",")).env(FAMILIES, families);
-        command.env("KEYWAY_CUDA_DRIVER", driver).env_remove("KEYWAY_CUDA_BLAS");
+        command.env("KEYWAY_CUDA_DRIVER", driver).env(CHIP, chip).env_remove("KEYWAY_CUDA_BLAS");
         command.envs(library.map(|library| ("KEYWAY_CUDA_BLAS", library)));
         if cores {
             command.env(CORES, "1");
@@ -166,9 +180,10 @@ fn each_barrier_that_is_left_out_fails_a_case() {
             false => &GROUPS,
         };
         let library = (file == FOR_PRODUCTS).then_some(library.as_path());
+        let chip = if file == OF_CHIP.0 { OF_CHIP.1 } else { USUAL_CHIP };
         let mut runs = groups.iter().flat_map(|group| orders.iter().map(move |order| (group, order)));
         let is_missed = runs.any(|(group, order)| {
-            let (failed, cases) = judged((&driver, library), ops, group, cores, *order, Some(place));
+            let (failed, cases) = judged((&driver, library, chip), ops, group, cores, *order, Some(place));
             println!("{place}: {failed} of {cases} cases of {group} fail");
             failed > 0
         });
@@ -181,12 +196,16 @@ fn each_barrier_that_is_left_out_fails_a_case() {
     for (cores, order) in [(false, None), (false, Some(BACKWARDS)), (true, Some(BY_WARPS))] {
         let families = if cores { GROUPS_OF_CORES } else { GROUPS }.join(",");
         assert_eq!(
-            judged((&driver, None), &ops, &families, cores, order, None).0,
+            judged((&driver, None, USUAL_CHIP), &ops, &families, cores, order, None).0,
             0,
             "with all barriers, {order:?}"
         );
-        let with_library = (driver.as_path(), Some(library.as_path()));
+        let with_library = (driver.as_path(), Some(library.as_path()), USUAL_CHIP);
         let wrong = judged(with_library, &["conv"], GROUPS_OF_SIZES[0], cores, order, None).0;
         assert_eq!(wrong, 0, "with all barriers and the library, {order:?}");
     }
+    let (file, chip) = OF_CHIP;
+    let ops = SERVED.iter().find(|(served, _)| *served == file).unwrap().1;
+    let wrong = judged((&driver, None, chip), ops, GROUPS_OF_SIZES[0], true, Some(BY_WARPS), None).0;
+    assert_eq!(wrong, 0, "with all barriers, on {chip}");
 }

@@ -2,7 +2,7 @@
 #include "../../../backend-cuda/kernels/tensor.cuh"
 #include <cstdio>
 
-extern "C" bool shim_launch(const ShimKernel*, ShimIndex, ShimIndex, const void*, unsigned long long);
+extern "C" bool shim_launch(const ShimKernel*, ShimIndex, ShimIndex, unsigned, const void*, unsigned long long);
 
 struct Arguments {
   i64* out;
@@ -90,7 +90,7 @@ int wrong_products(const ShimKernel& kernel, unsigned long long seed, bool waits
       right[i] = Element<T>::narrow(float(i * 53 % 97) / 8 - 5).bits;
     }
     MatrixArguments arguments{out, left, right, turned & 1, turned >> 1, waits};
-    if (!shim_launch(&kernel, {1, 1, 1}, {128, 1, 1}, &arguments, seed)) return 256;
+    if (!shim_launch(&kernel, {1, 1, 1}, {128, 1, 1}, 0, &arguments, seed)) return 256;
     for (int row = 0; row < 16; row++) {
       for (int column = 0; column < 16; column++) {
         float sum = 0;
@@ -112,13 +112,13 @@ int main() {
   int racy_right = 0;
   for (unsigned long long seed = 0; seed < 12; seed++) {
     Arguments arguments{out, in, 1000};
-    if (!shim_launch(&sum_shim, {4, 1, 1}, {256, 1, 1}, &arguments, seed)) return 1;
+    if (!shim_launch(&sum_shim, {4, 1, 1}, {256, 1, 1}, 0, &arguments, seed)) return 1;
     for (int block = 0; block < 4; block++) {
       i64 expected = 0;
       for (int i = block * 256; i < (block + 1) * 256 && i < 1000; i++) expected += in[i];
       if (out[block] != expected) return std::printf("sum %d: %lld, not %lld\n", block, out[block], expected), 1;
     }
-    if (!shim_launch(&scan_shim, {1, 1, 1}, {96, 1, 1}, &arguments, seed)) return 1;
+    if (!shim_launch(&scan_shim, {1, 1, 1}, {96, 1, 1}, 0, &arguments, seed)) return 1;
     for (int warp = 0; warp < 2; warp++) {
       i64 sum = 0, odd = 0;
       for (int i = 0; i < 32; i++) odd += (sum += in[warp * 32 + i]) % 2;
@@ -128,7 +128,7 @@ int main() {
         if (out[warp * 32 + i] != sum * 100 + odd) return std::printf("scan %d: %lld\n", i, out[warp * 32 + i]), 1;
       }
     }
-    if (!shim_launch(&racy_shim, {1, 1, 1}, {128, 1, 1}, &arguments, seed)) return 1;
+    if (!shim_launch(&racy_shim, {1, 1, 1}, {128, 1, 1}, 0, &arguments, seed)) return 1;
     bool right = true;
     for (int i = 0; i < 128; i++) right = right && out[i] == in[127 - i];
     racy_right += right;

@@ -19,7 +19,8 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// The lowest chip that images are for, as `build.rs` of the backend has it; what begins a file that names others.
+/// The lowest chip that images are for, as `build.rs` of the backend has it; what begins a file that names others. A name with an `a`
+/// at its end is of that chip alone.
 const TARGET: &str = "compute_75";
 const NAMES_TARGETS: &str = "// targets: ";
 /// The most that all images may take.
