@@ -3,7 +3,7 @@
 // Attention of f16 and bf16 by products of warpgroups, which the host function of attention launches on the chip that has them.
 #include "attention_groups.cuh"
 
-// The shapes that were fastest on an H200.
+// Of heads of 64 numbers the shape that was fastest on an H200; of 128 the one that also lets two blocks share a multiprocessor.
 typedef GroupsShape<64, 2, 128, 3, 2> Groups64;
 typedef GroupsShape<128, 2, 64, 2, 2> Groups128;
 
