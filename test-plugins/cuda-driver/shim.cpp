@@ -270,10 +270,7 @@ void hold(Wait wait) {
 }
 
 // What the lanes of each warp of a block exchange: two values of each, since a thread may be one exchange ahead.
-struct alignas(16) Slot {
-  char bytes[16];
-};
-Slot slots[2][1024];
+ShimSlot slots[2][1024];
 
 // The order of all launches, as a number of `Way`.
 const char* const always = std::getenv("KEYWAY_STAND_IN_ORDER");
@@ -299,20 +296,20 @@ void shim_warp_barrier(const char* place) {
 void shim_exchange(void* value, unsigned bytes, unsigned from) {
   Fibre* own = running;
   const unsigned number = number_of(shim_context.thread);
-  Slot* mine = slots[own->exchanged++ % 2];
+  ShimSlot* mine = slots[own->exchanged++ % 2];
   std::memcpy(mine[number].bytes, value, bytes);
   hold(WARP);
   std::memcpy(value, mine[number / 32 * 32 + from % 32].bytes, bytes);
 }
 
-void shim_gather(const void* value, unsigned bytes, void* all) {
+const ShimSlot* shim_show(const void* value, unsigned bytes) {
   Fibre* own = running;
-  const unsigned number = number_of(shim_context.thread), first = number / 32 * 32;
-  Slot* mine = slots[own->exchanged++ % 2];
+  const unsigned number = number_of(shim_context.thread);
+  if (bytes > sizeof(ShimSlot)) fail("an exchange of more bytes than a slot holds");
+  ShimSlot* mine = slots[own->exchanged++ % 2];
   std::memcpy(mine[number].bytes, value, bytes);
   hold(WARP);
-  for (unsigned lane = 0; lane < 32; lane++)
-    std::memcpy(static_cast<char*>(all) + lane * bytes, mine[first + lane].bytes, bytes);
+  return mine + number / 32 * 32;
 }
 
 void shim_check_16(const void* at, bool shared) {
@@ -349,7 +346,7 @@ unsigned shim_ballot(bool vote) {
   Fibre* own = running;
   const unsigned number = number_of(shim_context.thread), first = number / 32 * 32;
   const ShimIndex& size = shim_context.threads;
-  Slot* mine = slots[own->exchanged++ % 2];
+  ShimSlot* mine = slots[own->exchanged++ % 2];
   mine[number].bytes[0] = vote;
   hold(WARP);
   unsigned votes = 0;
