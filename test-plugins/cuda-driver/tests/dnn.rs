@@ -255,7 +255,6 @@ fn convolutions_are_those_of_the_cpu_in_every_order() {
     let library = dnn(&driver);
     let named = (VARIABLE, library.to_str().unwrap());
     for machine in [
-        vec![named, ("KEYWAY_STAND_IN_SEED", "1")],
         vec![named, ("KEYWAY_STAND_IN_SEED", "2"), ("KEYWAY_CUDA_ALLOCATOR", "pool")],
         vec![named, ("KEYWAY_STAND_IN_DNN_LACKS", "best")],
     ] {
