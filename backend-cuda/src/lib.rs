@@ -1,8 +1,9 @@
 //! Keyway's kernels for NVIDIA's GPUs, a plugin: the device `cuda`.
 //!
 //! The library is one file. It links nothing of NVIDIA's: the driver is opened when the device is first asked for, and the
-//! kernels lie in the library as compressed images. **Nothing of it has run on a GPU yet**; it is tested on a stand-in for
-//! the driver (`test-plugins/cuda-driver`), which runs the same kernel sources on the processor, and on one for cuBLASLt.
+//! kernels lie in the library as compressed images. It has run on one kind of GPU (`benches/RESULTS.md`), and is tested on a
+//! stand-in for the driver (`test-plugins/cuda-driver`), which runs the same kernel sources on the processor, and on ones for
+//! cuBLASLt and cuDNN.
 //!
 //! Decisions:
 //! - the driver's functions are resolved here, once, from `libcuda.so.1` (`driver/library.rs`), and `cudarc` gives the
@@ -37,9 +38,10 @@
 //!   resolved here like the driver's: `cudarc`'s safe layer always takes TF32 for f32, has no f64, and makes descriptors anew each
 //!   time. f32 is summed in f32, f16 and bf16 in f32; transposed sides are flags, not copies. An algorithm is kept for each
 //!   kind of product and adds up parts of sums from a workspace; by NVIDIA's documentation bits are then the same on every
-//!   run, which is not measured yet. Of cuBLAS only the `Lt` library is used: it has no state that streams share. Where it is missing, the log
+//!   run. Of cuBLAS only the `Lt` library is used: it has no state that streams share. Where it is missing, the log
 //!   says so once and own kernels serve; a call of it that fails is an error;
-//! - else products, and all convolutions, are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units. Few
+//! - convolutions of f16, bf16 and f32 are cuDNN's where it is installed (`dnn/`), by engines that keep the digits and the bits;
+//! - else products, and convolutions, are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units. Few
 //!   results of many terms are split over blocks by sizes alone, and the parts are added up in order;
 //! - of f16, and of bf16 from capability 8.0 on, the same products go by tensor cores (`kernels/tensor_tile.cuh`), summed in
 //!   f32, where there are 8 rows, columns and terms. Products and convolutions of f32 do so, as TF32, where the program lets

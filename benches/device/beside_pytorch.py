@@ -63,11 +63,14 @@ def rounded(product):
     return call
 
 
-def conv(new, sizes, memory_format=torch.contiguous_format):
+def conv(new, sizes, memory_format=torch.contiguous_format, backward=False):
     side = sizes["image"]
-    x = new(sizes["images"], 64, side, side).to(memory_format=memory_format)
-    w = new(64, 64, 3, 3).to(memory_format=memory_format)
-    return lambda: F.conv2d(x, w, padding=1)
+    x = new(sizes["images"], 64, side, side).to(memory_format=memory_format).requires_grad_(backward)
+    w = new(64, 64, 3, 3).to(memory_format=memory_format).requires_grad_(backward)
+    if not backward:
+        return lambda: F.conv2d(x, w, padding=1)
+    b, grad = new(64).requires_grad_(), new(*x.shape).to(memory_format=memory_format)
+    return lambda: torch.autograd.grad(F.conv2d(x, w, b, padding=1), (x, w, b), grad)
 
 
 def batch_norm(new, sizes):
@@ -138,6 +141,8 @@ def of_line(rows, call):
 MORE = {
     "conv": conv,
     "conv_last": lambda new, sizes: conv(new, sizes, torch.channels_last),
+    "conv_backward": lambda new, sizes: conv(new, sizes, backward=True),
+    "conv_last_backward": lambda new, sizes: conv(new, sizes, torch.channels_last, backward=True),
     "batch_norm": batch_norm,
     "max_pool": max_pool,
     "attention_causal.f16": lambda new, sizes: attention(new, sizes, causal=True),

@@ -23,6 +23,20 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
                 let w = Tensor::rand_with([channels, channels, 3, 3], (dtype, device))?.to(format)?;
                 call(move || x.conv2d_with(&w, None, ConvOptions::default().padding(1)))
             }));
+            // Three products for one, and the bias is of both passes.
+            all.push(case(format!("{name}_backward.{dtype}"), ("flop", 3.0 * flops), move || {
+                let leaf = |t: Tensor| t.to(format)?.requires_grad_(true);
+                let x = leaf(Tensor::rand_with(images(sizes), (dtype, device))?)?;
+                let w = leaf(Tensor::rand_with([channels, channels, 3, 3], (dtype, device))?)?;
+                let b = Tensor::rand_with([channels], (dtype, device))?.requires_grad_(true)?;
+                let grad = Tensor::rand_with(images(sizes), (dtype, device))?.to(format)?;
+                call(move || {
+                    let out = x.conv2d_with(&w, Some(&b), ConvOptions::default().padding(1))?;
+                    let options =
+                        BackwardOptions { gradients: Some(vec![grad.clone()]), ..Default::default() };
+                    autograd::grad(&[&out], &[&x, &w, &b], options).map(drop)
+                })
+            }));
         }
     }
     let bytes = (images(sizes).iter().product::<usize>() * 4) as f64;

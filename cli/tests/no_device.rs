@@ -4,7 +4,7 @@
 mod support;
 
 use keyway_conformance::certificate::Certificate;
-use keyway_test_cuda_driver::{Reason, blas, build};
+use keyway_test_cuda_driver::{Reason, blas, build, dnn};
 use serde_json::Value;
 use std::path::Path;
 use support::{Ran, library, library_of, program, run};
@@ -99,9 +99,11 @@ fn the_doctor_says_where_libraries_of_the_system_are_looked_for() {
     let findings = without_driver(&cuda, &["doctor", "--json"]).expect(0).json();
     let driver = told(&findings, "driver");
     assert!(driver.starts_with("none") && driver.contains("KEYWAY_CUDA_DRIVER: /nowhere/"), "{driver}");
-    let products = told(&findings, "cuBLASLt");
-    for part in ["not looked for without a driver", "libcublasLt.so.12", "/usr/local/cuda/lib64"] {
-        assert!(products.contains(part), "{products}");
+    for (library, file) in [("cuBLASLt", "libcublasLt.so.12"), ("cuDNN", "libcudnn.so.9")] {
+        let text = told(&findings, library);
+        for part in ["not looked for without a driver", file, "/usr/local/cuda/lib64"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
     let shown = without_driver(&cuda, &["doctor"]).expect(0).out;
     assert!(shown.contains("\nOf cuda, by keyway-cuda\n  driver     none that works; "), "{shown}");
@@ -117,16 +119,15 @@ fn the_doctor_names_the_libraries_that_were_found_and_what_goes_without_the_othe
         Err(reason @ Reason::NoCompiler { .. }) => return eprintln!("skipped: {reason}"),
         other => other.unwrap(),
     };
-    let (cuda, products) = (library_of("keyway_backend_cuda"), blas(&driver));
-    let doctor = |blas: Option<&Path>| {
+    let cuda = library_of("keyway_backend_cuda");
+    let doctor = |variable: &str, library: Option<&Path>| {
         let mut command = program(&cuda);
-        command.env("KEYWAY_CUDA_DRIVER", &driver).env_remove("KEYWAY_CUDA_BLAS").args(["doctor", "--json"]);
-        if let Some(blas) = blas {
-            command.env("KEYWAY_CUDA_BLAS", blas);
-        }
+        command.env("KEYWAY_CUDA_DRIVER", &driver).args(["doctor", "--json"]);
+        command.env_remove("KEYWAY_CUDA_BLAS").env_remove("KEYWAY_CUDA_DNN");
+        command.envs(library.map(|library| (variable, library)));
         run(command).expect(0)
     };
-    let ran = doctor(Some(&products));
+    let ran = doctor("KEYWAY_CUDA_BLAS", Some(&blas(&driver)));
     assert!(
         ran.err.is_empty(),
         "a report is no use of the library, so the log has nothing to say: {}",
@@ -136,15 +137,21 @@ fn the_doctor_names_the_libraries_that_were_found_and_what_goes_without_the_othe
     let own = |path: &Path| path.canonicalize().unwrap().display().to_string();
     let text = told(&findings, "driver");
     assert!(text.starts_with("for CUDA 1") && text.contains(&own(&driver)), "{text}");
-    let text = told(&findings, "cuBLASLt");
-    assert!(text.starts_with("12.") && text.contains(&own(&products)), "{text}");
-    for (blas, beginning) in [
-        (Some(Path::new("off")), "off, by KEYWAY_CUDA_BLAS"),
-        (Some(Path::new("/nowhere/lib")), "none: "),
-        (None, "none: "),
+    for (library, file, variable, version, makes) in [
+        ("cuBLASLt", blas(&driver), "KEYWAY_CUDA_BLAS", "12.", "products of matrices"),
+        ("cuDNN", dnn(&driver), "KEYWAY_CUDA_DNN", "9.", "convolutions"),
     ] {
-        let text = told(&doctor(blas).json(), "cuBLASLt");
-        assert!(text.starts_with(beginning), "{text}");
-        assert!(text.contains("own kernels") && text.contains("all else needs the driver alone"), "{text}");
+        let said = |named| told(&doctor(variable, named).json(), library);
+        let text = said(Some(&file));
+        assert!(text.starts_with(version) && text.contains(&own(&file)) && text.contains(makes), "{text}");
+        for (named, beginning) in [
+            (Some(Path::new("off")), format!("off, by {variable}")),
+            (Some(Path::new("/nowhere/lib")), "none: ".to_string()),
+            (None, "none: ".to_string()),
+        ] {
+            let text = said(named);
+            assert!(text.starts_with(&beginning), "{text}");
+            assert!(text.contains(&format!("{makes} are made by own kernels")), "{text}");
+        }
     }
 }

@@ -13,6 +13,7 @@
 //   KEYWAY_STAND_IN_BLAS_BREAKS   N, the N-th product loses the device when it is done
 #include "library.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -162,6 +163,9 @@ struct Work {
   uint64_t workspace;
 };
 
+// How many sums are under way at once.
+constexpr uint64_t TOGETHER = 8;
+
 template <class T, class Acc>
 void multiply(const Work& w) {
   const Sizes& s = w.sizes;
@@ -175,6 +179,8 @@ void multiply(const Work& w) {
     const int64_t moved = of.batch * batch + int64_t(row) + int64_t(column) * of.leading;
     return reinterpret_cast<T*>(w.at[i]) + moved;
   };
+  // From a row of A to the next.
+  const int64_t row = w.product.transposed[0] ? w.layouts[0].leading : 1;
   const auto store = [&](int batch, uint64_t i, uint64_t j, Acc sum) {
     Acc made = alpha * sum;
     if (beta != 0) made += beta * Value<T>::of(*element(2, batch, i, j));
@@ -183,13 +189,21 @@ void multiply(const Work& w) {
   };
   for (int batch = 0; batch < w.layouts[3].batches; batch++) {
     for (uint32_t split = 0; split < splits; split++) {
-      for (uint64_t at = 0; at < results; at++) {
+      const uint64_t begin = split * chunk, end = alpha != 0 ? std::min(s.k, begin + chunk) : begin;
+      for (uint64_t at = 0, count; at < results; at += count) {
+        // Some results of a column at once: an addition waits for the one before it in its own sum alone.
         const uint64_t i = at % s.m, j = at / s.m;
-        Acc sum = 0;
-        for (uint64_t t = split * chunk; alpha != 0 && t < s.k && t < (split + 1) * chunk; t++)
-          sum += factor_of(*element(0, batch, i, t)) * factor_of(*element(1, batch, t, j));
-        if (splits > 1) parts[split * results + at] = sum;
-        else store(batch, i, j, sum);
+        count = std::min(s.m - i, TOGETHER);
+        Acc sums[TOGETHER] = {};
+        for (uint64_t t = begin; t < end; t++) {
+          const T* const left = element(0, batch, i, t);
+          const Acc right = factor_of(*element(1, batch, t, j));
+          for (uint64_t r = 0; r < count; r++) sums[r] += factor_of(left[r * row]) * right;
+        }
+        for (uint64_t r = 0; r < count; r++) {
+          if (splits > 1) parts[split * results + at + r] = sums[r];
+          else store(batch, i + r, j, sums[r]);
+        }
       }
     }
     for (uint64_t at = 0; splits > 1 && at < results; at++) {

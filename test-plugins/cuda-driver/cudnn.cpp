@@ -4,8 +4,8 @@
 // driver's random order has it. What the real library asks of its caller is looked at: attributes belong to their descriptor, have
 // their type and number and are set before it is finalized, what a descriptor needs is there, sizes fit each other, memory is
 // aligned as was promised and the workspace is there. Its heuristic names engines that a careful caller refuses before those that
-// it may take, and what they make is wrong: one with other bits at each run, one of fewer digits, one that no plan can be made
-// for, one whose workspace is larger than any memory, one with a note that nobody knows.
+// it may take, and what they make is wrong: one with other bits at each run, one of fewer digits, one with a note that nobody
+// knows, one that is compiled at run time, one that no plan can be made for, one whose workspace is larger than any memory.
 //
 // The environment says what kind of library this is, beside what driver.cpp says (KEYWAY_STAND_IN_FAIL and
 // KEYWAY_STAND_IN_COUNT take these functions too, which fail with an internal error):
@@ -32,11 +32,11 @@ enum Kind {
   CONVOLUTION = 1, ENGINE = 2, CONFIGURATION = 3, HEURISTIC = 4, PLAN = 5, FORWARD = 10, BACKWARD_FILTER = 11, BACKWARD_DATA = 12,
   GRAPH = 15, PACK = 16, TENSOR = 17
 };
-enum Type { HANDLE = 0, DATA_TYPE = 1, INT64 = 3, FLOAT = 4, POINTER = 6, MODE = 7, HEURISTIC_MODE = 8, NOTE = 11, DESCRIPTOR = 15 };
+enum Type { HANDLE = 0, DATA_TYPE = 1, INT64 = 3, FLOAT = 4, POINTER = 6, MODE = 7, HEURISTIC_MODE = 8, NOTE = 11, DESCRIPTOR = 15, BEHAVIOR = 19 };
 enum Data { F32 = 0, F16 = 2, BF16 = 9 };
 enum Note { TENSOR_CORE = 0, DOWN_CONVERT_INPUTS = 1, NONDETERMINISTIC = 4, WINOGRAD = 5, STRICT_NAN = 9, UNKNOWN = 77 };
 enum Mode { FALLBACK = 2, BEST = 3 };
-enum Engine { OTHER_BITS, FEWER_DIGITS, OF_LATER, IMPOSSIBLE, HUGE_WORKSPACE, CORES, PLAIN };
+enum Engine { OTHER_BITS, FEWER_DIGITS, OF_LATER, COMPILED, IMPOSSIBLE, HUGE_WORKSPACE, CORES, PLAIN };
 
 size_t bytes_of(int type) {
   switch (type) {
@@ -408,7 +408,7 @@ API int cudnnBackendGetAttribute(void* handle, unsigned which, unsigned type, in
   if (wanted < 1 || !count || !values) return wrong(BAD_PARAM, "no value is wanted");
   const auto named = [&](int kind, Type own) { return of.kind == kind && type == unsigned(own); };
   if (which == 202 && named(HEURISTIC, DESCRIPTOR)) {
-    std::vector<int> engines = {OTHER_BITS, FEWER_DIGITS, OF_LATER, IMPOSSIBLE, HUGE_WORKSPACE};
+    std::vector<int> engines = {OTHER_BITS, FEWER_DIGITS, OF_LATER, COMPILED, IMPOSSIBLE, HUGE_WORKSPACE};
     if (of.one<int>(200) == FALLBACK) engines.push_back(PLAIN);
     else if (!lacks("best")) engines.insert(engines.end(), {CORES, PLAIN});
     *count = 0;
@@ -438,6 +438,12 @@ API int cudnnBackendGetAttribute(void* handle, unsigned which, unsigned type, in
     const auto notes = notes_of(of.engine, work_of(of.graph->to(801)).image[0].type);
     *count = int64_t(notes.size());
     for (int64_t i = 0; i < *count && i < wanted; i++) static_cast<int*>(values)[i] = notes[size_t(i)];
+    return OK;
+  }
+  if (which == 1305 && named(ENGINE, BEHAVIOR)) {
+    // Compiled at run time.
+    *count = of.engine == COMPILED;
+    static_cast<int*>(values)[0] = 0;
     return OK;
   }
   if (which == 402 && named(PLAN, INT64)) {

@@ -12,17 +12,6 @@
 #include <ucontext.h>
 
 ShimContext shim_context;
-const float* const shim_halves = [] {
-  static float all[1 << 16];
-  for (unsigned i = 0; i < 1 << 16; i++) {
-    const auto bits = (unsigned short)i;
-    _Float16 half;
-    std::memcpy(&half, &bits, 2);
-    all[i] = (float)half;
-  }
-  return all;
-}();
-
 namespace {
 // Not a power of two: stacks at equal distances of one would share the same lines of the cache.
 constexpr size_t STACK = 37184 + 32768;
@@ -40,7 +29,7 @@ struct Copy {
 
 // A product that was asked for, what its sums were if no other has them, and whether it was begun.
 struct Product {
-  ShimProduct what;
+  ShimGroupProduct what;
   std::vector<float> before;
   bool begun;
 };
@@ -309,10 +298,7 @@ void hold(Wait wait) {
 }
 
 // What the lanes of each warp of a block exchange: two values of each, since a thread may be one exchange ahead.
-struct alignas(16) Slot {
-  char bytes[16];
-};
-Slot slots[2][1024];
+ShimSlot slots[2][1024];
 
 // The order of all launches, as a number of `Way`.
 const char* const always = std::getenv("KEYWAY_STAND_IN_ORDER");
@@ -324,7 +310,9 @@ bool is_skipped(const char* place) {
   const char* folder = std::strrchr(place, '/');
   return std::strcmp(folder ? folder + 1 : place, skipped) == 0;
 }
-bool is_skipped(const char* file, int line) { return skipped && is_skipped((std::string(file) + ":" + std::to_string(line)).c_str()); }
+bool is_skipped(const char* file, int line) {
+  return skipped && is_skipped((std::string(file) + ":" + std::to_string(line)).c_str());
+}
 
 void land(const Copy& copy) {
   std::memset(copy.to, 0, 16);
@@ -361,24 +349,20 @@ void shim_warp_barrier(const char* place) {
 void shim_exchange(void* value, unsigned bytes, unsigned from) {
   Fibre* own = running;
   const unsigned number = number_of(shim_context.thread);
-  Slot* mine = slots[own->exchanged++ % 2];
+  ShimSlot* mine = slots[own->exchanged++ % 2];
   std::memcpy(mine[number].bytes, value, bytes);
   hold(WARP);
   std::memcpy(value, mine[number / 32 * 32 + from % 32].bytes, bytes);
 }
 
-void shim_gather(const void* value, unsigned bytes, void* all) {
+const ShimSlot* shim_show(const void* value, unsigned bytes) {
   Fibre* own = running;
-  const unsigned number = number_of(shim_context.thread), first = number / 32 * 32;
-  Slot* mine = slots[own->exchanged++ % 2];
+  const unsigned number = number_of(shim_context.thread);
+  if (bytes > sizeof(ShimSlot)) fail("an exchange of more bytes than a slot holds");
+  ShimSlot* mine = slots[own->exchanged++ % 2];
   std::memcpy(mine[number].bytes, value, bytes);
   hold(WARP);
-  if (bytes == sizeof(Slot)) {
-    std::memcpy(all, mine + first, 32 * sizeof(Slot));
-    return;
-  }
-  for (unsigned lane = 0; lane < 32; lane++)
-    std::memcpy(static_cast<char*>(all) + lane * bytes, mine[first + lane].bytes, bytes);
+  return mine + number / 32 * 32;
 }
 
 void shim_check_16(const void* at, bool shared) {
@@ -427,7 +411,7 @@ unsigned short shim_of_matrix(unsigned address) {
   return bits;
 }
 
-void shim_ask_for(const ShimProduct& product) {
+void shim_ask_for(const ShimGroupProduct& product) {
   Fibre* own = running;
   if (!own->may_begin) fail("a product of registers that were touched");
   if (!product.registers) check_matrix(product.left);
@@ -475,7 +459,7 @@ unsigned shim_ballot(bool vote) {
   Fibre* own = running;
   const unsigned number = number_of(shim_context.thread), first = number / 32 * 32;
   const ShimIndex& size = shim_context.threads;
-  Slot* mine = slots[own->exchanged++ % 2];
+  ShimSlot* mine = slots[own->exchanged++ % 2];
   mine[number].bytes[0] = vote;
   hold(WARP);
   unsigned votes = 0;

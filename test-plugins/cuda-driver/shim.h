@@ -34,8 +34,17 @@ void shim_warp_barrier(const char* place);
 // Gives the value of this thread to its warp, and takes that of a lane.
 void shim_exchange(void* value, unsigned bytes, unsigned from);
 unsigned shim_ballot(bool vote);
-// Gives up to 16 bytes of this thread to its warp, and takes those of all lanes.
-void shim_gather(const void* value, unsigned bytes, void* all);
+// What a lane gives to its warp.
+struct alignas(32) ShimSlot {
+  char bytes[32];
+};
+// Gives so many bytes of this thread to its warp, and shows those of all lanes: until the thread's next exchange.
+const ShimSlot* shim_show(const void* value, unsigned bytes);
+// The same as a copy. Here, so that the number of bytes is known where they are copied: most of a product's time is this.
+static inline void shim_gather(const void* value, unsigned bytes, void* all) {
+  const ShimSlot* shown = shim_show(value, bytes);
+  for (unsigned lane = 0; lane < 32; lane++) std::memcpy(static_cast<char*>(all) + lane * bytes, shown[lane].bytes, bytes);
+}
 // Of an address: whether it is aligned to 16 bytes, and, if `shared`, of shared memory; if not, the program ends.
 void shim_check_16(const void* at, bool shared);
 // A copy that is made when it is waited for; until then nothing is known of what it writes.
@@ -53,8 +62,8 @@ void shim_written(const char* file, int line);
 unsigned short shim_of_matrix(unsigned address);
 // A product of a group of four warps, that `make` adds to the sums of this thread. It is made where it is waited for: until then
 // nothing is known of its sums, and it reads what its operands are by then.
-struct ShimProduct {
-  void (*make)(const ShimProduct&);
+struct ShimGroupProduct {
+  void (*make)(const ShimGroupProduct&);
   float* sums;
   unsigned count;
   // Four registers, or none, and the matrices' descriptors.
@@ -63,7 +72,7 @@ struct ShimProduct {
   bool more;
 };
 // The program ends where registers were touched since `shim_may_begin`, or the threads of a group ask for different products.
-void shim_ask_for(const ShimProduct& product);
+void shim_ask_for(const ShimGroupProduct& product);
 void shim_may_begin(const char* file, int line);
 void shim_begun(const char* file, int line);
 void shim_done(const char* file, int line);
@@ -114,25 +123,39 @@ static inline void shim_load_matrices(unsigned (&to)[4], const unsigned short* r
     to[i] = unsigned(low) | unsigned(high) << 16;
   }
 }
+// What a lane holds of both factors of a product.
+struct ShimFactors {
+  unsigned left[4], right[2];
+};
+// The factors of all lanes, until the thread's next exchange.
+struct ShimProduct {
+  const ShimSlot* shown;
+  ShimProduct(const unsigned (&a)[4], const unsigned (&b)[2]) {
+    const ShimFactors own = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+    shown = shim_show(&own, sizeof(own));
+  }
+  unsigned at(unsigned lane, unsigned number) const {
+    unsigned bits;
+    std::memcpy(&bits, shown[lane].bytes + 4 * number, 4);
+    return bits;
+  }
+  unsigned left(unsigned lane, unsigned number) const { return at(lane, number); }
+  unsigned right(unsigned lane, unsigned number) const { return at(lane, 4 + number); }
+};
 // What a warp adds by `mma.sync.m16n8k16`: each thread computes its own sums of what all threads hold.
 template <class Widen>
 static inline void shim_mma(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2], Widen widen) {
-  struct {
-    unsigned pair[4];
-  } left[32];
-  struct {
-    unsigned pair[2];
-  } right[32];
-  shim_gather(a, sizeof(a), left);
-  shim_gather(b, sizeof(b), right);
+  const ShimProduct all(a, b);
   const unsigned row = shim_lane() / 4, column = shim_lane() % 4 * 2;
   for (unsigned k = 0; k < 16; k++) {
     const unsigned holder = k % 8 / 2, half = k / 8, shift = k % 2 * 16;
-    for (unsigned i = 0; i < 4; i++) {
-      const unsigned of_a = left[row * 4 + holder].pair[2 * half + i / 2] >> shift;
-      const unsigned of_b = right[(column + i % 2) * 4 + holder].pair[half] >> shift;
-      sums[i] += widen((unsigned short)of_a) * widen((unsigned short)of_b);
-    }
+    const auto of_a = [&](unsigned i) { return widen((unsigned short)(all.left(row * 4 + holder, 2 * half + i) >> shift)); };
+    const auto of_b = [&](unsigned i) { return widen((unsigned short)(all.right((column + i) * 4 + holder, half) >> shift)); };
+    const float above = of_a(0), below = of_a(1), first = of_b(0), second = of_b(1);
+    sums[0] += above * first;
+    sums[1] += above * second;
+    sums[2] += below * first;
+    sums[3] += below * second;
   }
 }
 // What `cvt.rna.tf32.f32` makes of a number.
@@ -142,14 +165,7 @@ static inline unsigned shim_tf32(unsigned bits) {
 }
 // What a warp adds by `mma.sync.m16n8k8` of TF32, of whose operands nothing below the 10 bits is read.
 static inline void shim_mma_tf32(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  struct {
-    unsigned of[4];
-  } left[32];
-  struct {
-    unsigned of[2];
-  } right[32];
-  shim_gather(a, sizeof(a), left);
-  shim_gather(b, sizeof(b), right);
+  const ShimProduct all(a, b);
   const auto number = [](unsigned bits) {
     float x;
     bits &= ~0x1fffu;
@@ -160,12 +176,12 @@ static inline void shim_mma_tf32(float (&sums)[4], const unsigned (&a)[4], const
   for (unsigned k = 0; k < 8; k++) {
     const unsigned holder = k % 4, half = k / 4;
     for (unsigned i = 0; i < 4; i++)
-      sums[i] += number(left[row * 4 + holder].of[2 * half + i / 2]) * number(right[(column + i % 2) * 4 + holder].of[half]);
+      sums[i] += number(all.left(row * 4 + holder, 2 * half + i / 2)) * number(all.right((column + i % 2) * 4 + holder, half));
   }
 }
 // What a warp adds by its part of `wgmma.m64nNk16`: 16 of the 64 rows.
 template <class T, float (*widen)(T), unsigned N>
-static inline void shim_make(const ShimProduct& p) {
+static inline void shim_make(const ShimGroupProduct& p) {
   struct {
     unsigned pair[4];
   } held[32];
@@ -200,7 +216,7 @@ static inline void shim_make(const ShimProduct& p) {
 template <class T, float (*widen)(T), unsigned N>
 static inline void shim_product(float (&sums)[N / 2], const unsigned* registers, unsigned long long left, unsigned long long right,
                                 bool more) {
-  shim_ask_for(ShimProduct{shim_make<T, widen, N>, sums, N / 2, registers, left, right, more});
+  shim_ask_for(ShimGroupProduct{shim_make<T, widen, N>, sums, N / 2, registers, left, right, more});
 }
 static inline unsigned __ballot_sync(unsigned, bool vote) { return shim_ballot(vote); }
 static inline bool __any_sync(unsigned, bool vote) { return shim_ballot(vote) != 0; }
@@ -257,9 +273,11 @@ static inline unsigned long long __umul64hi(unsigned long long a, unsigned long 
   return (unsigned long long)(((unsigned __int128)a * b) >> 64);
 }
 
-// What each 16 bits are as a half: processors without an instruction for it take longer than for all else of a product.
-extern const float* const shim_halves;
-static inline float shim_half_to_float(unsigned short bits) { return shim_halves[bits]; }
+static inline float shim_half_to_float(unsigned short bits) {
+  _Float16 half;
+  std::memcpy(&half, &bits, 2);
+  return (float)half;
+}
 
 static inline unsigned short shim_float_to_half(float x) {
   const _Float16 half = (_Float16)x;

@@ -54,10 +54,10 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).map(drop).map_err(Failure::file("copy", from))
 }
 
-/// Copies a program or library without its debug information.
+/// Copies a program or library without what only a debugger reads: the whole is to be carried.
 fn stage(from: &Path, to: &Path) -> Result<()> {
     copy(from, to)?;
     let mut strip = std::process::Command::new("strip");
-    strip.arg("--strip-debug").arg(to);
+    strip.arg(to);
     workspace::run(&mut strip, "`strip` is of the binutils, which come with the C linker")
 }

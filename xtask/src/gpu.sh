@@ -99,7 +99,7 @@ settings+=(KEYWAY_CUDA_BLAS=off)
 scenarios tf32 kernels
 settings=("${own[@]}")
 scenarios blas values left streams memory kinds convolutions
-scenarios dnn values left kinds memory
+scenarios dnn values left kinds memory recorded
 if [ "$(nvidia-smi --list-gpus 2>/dev/null | wc -l)" -gt 1 ]; then
     scenarios blas threads
 else

@@ -5,7 +5,7 @@
 //!
 //! Test programs find the plugins that they load beside themselves, because their packages name these plugins as
 //! dev-dependencies; nothing has to be built or staged first. The examples, which are as others' plugins and programs, look
-//! for an installed backend for the CPU: the one that the workspace's tests have built.
+//! for an installed backend for the CPU, and for an installed `keyway`: those that the workspace's tests have built.
 
 mod junit;
 
@@ -64,6 +64,8 @@ impl Tally {
 
 /// The folders in which programs look for backends.
 const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
+/// Names the program to the examples that judge by it.
+const PROGRAM: &str = "KEYWAY";
 
 /// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
@@ -136,7 +138,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 let mut command = workspace.cargo();
                 command.arg(verb).args(EXAMPLES_PROFILE).arg("--manifest-path").arg(&manifest);
                 command.arg("--target-dir").arg(workspace.target());
-                command.env(BACKENDS, &backend);
+                command.env(BACKENDS, &backend).env(PROGRAM, workspace.target().join("debug/keyway"));
                 command
             };
             step(&format!("build of examples/{name}"), cargo("build"), Counts::Lines)?;

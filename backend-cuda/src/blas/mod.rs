@@ -4,7 +4,7 @@
 //!
 //! A product of one kind (dtype, sizes, strides, alignment) always has the same algorithm, whose parts of a sum are added up
 //! in a step of their own, from a workspace. By NVIDIA's documentation its bits are then the same on every run with the same
-//! library on the same kind of GPU; on a GPU this is not measured yet. The workspace is of the call's stream, by the device's
+//! library on the same kind of GPU. The workspace is of the call's stream, by the device's
 //! memory, and of at most [`WORKSPACE`] bytes; where there is none, that is out of memory, and no other algorithm is taken
 //! instead.
 

@@ -4,15 +4,16 @@ use super::library::Library;
 use super::problem::{Element, Form, Key, Kind};
 use crate::driver::Failure;
 use cudarc::cudnn::sys::{
-    cudnnBackendAttributeName_t as Name, cudnnBackendAttributeType_t as Type, cudnnBackendDescriptor_t,
+    cudnnBackendAttributeName_t as Name, cudnnBackendAttributeType_t as Type,
+    cudnnBackendBehaviorNote_t as Behavior, cudnnBackendDescriptor_t,
     cudnnBackendDescriptorType_t as Descriptor_t, cudnnBackendHeurMode_t,
     cudnnBackendNumericalNote_t as Note, cudnnConvolutionMode_t, cudnnDataType_t, cudnnHandle_t,
 };
 use std::ffi::c_void;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
-/// Engine configurations that are looked at, for each of the heuristic's modes.
-const LOOKED_AT: usize = 16;
+/// Engine configurations that are looked at, for each of the heuristic's modes: of f32 those that do not round come late.
+const LOOKED_AT: usize = 64;
 /// Notes of an engine that are looked at.
 const NOTES: usize = 32;
 /// What input, kernel and result are called in a plan.
@@ -292,13 +293,14 @@ fn first(
     for configuration in made {
         let engine = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
         configuration.get(Name::CUDNN_ATTR_ENGINECFG_ENGINE, descriptors, &mut [engine.at])?;
-        let mut notes = [0u32; NOTES];
-        let own = engine.get(
-            Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-            Type::CUDNN_TYPE_NUMERICAL_NOTE,
-            &mut notes,
-        )?;
-        if !is_exact(&notes[..own], key) {
+        let (mut of_numbers, mut of_behavior) = ([0u32; NOTES], [0u32; NOTES]);
+        let (which, kind) = (Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, Type::CUDNN_TYPE_NUMERICAL_NOTE);
+        let numbers = engine.get(which, kind, &mut of_numbers)?;
+        let (which, kind) = (Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, Type::CUDNN_TYPE_BEHAVIOR_NOTE);
+        let behavior = engine.get(which, kind, &mut of_behavior)?;
+        // What is compiled at run time takes a few hundred milliseconds, and a compiler that may not be there.
+        let compiles = Behavior::CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION as u32;
+        if !is_exact(&of_numbers[..numbers], key) || of_behavior[..behavior].contains(&compiles) {
             continue;
         }
         let plan = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;

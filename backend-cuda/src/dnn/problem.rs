@@ -1,4 +1,4 @@
-//! Convolutions as cuDNN takes them: dense images of two or three spatial dimensions, in one of two orders of memory.
+//! Convolutions as cuDNN takes them: dense images of two or three spatial dimensions, all in one of two orders of memory.
 
 use crate::kernels::Image;
 
@@ -101,32 +101,34 @@ pub struct Key {
 }
 
 impl Key {
-    /// None where the convolution does not fit: another dtype, images that are not dense in an order that both share, or have
-    /// too many elements. The kernel may lie elsewhere than the key says: then it is copied to where its form has it.
+    /// None where the convolution does not fit: another dtype, or too many elements. A tensor may lie elsewhere than its form says:
+    /// then it is copied to where the form has it, or back.
     pub fn new(of: &Convolution<'_>) -> Option<Key> {
         let element = Element::named(of.dtype)?;
-        let images = [of.input, of.weight, of.result];
-        let dense = |channels_last: bool| images.map(|image| strides(image.sizes, channels_last));
-        let lies = |channels_last: bool, i: usize| {
-            let image = &images[i];
-            (0..5).all(|d| image.sizes[d] == 1 || image.strides[d] == dense(channels_last)[i][d])
-        };
-        let mut orders = [false, true].into_iter().filter(|&order| lies(order, 0) && lies(order, 2));
-        let (first, second) = (orders.next()?, orders.next());
-        // Images of one channel, or of one place, lie in both orders: the kernel's decides.
-        let order = second.filter(|&second| lies(second, 1) && !lies(first, 1)).unwrap_or(first);
-        let count = |sizes: [usize; 5]| {
-            sizes.iter().try_fold(1i64, |all, &size| all.checked_mul(i64::try_from(size).ok()?))
-        };
-        if !images.iter().all(|image| count(image.sizes).is_some_and(|all| (1..MOST).contains(&all))) {
-            return None;
+        let images = of.images();
+        let mut counts = [0i64; 3];
+        for (count, image) in counts.iter_mut().zip(&images) {
+            let sizes = image.sizes.iter();
+            *count = sizes
+                .map(|&size| i64::try_from(size).ok())
+                .try_fold(1i64, |all, size| all.checked_mul(size?))
+                .filter(|count| (1..MOST).contains(count))?;
         }
-        let form = |i: usize| {
-            let copied = i == 1 && !lies(order, i);
-            let address = if copied { ALIGNED } else { images[i].data | ALIGNED };
+        // The order in which the most elements lie already. Of one channel, or one place, images lie in both.
+        let in_order = |channels_last: bool| -> i64 {
+            let lie = (0..3).filter(|&i| lies(&images[i], &strides(images[i].sizes, channels_last)));
+            lie.map(|i| counts[i]).sum()
+        };
+        let (row_major, last) = (in_order(false), in_order(true));
+        let all: i64 = counts.iter().sum();
+        // Half of each: cuDNN is faster in channels_last.
+        let channels_last = last > row_major || last == row_major && last < all;
+        let form = |image: Image| {
+            let strides = strides(image.sizes, channels_last);
+            let address = if lies(&image, &strides) { image.data | ALIGNED } else { ALIGNED };
             Form {
-                sizes: images[i].sizes.map(|size| size as i64),
-                strides: dense(order)[i],
+                sizes: image.sizes.map(|size| size as i64),
+                strides,
                 alignment: 1 << address.trailing_zeros(),
             }
         };
@@ -136,17 +138,41 @@ impl Key {
             element,
             rounds: of.rounds,
             adds: of.adds,
-            forms: [form(0), form(1), form(2)],
+            forms: images.map(form),
             moves: of.moves,
             spatial: if is_flat { 2 } else { 3 },
         })
     }
+}
 
-    /// The kernel as it must lie, if it lies otherwise.
-    pub fn is_copied(&self, weight: &Image) -> bool {
-        let form = &self.forms[1];
-        (0..5).any(|d| weight.sizes[d] != 1 && weight.strides[d] != form.strides[d])
+impl Form {
+    /// Whether an image lies so.
+    pub fn is_of(&self, image: &Image) -> bool {
+        lies(image, &self.strides)
     }
+}
+
+impl Convolution<'_> {
+    /// Input, kernel and result.
+    pub fn images(&self) -> [Image; 3] {
+        [self.input, self.weight, self.result]
+    }
+}
+
+impl Kind {
+    /// Which of input, kernel and result is made.
+    pub fn made(self) -> usize {
+        match self {
+            Kind::Data => 0,
+            Kind::Filter => 1,
+            Kind::Forward => 2,
+        }
+    }
+}
+
+/// Whether an image has these strides where it has more than one index.
+fn lies(image: &Image, strides: &[i64; 5]) -> bool {
+    (0..5).all(|d| image.sizes[d] == 1 || image.strides[d] == strides[d])
 }
 
 /// The strides of a dense image, whose channels come last in memory or in their place.
@@ -185,39 +211,54 @@ mod tests {
 
     const SIZES: [[usize; 5]; 3] = [[2, 8, 1, 6, 5], [4, 8, 1, 3, 3], [2, 4, 1, 6, 5]];
 
+    fn orders(key: &Key) -> [[i64; 5]; 3] {
+        key.forms.map(|form| form.strides)
+    }
+
+    fn lying(key: &Key, of: &Convolution<'_>) -> [bool; 3] {
+        let images = of.images();
+        [0, 1, 2].map(|i| key.forms[i].is_of(&images[i]))
+    }
+
     #[test]
-    fn images_share_an_order_and_the_kernel_follows() {
+    fn images_share_the_order_of_most_elements() {
         for order in [false, true] {
             let of = convolution(SIZES.map(|sizes| image(sizes, order)));
             let key = Key::new(&of).unwrap();
-            assert_eq!(key.forms.map(|form| form.strides), SIZES.map(|sizes| strides(sizes, order)));
-            assert_eq!((key.spatial, key.forms[0].alignment, key.is_copied(&of.weight)), (2, 16, false));
+            assert_eq!(orders(&key), SIZES.map(|sizes| strides(sizes, order)));
+            assert_eq!((key.spatial, key.forms[0].alignment, lying(&key, &of)), (2, 16, [true; 3]));
             let other = Convolution { weight: image(SIZES[1], !order), ..of };
             let turned = Key::new(&other).unwrap();
-            assert_eq!(turned, key);
-            assert!(turned.is_copied(&other.weight));
-            let mixed = Convolution { result: image(SIZES[2], !order), ..of };
-            assert_eq!(Key::new(&mixed), None);
+            assert_eq!((turned, lying(&turned, &other)), (key, [true, false, true]));
+            let other = Convolution { result: image(SIZES[2], !order), ..of };
+            let turned = Key::new(&other).unwrap();
+            assert_eq!((turned, lying(&turned, &other)), (key, [true, true, false]));
         }
+        // As many of either order.
+        let sizes = [[2, 8, 1, 6, 5], [8, 8, 1, 1, 1], [2, 8, 1, 6, 5]];
+        let of = convolution([image(sizes[0], false), image(sizes[1], true), image(sizes[2], true)]);
+        assert_eq!(orders(&Key::new(&of).unwrap()), sizes.map(|sizes| strides(sizes, true)));
     }
 
     #[test]
-    fn one_channel_lies_in_both_orders_and_the_kernel_decides() {
+    fn one_channel_lies_in_both_orders() {
         let sizes = [[2, 1, 1, 6, 5], [1, 1, 1, 3, 3], [2, 1, 1, 6, 5]];
         let key = Key::new(&convolution(sizes.map(|sizes| image(sizes, true)))).unwrap();
-        assert_eq!(key.forms.map(|form| form.strides), sizes.map(|sizes| strides(sizes, false)));
+        assert_eq!(orders(&key), sizes.map(|sizes| strides(sizes, false)));
         let sizes = [[2, 8, 1, 1, 1], [4, 8, 1, 3, 3], [2, 4, 1, 1, 1]];
         let key = Key::new(&convolution(sizes.map(|sizes| image(sizes, true)))).unwrap();
-        assert_eq!(key.forms.map(|form| form.strides), sizes.map(|sizes| strides(sizes, true)));
+        assert_eq!(orders(&key), sizes.map(|sizes| strides(sizes, true)));
     }
 
     #[test]
-    fn what_is_not_dense_or_too_large_or_another_dtype_is_left() {
+    fn what_is_not_dense_is_copied_and_what_is_too_large_or_of_another_dtype_left() {
         let of = convolution(SIZES.map(|sizes| image(sizes, false)));
         assert_eq!(Key::new(&Convolution { dtype: "f64", ..of }), None);
         let mut gaps = of;
         gaps.input.strides[0] += 1;
-        assert_eq!(Key::new(&gaps), None);
+        gaps.input.data += 2;
+        let key = Key::new(&gaps).unwrap();
+        assert_eq!((lying(&key, &gaps), key.forms[0].alignment), ([false, true, true], 16));
         let mut large = of;
         (large.input.sizes[0], large.result.sizes[0]) = (1 << 24, 1 << 24);
         assert_eq!(Key::new(&large), None);

@@ -4,7 +4,7 @@ use super::device_of;
 use super::launch::Operand;
 use super::nets::{Array, Image};
 use super::scratch::{self, On, Scratch};
-use crate::dnn::{self, Convolution, Key, Kind};
+use crate::dnn::{self, Convolution, Key};
 use keyway_sdk::author::{Call, Error};
 
 /// Multiplications below which a kernel of this library is as fast, and no plan is worth making.
@@ -21,34 +21,32 @@ pub(super) fn convolve(call: &Call<'_>, of: Convolution<'_>, bias: Option<Array<
     let on = (device_of(call)?, call.stream());
     let of = Convolution { rounds: on.0.rounds(of.dtype), adds: bias.is_some(), ..of };
     let Some(key) = Key::new(&of) else { return Ok(false) };
-    let (images, bytes) = ([of.input, of.weight, of.result], Array::output(call, 0)?.bytes);
-    // A kernel that lies in another order than the images is copied, before or after.
-    let copy = match key.is_copied(&of.weight) {
-        true => Some(Scratch::new(on, of.weight.sizes.iter().product(), bytes)?),
-        false => None,
-    };
-    let sides = copy.as_ref().map(|copy| {
-        let own = Image { data: copy.at(), strides: key.forms[1].strides, ..of.weight };
-        [own, of.weight]
-    });
-    let made = dnn::convolve(on, &key, || {
-        if let (Some(sides), true) = (sides, of.kind != Kind::Filter) {
-            copied(on, bytes, sides)?;
+    let (images, bytes, made) = (of.images(), Array::output(call, 0)?.bytes, of.kind.made());
+    // A tensor that lies otherwise than the key says has a copy that lies so.
+    let (mut copies, mut own) = ([const { None }; 3], images);
+    for (i, image) in images.iter().enumerate().filter(|(i, image)| !key.forms[*i].is_of(image)) {
+        let copy = Scratch::new(on, image.sizes.iter().product(), bytes)?;
+        own[i] = Image { data: copy.at(), strides: key.forms[i].strides, ..*image };
+        copies[i] = Some(copy);
+    }
+    let ready = || {
+        for i in (0..3).filter(|&i| copies[i].is_some() && i != made) {
+            copied(on, bytes, [own[i], images[i]])?;
         }
         if let Some(bias) = bias {
             let step = bias.strides.first().copied().unwrap_or(0);
-            copied(
-                on,
-                bytes,
-                [of.result, Image { data: bias.data, strides: [0, step, 0, 0, 0], ..of.result }],
-            )?;
+            let spread = Image { data: bias.data, strides: [0, step, 0, 0, 0], ..own[made] };
+            copied(on, bytes, [own[made], spread])?;
         }
-        Ok([images[0].data, copy.as_ref().map_or(images[1].data, Scratch::at), images[2].data])
-    })?;
-    if let (Some([own, weight]), true, Kind::Filter) = (sides, made, of.kind) {
-        copied(on, bytes, [weight, own])?;
+        Ok(own.map(|image| image.data))
+    };
+    if !dnn::convolve(on, &key, ready)? {
+        return Ok(false);
     }
-    Ok(made)
+    if copies[made].is_some() {
+        copied(on, bytes, [images[made], own[made]])?;
+    }
+    Ok(true)
 }
 
 /// Copies an image to another of its sizes.

@@ -1,69 +1,50 @@
-//! The suite judges the device, as `keyway conformance --profile train --library FILE --quick` does.
+//! The suite judges the device: `keyway conformance --profile train --library FILE --quick`, by the program that `KEYWAY` names, else
+//! the one that is installed.
 
 mod support;
 
 use keyway::ops::tiers;
-use keyway_conformance::outcome::Outcome;
-use keyway_conformance::runner::{self, Limits, Selection, worker};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-const WORKER: &str = "ARENA_DEVICE_WORKER";
-
-/// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
-#[test]
-fn worker() {
-    if std::env::var_os(WORKER).is_none() {
-        return;
-    }
-    let job = worker::Job {
-        name: None,
-        would_serve: None,
-        library: Some(support::library()),
-        backends: Vec::new(),
-        selection: Selection { profile: Some("train".into()), quick: true, ..Selection::default() },
-        listed: std::env::args().all(|word| word != runner::UNLISTED),
-    };
-    worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
+/// The cases of a run that ended well, each with `id`, `family`, `op` and `status`.
+fn judged() -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
+    let program = std::env::var_os("KEYWAY").unwrap_or_else(|| "keyway".into());
+    let mut command = Command::new(&program);
+    command.args(["conformance", "--profile", "train", "--quick", "--jobs", "2", "--timeout", "60"]);
+    command.arg("--library").arg(support::library()).arg("--json").arg(&report);
+    let output = command.output().unwrap_or_else(|error| {
+        panic!("{program:?} cannot be started ({error}); install `keyway`, or name it in KEYWAY")
+    });
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {said}", output.status);
+    let report: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    assert_eq!(report["plugin"], "example.org/arena-device");
+    assert_eq!(report["interrupted"], false);
+    report["cases"].as_array().unwrap().clone()
 }
 
 #[test]
 fn every_case_of_the_profile_is_as_expected() {
-    let command = || {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        // What the runner adds is no option of the test harness.
-        command.args(["worker", "--exact", "--nocapture", "--"]).env(WORKER, "1");
-        command
-    };
-    let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
-    let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
-    assert_eq!((ran.judged.plugin.as_str(), ran.interrupted), ("example.org/arena-device", false));
-    let failed: Vec<String> = ran
-        .finished
-        .iter()
-        .filter(|case| case.outcome.is_failure())
-        .map(|case| format!("{}: {:?}", case.case.id, case.outcome))
-        .collect();
-    let (count, all) = (failed.len(), ran.finished.len());
-    assert!(
-        failed.is_empty(),
-        "{count} of {all} cases are not as expected, the first of them:\n{}",
-        failed[..count.min(20)].join("\n")
-    );
+    let cases = judged();
+    let text = |case: &Value, field: &str| case[field].as_str().unwrap_or_default().to_string();
+    let passed = cases.iter().filter(|case| text(case, "status") == "passed").count();
     // What the gradients of the profile's ops are made of is in the profile, too.
     let of_profile: BTreeSet<&str> = tiers::ALL.iter().flat_map(|tier| tier.ops).copied().collect();
-    let lacking: Vec<String> = ran
-        .finished
+    let lacking: Vec<String> = cases
         .iter()
-        .filter(|case| case.case.family.starts_with("grad") && of_profile.contains(case.case.op.as_str()))
-        .filter(|case| matches!(case.outcome, Outcome::Unsupported { .. }))
-        .map(|case| format!("{}: {:?}", case.case.id, case.outcome))
+        .filter(|case| {
+            text(case, "family").starts_with("grad") && of_profile.contains(text(case, "op").as_str())
+        })
+        .filter(|case| text(case, "status") == "unsupported")
+        .map(|case| text(case, "id"))
         .collect();
     assert!(lacking.is_empty(), "{}", lacking.join("\n"));
-    let passed = ran.finished.iter().filter(|case| case.outcome == Outcome::Passed).count();
-    let of_profile = ran.finished.iter().filter(|case| case.case.id.starts_with("profile/")).count();
-    println!("{passed} of {all} cases passed");
+    let of_profile = cases.iter().filter(|case| text(case, "id").starts_with("profile/")).count();
+    println!("{passed} of {} cases passed", cases.len());
     assert!(passed > 1000 && of_profile > 60, "{passed} passed, {of_profile} of the profile");
 }

@@ -38,10 +38,10 @@ pub enum Task {
     },
     /// Compile every kernel file and compare with the images that are there; skipped, with the reason, without Python.
     Check,
-    /// Build the stand-ins for the driver and cuBLASLt by a C++ compiler, and say how to use them.
+    /// Build the stand-ins for the driver, cuBLASLt and cuDNN by a C++ compiler, and say how to use them.
     StandIn,
     /// Judge the staged backend on the stand-in: all ops with a guard page behind each tensor, then products by the stand-in for
-    /// cuBLASLt, and the quick cases in cached blocks; skipped, with the reason, without a C++ compiler.
+    /// cuBLASLt, and the quick cases in cached blocks, with cuDNN's; skipped, with the reason, without a C++ compiler.
     Judge,
 }
 
@@ -183,9 +183,10 @@ fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
 
 /// The longest that a case may take: the stand-in runs one thread of a kernel after the other.
 const CASE_SECONDS: &str = "120";
-/// What names another driver to the backend, and another cuBLASLt or none.
+/// What names another driver to the backend, and another cuBLASLt and cuDNN, or none.
 const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
 const BLAS: &str = "KEYWAY_CUDA_BLAS";
+const DNN: &str = "KEYWAY_CUDA_DNN";
 /// What has no block kept or split, so that the stand-in's guard pages stand behind each tensor.
 const GUARDED: (&str, &str) = ("KEYWAY_CUDA_ALLOCATOR", "pool");
 /// The ops that cuBLASLt serves.
@@ -198,15 +199,15 @@ fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
 
 fn stand_in(workspace: &Workspace) -> Result<()> {
     let driver = build(workspace).map_err(|reason| Failure::StandIn { reason: reason.to_string() })?;
-    let library = keyway_test_cuda_driver::blas(&driver);
-    let (driver, library) = (driver.display(), library.display());
-    println!("the stand-in is built; to use it: {DRIVER}={driver} {BLAS}={library}");
+    let (blas, dnn) = (keyway_test_cuda_driver::blas(&driver), keyway_test_cuda_driver::dnn(&driver));
+    let (driver, blas, dnn) = (driver.display(), blas.display(), dnn.display());
+    println!("the stand-in is built; to use it: {DRIVER}={driver} {BLAS}={blas} {DNN}={dnn}");
     Ok(())
 }
 
-/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and in memory that is guarded by
-/// tensor; then products, and the quick cases of all ops, as users have them: with cuBLASLt, in blocks that the backend keeps
-/// and splits.
+/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, in memory that is guarded
+/// by tensor; then products by cuBLASLt, convolutions among them; then the quick cases of all ops, as users have them: with both
+/// libraries, in blocks that the backend keeps and splits.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
@@ -219,7 +220,7 @@ fn judge(workspace: &Workspace) -> Result<()> {
     let judge = |blas: &Path| {
         let mut command = workspace.command(workspace.path("dist/bin/keyway"));
         command.args(["conformance", "keyway-cuda", "--timeout", CASE_SECONDS]);
-        command.env(DRIVER, &driver).env(BLAS, blas);
+        command.env(DRIVER, &driver).env(BLAS, blas).env(DNN, "off");
         command
     };
     let judged = |command: &mut Command| {
@@ -235,6 +236,8 @@ fn judge(workspace: &Workspace) -> Result<()> {
     judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
     judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))?;
-    println!("\nThe quick cases, in blocks that the backend keeps and splits:");
-    judged(judge(&library).arg("--quick"))
+    println!(
+        "\nThe quick cases, in blocks that the backend keeps and splits, and with the stand-in for cuDNN:"
+    );
+    judged(judge(&library).env(DNN, keyway_test_cuda_driver::dnn(&driver)).arg("--quick"))
 }
