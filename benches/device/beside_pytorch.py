@@ -79,8 +79,8 @@ def batch_norm(new, sizes):
     return lambda: F.batch_norm(x, mean, var, one, one, True, 0.1, 1e-5)
 
 
-def attention(new, sizes, causal=False, backward=False):
-    shape = (4, sizes["heads"], sizes["length"], 64)
+def attention(new, sizes, causal=False, backward=False, width=64):
+    shape = (4, sizes["heads"] * 64 // width, sizes["length"], width)
     q, k, v = (new(*shape).requires_grad_(backward) for _ in range(3))
     grad = torch.ones_like(q)
 
@@ -146,6 +146,8 @@ MORE = {
     "batch_norm": batch_norm,
     "max_pool": max_pool,
     "attention_causal.f16": lambda new, sizes: attention(new, sizes, causal=True),
+    "attention_wide.f16": lambda new, sizes: attention(new, sizes, width=128),
+    "attention_wide_causal.f16": lambda new, sizes: attention(new, sizes, causal=True, width=128),
     "attention_backward.f16": lambda new, sizes: attention(new, sizes, backward=True),
     "softmax_short": of_matrix(512, lambda a: a.softmax(-1)),
     "layer_norm_short": layer_norm_short,

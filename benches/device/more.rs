@@ -52,20 +52,27 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
         let x = Tensor::rand_with(images(sizes), device)?;
         call(move || x.max_pool2d(2))
     }));
-    for causal in [false, true] {
-        let name = if causal { "attention_causal.f16" } else { "attention_backward.f16" };
-        let (heads, length) = (sizes.heads, sizes.length);
+    // Of heads of 128 numbers half as many.
+    for (name, heads, width, causal, backward) in [
+        ("attention_causal.f16", sizes.heads, 64, true, false),
+        ("attention_wide.f16", sizes.heads / 2, 128, false, false),
+        ("attention_wide_causal.f16", sizes.heads / 2, 128, true, false),
+        ("attention_backward.f16", sizes.heads, 64, false, true),
+    ] {
+        let length = sizes.length;
         // Of the backward pass five products for two; a causal one has half of them.
-        let flops = (4 * heads * length * length * 64) as f64 * if causal { 2.0 } else { 14.0 };
+        let flops = (4 * heads * length * length * width) as f64 * if backward { 14.0 } else { 4.0 }
+            / if causal { 2.0 } else { 1.0 };
         all.push(case(name, ("flop", flops), move || {
-            let make =
-                || Tensor::rand_with([4, heads, length, 64], (DType::F16, device))?.requires_grad_(!causal);
+            let make = || {
+                Tensor::rand_with([4, heads, length, width], (DType::F16, device))?.requires_grad_(backward)
+            };
             let (q, k, v) = (make()?, make()?, make()?);
-            let grad = Tensor::ones_with([4, heads, length, 64], (DType::F16, device))?;
+            let grad = Tensor::ones_with([4, heads, length, width], (DType::F16, device))?;
             call(move || {
                 let options = AttentionOptions { is_causal: causal, ..AttentionOptions::default() };
                 let out = q.scaled_dot_product_attention_with(&k, &v, options)?;
-                if causal {
+                if !backward {
                     return Ok(());
                 }
                 let options = BackwardOptions { gradients: Some(vec![grad.clone()]), ..Default::default() };
