@@ -101,11 +101,18 @@ pub struct Key {
 }
 
 impl Key {
-    /// None where the convolution does not fit: another dtype, or too many elements. A tensor may lie elsewhere than its form says:
+    /// None where the convolution does not fit: another dtype, too many elements, or a gradient that cuDNN makes with too few
+    /// digits. A tensor may lie elsewhere than its form says:
     /// then it is copied to where the form has it, or back.
     pub fn new(of: &Convolution<'_>) -> Option<Key> {
         let element = Element::named(of.dtype)?;
         let images = of.images();
+        // Of one channel a group cuDNN 9.14 sums the gradient of a kernel of f16 and bf16 with an error of three units in the last
+        // place (on an H200), and no note of its engine says so.
+        let by_channel = of.weight.sizes[1] == 1 && of.input.sizes[1] > 1;
+        if of.kind == Kind::Filter && by_channel && element != Element::F32 {
+            return None;
+        }
         let mut counts = [0i64; 3];
         for (count, image) in counts.iter_mut().zip(&images) {
             let sizes = image.sizes.iter();
@@ -248,6 +255,21 @@ mod tests {
         let sizes = [[2, 8, 1, 1, 1], [4, 8, 1, 3, 3], [2, 4, 1, 1, 1]];
         let key = Key::new(&convolution(sizes.map(|sizes| image(sizes, true)))).unwrap();
         assert_eq!(orders(&key), sizes.map(|sizes| strides(sizes, true)));
+    }
+
+    #[test]
+    fn the_gradient_of_a_kernel_of_one_channel_a_group_is_given_in_f32_alone() {
+        let sizes = [[2, 8, 1, 6, 5], [8, 1, 1, 3, 3], [2, 8, 1, 6, 5]];
+        let of = convolution(sizes.map(|sizes| image(sizes, true)));
+        for (kind, dtype, given) in [
+            (Kind::Filter, "f16", false),
+            (Kind::Filter, "bf16", false),
+            (Kind::Filter, "f32", true),
+            (Kind::Data, "f16", true),
+            (Kind::Forward, "f16", true),
+        ] {
+            assert_eq!(Key::new(&Convolution { kind, dtype, ..of }).is_some(), given, "{kind:?} {dtype}");
+        }
     }
 
     #[test]

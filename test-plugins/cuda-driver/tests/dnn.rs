@@ -66,7 +66,7 @@ fn served() -> Vec<Case> {
             x.conv3d_with(w, b, ConvOptions::default().padding(1).stride([2, 1, 1]))
         }),
         case("every second sample", &[4, 16, 16, 14], &[16, 16, 3, 3], |x, w, b| {
-            x.unflatten(0, &[2, 2])?.select(1, 0)?.conv2d(w, b)
+            x.unflatten(0, [2, 2])?.select(1, 0)?.conv2d(w, b)
         }),
         case("transposed", &[2, 24, 10, 9], &[24, 16, 3, 3], |x, w, b| {
             let options = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
@@ -244,9 +244,11 @@ fn lost() {
     assert!(message(x.conv2d(&w, None)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
 }
 
-/// Convolutions of [`compare`]: one to see the channels, result and two gradients, twice.
+/// Convolutions of [`compare`]: one to see the channels, result and two gradients, twice; but not the gradient of a kernel of
+/// one channel a group, of f16 and bf16.
 fn given() -> usize {
-    served().iter().map(|case| orders(case).len() * GIVEN.len() * 2 * 4).sum()
+    let left = |case: &Case| if case.name == "one channel a group" { 2 } else { 0 };
+    served().iter().map(|case| orders(case).len() * 2 * (GIVEN.len() * 4 - left(case))).sum()
 }
 
 #[test]
@@ -352,7 +354,8 @@ fn every_call_of_the_library_may_fail() {
     let mut failures = 0;
     for (name, count) in counts.iter().filter(|(name, _)| name.starts_with("cudnn")) {
         // Each place that sets an attribute; of what is made in loops, some.
-        let is_tried = |n: &usize| name == "cudnnBackendSetAttribute" || *n <= 9 || n % 5 == 0 || n == count;
+        let is_tried =
+            |n: &usize| name == "cudnnBackendSetAttribute" || *n <= 9 || n.is_multiple_of(5) || n == count;
         for n in (1..=*count).filter(is_tried) {
             let fail = format!("{name}:{n}");
             let output = start("work", &driver, &[named, ("KEYWAY_STAND_IN_FAIL", &fail)]);
