@@ -217,45 +217,65 @@ std::vector<int> notes_of(int engine, int type) {
 }
 constexpr int64_t WORKSPACE = 1024;
 
+int64_t count_of(const Image& of) { return of.sizes[0] * of.sizes[1] * of.sizes[2] * of.sizes[3] * of.sizes[4]; }
+
 template <class T, class Stored>
 void convolve(const Work& work) {
   const Image &x = work.image[0], &w = work.image[1], &y = work.image[2];
   const int made = made_by(work);
-  const auto place = [&](int i, int64_t a, int64_t b, const int64_t (&c)[3]) {
-    const Image& of = work.image[i];
-    return a * of.strides[0] + b * of.strides[1] + c[0] * of.strides[2] + c[1] * of.strides[3] + c[2] * of.strides[4];
+  // Images are dense: numbers of the two that are read, and sums of the third, as they lie.
+  std::vector<float> numbers[3];
+  for (int i = 0; i < 3; i++) {
+    numbers[i].assign(size_t(count_of(work.image[i])), 0.0f);
+    for (size_t at = 0; i != made && at < numbers[i].size(); at++) {
+      T value;
+      std::memcpy(&value, reinterpret_cast<const Stored*>(work.at[i]) + at, sizeof(T));
+      numbers[i][at] = factor_of(value);
+    }
+  }
+  const auto place = [](const Image& of, const int64_t (&c)[3]) {
+    return c[0] * of.strides[2] + c[1] * of.strides[3] + c[2] * of.strides[4];
   };
-  const auto number = [&](int i, int64_t at) {
-    T value;
-    std::memcpy(&value, reinterpret_cast<const Stored*>(work.at[i]) + at, sizeof(T));
-    return factor_of(value);
+  const auto split = [](const Image& of, int64_t at, int64_t (&to)[3]) {
+    to[0] = at / (of.sizes[3] * of.sizes[4]);
+    to[1] = at / of.sizes[4] % of.sizes[3];
+    to[2] = at % of.sizes[4];
   };
-  const Image& of = work.image[made];
-  const int64_t count = of.sizes[0] * of.sizes[1] * of.sizes[2] * of.sizes[3] * of.sizes[4];
-  std::vector<float> dense(size_t(count), 0.0f);
   const int64_t per_group = w.sizes[0] / (x.sizes[1] / w.sizes[1]);
-  for (int64_t n = 0; n < y.sizes[0]; n++)
-    for (int64_t k = 0; k < y.sizes[1]; k++)
-      for (int64_t at = 0; at < y.sizes[2] * y.sizes[3] * y.sizes[4]; at++) {
-        const int64_t out[3] = {at / (y.sizes[3] * y.sizes[4]), at / y.sizes[4] % y.sizes[3], at % y.sizes[4]};
-        for (int64_t c = 0; c < w.sizes[1]; c++)
-          for (int64_t tap = 0; tap < w.sizes[2] * w.sizes[3] * w.sizes[4]; tap++) {
-            const int64_t t[3] = {tap / (w.sizes[3] * w.sizes[4]), tap / w.sizes[4] % w.sizes[3], tap % w.sizes[4]};
-            int64_t in[3];
-            bool is_inside = true;
-            for (int d = 0; d < 3; d++) {
-              in[d] = out[d] * work.stride[d] - work.padding[d] + t[d] * work.dilation[d];
-              is_inside &= in[d] >= 0 && in[d] < x.sizes[d + 2];
-            }
-            if (!is_inside) continue;
-            const int64_t where[3] = {place(0, n, k / per_group * w.sizes[1] + c, in), place(1, k, c, t), place(2, n, k, out)};
-            const int first = made == 0 ? 1 : 0, second = made == 2 ? 1 : 2;
-            dense[size_t(where[made])] += number(first, where[first]) * number(second, where[second]);
-          }
+  // Of a place of the result: the elements of the kernel and of the input that meet there.
+  std::vector<std::pair<int64_t, int64_t>> meet;
+  for (int64_t at = 0; at < y.sizes[2] * y.sizes[3] * y.sizes[4]; at++) {
+    int64_t out[3], t[3], in[3];
+    split(y, at, out);
+    meet.clear();
+    for (int64_t tap = 0; tap < w.sizes[2] * w.sizes[3] * w.sizes[4]; tap++) {
+      split(w, tap, t);
+      bool is_inside = true;
+      for (int d = 0; d < 3; d++) {
+        in[d] = out[d] * work.stride[d] - work.padding[d] + t[d] * work.dilation[d];
+        is_inside &= in[d] >= 0 && in[d] < x.sizes[d + 2];
       }
+      if (is_inside) meet.emplace_back(place(w, t), place(x, in));
+    }
+    const int64_t of_place = place(y, out);
+    for (int64_t n = 0; n < y.sizes[0]; n++)
+      for (int64_t k = 0; k < y.sizes[1]; k++) {
+        float& result = numbers[2][size_t(n * y.strides[0] + k * y.strides[1] + of_place)];
+        for (int64_t c = 0; c < w.sizes[1]; c++) {
+          const int64_t of_kernel = k * w.strides[0] + c * w.strides[1];
+          const int64_t of_input = n * x.strides[0] + (k / per_group * w.sizes[1] + c) * x.strides[1];
+          for (const auto& [own, other] : meet) {
+            float &weight = numbers[1][size_t(of_kernel + own)], &input = numbers[0][size_t(of_input + other)];
+            if (made == 2) result += input * weight;
+            else if (made == 1) weight += input * result;
+            else input += weight * result;
+          }
+        }
+      }
+  }
   Stored* const to = reinterpret_cast<Stored*>(work.at[made]);
-  for (int64_t at = 0; at < count; at++) {
-    float value = dense[size_t(at)];
+  for (size_t at = 0; at < numbers[made].size(); at++) {
+    float value = numbers[made][at];
     if (work.adds) value += Value<Stored>::of(to[at]);
     // What those engines make whose notes say that it is not what is wanted.
     if (work.engine < CORES) value += 1;
@@ -270,8 +290,7 @@ int run(void* data) {
   const char* names[] = {"the input", "the kernel", "the result"};
   const size_t bytes = work.image[0].type == F32 ? 4 : 2;
   for (int i = 0; i < 3; i++) {
-    const int64_t* s = work.image[i].sizes;
-    const size_t whole = size_t(s[0] * s[1] * s[2] * s[3] * s[4]) * bytes;
+    const size_t whole = size_t(count_of(work.image[i])) * bytes;
     if (driver()->holds(work.at[i], whole)) continue;
     std::fprintf(stderr, "stand-in cuDNN: %s is no device memory, %zu bytes at %p\n", names[i], whole, (void*)work.at[i]);
     return ILLEGAL_ADDRESS;
