@@ -9,8 +9,8 @@ use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_mem
 use keyway_test_cuda_driver::blas;
 use std::path::Path;
 use support::{
-    FLOATS, counted, cuda, doubles, is_known, is_stand_in, linked, load, message, near, numbers, of, run,
-    stand_in, start, texts,
+    FLOATS, counted, cuda, doubles, each_fails, is_known, is_stand_in, linked, load, loses_the_device,
+    message, near, numbers, of, run, said_once, stand_in, start, texts,
 };
 
 const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
@@ -416,16 +416,7 @@ fn the_workspace_is_memory_of_the_device() {
 fn without_the_library_own_kernels_serve_and_it_is_said_once() {
     let Some(driver) = stand_in() else { return };
     let library = blas(&driver);
-    let said = |machine: &[(&str, &str)], parts: &[&str]| {
-        let output = start("once", &driver, machine);
-        let text = texts(&output);
-        assert!(output.status.success(), "{machine:?}\n{text}");
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains("no cuBLASLt")).collect();
-        assert_eq!(lines.len(), usize::from(!parts.is_empty()), "{machine:?}\n{text}");
-        for part in parts {
-            assert!(lines[0].contains(part), "`{part}` is not in: {}", lines[0]);
-        }
-    };
+    let said = |machine: &[(&str, &str)], parts: &[&str]| said_once("cuBLASLt", &driver, machine, parts);
     said(&[(VARIABLE, "off")], &[]);
     said(&[(VARIABLE, library.to_str().unwrap())], &[]);
     said(&[], &["warning", "the driver is a named file", VARIABLE, "nvidia-cublas", "`off`"]);
@@ -445,26 +436,8 @@ fn every_call_of_the_library_may_fail() {
     let Some(driver) = stand_in() else { return };
     let library = blas(&driver);
     let named = (VARIABLE, library.to_str().unwrap());
-    let counts = counted("work", &driver, &[named]);
-    let mut failures = 0;
-    for (name, count) in counts.iter().filter(|(name, _)| name.starts_with("cublasLt")) {
-        for n in 1..=*count {
-            let fail = format!("{name}:{n}");
-            let output = start("work", &driver, &[named, ("KEYWAY_STAND_IN_FAIL", &fail)]);
-            let text = texts(&output);
-            assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
-            // What is destroyed has nobody to tell.
-            let expected = match name.ends_with("Destroy") {
-                true => "RESULT all is well".to_string(),
-                false => {
-                    format!("{name} answered CUBLAS_STATUS_INTERNAL_ERROR (14): an internal operation failed")
-                }
-            };
-            assert!(text.contains(&expected) && !text.contains("LASTING"), "{fail}\n{text}");
-            failures += 1;
-        }
-    }
-    println!("{failures} failures");
+    let failures =
+        each_fails(("cublasLt", "CUBLAS_STATUS_INTERNAL_ERROR (14)"), &driver, named, |_, _, _| true);
     assert!(failures >= 75, "{failures}: fewer calls than conformance/README.md says");
 }
 
@@ -472,10 +445,7 @@ fn every_call_of_the_library_may_fail() {
 fn a_product_that_loses_the_device_is_named() {
     let Some(driver) = stand_in() else { return };
     let library = blas(&driver);
-    for seed in ["1", "2", "3"] {
-        let machine = [(VARIABLE, library.to_str().unwrap()), ("KEYWAY_STAND_IN_SEED", seed)];
-        run("lost", &driver, &[machine[0], machine[1], ("KEYWAY_STAND_IN_BLAS_BREAKS", "1")]);
-    }
+    loses_the_device(&driver, (VARIABLE, library.to_str().unwrap()), "KEYWAY_STAND_IN_BLAS_BREAKS");
 }
 
 /// With a driver that the system's loader finds: the loader's library, a toolkit's, and that of PyPI's package.

@@ -8,7 +8,8 @@ use keyway::{DType, Device, MemoryFormat, Tensor, graph};
 use keyway_dispatcher::device::{memory_stats, set_memory_limit, synchronize};
 use keyway_test_cuda_driver::{blas, dnn};
 use support::{
-    counted, cuda, doubles, is_stand_in, load, message, near, numbers, of, run, stand_in, start, texts,
+    counted, cuda, doubles, each_fails, is_stand_in, load, loses_the_device, message, near, numbers, of, run,
+    said_once, stand_in,
 };
 
 const VARIABLE: &str = "KEYWAY_CUDA_DNN";
@@ -319,16 +320,7 @@ fn without_the_library_own_kernels_serve_and_it_is_said_once() {
     let Some(driver) = stand_in() else { return };
     let library = dnn(&driver);
     let named = (VARIABLE, library.to_str().unwrap());
-    let said = |machine: &[(&str, &str)], parts: &[&str]| {
-        let output = start("once", &driver, machine);
-        let text = texts(&output);
-        assert!(output.status.success(), "{machine:?}\n{text}");
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains("no cuDNN")).collect();
-        assert_eq!(lines.len(), usize::from(!parts.is_empty()), "{machine:?}\n{text}");
-        for part in parts {
-            assert!(lines[0].contains(part), "`{part}` is not in: {}", lines[0]);
-        }
-    };
+    let said = |machine: &[(&str, &str)], parts: &[&str]| said_once("cuDNN", &driver, machine, parts);
     said(&[(VARIABLE, "off")], &[]);
     said(&[named], &[]);
     said(
@@ -350,31 +342,11 @@ fn every_call_of_the_library_may_fail() {
     let Some(driver) = stand_in() else { return };
     let library = dnn(&driver);
     let named = (VARIABLE, library.to_str().unwrap());
-    let counts = counted("work", &driver, &[named]);
-    let mut failures = 0;
-    for (name, count) in counts.iter().filter(|(name, _)| name.starts_with("cudnn")) {
-        // Each place that sets an attribute; of what is made in loops, some.
-        let is_tried =
-            |n: &usize| name == "cudnnBackendSetAttribute" || *n <= 9 || n.is_multiple_of(5) || n == count;
-        for n in (1..=*count).filter(is_tried) {
-            let fail = format!("{name}:{n}");
-            let output = start("work", &driver, &[named, ("KEYWAY_STAND_IN_FAIL", &fail)]);
-            let text = texts(&output);
-            assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
-            // What is destroyed has nobody to tell.
-            let expected = match name.as_str() {
-                "cudnnBackendDestroyDescriptor" => "RESULT all is well".to_string(),
-                _ => {
-                    format!(
-                        "{name} answered CUDNN_STATUS_INTERNAL_ERROR (4000): an internal operation failed"
-                    )
-                }
-            };
-            assert!(text.contains(&expected) && !text.contains("LASTING"), "{fail}\n{text}");
-            failures += 1;
-        }
-    }
-    println!("{failures} failures");
+    // Each place that sets an attribute; of what is made in loops, some.
+    let is_tried = |name: &str, n: usize, count: usize| {
+        name == "cudnnBackendSetAttribute" || n <= 9 || n.is_multiple_of(5) || n == count
+    };
+    let failures = each_fails(("cudnn", "CUDNN_STATUS_INTERNAL_ERROR (4000)"), &driver, named, is_tried);
     assert!(failures >= 80, "{failures}: fewer calls than conformance/README.md says");
 }
 
@@ -382,8 +354,5 @@ fn every_call_of_the_library_may_fail() {
 fn a_convolution_that_loses_the_device_is_named() {
     let Some(driver) = stand_in() else { return };
     let library = dnn(&driver);
-    for seed in ["1", "2", "3"] {
-        let machine = [(VARIABLE, library.to_str().unwrap()), ("KEYWAY_STAND_IN_SEED", seed)];
-        run("lost", &driver, &[machine[0], machine[1], ("KEYWAY_STAND_IN_DNN_BREAKS", "1")]);
-    }
+    loses_the_device(&driver, (VARIABLE, library.to_str().unwrap()), "KEYWAY_STAND_IN_DNN_BREAKS");
 }

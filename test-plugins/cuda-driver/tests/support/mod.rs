@@ -168,3 +168,56 @@ pub fn is_known(name: &std::ffi::CStr) -> bool {
     // SAFETY: opens a library of the system's, which stays.
     !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) }.is_null()
 }
+
+/// Runs the scenario `once` on a machine of this kind, which ends well; of the lines that say `no LIBRARY` there is one with these
+/// parts, or none where no part is named.
+#[track_caller]
+pub fn said_once(library: &str, driver: &Path, machine: &[(&str, &str)], parts: &[&str]) {
+    let output = start("once", driver, machine);
+    let text = texts(&output);
+    assert!(output.status.success(), "{machine:?}\n{text}");
+    let none = format!("no {library}");
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains(&none)).collect();
+    assert_eq!(lines.len(), usize::from(!parts.is_empty()), "{machine:?}\n{text}");
+    for part in parts {
+        assert!(lines[0].contains(part), "`{part}` is not in: {}", lines[0]);
+    }
+}
+
+/// Runs the scenario `work` once for each call of the library whose functions begin with `prefix` and that `is_tried`, by name, number
+/// and count: it fails there with this `status`, is an error that names the function, and the program goes on. The number of failures.
+#[track_caller]
+pub fn each_fails(
+    (prefix, status): (&str, &str),
+    driver: &Path,
+    named: (&str, &str),
+    is_tried: impl Fn(&str, usize, usize) -> bool,
+) -> usize {
+    let mut failures = 0;
+    let counts = counted("work", driver, &[named]);
+    for (name, count) in counts.iter().filter(|(name, _)| name.starts_with(prefix)) {
+        for n in (1..=*count).filter(|n| is_tried(name, *n, *count)) {
+            let fail = format!("{name}:{n}");
+            let output = start("work", driver, &[named, ("KEYWAY_STAND_IN_FAIL", &fail)]);
+            let text = texts(&output);
+            assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
+            // What is destroyed has nobody to tell.
+            let expected = match name.contains("Destroy") {
+                true => "RESULT all is well".to_string(),
+                false => format!("{name} answered {status}: an internal operation failed"),
+            };
+            assert!(text.contains(&expected) && !text.contains("LASTING"), "{fail}\n{text}");
+            failures += 1;
+        }
+    }
+    println!("{failures} failures");
+    failures
+}
+
+/// The scenario `lost` in three random orders, on machines where the variable makes the first call of the library lose the device.
+#[track_caller]
+pub fn loses_the_device(driver: &Path, named: (&str, &str), breaks: &str) {
+    for seed in ["1", "2", "3"] {
+        run("lost", driver, &[named, ("KEYWAY_STAND_IN_SEED", seed), (breaks, "1")]);
+    }
+}
