@@ -98,17 +98,18 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut control = Verdict::default();
     for package in MUTANTS {
         let own: Vec<&Fault> = faults.iter().filter(|fault| fault.package == package).collect();
-        for alike in groups(&own) {
-            let (ops, families) = together(&alike);
-            let verdict = judge.judge(workspace, package, None, &ops, &families)?;
-            if let Some(first) = &verdict.first {
-                let (bad, of) = (verdict.bad(), verdict.cases);
-                return Err(Failure::Control { bad, of, first: format!("{first} of {package}") });
-            }
-            println!("control of {package}: {} cases passed in {:.1} s", verdict.cases, verdict.seconds);
-            control.cases += verdict.cases;
-            control.seconds += verdict.seconds;
+        if own.is_empty() {
+            continue;
         }
+        let (ops, families) = together(&own);
+        let verdict = judge.judge(workspace, package, None, &ops, &families)?;
+        if let Some(first) = &verdict.first {
+            let (bad, of) = (verdict.bad(), verdict.cases);
+            return Err(Failure::Control { bad, of, first: format!("{first} of {package}") });
+        }
+        println!("control of {package}: {} cases passed in {:.1} s", verdict.cases, verdict.seconds);
+        control.cases += verdict.cases;
+        control.seconds += verdict.seconds;
     }
 
     let begun = Instant::now();
@@ -261,16 +262,6 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// The faults by which of the two lists they have. Of faults that name ops and others that name families together all cases would
-/// be judged, of which no fault's run has most.
-fn groups<'a>(faults: &[&'a Fault]) -> Vec<Vec<&'a Fault>> {
-    let mut groups: BTreeMap<(bool, bool), Vec<&Fault>> = BTreeMap::new();
-    for fault in faults {
-        groups.entry((fault.ops.is_empty(), fault.families.is_empty())).or_default().push(fault);
-    }
-    groups.into_values().collect()
-}
-
 /// The ops and the families to judge for these faults; none stands for all.
 fn together<'a>(faults: &[&'a Fault]) -> (Vec<&'a str>, Vec<&'a str>) {
     let of = |part: fn(&Fault) -> &Vec<String>| -> Vec<&'a str> {
@@ -370,9 +361,6 @@ mod tests {
             about: "skips an element".into(),
             package: "a",
         };
-        let other = Fault { ops: Vec::new(), families: vec!["out".into()], ..fault.clone() };
-        assert_eq!(groups(&[&fault, &other, &fault]), [vec![&fault, &fault], vec![&other]]);
-        assert_eq!(groups(&[]), [[&fault; 0]; 0]);
         let faults = listed("a", text);
         assert_eq!(faults, vec![fault]);
         assert_eq!(together(&[&faults[0]]), (vec!["add", "mul"], Vec::new()));
