@@ -6,7 +6,7 @@ use crate::driver::Failure;
 use cudarc::cudnn::sys::{
     cudnnBackendAttributeName_t as Name, cudnnBackendAttributeType_t as Type,
     cudnnBackendBehaviorNote_t as Behavior, cudnnBackendDescriptor_t,
-    cudnnBackendDescriptorType_t as Descriptor_t, cudnnBackendHeurMode_t,
+    cudnnBackendDescriptorType_t as DescriptorType, cudnnBackendHeurMode_t,
     cudnnBackendNumericalNote_t as Note, cudnnConvolutionMode_t, cudnnDataType_t, cudnnHandle_t,
 };
 use std::ffi::c_void;
@@ -35,7 +35,7 @@ impl Drop for Descriptor {
 }
 
 impl Descriptor {
-    fn new(library: &'static Library, kind: Descriptor_t) -> Result<Descriptor, Failure> {
+    fn new(library: &'static Library, kind: DescriptorType) -> Result<Descriptor, Failure> {
         let mut at = null_mut();
         // SAFETY: the place is valid.
         unsafe { library.cudnnBackendCreateDescriptor(kind as u32, &mut at)? };
@@ -104,7 +104,7 @@ fn spatial<'a>(key: &Key, list: &'a [i64; 3]) -> &'a [i64] {
 fn tensor(library: &'static Library, key: &Key, i: usize) -> Result<Descriptor, Failure> {
     let Form { sizes, strides, alignment } = &key.forms[i];
     let own = |list: &[i64; 5]| [&list[..2], &list[5 - key.spatial..]].concat();
-    let made = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_TENSOR_DESCRIPTOR)?;
+    let made = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_TENSOR_DESCRIPTOR)?;
     made.set(Name::CUDNN_ATTR_TENSOR_UNIQUE_ID, Type::CUDNN_TYPE_INT64, &NAMES[i..=i])?;
     made.set(Name::CUDNN_ATTR_TENSOR_DATA_TYPE, Type::CUDNN_TYPE_DATA_TYPE, &[dtype(key.element)])?;
     made.set(Name::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, Type::CUDNN_TYPE_INT64, &[*alignment])?;
@@ -115,7 +115,7 @@ fn tensor(library: &'static Library, key: &Key, i: usize) -> Result<Descriptor, 
 
 /// How the kernel moves. Sums are in f32.
 fn moves(library: &'static Library, key: &Key) -> Result<Descriptor, Failure> {
-    let made = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)?;
+    let made = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)?;
     let sums = [cudnnDataType_t::CUDNN_DATA_FLOAT];
     made.set(Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Type::CUDNN_TYPE_DATA_TYPE, &sums)?;
     let mode = [cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION];
@@ -133,11 +133,11 @@ fn moves(library: &'static Library, key: &Key) -> Result<Descriptor, Failure> {
 }
 
 /// The operation, and how its factors, tensors and [`moves`] are called.
-fn operation(kind: Kind) -> (Descriptor_t, [Name; 2], [Name; 3], Name) {
+fn operation(kind: Kind) -> (DescriptorType, [Name; 2], [Name; 3], Name) {
     use Name::*;
     match kind {
         Kind::Forward => (
-            Descriptor_t::CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+            DescriptorType::CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
             [CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA],
             [
                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
@@ -147,7 +147,7 @@ fn operation(kind: Kind) -> (Descriptor_t, [Name; 2], [Name; 3], Name) {
             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
         ),
         Kind::Data => (
-            Descriptor_t::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+            DescriptorType::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
             [CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA],
             [
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
@@ -157,7 +157,7 @@ fn operation(kind: Kind) -> (Descriptor_t, [Name; 2], [Name; 3], Name) {
             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
         ),
         Kind::Filter => (
-            Descriptor_t::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+            DescriptorType::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
             [
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
@@ -234,13 +234,13 @@ impl Plan {
             operation.refer(which, &[image])?;
         }
         let operation = operation.finalize()?;
-        let graph = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)?;
+        let graph = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)?;
         graph.set(Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE, Type::CUDNN_TYPE_HANDLE, &[handle])?;
         graph.refer(Name::CUDNN_ATTR_OPERATIONGRAPH_OPS, &[&operation])?;
         let graph = graph.finalize()?;
         use cudnnBackendHeurMode_t::{CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
         for mode in [CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK] {
-            let heuristic = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
+            let heuristic = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
             heuristic.refer(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &[&graph])?;
             heuristic.set(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Type::CUDNN_TYPE_HEUR_MODE, &[mode])?;
             let heuristic = match heuristic.finalize() {
@@ -261,7 +261,7 @@ impl Plan {
     pub fn launch(&self, handle: cudnnHandle_t, at: [u64; 3], workspace: u64) -> Result<(), Failure> {
         let library = self.plan.library;
         let pointer = |at: u64| with_exposed_provenance_mut::<c_void>(at as usize);
-        let pack = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)?;
+        let pack = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)?;
         pack.set(Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, Type::CUDNN_TYPE_INT64, &NAMES)?;
         pack.set(Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Type::CUDNN_TYPE_VOID_PTR, &at.map(pointer))?;
         pack.set(Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, Type::CUDNN_TYPE_VOID_PTR, &[pointer(workspace)])?;
@@ -281,7 +281,7 @@ fn first(
     most: usize,
     heuristic: &Descriptor,
 ) -> Result<Option<(Descriptor, usize, Descriptor)>, Failure> {
-    let kind = Descriptor_t::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+    let kind = DescriptorType::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
     let mut made = Vec::new();
     for _ in 0..LOOKED_AT {
         made.push(Descriptor::new(library, kind)?);
@@ -291,7 +291,7 @@ fn first(
     let count = heuristic.get(Name::CUDNN_ATTR_ENGINEHEUR_RESULTS, descriptors, &mut at)?;
     made.truncate(count);
     for configuration in made {
-        let engine = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
+        let engine = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
         configuration.get(Name::CUDNN_ATTR_ENGINECFG_ENGINE, descriptors, &mut [engine.at])?;
         let (mut of_numbers, mut of_behavior) = ([0u32; NOTES], [0u32; NOTES]);
         let (which, kind) = (Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, Type::CUDNN_TYPE_NUMERICAL_NOTE);
@@ -303,7 +303,7 @@ fn first(
         if !is_exact(&of_numbers[..numbers], key) || of_behavior[..behavior].contains(&compiles) {
             continue;
         }
-        let plan = Descriptor::new(library, Descriptor_t::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;
+        let plan = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;
         plan.set(Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Type::CUDNN_TYPE_HANDLE, &[handle])?;
         plan.refer(Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &[&configuration])?;
         let plan = match plan.finalize() {
