@@ -38,7 +38,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     dist::run(workspace, &dist::Options { native: true, backends })?;
     let built = start.elapsed();
 
-    let program = workspace.path("dist/bin/keyway").with_extension(std::env::consts::EXE_EXTENSION);
+    let program = dist::program(workspace);
     let out = workspace.path("out");
     std::fs::create_dir_all(&out).map_err(Failure::file("make", &out))?;
     for (_, path, _) in RESULTS {

@@ -87,6 +87,17 @@ pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<P
     Ok(staged)
 }
 
+/// The staged program.
+pub fn program(workspace: &Workspace) -> PathBuf {
+    workspace.path("dist/bin/keyway").with_extension(std::env::consts::EXE_EXTENSION)
+}
+
+/// Where the library of a backend that is built per level is staged, for the highest level that this machine's CPU supports.
+pub fn native_library(workspace: &Workspace, package: &'static str) -> PathBuf {
+    let job = Job { package, level: build::native_level(), features: &[] };
+    workspace.path("dist/backends").join(library_name(&job))
+}
+
 /// The staged file name of a library, which names its level so that the variants lie side by side.
 fn library_name(job: &Job) -> String {
     let stem = job.package.replace('-', "_");

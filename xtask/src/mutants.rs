@@ -6,6 +6,7 @@
 //! fault's.
 
 use crate::build;
+use crate::dist;
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
 use serde_json::{Value, json};
@@ -37,6 +38,9 @@ pub struct Options {
     /// Wrap this library, and do not build the CPU backend.
     #[arg(long, value_name = "FILE")]
     backend: Option<PathBuf>,
+    /// Let the program in `dist/` judge, and wrap the CPU backend there: these are optimised.
+    #[arg(long, conflicts_with = "backend")]
+    staged: bool,
     /// Write the result here, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -140,15 +144,17 @@ impl Judge {
             packages.push(BACKEND);
         }
         let built = build::for_tests(workspace, &packages)?;
-        let backend = match &options.backend {
-            Some(path) => path.canonicalize().map_err(Failure::file("find", path))?,
-            None => built.library(BACKEND)?,
+        let (program, backend) = match &options.backend {
+            _ if options.staged => (dist::program(workspace), dist::native_library(workspace, BACKEND)),
+            Some(path) => (built.program()?, path.clone()),
+            None => (built.program()?, built.library(BACKEND)?),
         };
+        let backend = backend.canonicalize().map_err(Failure::file("find", &backend))?;
         let reports = workspace.target().join("mutants");
         std::fs::create_dir_all(&reports).map_err(Failure::file("make", &reports))?;
         let mutants = MUTANTS.into_iter().map(|package| Ok((package, built.library(package)?)));
         let mutants = mutants.collect::<Result<_>>()?;
-        Ok(Judge { program: built.program()?, mutants, backend, reports })
+        Ok(Judge { program, mutants, backend, reports })
     }
 
     /// The program with the wrapped backend and, given by `option` and so before it, the mutant.

@@ -6,6 +6,7 @@
 
 mod compiler;
 
+use crate::dist;
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
 use compiler::Compiler;
@@ -218,7 +219,7 @@ fn judge(workspace: &Workspace) -> Result<()> {
     };
     let library = keyway_test_cuda_driver::blas(&driver);
     let judge = |blas: &Path| {
-        let mut command = workspace.command(workspace.path("dist/bin/keyway"));
+        let mut command = workspace.command(dist::program(workspace));
         command.args(["conformance", "keyway-cuda", "--timeout", CASE_SECONDS]);
         command.env(DRIVER, &driver).env(BLAS, blas).env(DNN, "off");
         command
