@@ -73,11 +73,9 @@ pub fn is_sparse(tensor: &Tensor<'_>) -> bool {
     is_coo(tensor) || is_csr(tensor)
 }
 
-/// The refusal of what no kernel here serves.
+/// The refusal of what no kernel here serves. What the host says besides names `to_dense()`.
 pub fn unsupported(what: impl Into<String>) -> Error {
-    let what = what.into();
-    let what = what.trim_end_matches(',');
-    Error::Unsupported { what: format!("{what}; convert with `to_dense()` first: it") }
+    Error::Unsupported { what: what.into() }
 }
 
 /// The error for components that do not fit each other.
@@ -259,6 +257,30 @@ impl<'a> Coo<'a> {
             }
         })?;
         Ok(keys)
+    }
+
+    /// The same with an entry for each number, so that all dimensions are sparse. Scratch: the indices.
+    ///
+    /// # Errors
+    /// More numbers than memory holds.
+    pub fn by_number(self) -> Result<Coo<'a>, Error> {
+        let (width, ndim) = (self.width(), self.sizes.len());
+        if self.sparse_dim == ndim {
+            return Ok(self);
+        }
+        let nnz = self.nnz.checked_mul(width).ok_or_else(|| unsupported("a tensor of so many numbers"))?;
+        let mut indices = room(nnz.saturating_mul(ndim))?;
+        for row in self.index()?.chunks(self.nnz.max(1)).take(self.sparse_dim) {
+            row.iter().for_each(|&at| indices.extend(std::iter::repeat_n(at, width)));
+        }
+        let mut inner = width as i64;
+        for &size in self.dense_sizes() {
+            inner /= size.max(1);
+            indices.extend((0..nnz as i64).map(|n| n / inner.max(1) % size.max(1)));
+        }
+        let indices = Part::Made(index_tensor(ndim, nnz, &indices)?);
+        let values = Part::Made(one("reshape", &[self.values.arg(), Arg::Ints(&[nnz as i64])])?);
+        Ok(Coo { sparse_dim: ndim, nnz, indices, values, ..self })
     }
 
     /// The same places with other values.

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::installed::Choice;
+use crate::known::would_serve;
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::Device;
@@ -63,14 +64,16 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             .filter(|k| k.device == device.kind && k.layout == layout)
             .map(|k| keyway::DType::from_code(k.dtype).map_or("?", keyway::DType::name))
             .collect();
-        screen.line(if here.is_empty() {
-            format!(
+        let is_served = registry::kernels().iter().any(|k| k.device == device.kind && k.layout == layout);
+        let would = would_serve(layout.name()).filter(|_| !is_served);
+        screen.line(match would {
+            Some(would) => format!("  no backend for ({}, {layout}): {would}", device.name()),
+            None if here.is_empty() => format!(
                 "  no kernel of `{}` for ({}, {layout}); `keyway ops` shows who serves what",
                 op.name,
                 device.name()
-            )
-        } else {
-            format!("  there are kernels for {}; convert with `to_dtype`", here.join(", "))
+            ),
+            None => format!("  there are kernels for {}; convert with `to_dtype`", here.join(", ")),
         });
     }
     Ok(())

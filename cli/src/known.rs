@@ -12,8 +12,10 @@ const KNOWN: &[(&str, &str, &str)] = &[
 /// Which backend would serve a device or layout, as a clause; also for the backend's own name.
 pub fn would_serve(name: &str) -> Option<String> {
     let name = name.split_once(':').map_or(name, |(kind, _)| kind);
-    let (what, backend, _) = KNOWN.iter().find(|(what, backend, _)| *what == name || *backend == name)?;
-    Some(format!("the backend `{backend}` would serve `{what}`; its library is {}", library(name)))
+    let (what, backend, stem) = KNOWN.iter().find(|(what, backend, _)| *what == name || *backend == name)?;
+    // Libraries for a level of CPU have its name behind the stem.
+    let (before, after) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    Some(format!("the backend `{backend}` would serve `{what}`; its library is {before}{stem}*{after}"))
 }
 
 /// The file name of the library that would serve a device or layout.

@@ -91,6 +91,12 @@ fn what_does_not_fit_is_told() {
     changed(&path, "\\\"attrs\\\"", "\\\"attrz\\\"");
     assert!(refused(load(&path)).1.contains("no object of composite tensors"));
 
+    let both = [("u".to_string(), sparse()), ("w".to_string(), sparse())];
+    save(&path, &StateDict::from(both)).unwrap();
+    changed(&path, "\\\"u\\\":", "\\\"w\\\":");
+    let (error, text) = refused(load(&path));
+    assert!(matches!(error, SafetensorsError::DuplicateName { .. }) && text.contains("`w`"), "{text}");
+
     // Components that do not fit each other are the layout's to refuse.
     write();
     changed(&path, "\\\"shape\\\":[3,4]", "\\\"shape\\\":[9,4]");

@@ -1,7 +1,7 @@
 //! `index_select`. Scratch: 12 bytes for each index, 4 for each size of the dimension where that is not much larger than the
 //! entries and indices are many, 8 for each entry of the result and of its indices.
 
-use super::select::values_of;
+use super::select::{first_of, values_of};
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, index_tensor, more_room, one, room, wrong};
 use keyway_cpu_loops::CallExt;
@@ -71,9 +71,21 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
     if let Some(outside) = wanted.iter().find(|at| !(0..had).contains(*at)) {
         return Err(wrong("index", format!("indices in 0..{had}"), outside.to_string()));
     }
-    let places = Places::of(&wanted, had as usize, coo.nnz)?;
     let (mut entries, mut made) = (Vec::new(), Vec::new());
-    {
+    // Rows of a coalesced tensor lie together, and come in the order in which they are wanted.
+    let by_row = coo.coalesced && dim == 0;
+    if by_row {
+        let index = coo.index()?;
+        let row = &index[..coo.nnz];
+        for (place, &at) in wanted.iter().enumerate() {
+            let found = first_of(row, at)..first_of(row, at + 1);
+            more_room(&mut made, found.len())?;
+            more_room(&mut entries, found.len())?;
+            made.extend(std::iter::repeat_n(place as i64, found.len()));
+            entries.extend(found.map(|entry| entry as i64));
+        }
+    } else {
+        let places = Places::of(&wanted, had as usize, coo.nnz)?;
         let index = coo.index()?;
         for (entry, &at) in index[dim * coo.nnz..(dim + 1) * coo.nnz].iter().enumerate() {
             let found = places.of_index(at);
@@ -96,9 +108,9 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
     let (nnz, sparse_dim) = (entries.len(), coo.sparse_dim);
     let values = Part::Made(values_of(&coo, &entries)?);
     let indices = Part::Made(index_tensor(sparse_dim, nnz, &indices)?);
-    let picked = Coo { sizes, sparse_dim, nnz, coalesced: false, indices, values };
+    let picked = Coo { sizes, sparse_dim, nnz, coalesced: by_row, indices, values };
     // Each place comes once where it did before: the order alone is to be found again.
-    let picked = if coo.coalesced { coalesced(picked)? } else { picked };
+    let picked = if coo.coalesced && !by_row { coalesced(picked)? } else { picked };
     picked.give(call)
 }
 

@@ -12,7 +12,7 @@ use super::by_sparse::sparse_by_sparse;
 use super::product::{Rows, dense_by_sparse};
 use super::scattered::scattered;
 use crate::coalesce::{by_flag, coalesced};
-use crate::coo::{Coo, PIECE, Part, index_tensor, is_coo, is_sparse, new_tensor, one, room, unsupported};
+use crate::coo::{Coo, PIECE, Part, index_tensor, is_coo, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
 use crate::number::{Number, by_size, by_sum};
@@ -144,7 +144,8 @@ impl<'a> Operand<'a> {
     fn read(tensor: Tensor<'a>) -> Result<Self, Error> {
         match is_csr(&tensor) {
             true => Csr::read(tensor).map(Operand::Csr),
-            false => by_number(by_flag(Coo::read(tensor)?)?).map(Operand::Coo),
+            // By number, so that what is not stored stays out of sums.
+            false => by_flag(Coo::read(tensor)?)?.by_number().map(Operand::Coo),
         }
     }
 
@@ -212,28 +213,6 @@ fn stacks(a: Coo<'_>, b: Coo<'_>) -> Result<Coo<'static>, Error> {
     }
     let indices = Part::Made(index_tensor(3, made.nnz, &indices)?);
     Ok(Coo { sizes: vec![count, n, m], sparse_dim: 3, indices, ..made })
-}
-
-/// A stack of matrices with dense dimensions as one with an entry for each number, so that what is not stored stays out of sums.
-/// Others as they are.
-fn by_number(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
-    let width = coo.width();
-    if coo.sizes.len() != 3 || coo.sparse_dim == 3 {
-        return Ok(coo);
-    }
-    let nnz = coo.nnz.checked_mul(width).ok_or_else(|| unsupported("a stack of so many numbers"))?;
-    let mut indices = room(nnz.saturating_mul(3))?;
-    for row in coo.index()?.chunks(coo.nnz.max(1)).take(coo.sparse_dim) {
-        row.iter().for_each(|&at| indices.extend(std::iter::repeat_n(at, width)));
-    }
-    let mut inner = width as i64;
-    for &size in coo.dense_sizes() {
-        inner /= size.max(1);
-        indices.extend((0..nnz as i64).map(|n| n / inner.max(1) % size.max(1)));
-    }
-    let indices = Part::Made(index_tensor(3, nnz, &indices)?);
-    let values = Part::Made(one("reshape", &[coo.values.arg(), Arg::Ints(&[nnz as i64])])?);
-    Ok(Coo { sparse_dim: 3, nnz, indices, values, ..coo })
 }
 
 /// A stack of matrices as one: the rows and columns of each matrix begin this far behind those of the one before.

@@ -1,9 +1,10 @@
-//! `permute` and `transpose`, of sparse dimensions among themselves and of dense ones among themselves. The values of sparse
-//! dimensions are shared; a coalesced tensor gives a coalesced one, which sorts it. Compressed rows are counted by column.
-//! Scratch: that of coalescing; of compressed rows 8 bytes for each column.
+//! `permute` and `transpose`. Of sparse dimensions among themselves and of dense ones among themselves they stay what they are, and
+//! the values of sparse ones are shared; where sparse and dense ones are exchanged all become sparse, with an entry for each number.
+//! A coalesced tensor gives a coalesced one, which sorts it. Compressed rows are counted by column. Scratch: that of coalescing; of
+//! compressed rows 8 bytes for each column.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, Part, dim_of, index_tensor, one, unsupported, wrong};
+use crate::coo::{Coo, Part, dim_of, index_tensor, one, wrong};
 use crate::csr::{Csr, is_csr};
 use keyway_sdk::author::{Arg, Call, Error, Tensor};
 
@@ -44,12 +45,9 @@ fn give(call: &Call<'_>, tensor: Tensor<'_>, dims: &[usize]) -> Result<(), Error
 }
 
 fn permuted<'a>(coo: Coo<'a>, dims: &[usize]) -> Result<Coo<'a>, Error> {
+    let is_crossed = dims[..coo.sparse_dim].iter().any(|&dim| dim >= coo.sparse_dim);
+    let coo = if is_crossed { coo.by_number()? } else { coo };
     let sparse = coo.sparse_dim;
-    if dims[..sparse].iter().any(|&dim| dim >= sparse) {
-        return Err(unsupported(format!(
-            "sparse dimensions exchanged with dense ones: {dims:?} of a tensor whose first {sparse} are sparse"
-        )));
-    }
     let sizes: Vec<i64> = dims.iter().map(|&dim| coo.sizes[dim]).collect();
     let in_order = |dims: &[usize]| dims.windows(2).all(|pair| pair[0] < pair[1]);
     let values = if in_order(&dims[sparse..]) {

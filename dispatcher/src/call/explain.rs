@@ -297,8 +297,12 @@ pub(crate) fn missing(
     let all = kernels();
     let mine: Vec<&KernelEntry> =
         all.iter().copied().filter(|k| k.op == args.name() && !k.plugin.is_retired()).collect();
+    // Those that a converted tensor could reach; others only where there are none.
+    let is_near =
+        |k: &&&KernelEntry| k.device == device.kind && (k.layout == layout || k.layout.is_strided());
+    let near: Vec<&KernelEntry> = mine.iter().filter(is_near).copied().collect();
     let mut lines: Vec<(String, Vec<&'static str>)> = Vec::new();
-    for kernel in &mine {
+    for kernel in if near.is_empty() { &mine } else { &near } {
         let head =
             format!("`{}` for ({}, {})", kernel.plugin.name, DEVICES.name(kernel.device), kernel.layout);
         let name = crate::base::intern::DTYPES.name(kernel.dtype);
@@ -313,7 +317,14 @@ pub(crate) fn missing(
             + u32::from(k.dtype != dtype.code())
     };
     let nearest = mine.iter().min_by_key(|k| distance(k)).map(|k| kernel_text(k));
-    let help = help(args, device, layout, dtype, !all.iter().any(|k| same_device(k, device)));
+    let help = match all.iter().any(|k| same_device(k, device)) {
+        true => help(args, device, layout, dtype, &mine, !refused.is_empty()),
+        false => format!(
+            "no backend for `{}` is installed: put its library into a folder that `keyway backend paths` lists{}",
+            device.name(),
+            crate::base::lacking::after()
+        ),
+    };
     Error::MissingKernel(Box::new(MissingKernel {
         op: args.name(),
         within: Vec::new(),
@@ -330,21 +341,37 @@ pub(crate) fn missing(
     }))
 }
 
-/// What to do about a key that nobody serves.
-fn help(args: &Args<'_>, device: Device, layout: Layout, dtype: DType, no_backend: bool) -> String {
+/// What to do about a key that none of the op's kernels serves, or that one refused.
+fn help(
+    args: &Args<'_>,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+    kernels: &[&KernelEntry],
+    is_refused: bool,
+) -> String {
     let name = device.name();
-    if no_backend {
-        return format!(
-            "no backend for `{name}` is installed: put its library into a folder that `keyway backend paths` lists{}",
-            crate::base::lacking::after()
-        );
+    let any = |which: &dyn Fn(&KernelEntry) -> bool| kernels.iter().any(|k| which(k));
+    let is_here = |k: &KernelEntry| k.device == device.kind;
+    let mut ways = Vec::new();
+    // Ops without kernels, as those that only make views, are there for strided tensors.
+    if !layout.is_strided() && (kernels.is_empty() || any(&|k| is_here(k) && k.layout.is_strided())) {
+        ways.push("make the tensor strided with `to_dense()`");
     }
-    let mut ways = vec!["convert with `to_dtype` or `to_device`"];
-    if !layout.is_strided() {
-        ways.insert(0, "make the tensor strided with `to_dense()`");
+    if !is_refused && any(&|k| is_here(k) && k.layout == layout && k.dtype != dtype.code()) {
+        ways.push("cast with `to_dtype`");
+    }
+    let has_devices = |kind| {
+        kind == Device::CPU.kind || server(kind).is_some_and(|entry| crate::device::count(entry).0 > 0)
+    };
+    if any(&|k| !is_here(k) && k.layout == layout && has_devices(k.device)) {
+        ways.push("move the tensor with `to_device`");
     }
     if device != Device::CPU {
         ways.push("let the CPU do it with `--fallback cpu` or `set_fallback`");
+    }
+    if ways.is_empty() {
+        ways.push("install a backend that serves it");
     }
     format!(
         "run `keyway explain {} --device {name} --layout {layout} --dtype {dtype}`; {}",

@@ -194,8 +194,8 @@ fn store(op: &'static str, target: &TensorRef, made: &TensorRef) -> Result<()> {
             && (holds_numbers(nth) || own.coincides(new) || content(own)? == content(new)?);
         if !same {
             return refused(if may_repeat(target) {
-                "cannot hold this result in place, which stands at other places; `coalesce()` the tensor first, or use the \
-                 form that returns a new one"
+                "cannot hold this result in place, which stands at other places: `coalesce()` both tensors first, and if the \
+                 other stores more places than this one, use the form that returns a new tensor"
             } else {
                 "cannot hold this result in place, which stands at other places: each place of the other argument must be \
                  stored in this tensor already; use the form that returns a new tensor"

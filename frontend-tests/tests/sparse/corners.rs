@@ -65,8 +65,78 @@ fn a_stack_with_dense_dimensions_is_multiplied_by_what_it_stores() {
 #[test]
 fn as_many_parts_as_no_memory_holds_are_an_error() {
     let _one = load(PLUGINS);
-    let wide = Tensor::sparse_coo(&ints(&[0, 5], &[1, 2]), &floats(&[1.0, 1.0], &[2]), 1usize << 45).unwrap();
-    assert!(message(wide.unbind(0)).contains("out of memory"));
+    // Lists of as many tensors would fit the address space, and the tensors themselves would not.
+    for size in [1usize << 45, 1 << 38] {
+        let wide = Tensor::sparse_coo(&ints(&[0, 5], &[1, 2]), &floats(&[1.0, 1.0], &[2]), size).unwrap();
+        assert!(message(wide.unbind(0)).contains("out of memory"));
+        assert!(message(wide.split(1, 0)).contains("out of memory"));
+        assert!(message(wide.chunk(usize::MAX, 0)).contains("out of memory"));
+    }
+}
+
+/// What a backward pass makes of views goes through the ops of sparse tensors, and keeps dense dimensions dense.
+#[test]
+fn gradients_go_back_through_dimensions_behind_dense_ones() {
+    let _one = load(PLUGINS);
+    let blocks = leaf(&[1.0, 0.0, 3.0, 4.0, 2.0, 5.0], &[3, 2]);
+    let hybrid =
+        |values: &Tensor| Tensor::sparse_coo(&ints(&[0, 2, 0], &[1, 3]), values, [3, 2]).unwrap().square();
+    let one = |values: &Tensor| Tensor::sparse_coo(&ints(&[0, 2, 0], &[1, 3]), values, [3, 2, 1])?.square();
+    type Way = fn(&Tensor) -> keyway::Result<Tensor>;
+    let ways: [(&str, Way); 7] = [
+        ("unsqueeze", |h| h.unsqueeze(-1)),
+        ("unsqueeze, within", |h| h.unsqueeze(1)),
+        ("stack", |h| Tensor::stack(&[h, &h.mul(2)?], -1)),
+        ("transpose", |h| h.t()),
+        ("permute", |h| h.unsqueeze(0)?.permute([2, 0, 1])),
+        ("mm", |h| h.mm(&h.to_dense()?.t()?)),
+        ("einsum", |h| Tensor::einsum("ij,kj->ik", &[h, h])),
+    ];
+    for (name, way) in ways {
+        let strided = way(&hybrid(&blocks).unwrap().to_dense().unwrap()).unwrap();
+        assert_eq!(f64s(&way(&hybrid(&blocks).unwrap()).unwrap()), f64s(&strided), "{name}");
+        check(name, &|of| Ok(vec![way(&hybrid(&of[0])?)?.to_dense()?]), &[blocks.clone()]);
+    }
+    let blocks = leaf(&[1.0, 0.0, 3.0, 4.0, 2.0, 5.0], &[3, 2, 1]);
+    check("squeeze", &|of| Ok(vec![one(&of[0])?.squeeze(2)?.to_dense()?]), &[blocks.clone()]);
+    check("squeeze of all", &|of| Ok(vec![one(&of[0])?.squeeze(..)?.to_dense()?]), &[blocks]);
+    let h = hybrid(&leaf(&[1.0, 0.0, 3.0, 4.0, 2.0, 5.0], &[3, 2])).unwrap();
+    let stored = h.coalesce().unwrap();
+    assert!(stored.t().unwrap().is_coalesced().unwrap());
+    assert_eq!(stored.t().unwrap().sparse_dim().unwrap(), 2);
+}
+
+#[test]
+fn stacks_with_dense_dimensions_have_gradients_of_products() {
+    let _one = load(PLUGINS);
+    let places = ints(&[0, 1, 1, 0, 2, 1], &[2, 3]);
+    let blocks = leaf(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], &[3, 3]);
+    let stack = |values: &Tensor| Tensor::sparse_coo(&places, values, [2, 3, 3]);
+    let other = leaf(&(1..=18).map(|i| f64::from(i) / 7.0).collect::<Vec<_>>(), &[2, 3, 3]);
+    let single =
+        Tensor::sparse_coo(&ints(&[0, 1, 1, 2, 0, 1], &[3, 2]), &floats(&[2.0, 3.0], &[2]), [2, 3, 3]);
+    let single = single.unwrap();
+    check("by a dense one", &|of| Ok(vec![stack(&of[0])?.bmm(&of[1])?]), &[blocks.clone(), other.clone()]);
+    check("of a dense one", &|of| Ok(vec![of[1].bmm(&stack(&of[0])?)?]), &[blocks.clone(), other]);
+    check("by itself", &|of| Ok(vec![stack(&of[0])?.bmm(&stack(&of[0])?)?.to_dense()?]), &[blocks.clone()]);
+    check("by all sparse", &|of| Ok(vec![single.bmm(&stack(&of[0])?)?.to_dense()?]), &[blocks]);
+}
+
+#[test]
+fn shapes_of_more_elements_than_memory_has_bytes_are_others() {
+    let _one = load(PLUGINS);
+    let side = 1_000_000_000usize;
+    let values = leaf(&[1.0, 2.0, 3.0], &[3]);
+    let h = Tensor::sparse_coo(&ints(&[0, 9, 5, 9, 0, 5], &[2, 3]), &values, [side, side]).unwrap();
+    let flat = h.reshape(side * side).unwrap();
+    assert_eq!(flat.indices().unwrap().to_vec::<i64>().unwrap(), [9, 5 * side as i64 + 5, 9 * side as i64]);
+    assert_eq!(h.reshape((side, -1)).unwrap().shape(), [side, side]);
+    assert_eq!(h.flatten_all().unwrap().shape(), [side * side]);
+    assert_eq!(h.unsqueeze(1).unwrap().shape(), [side, 1, side]);
+    let stacked = Tensor::stack(&[&h, &h.mul(2).unwrap()], 0).unwrap();
+    stacked.square().unwrap().sum_all().unwrap().backward().unwrap();
+    assert_eq!(values.grad().unwrap().to_f64_vec().unwrap(), [10.0, 20.0, 30.0]);
+    assert!(message(h.reshape(7)).contains("expected"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn numbers_are_changed_where_they_stand() {
     }
     for (name, op) in others {
         let x = numbers();
-        assert!(message(op(&x)).contains("`coalesce()` the tensor first"), "{name}");
+        assert!(message(op(&x)).contains("`coalesce()` both tensors first"), "{name}");
         assert_eq!(f64s(&x), f64s(&numbers()), "{name}: refused, and yet changed");
     }
     assert!(message(numbers().fill_(1.0)).contains("to_dense()"));

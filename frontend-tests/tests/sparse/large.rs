@@ -117,6 +117,50 @@ fn backward_passes_need_memory_for_entries_alone() {
     }
 }
 
+/// A strided factor that is broadcast to a matrix has as small a gradient as it is itself.
+#[test]
+fn what_is_broadcast_needs_memory_for_its_own_elements() {
+    let _one = load(PLUGINS);
+    let (places, numbers) = (places(), values(places().len()));
+    type Scaling = fn(&Tensor, &Tensor) -> keyway::Result<Tensor>;
+    let scalings: [(&str, Scaling); 3] =
+        [("mul", |s, by| s.mul(by)), ("mul before", |s, by| by.mul(s)), ("div", |s, by| s.div(by))];
+    let layouts: [fn(&Tensor) -> keyway::Result<Tensor>; 2] = [|s| Ok(s.clone()), Tensor::to_sparse_csr];
+    let run = |scaling: Scaling, layout: usize, which: usize, step: i64| -> keyway::Result<[Vec<f64>; 2]> {
+        let size = SMALL * step as usize;
+        let mut factor = vec![1.0; size];
+        (0..SMALL).for_each(|i| factor[i * step as usize] = 0.5 + i as f64 / 3.0);
+        let factor = match which {
+            0 => leaf(&[1.5], &[]),
+            1 => leaf(&factor, &[size]),
+            _ => leaf(&factor, &[size, 1]),
+        };
+        let s =
+            Tensor::sparse_coo(&entries(&places, step), &floats(&numbers, &[numbers.len()]), [size, size])?;
+        let loss = scaling(&layouts[layout](&s)?, &factor)?.square()?.sum_all()?;
+        let options = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
+        let first = grad(&[&loss], &[&factor], options)?.remove(0).unwrap();
+        let second = grad(&[first.square()?.sum_all()?], &[&factor], BackwardOptions::default())?.remove(0);
+        let at = |t: Tensor| -> keyway::Result<Vec<f64>> {
+            let all = t.to_f64_vec()?;
+            Ok(all.iter().step_by(if which == 0 { 1 } else { step as usize }).copied().collect())
+        };
+        Ok([at(first)?, at(second.unwrap())?])
+    };
+    for (name, scaling) in scalings {
+        for (layout, which) in (0..2).flat_map(|layout| (0..3).map(move |which| (layout, which))) {
+            let name = format!("{name}, layout {layout}, factor {which}");
+            reset_peak(Device::CPU).unwrap();
+            let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
+            let far = run(scaling, layout, which, STEP).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
+            assert!(most < 16 << 20, "{name}: {most} bytes");
+            let near = run(scaling, layout, which, 1).unwrap_or_else(|e| panic!("{name}, near: {e}"));
+            std::iter::zip(far, near).for_each(|(far, near)| assert_close(&far, &near, 1e-9));
+        }
+    }
+}
+
 type Reduction = fn(&Tensor) -> keyway::Result<Tensor>;
 
 /// Of a matrix of blocks of two numbers; what is not stored has no share in the result's sum of squares.

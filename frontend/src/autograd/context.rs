@@ -5,6 +5,7 @@ use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::rules::{reduced_by, reduced_sizes};
+use crate::tensor::{COO, CSR};
 use crate::{DType, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
@@ -547,8 +548,8 @@ impl Grads<'_> {
 /// Brings a gradient to its argument's shape, dtype and memory format: sums over what was broadcast. A strided argument has a
 /// strided one, a sparse one that on its pattern.
 pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape, edge: Option<&Edge>) -> Result<Tensor> {
+    let grad = if grad.shape() == shape.sizes.as_slice() { grad } else { sum_to(op, grad, shape)? };
     let grad = if shape.strided && !grad.as_ref().is_strided() { grad.to_strided()? } else { grad };
-    let grad = if grad.shape() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
     let grad = match edge {
         Some(edge) if !edge.is_strided() => edge.on_pattern(grad)?,
         _ => grad,
@@ -556,20 +557,29 @@ pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape, edge: Option<&E
     shape.formatted(if grad.dtype() == shape.dtype { grad } else { grad.to_dtype(shape.dtype)? })
 }
 
-fn sum_to(op: &'static str, grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+fn sum_to(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
     let wrong = || AutogradError::GradientShape {
         op: op.to_string(),
-        expected: sizes.to_vec(),
+        expected: shape.sizes.to_vec(),
         got: grad.shape().to_vec(),
     };
-    let lead = grad.rank().checked_sub(sizes.len()).ok_or_else(wrong)?;
+    let lead = grad.rank().checked_sub(shape.sizes.len()).ok_or_else(wrong)?;
     let mut dims: SmallVec<[i64; 8]> = (0..lead as i64).collect();
-    for (i, &size) in sizes.iter().enumerate() {
+    for (i, &size) in shape.sizes.iter().enumerate() {
         match grad.shape()[lead + i] {
             got if got == size => {}
             _ if size == 1 => dims.push((lead + i) as i64),
             _ => return Err(wrong().into()),
         }
     }
-    grad.sum_keepdim(&dims)?.reshape_as_sizes(sizes)
+    if !shape.strided {
+        return grad.sum_keepdim(&dims)?.reshape_as_sizes(&shape.sizes);
+    }
+    // What was broadcast to coordinates may be far smaller than a strided tensor of their sizes: it is summed first.
+    let grad = match grad.layout().name() {
+        COO => grad,
+        CSR => grad.to_sparse_with(2)?,
+        _ => grad.to_strided()?,
+    };
+    grad.sum_keepdim(&dims)?.to_strided()?.reshape_as_sizes(&shape.sizes)
 }

@@ -101,7 +101,10 @@ fn composite(t: &Tensor, digits: usize) -> String {
         parts.push(head + &component.replace('\n', &under));
     }
     for (i, attr) in t.attrs().iter().enumerate() {
-        parts.push(format!("{}{attr}", name(layout.map(|l| &l.attrs), i)));
+        let name = name(layout.map(|l| &l.attrs), i);
+        // A flag, which attributes hold as a number.
+        let attr = if t.is_coordinates() { (*attr != 0).to_string() } else { attr.to_string() };
+        parts.push(name + &attr);
     }
     parts.join(&format!(",\n{indent}"))
 }

@@ -39,8 +39,8 @@ pub(super) struct Header {
     pub(super) metadata: BTreeMap<String, String>,
 }
 
-/// A header's text: its entries in order, none dropped where a name comes twice.
-enum Top {
+/// The text of a header, or of an object within it: its entries in order, none dropped where a name comes twice.
+pub(super) enum Top {
     Entries(Vec<(String, Value)>),
     Other(Value),
 }
@@ -230,7 +230,7 @@ fn integers(value: &Value) -> Option<Vec<u64>> {
     value.as_array()?.iter().map(Value::as_u64).collect()
 }
 
-fn kind(value: &Value) -> &'static str {
+pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a truth value",
@@ -242,7 +242,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// The beginning of a text that a file gives, for an error.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
         Some((cut, _)) => format!("{}…", &text[..cut]),

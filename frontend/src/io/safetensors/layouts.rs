@@ -2,7 +2,7 @@
 //! `NAME.component`, which other programs can read, and the metadata say of which layout the whole is.
 
 use super::SafetensorsError as Error;
-use super::header::Header;
+use super::header::{Header, Top, kind, shown};
 use crate::nn::StateDict;
 use crate::tensor::is_served;
 use crate::{DType, Device, Layout, Tensor};
@@ -111,6 +111,22 @@ pub(super) struct Planned {
     components: Vec<String>,
 }
 
+/// What the metadata's text says of each composite tensor.
+fn named(path: &Path, text: &str, wrong: impl Fn(String) -> Error) -> Result<Wholes, Error> {
+    let listed = match serde_json::from_str(text).map_err(|error| wrong(error.to_string()))? {
+        Top::Entries(entries) => entries,
+        Top::Other(other) => return Err(wrong(format!("got {}", kind(&other)))),
+    };
+    let mut wholes = Wholes::new();
+    for (name, value) in listed {
+        let whole = serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+        if wholes.insert(name.clone(), whole).is_some() {
+            return Err(Error::DuplicateName { path: path.to_path_buf(), tensor: shown(&name) });
+        }
+    }
+    Ok(wholes)
+}
+
 /// The composite tensors of a file. Their layouts and components were found to be there; those that are components of others
 /// come first.
 pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planned>> {
@@ -121,8 +137,7 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
         path: path.to_path_buf(),
         reason: format!("a `{KEY}` that {reason}"),
     };
-    let wholes: Wholes = serde_json::from_str(&text)
-        .map_err(|error| wrong(format!("is no object of composite tensors ({error})")))?;
+    let wholes = named(path, &text, |why| wrong(format!("is no object of composite tensors ({why})")))?;
     let mut planned = Vec::new();
     for (name, whole) in &wholes {
         let found = Layout::from_name(&whole.layout).filter(|&layout| is_served(layout, Device::CPU));

@@ -11,6 +11,17 @@ use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 use smallvec::SmallVec;
 
+/// What a sparse tensor takes at least: itself and its components, and what these hold.
+const PART_BYTES: usize = 1 << 10;
+
+/// Room for so many parts of a sparse tensor, each of them a tensor of its own. More than memory holds are refused before the first
+/// is made, and not by the system once it is full.
+pub(super) fn room_for_parts(count: usize) -> Result<Vec<Tensor>> {
+    // The compiler must not take a vector that nobody uses for one that there is room for.
+    drop(std::hint::black_box(host_vec::<[u8; PART_BYTES]>(count)?));
+    Ok(host_vec(count)?)
+}
+
 impl Tensor {
     /// Views of `sizes` consecutive indices of dimension `dim`. Of a sparse tensor new ones, for each of which its entries are
     /// looked through.
@@ -31,12 +42,13 @@ impl Tensor {
         called("split_sizes", &["self", "split_sizes", "dim"], || {
             let sum = || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
             if !self.as_ref().is_strided() && sum() == Some(self.dim(dim)?) {
+                let mut parts = room_for_parts(sizes.len())?;
                 let mut start = 0;
-                let part = |&size: &usize| {
-                    start += size;
-                    self.narrow(dim, (start - size) as i64, size)
-                };
-                return sizes.iter().map(part).collect();
+                for &size in sizes {
+                    parts.push(self.narrow(dim, start, size)?);
+                    start += size as i64;
+                }
+                return Ok(parts);
             }
             let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|s| s.to_i64()).collect();
             DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim.to_i64())])

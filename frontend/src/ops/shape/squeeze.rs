@@ -1,9 +1,10 @@
 //! `squeeze`
 
 use crate::Tensor;
+use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_value;
+use crate::ops::rules::{reduced_by, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoDims;
 use keyway_dispatcher::dims::wrap_dim;
@@ -49,6 +50,18 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) })
 }
 
+/// The gradient of what has all dimensions.
+fn unsqueezed(b: &Backward<'_>) -> Result<Tensor> {
+    let (grad, sizes) = (b.grad(0)?, b.sizes(0));
+    if grad.as_ref().is_strided() {
+        return grad.reshape_as_sizes(sizes);
+    }
+    // As coordinates have them: sparse dimensions and dense ones do not become each other's.
+    let chosen = reduced_by("squeeze", b.arg(1), sizes.len())?;
+    let mut gone = (0..sizes.len()).filter(|dim| sizes[*dim] == 1 && chosen & (1 << dim) != 0);
+    gone.try_fold(grad.clone(), |made, dim| made.unsqueeze(dim))
+}
+
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], dims: Option<&[i64]>| {
         sample([plain(sizes), dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()))])
@@ -71,7 +84,7 @@ pub static DEF: OpDef = OpDef {
     schema: "squeeze(Tensor self, int[]? dim=None) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0)))),
+    derivative: Derivative::of_grad(|b, g| g.set(0, || unsqueezed(b))),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

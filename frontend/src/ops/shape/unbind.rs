@@ -1,5 +1,6 @@
 //! `unbind`
 
+use super::split::room_for_parts;
 use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -28,7 +29,7 @@ impl Tensor {
         called("unbind", &["self", "dim"], || {
             if !self.as_ref().is_strided() && !self.shape().is_empty() {
                 let size = self.dim(dim)?;
-                let mut parts = host_vec(size)?;
+                let mut parts = room_for_parts(size)?;
                 for index in 0..size as i64 {
                     parts.push(self.select(dim, index)?);
                 }

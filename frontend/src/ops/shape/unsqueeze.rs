@@ -57,7 +57,7 @@ pub static DEF: OpDef = OpDef {
     schema: "unsqueeze(Tensor self, int dim) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0)))),
+    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.squeeze(b.int(1)?))),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
