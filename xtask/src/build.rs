@@ -249,10 +249,9 @@ fn release(workspace: &Workspace, task: &str, package: &str) -> Command {
         command.args(["--config", "profile.release.codegen-units=1"]);
     }
     if package == PROGRAM.0 {
-        // An eighth smaller, and built in as much less time; a run of the suite takes a twentieth longer. What every call goes
-        // through stays as it is for everybody. (At level `z` it would be a fifth smaller, and a quarter slower.)
+        // An eighth smaller, and built in as much less time; a run of the suite takes a twentieth longer. (At level `z` it would be a
+        // fifth smaller, and the run a quarter longer.)
         command.args(["--config", "profile.release.opt-level=\"s\""]);
-        command.args(["--config", "profile.release.package.keyway-dispatcher.opt-level=3"]);
     }
     if package != PROGRAM.0 && !UNSPLIT.contains(&package) {
         // Longer loops vectorise at level 2 as they do at 3, in half the time and half the bytes.
