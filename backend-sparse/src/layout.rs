@@ -119,7 +119,7 @@ pub fn check_parts(tensor: &Tensor<'_>, indices: &[&'static str]) -> Result<(), 
         }
     }
     match tensor.dtype() {
-        dtype::BOOL => Err(wrong("values", "numbers", named(dtype::BOOL))),
+        dtype::BOOL => Err(wrong("values", "numbers (`to_dtype` casts)", named(dtype::BOOL))),
         _ => Ok(()),
     }
 }

@@ -49,11 +49,10 @@ fn scaled<'a>(coo: Coo<'a>, factor: Arg<'_>) -> Result<Coo<'a>, Error> {
 fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if left.sizes() != right.sizes() {
-        return Err(unsupported(format!(
-            "a sum of a sparse tensor where the shapes are {:?} and {:?}",
-            left.sizes(),
-            right.sizes()
-        )));
+        return Err(unsupported(match right.ndim() {
+            0 => "a sum with a number, which leaves nothing unstored,".to_string(),
+            _ => format!("a sum of tensors of shapes {:?} and {:?}", left.sizes(), right.sizes()),
+        }));
     }
     let alpha = factor(call, minus)?;
     let dtype = left.dtype();

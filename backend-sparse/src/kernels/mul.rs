@@ -101,10 +101,16 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
 /// # Errors
 /// Other sizes or sparse dimensions; components that do not fit.
 pub fn common<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<(Coo<'a>, Coo<'a>), Error> {
-    if left.sizes != right.sizes || left.sparse_dim != right.sparse_dim {
+    if left.sizes != right.sizes {
         return Err(unsupported(format!(
-            "a product of sparse tensors of shapes {:?} and {:?} with {} and {} sparse dimensions",
-            left.sizes, right.sizes, left.sparse_dim, right.sparse_dim
+            "a product of sparse tensors of shapes {:?} and {:?} (a strided factor, of `to_dense()`, is broadcast)",
+            left.sizes, right.sizes
+        )));
+    }
+    if left.sparse_dim != right.sparse_dim {
+        return Err(unsupported(format!(
+            "a product of tensors of {} and of {} sparse dimensions (`to_sparse_with` makes them equal)",
+            left.sparse_dim, right.sparse_dim
         )));
     }
     let (left, right) = (coalesced(left)?, coalesced(right)?);

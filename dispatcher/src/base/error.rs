@@ -417,7 +417,7 @@ impl fmt::Display for MissingKernel {
         for line in &self.refused {
             writeln!(f, "  does not serve these arguments: {line}")?;
         }
-        if self.registered.is_empty() {
+        if self.registered.is_empty() && self.refused.is_empty() {
             writeln!(f, "  registered for this op: nothing")?;
         }
         for line in &self.registered {

@@ -297,12 +297,9 @@ pub(crate) fn missing(
     let all = kernels();
     let mine: Vec<&KernelEntry> =
         all.iter().copied().filter(|k| k.op == args.name() && !k.plugin.is_retired()).collect();
-    // Those that a converted tensor could reach; others only where there are none.
-    let is_near =
-        |k: &&&KernelEntry| k.device == device.kind && (k.layout == layout || k.layout.is_strided());
-    let near: Vec<&KernelEntry> = mine.iter().filter(is_near).copied().collect();
+    let shown = worth_showing(&mine, device, layout, dtype, !refused.is_empty());
     let mut lines: Vec<(String, Vec<&'static str>)> = Vec::new();
-    for kernel in if near.is_empty() { &mine } else { &near } {
+    for kernel in &shown {
         let head =
             format!("`{}` for ({}, {})", kernel.plugin.name, DEVICES.name(kernel.device), kernel.layout);
         let name = crate::base::intern::DTYPES.name(kernel.dtype);
@@ -316,7 +313,7 @@ pub(crate) fn missing(
             + 2 * u32::from(k.layout != layout)
             + u32::from(k.dtype != dtype.code())
     };
-    let nearest = mine.iter().min_by_key(|k| distance(k)).map(|k| kernel_text(k));
+    let nearest = shown.iter().min_by_key(|k| distance(k)).map(|k| kernel_text(k));
     let help = match all.iter().any(|k| same_device(k, device)) {
         true => help(args, device, layout, dtype, &mine, !refused.is_empty()),
         false => format!(
@@ -339,6 +336,24 @@ pub(crate) fn missing(
         fallback: None,
         help,
     }))
+}
+
+/// Of an op's kernels those that a converted tensor could reach, others only where there are none of these. None where the one for
+/// the key itself has refused: why it did says more.
+fn worth_showing<'a>(
+    kernels: &[&'a KernelEntry],
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+    is_refused: bool,
+) -> Vec<&'a KernelEntry> {
+    let is_own = |k: &KernelEntry| k.device == device.kind && k.layout == layout && k.dtype == dtype.code();
+    if is_refused && kernels.iter().any(|k| is_own(k)) {
+        return Vec::new();
+    }
+    let is_near = |k: &KernelEntry| k.device == device.kind && (k.layout == layout || k.layout.is_strided());
+    let near: Vec<_> = kernels.iter().filter(|k| is_near(k)).copied().collect();
+    if near.is_empty() { kernels.to_vec() } else { near }
 }
 
 /// What to do about a key that none of the op's kernels serves, or that one refused.

@@ -1,5 +1,6 @@
 //! What can be wrong with data.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What is wrong with data, where, and what to do. Lines, columns and records are counted from 1, bytes from 0.
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// assert!(matches!(error, DataError::Empty { .. }));
 /// assert!(error.to_string().starts_with("nothing: expected rows of 64 pixels and a label"));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
     /// A file could not be read.
@@ -174,4 +175,11 @@ fn missing_files(missing: &[&str]) -> String {
 /// Reads a whole file.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
     std::fs::read(path).map_err(|source| DataError::Read { path: path.to_path_buf(), source })
+}
+
+/// The message, which is what `main` and `unwrap` print.
+impl fmt::Debug for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

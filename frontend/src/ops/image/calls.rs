@@ -38,7 +38,12 @@ fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f
     if !factors.iter().all(|f| f.is_finite() && *f > 0.0) {
         return Err(wrong("scale_factor", "factors above 0", format!("{factors:?}")));
     }
-    let sizes = x.shape()[2..].iter().zip(&factors).map(|(&size, f)| (size as f64 * f) as usize).collect();
+    let own = &x.shape()[2..];
+    let sizes: Vec<usize> = own.iter().zip(&factors).map(|(&size, f)| (size as f64 * f) as usize).collect();
+    if sizes.contains(&0) && !own.contains(&0) {
+        let expected = format!("factors that leave 1 element or more of each of {own:?}");
+        return Err(wrong("scale_factor", expected, format!("{factors:?}")));
+    }
     // Corners that stay leave no choice of the places.
     let free = options.recompute_scale_factor || options.align_corners;
     Ok((sizes, if free { Vec::new() } else { factors }))

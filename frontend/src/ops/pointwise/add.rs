@@ -1,6 +1,6 @@
 //! `add`
 
-use crate::error::Result;
+use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
@@ -97,7 +97,7 @@ pub(super) fn in_place(
             _ => None,
         };
         if let Some(factor) = factor
-            && added_at_places(t, &sparse, factor)?
+            && called(def.name(), &["self", "other", "alpha"], || added_at_places(t, &sparse, factor))?
         {
             return Ok(t.clone());
         }
