@@ -252,7 +252,7 @@ impl Tensor {
         })
     }
 
-    /// `value` in this tensor's shape, dtype, device and memory format.
+    /// `value` in this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -281,7 +281,7 @@ impl Tensor {
         })
     }
 
-    /// Ones in this tensor's shape, dtype, device and memory format.
+    /// Ones in this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

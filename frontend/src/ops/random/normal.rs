@@ -48,7 +48,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::randn`] with this tensor's shape, dtype, device and memory format.
+    /// [`Tensor::randn`] with this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

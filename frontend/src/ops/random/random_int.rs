@@ -56,7 +56,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::randint`] with this tensor's shape, dtype, device and memory format.
+    /// [`Tensor::randint`] with this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -48,7 +48,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::rand`] with this tensor's shape, dtype, device and memory format.
+    /// [`Tensor::rand`] with this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

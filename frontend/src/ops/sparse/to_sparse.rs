@@ -33,7 +33,8 @@ impl Tensor {
     /// A strided tensor as `sparse_coo`, its first `sparse_dim` dimensions sparse and the others dense: an entry for each
     /// place of the sparse dimensions at which anything differs from 0. Of compressed rows (`sparse_csr`) their entries. Of
     /// coordinates its entries, each place once: with fewer sparse dimensions than it has, those of a block are put together;
-    /// with more, a block's elements that differ from 0 become entries. The result is coalesced.
+    /// with more, a block's elements that differ from 0 become entries. The result is coalesced. Gradients of a strided tensor come
+    /// back whole, those of coordinates and compressed rows where the result stores something.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
