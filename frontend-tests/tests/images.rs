@@ -170,7 +170,10 @@ fn resampling_refuses_what_makes_no_sense() -> Result<()> {
     assert_refused(resized(&x, InterpolateOptions::sizes(&[2, 2, 2]), Nearest), &["one number, or 2"]);
     assert_refused(resized(&x, InterpolateOptions::scale(-1.0), Bilinear), &["factors above 0"]);
     assert_refused(resized(&x, InterpolateOptions::scale(f64::NAN), Bilinear), &["factors above 0"]);
-    assert_refused(resized(&x, InterpolateOptions::scale(0.1), Bilinear), &["1 or more"]);
+    assert_refused(
+        resized(&x, InterpolateOptions::scale(0.1), Bilinear),
+        &["leave 1 element or more of each of [4, 4]"],
+    );
     assert_refused(resized(&x, InterpolateOptions::scale(1e300), Bilinear), &[]);
     for mode in [Nearest, Area] {
         assert_refused(resized(&x, InterpolateOptions::size(2).align_corners(true), mode), &["false"]);

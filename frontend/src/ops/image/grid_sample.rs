@@ -2,7 +2,7 @@
 
 use super::options::{GridMode, GridOptions, GridPadding};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::pool::{rank, with_spatial};
 use crate::ops::rules::{kept, require, wrong_shape, wrong_value};
@@ -121,8 +121,12 @@ struct Side {
     align_corners: bool,
 }
 
-/// Elements along a dimension for each place: which, and how much each counts.
-type Taps = Vec<(Tensor, Tensor)>;
+/// What each place reads, along a dimension or of a channel: which elements, and how much each counts,
+/// `[batch, elements of a place, places]`.
+struct Taps {
+    at: Tensor,
+    weight: Tensor,
+}
 
 impl Side {
     fn last(self) -> f64 {
@@ -159,35 +163,38 @@ impl Side {
     }
 
     /// The elements at these whole places, each counting so much, and nothing outside.
-    fn tap(self, at: &Tensor, weight: &Tensor) -> Result<(Tensor, Tensor)> {
+    fn inside(self, at: &Tensor, weight: &Tensor) -> Result<Taps> {
         let at = at.detach();
         let inside = at.ge(0.0)?.logical_and(&at.le(self.last())?)?;
-        Ok((inside.where_cond(&at, 0)?.to_dtype(DType::I64)?, inside.where_cond(weight, 0)?))
+        let at = inside.where_cond(&at, 0)?.to_dtype(DType::I64)?;
+        Ok(Taps { at, weight: inside.where_cond(weight, 0)? })
     }
 
+    /// For places `[batch, 1, places]`.
     fn taps(self, places: &Tensor, mode: GridMode) -> Result<Taps> {
         let at = self.elements(places)?;
+        // From these elements on so many.
+        let following = |first: &Tensor, from: i64, count: i64| {
+            let steps = Tensor::arange_with(from, from + count, 1, (first.dtype(), first.device()))?;
+            first.add(&steps.unsqueeze(1)?)
+        };
         match mode {
             GridMode::Nearest => {
                 let near = self.padded(&at)?.round()?;
                 // 1, with the gradient of a step, zeros, so that the grid has one.
-                let one = near.sub(&near.detach())?.add(1.0)?;
-                Ok(vec![self.tap(&near, &one)?])
+                self.inside(&near, &near.sub(&near.detach())?.add(1.0)?)
             }
             GridMode::Bilinear => {
                 let at = self.padded(&at)?;
                 let first = at.detach().floor()?;
                 let share = at.sub(&first)?;
                 let rest = share.mul(-1.0)?.add(1.0)?;
-                Ok(vec![self.tap(&first, &rest)?, self.tap(&first.add(1.0)?, &share)?])
+                self.inside(&following(&first, 0, 2)?, &Tensor::cat(&[&rest, &share], 1)?)
             }
             GridMode::Bicubic => {
                 let first = at.detach().floor()?;
-                let share = at.sub(&first)?;
-                let weights = cubic(&share)?.into_iter().enumerate();
-                weights
-                    .map(|(k, weight)| self.tap(&self.padded(&first.add(k as f64 - 1.0)?)?, &weight))
-                    .collect()
+                let weights = cubic(&at.sub(&first)?)?;
+                self.inside(&self.padded(&following(&first, -1, 4)?)?, &Tensor::cat(&weights, 1)?)
             }
         }
     }
@@ -211,39 +218,32 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (spatial, rank) = (&x.shape()[2..], x.rank() - 2);
     let [batch, channels] = [x.shape()[0], x.shape()[1]];
     let count: usize = grid.shape()[1..=rank].iter().product();
-    // Of each pixel of the result: where one element lies in its channel, and how much it counts.
-    let mut taps: Taps = Vec::new();
+    let sizes = with_spatial(x.shape(), &grid.shape()[1..=rank]);
+    let mut taps: Option<Taps> = None;
     for (d, &size) in spatial.iter().enumerate() {
         let places = grid.select(-1, (rank - 1 - d) as i64)?.reshape_as_sizes(&[batch, 1, count])?;
         let along = Side { size, padding, align_corners }.taps(&places, mode)?;
-        taps = if d == 0 { along } else { product(&taps, &along, size)? };
-    }
-    let flat = x.reshape_as_sizes(&[batch, channels, spatial.iter().product()])?;
-    let mut sum: Option<Tensor> = None;
-    for (at, weight) in &taps {
-        let term = flat.gather(2, &at.expand([batch, channels, count])?)?.mul(weight)?;
-        sum = Some(match sum {
-            Some(sum) => sum.add(&term)?,
-            None => term,
+        taps = Some(match taps {
+            Some(outer) => product(&outer, &along, size)?,
+            None => along,
         });
     }
-    let sizes = with_spatial(x.shape(), &grid.shape()[1..=rank]);
-    match sum {
-        Some(sum) => cast(sum.reshape_as_sizes(&sizes)?, own.dtype()),
-        None => own.new_zeros(&sizes),
-    }
+    let Some(Taps { at, weight }) = taps else { return own.new_zeros(&sizes) };
+    let each = at.shape()[1];
+    let flat = x.reshape_as_sizes(&[batch, channels, spatial.iter().product()])?;
+    let at = at.reshape_as_sizes(&[batch, 1, each * count])?.expand([batch, channels, each * count])?;
+    let read = flat.gather(2, &at)?.reshape_as_sizes(&[batch, channels, each, count])?;
+    let sum = read.mul(&weight.unsqueeze(1)?)?.sum(2)?;
+    cast(in_format_of(&own, sum.reshape_as_sizes(&sizes)?)?, own.dtype())
 }
 
 /// Each of `outer` with each of `inner`, along a dimension of so many elements.
 fn product(outer: &Taps, inner: &Taps, size: usize) -> Result<Taps> {
-    let mut made = Vec::with_capacity(outer.len() * inner.len());
-    for (row, share) in outer {
-        let row = row.mul(size as i64)?;
-        for (at, weight) in inner {
-            made.push((row.add(at)?, share.mul(weight)?));
-        }
-    }
-    Ok(made)
+    let (rows, columns) = (outer.at.shape(), inner.at.shape());
+    let sizes = [rows[0], rows[1] * columns[1], rows[2]];
+    let at = outer.at.mul(size as i64)?.unsqueeze(2)?.add(&inner.at.unsqueeze(1)?)?;
+    let weight = outer.weight.unsqueeze(2)?.mul(&inner.weight.unsqueeze(1)?)?;
+    Ok(Taps { at: at.reshape_as_sizes(&sizes)?, weight: weight.reshape_as_sizes(&sizes)? })
 }
 
 fn call(
@@ -308,6 +308,8 @@ pub static DEF: OpDef = OpDef {
         &[
             Part::widened("abs"),
             Part::widened("add"),
+            Part::widened("arange"),
+            Part::widened("cat"),
             Part::widened("clamp"),
             Part::widened("clone"),
             Part::widened("div"),
@@ -322,6 +324,7 @@ pub static DEF: OpDef = OpDef {
             Part::widened("mul"),
             Part::widened("round"),
             Part::widened("sub"),
+            Part::widened("sum"),
             Part::widened("where"),
             Part::fixed("logical_and", DType::BOOL),
             Part::fixed("add", DType::I64),
