@@ -350,3 +350,15 @@ fn what_a_cache_refuses() {
     assert!(cache.is_empty());
     attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap();
 }
+
+#[test]
+fn a_parameter_by_name_is_the_one_that_learns() -> Result<()> {
+    let net = Sequential::new().push(Linear::new(2, 3)?).push(Linear::new(3, 1)?);
+    let weight = net.get_parameter("1.weight")?;
+    net.forward(&Tensor::ones((1, 2))?)?.sum_all()?.backward()?;
+    assert!(weight.grad().is_some() && weight.is_same(&net.get_parameter("1.weight")?));
+    assert!(!net.state_dict()["1.weight"].requires_grad());
+    let said = net.get_parameter("weight").unwrap_err().to_string();
+    assert!(said.contains("`0.weight`, `0.bias`, `1.weight`, `1.bias`, got `weight`"), "{said}");
+    Ok(())
+}

@@ -180,6 +180,20 @@ impl Layout {
     }
 }
 
+impl FromStr for Layout {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Layout, Error> {
+        Layout::from_name(name).ok_or_else(|| Error::Value {
+            op: "layout",
+            argument: "layout",
+            expected: "`strided`, `channels_last`, or the name of a layout that a loaded plugin brings"
+                .to_string(),
+            got: format!("`{name}`"),
+        })
+    }
+}
+
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -299,6 +313,13 @@ mod tests {
         assert!(Device::parse("").is_err() && Device::parse("cpu:x").is_err());
         assert_eq!("test.example/k:3".parse::<Device>().unwrap(), d);
         assert!("cpu:x".parse::<Device>().unwrap_err().to_string().contains("`cpu:x`"));
+    }
+
+    #[test]
+    fn layouts_are_read_by_name() {
+        assert_eq!("channels_last".parse::<Layout>().unwrap(), Layout::CHANNELS_LAST);
+        let said = "sparse_cow".parse::<Layout>().unwrap_err().to_string();
+        assert!(said.contains("`sparse_cow`") && said.contains("`strided`"), "{said}");
     }
 
     #[test]

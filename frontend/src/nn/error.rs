@@ -34,6 +34,16 @@ pub enum ModuleError {
         /// Why.
         source: Box<crate::Error>,
     },
+    /// A name that no parameter has.
+    #[error("{owner}: expected the name of a parameter, one of {}, got `{got}`", quoted(expected))]
+    Name {
+        /// The module.
+        owner: &'static str,
+        /// The names that there are.
+        expected: Vec<String>,
+        /// The name that came.
+        got: String,
+    },
     /// An option out of its range.
     #[error("{owner}: expected `{option}` to be {expected}, got {got}")]
     Option {
@@ -98,6 +108,13 @@ pub enum ModuleError {
         /// The second place, counted over all groups.
         index: usize,
     },
+}
+
+fn quoted(names: &[String]) -> String {
+    match names {
+        [] => "none".to_string(),
+        names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// A tensor of another shape than expected.

@@ -71,7 +71,7 @@ impl KvCache {
         self.len == 0
     }
 
-    /// Keeps the first places alone; the memory stays. `truncate(0)` begins another text of the same batch.
+    /// Keeps the first places alone; the memory stays. `truncate(0)` begins other texts.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

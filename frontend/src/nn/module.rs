@@ -1,5 +1,6 @@
 //! The trait of modules.
 
+use super::ModuleError;
 use super::slot::{Mode, Slot};
 use super::state::{Expected, LoadReport, StateDict, fill, generator_states};
 use crate::autograd::no_grad;
@@ -250,6 +251,31 @@ pub trait Module: Send + Sync {
         found
     }
 
+    /// The parameter of this name: what optimisers change and gradients go to.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// let layer = Linear::new(3, 2)?;
+    /// assert!(layer.get_parameter("weight")?.requires_grad());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A name that no parameter has.
+    fn get_parameter(&self, name: &str) -> Result<Tensor> {
+        let all = members_of(self).parameters;
+        match all.iter().find(|(own, _)| own == name) {
+            Some((_, slot)) => Ok(slot.get()),
+            None => Err(ModuleError::Name {
+                owner: self.type_name(),
+                expected: all.into_iter().map(|(own, _)| own).collect(),
+                got: name.to_string(),
+            }
+            .into()),
+        }
+    }
+
     /// The buffers with their names.
     ///
     /// ```
@@ -319,7 +345,8 @@ pub trait Module: Send + Sync {
         members_of(self).modes.into_iter().for_each(|mode| mode.set_training(false));
     }
 
-    /// The parameters and buffers by name. The tensors share the module's memory; training goes on changing them.
+    /// The parameters and buffers by name, detached: they share the module's memory, and training goes on changing them, but no
+    /// gradients go to them. [`Module::get_parameter`] gives what gradients go to.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

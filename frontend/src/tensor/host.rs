@@ -10,6 +10,13 @@ use keyway_dispatcher::memory::bytes::{Element, Plain};
 use keyway_dispatcher::memory::{Accessor, AccessorMut, AccessorRef, Blob, Storage};
 use keyway_dispatcher::tensor::TensorImpl;
 
+/// The blob's memory with these sizes and strides; errors are those of `from_blob`.
+fn laid_over(blob: Blob, sizes: &[usize], strides: &[usize], dtype: DType) -> Result<Tensor> {
+    const OP: &str = "from_blob";
+    let storage = Storage::from_blob(OP, blob, dtype)?;
+    Ok(Tensor { inner: TensorImpl::strided_for(OP, storage, 0, sizes, strides, dtype)? })
+}
+
 impl Tensor {
     /// The memory that the tensor lies in, which it may share with others and show in part.
     ///
@@ -80,8 +87,13 @@ impl Tensor {
     pub fn from_blob(blob: Blob, shape: impl IntoShape, dtype: DType) -> Result<Tensor> {
         called("from_blob", &["blob", "shape", "dtype"], || {
             let sizes = sizes("from_blob", shape)?;
-            numel("from_blob", &sizes)?;
-            Tensor::from_blob_strided(blob, &sizes, contiguous_strides(&sizes), dtype)
+            let (needed, there) = (numel("from_blob", &sizes)?.saturating_mul(dtype.size()), blob.bytes());
+            if needed > there {
+                let expected = format!("of at most the {there} bytes of the blob as {dtype}");
+                let (op, argument, got) = ("from_blob", "shape", sizes.as_slice().into());
+                return Err(keyway_dispatcher::Error::Shape { op, argument, expected, got }.into());
+            }
+            laid_over(blob, &sizes, &contiguous_strides(&sizes), dtype)
         })
     }
 
@@ -114,8 +126,7 @@ impl Tensor {
                 let (argument, got) = ("strides", format!("{:?}", strides.as_slice()));
                 return Err(keyway_dispatcher::Error::Value { op: OP, argument, expected, got }.into());
             }
-            let storage = Storage::from_blob(OP, blob, dtype)?;
-            Ok(Tensor { inner: TensorImpl::strided_for(OP, storage, 0, &sizes, &strides, dtype)? })
+            laid_over(blob, &sizes, &strides, dtype)
         })
     }
 

@@ -69,30 +69,44 @@ fn handle(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let of: Vec<Unit> = call.payloads::<Unit>().into_iter().map(|u| u.map_or(NONE, |u| *u)).collect();
     let first = of.first().copied().unwrap_or(NONE);
     // A number among the arguments has no unit.
-    let numbers = matches!(call.argument("other"), Some(Arg::Float(_) | Arg::Int(_)));
-    let alike = || match of.iter().find(|unit| **unit != first || (numbers && first != NONE)) {
-        None => Ok(first),
-        Some(other) if numbers => Err(Error::other(format!("{}: `{other}` and a number", call.op()))),
-        Some(other) => Err(Error::other(format!("{}: `{first}` and `{other}`", call.op()))),
+    let is_number = |name| matches!(call.argument(name), Some(Arg::Float(_) | Arg::Int(_)));
+    let numbers = is_number("self") || is_number("other");
+    let equal = |of: &[Unit]| {
+        let first = of.first().copied().unwrap_or(NONE);
+        match of.iter().find(|unit| **unit != first || (numbers && first != NONE)) {
+            None => Ok(first),
+            Some(other) if numbers => Err(Error::other(format!("{}: `{other}` and a number", call.op()))),
+            Some(other) => Err(Error::other(format!("{}: `{first}` and `{other}`", call.op()))),
+        }
     };
+    let alike = || equal(&of);
     let unit = match call.op() {
         "mul" | "mm" | "bmm" | "mv" | "dot" | "outer" => of.iter().fold(NONE, |all, unit| all.times(*unit)),
+        "div" if is_number("self") => first.to_the(-1),
         "div" => of.iter().skip(1).fold(first, |all, unit| all.times(unit.to_the(-1))),
         "square" => first.to_the(2),
         "reciprocal" => first.to_the(-1),
         "sqrt" => first.root()?,
-        "add" | "sub" | "maximum" | "minimum" | "where" | "cat" | "stack" => alike()?,
+        "add" | "sub" | "maximum" | "minimum" | "cat" | "stack" => alike()?,
+        // The first is the condition.
+        "where" => equal(of.get(1..).unwrap_or_default())?,
         "eq" | "ne" | "lt" | "le" | "gt" | "ge" => {
             alike()?;
             return call.run();
         }
-        "neg" | "abs" | "relu" | "sum" | "mean" | "amax" | "amin" | "cumsum" | "clone" | "copy"
-        | "to_dtype" | "view" | "reshape" | "expand" | "transpose" | "permute" | "select" | "slice"
-        | "unsqueeze" | "squeeze" => first,
+        // What is written over must be in that unit, see below.
+        "copy" => of.last().copied().unwrap_or(NONE),
+        "neg" | "abs" | "relu" | "sum" | "mean" | "amax" | "amin" | "cumsum" | "clone" | "to_dtype"
+        | "view" | "reshape" | "expand" | "transpose" | "permute" | "select" | "slice" | "unsqueeze"
+        | "squeeze" => first,
         _ if call.has_parts() => return call.run_parts(),
         _ if of.iter().all(|unit| *unit == NONE) => NONE,
         op => return Err(Error::other(format!("{op}: no rule for a tensor in `{first}`"))),
     };
+    // A view that is written to is a part of a tensor whose unit stays.
+    if call.is_in_place() && unit != first {
+        return Err(Error::other(format!("{}_: `{first}` would become `{unit}`", call.op())));
+    }
     let made = call.run()?;
     made.iter().for_each(|t| units().attach(t, unit));
     Ok(made)
@@ -131,6 +145,8 @@ mod tests {
         assert_eq!(unit_of(&path.mse_loss(&path)?), METRE.to_the(2));
         assert_eq!(unit_of(&path.diff(0)?), METRE);
         assert_eq!(unit_of(&(&path / &path)?.exp()?), NONE);
+        assert_eq!(unit_of(&(1.0 / &time)?), SECOND.to_the(-1));
+        assert_eq!(unit_of(&path.gt(&path)?.where_cond(&path, &path)?), METRE);
         Ok(())
     }
 
@@ -140,6 +156,9 @@ mod tests {
         let refused = |made: Result<Tensor>| made.unwrap_err().to_string();
         assert_eq!(refused(&path + &time), "add: `m` and `s`");
         assert_eq!(refused(&path + 1.0), "add: `m` and a number");
+        assert_eq!(refused(1.0 - &path), "sub: `m` and a number");
+        assert_eq!(refused(path.i(0)?.mul_(&time.i(0)?)), "mul_: `m` would become `m s`");
+        assert_eq!(refused(Tensor::zeros(3)?.copy_(&path)), "copy_: `1` would become `m`");
         assert_eq!(refused(path.exp()), "exp: no rule for a tensor in `m`");
         assert_eq!(refused(path.sqrt()), "sqrt: `m` has no root");
         Ok(())

@@ -143,6 +143,6 @@ section! {
     "torch::from_blob(data, {2, 3})" => { Tensor::from_blob(keyway::storage::Blob::from_owner_mut(vec![0.0f32; 6]), (2, 3), DType::F32)? } "the `Blob` owns the memory; `Blob::from_raw_parts` takes an address and a deleter";
     "torch::from_blob(data, {2, 3}, {1, 2})" => { Tensor::from_blob_strided(keyway::storage::Blob::from_owner_mut(vec![0.0f32; 6]), (2, 3), (1, 2), DType::F32)? };
     "x.sizes()" => { x.shape() };
-    "x.storage().use_count()" => { x.storage()?.strong_count() };
+    "x.storage().use_count()" => { x.storage()?.strong_count() } "tensors; a view is not counted beside its base";
     "x.is_alias_of(x)" => { x.shares_storage(&x) };
 }

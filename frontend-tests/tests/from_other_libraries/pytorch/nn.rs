@@ -102,7 +102,7 @@ section! {
     "torch.save(model.state_dict(), path)" => { keyway::io::safetensors::save(&path, &model.state_dict())? } "safetensors, which Python reads too";
     "torch.load(path)" => { keyway::io::safetensors::save(&path, &model.state_dict())?; keyway::io::safetensors::load(&path)? } "the second call; pickles are not read";
     "print(model)" => { format!("{:#?}", model.named_parameters()) };
-    "model[0].weight" => { &model.state_dict()["0.weight"] };
+    "model[0].weight" => { model.get_parameter("0.weight")? };
     "nn.init.uniform_(model[0].weight, -0.1, 0.1)" => { nn::init::uniform(&[3, 4], 0.1)? } "gives a new tensor";
     "nn.init.normal_(model[0].weight, 0., 0.1)" => { nn::init::normal(&[3, 4], 0.1)? };
     "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4])? };
