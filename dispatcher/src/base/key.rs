@@ -79,13 +79,18 @@ impl Device {
         };
         let wrong = || wrong_for("a name such as `cpu` or `cuda:1`".to_string());
         let (name, index) = match text.rsplit_once(':') {
+            Some((name, _)) if name.contains(':') => return Err(wrong()),
+            Some((_, index)) if !index.bytes().all(|b| b.is_ascii_digit()) => return Err(wrong()),
             Some((name, index)) => (name, index.parse().map_err(|_| wrong())?),
             None => {
                 let kind = text.trim_end_matches(|c: char| c.is_ascii_digit());
                 // The plugin's name, behind `@`, may end as it likes.
                 if !kind.is_empty() && kind.len() < text.len() && !text.contains('@') {
                     let index = &text[kind.len()..];
-                    return Err(wrong_for(format!("`kind` or `kind:index`, such as `{kind}:{index}`")));
+                    return Err(wrong_for(format!(
+                        "`kind` or `kind:index`, such as `{}:{index}`",
+                        kind.trim_end()
+                    )));
                 }
                 (text, 0)
             }
@@ -311,6 +316,7 @@ mod tests {
         let d = Device::parse("test.example/k:3").unwrap();
         assert_eq!((d.index, d.to_string().as_str()), (3, "test.example/k:3"));
         assert!(Device::parse("").is_err() && Device::parse("cpu:x").is_err());
+        assert!(Device::parse("cpu:0:1").is_err() && Device::parse("cpu:+1").is_err());
         assert_eq!("test.example/k:3".parse::<Device>().unwrap(), d);
         assert!("cpu:x".parse::<Device>().unwrap_err().to_string().contains("`cpu:x`"));
     }

@@ -49,7 +49,7 @@ pub(crate) fn optional(args: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
 /// Tensor argument `i`, for rules that refuse it unless its dtype is a float.
 pub(crate) fn float_tensor<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> {
     let t = args.tensor(i)?;
-    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     Ok(t)
 }
 

@@ -148,6 +148,12 @@ impl Tensor {
     /// A gradient of another shape or dtype than this tensor's, or on another device.
     pub fn set_grad(&self, grad: Tensor) -> Result<()> {
         autograd::engine::require_like("set_grad", &self.inner, &grad)?;
+        // What is added to a gradient may be added in place.
+        if grad.is_same(self) {
+            let expected = "another tensor; `copied()` of this one is".to_string();
+            let (op, argument, got) = ("set_grad", "grad", "the tensor itself".to_string());
+            return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
+        }
         meta::set_grad(&self.inner, Some(grad));
         Ok(())
     }

@@ -143,7 +143,7 @@ pub(super) fn check(args: &Args<'_>, first: usize, at: usize) -> RuleResult<[Dim
         }
         require(args, first + i, t.dtype(), t.dtype() == query.dtype(), "of the query's dtype")?;
     }
-    require(args, first, query.dtype(), query.dtype().is_float(), "a float dtype; cast integers first")?;
+    require(args, first, query.dtype(), query.dtype().is_float(), "a float dtype")?;
     let last = |t: &TensorRef, back: usize| t.sizes()[t.ndim() - back];
     if last(key, 1) != last(query, 1) {
         let expected = format!("[.., keys, {}], as the query's last dimension is", last(query, 1));

@@ -43,7 +43,7 @@ pub(super) fn output_sizes(args: &Args<'_>) -> RuleResult<Dims> {
 /// The plan of an op that is linear in two images, arguments 0 and 1; the arguments of the mask are promoted.
 pub(super) fn product_plan(args: &Args<'_>, promoted: u32, sizes: Dims) -> RuleResult<Plan> {
     let dtype = args.promote(promoted)?;
-    require(args, 0, dtype, dtype.is_float(), "a float dtype; cast integers first")?;
+    require(args, 0, dtype, dtype.is_float(), "a float dtype")?;
     let mut plan = Plan::one(dtype, sizes, dtype, Strides::Images(FIRST_TWO));
     plan.cast = promoted;
     Ok(plan)

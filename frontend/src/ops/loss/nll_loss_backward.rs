@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let grad = args.tensor(0)?;
-    require(args, 0, grad.dtype(), grad.dtype().is_float(), "a float dtype; cast integers first")?;
+    require(args, 0, grad.dtype(), grad.dtype().is_float(), "a float dtype")?;
     let mut sizes = Dims::from_slice(args.tensor(1)?.sizes());
     for i in [0, 2] {
         let got = args.tensor(i)?.sizes();

@@ -47,7 +47,7 @@ pub(super) fn check_weight(args: &Args<'_>, classes: usize) -> RuleResult<()> {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (sizes, dtype) = (check(args)?, args.tensor(0)?.dtype());
-    require(args, 0, dtype, dtype.is_float(), "a float dtype; cast integers first")?;
+    require(args, 0, dtype, dtype.is_float(), "a float dtype")?;
     let mut plan =
         Plan::one(dtype, sizes.clone(), dtype, Strides::Contiguous).and(sizes, dtype, Strides::Contiguous);
     plan.cast = 0b101;

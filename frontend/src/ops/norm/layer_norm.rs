@@ -100,7 +100,7 @@ pub(super) fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     let lead = leading(args, 0, 1)?;
     check(args, 2, &t.sizes()[lead..])?;
     check(args, 3, &t.sizes()[lead..])?;

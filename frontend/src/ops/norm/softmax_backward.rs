@@ -13,7 +13,7 @@ use keyway_dispatcher::op::{Args, Outputs, Part, Plan, Rule};
 /// Of a gradient and a result of equal shape, and a dimension of them.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (grad, made) = (args.tensor(0)?, args.tensor(1)?);
-    require(args, 1, made.dtype(), made.dtype().is_float(), "a float dtype; cast integers first")?;
+    require(args, 1, made.dtype(), made.dtype().is_float(), "a float dtype")?;
     args.dim(2, made.ndim())?;
     if grad.sizes() != made.sizes() {
         return Err(wrong_shape(args, 0, format!("of the output's shape {:?}", made.sizes()), grad.sizes()));

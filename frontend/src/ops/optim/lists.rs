@@ -23,7 +23,7 @@ pub(super) fn plan(args: &Args<'_>, changed: &[usize], read: &[usize]) -> RuleRe
         return Err(wrong_value(args, changed[0], "one tensor at least".into()));
     };
     let dtype = first.dtype();
-    require(args, changed[0], dtype, dtype.is_float(), "a float dtype; cast integers first")?;
+    require(args, changed[0], dtype, dtype.is_float(), "a float dtype")?;
     for &i in changed.iter().chain(read) {
         let list = args.tensors(i)?;
         if list.len() != parameters.len() {

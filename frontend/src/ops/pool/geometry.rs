@@ -20,7 +20,7 @@ pub(super) struct Window<'a> {
 /// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of floats.
 pub(crate) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
     let t = args.tensor(i)?;
-    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     match t.sizes().len().checked_sub(2) {
         Some(rank @ 1..=3) => Ok(rank),
         _ => Err(wrong_shape(args, i, "of 3 to 5 dimensions, [batch, channels, ..]".into(), t.sizes())),

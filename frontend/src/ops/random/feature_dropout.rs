@@ -15,7 +15,7 @@ fn check(op: &'static str, x: &Tensor, p: f64) -> Result<()> {
         return Err(Error::Value { op, argument: "p", expected, got: p.to_string() }.into());
     }
     if !x.dtype().is_float() {
-        let expected = "a float dtype; cast integers first".to_string();
+        let expected = "a float dtype".to_string();
         return Err(Error::DType { op, argument: "self", expected, got: x.dtype() }.into());
     }
     Ok(())

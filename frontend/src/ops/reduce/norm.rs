@@ -59,7 +59,7 @@ impl Tensor {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     let mask = reduced_dims(args, 2, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
 }

@@ -202,7 +202,7 @@ fn shares(op: &'static str, q: Arg<'_>, x: &Tensor) -> Result<Tensor> {
         return Err(wrong_shape(op, "q", "a number or of one dimension", &q));
     }
     if !q.dtype().is_float() {
-        let expected = "a float dtype; cast integers first".to_string();
+        let expected = "a float dtype".to_string();
         return Err(Error::DType { op, argument: "q", expected, got: q.dtype() }.into());
     }
     if !q.ge(0)?.logical_and(&q.le(1)?)?.all(..)?.item::<bool>()? {
@@ -222,7 +222,7 @@ fn quantiles(
 ) -> Result<Tensor> {
     called(op, &["self", "q", "dim"], || {
         if !t.dtype().is_float() {
-            let expected = "a float dtype; cast integers first".to_string();
+            let expected = "a float dtype".to_string();
             return Err(Error::DType { op, argument: "self", expected, got: t.dtype() }.into());
         }
         let at = dim.map(|dim| wrap_dim(op, dim, t.rank())).transpose()?;
