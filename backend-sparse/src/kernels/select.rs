@@ -96,7 +96,10 @@ fn entries_within(coo: &Coo<'_>, dim: usize, begin: i64, end: i64, step: i64) ->
     let index = coo.index()?;
     let row = &index[dim * coo.nnz..(dim + 1) * coo.nnz];
     if coo.coalesced && dim == 0 && step == 1 {
-        return Ok((first_of(row, begin) as i64..first_of(row, end) as i64).collect());
+        let found = first_of(row, begin) as i64..first_of(row, end) as i64;
+        let mut entries = room(found.clone().count())?;
+        entries.extend(found);
+        return Ok(entries);
     }
     let within = |at: i64| (begin..end).contains(&at) && (at - begin) % step == 0;
     let mut entries = room(row.iter().filter(|at| within(**at)).count())?;
