@@ -5,7 +5,6 @@ use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::rules::{reduced_by, reduced_sizes};
-use crate::tensor::{COO, CSR};
 use crate::{DType, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
@@ -576,10 +575,7 @@ fn sum_to(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
         return grad.sum_keepdim(&dims)?.reshape_as_sizes(&shape.sizes);
     }
     // What was broadcast to coordinates may be far smaller than a strided tensor of their sizes: it is summed first.
-    let grad = match grad.layout().name() {
-        COO => grad,
-        CSR => grad.to_sparse_with(2)?,
-        _ => grad.to_strided()?,
-    };
+    let grad = grad.as_coordinates()?;
+    let grad = if grad.is_coordinates() { grad } else { grad.to_strided()? };
     grad.sum_keepdim(&dims)?.to_strided()?.reshape_as_sizes(&shape.sizes)
 }
