@@ -236,6 +236,7 @@ fn gradients_that_the_user_gives_must_fit() {
     let (short, narrow) = (Tensor::new([1.0f64]).unwrap(), Tensor::new([1.0f32, 2.0]).unwrap());
     refused(a.set_grad(short.clone()), &["set_grad: expected a gradient of shape [2], got [1]"]);
     refused(a.set_grad(a.clone()), &["set_grad", "the tensor itself", "`copied()`"]);
+    refused(a.set_grad(a.detach()), &["set_grad", "the tensor itself", "`copied()`"]);
     refused(
         a.set_grad(narrow),
         &["set_grad: expected a gradient of dtype f64, got one of dtype f32", "`to_dtype`"],

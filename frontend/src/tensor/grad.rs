@@ -149,9 +149,9 @@ impl Tensor {
     pub fn set_grad(&self, grad: Tensor) -> Result<()> {
         autograd::engine::require_like("set_grad", &self.inner, &grad)?;
         // What is added to a gradient may be added in place.
-        if grad.is_same(self) {
-            let expected = "another tensor; `copied()` of this one is".to_string();
-            let (op, argument, got) = ("set_grad", "grad", "the tensor itself".to_string());
+        if grad.is_same(self) || grad.shares_storage(self) {
+            let expected = "memory of its own; `copied()` of it has".to_string();
+            let (op, argument, got) = ("set_grad", "grad", "that of the tensor itself".to_string());
             return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
         }
         meta::set_grad(&self.inner, Some(grad));
