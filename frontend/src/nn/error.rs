@@ -35,7 +35,7 @@ pub enum ModuleError {
         source: Box<crate::Error>,
     },
     /// A name that no parameter has.
-    #[error("{owner}: expected the name of a parameter, one of {}, got `{got}`", quoted(expected))]
+    #[error("{owner}: expected the name of a parameter, one of {}, got `{got}`", first(expected))]
     Name {
         /// The module.
         owner: &'static str,
@@ -110,13 +110,6 @@ pub enum ModuleError {
     },
 }
 
-fn quoted(names: &[String]) -> String {
-    match names {
-        [] => "none".to_string(),
-        names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-    }
-}
-
 /// A tensor of another shape than expected.
 ///
 /// ```
@@ -148,10 +141,9 @@ const SHOWN: usize = 8;
 
 fn state_message(owner: &str, missing: &[String], unexpected: &[String], mismatched: &[Mismatch]) -> String {
     let mut parts = Vec::new();
-    let mut part = |what: &str, count: usize, names: Vec<String>| {
+    let mut part = |what: &str, count: usize, names: String| {
         if count > 0 {
-            let more = if count > SHOWN { format!(" and {} more", count - SHOWN) } else { String::new() };
-            parts.push(format!("{count} {what}: {}{more}", names.join(", ")));
+            parts.push(format!("{count} {what}: {names}"));
         }
     };
     part("missing", missing.len(), first(missing));
@@ -164,6 +156,12 @@ fn state_message(owner: &str, missing: &[String], unexpected: &[String], mismatc
     )
 }
 
-fn first<T: ToString>(items: &[T]) -> Vec<String> {
-    items.iter().take(SHOWN).map(ToString::to_string).collect()
+/// The first of these, and how many more there are.
+fn first<T: ToString>(items: &[T]) -> String {
+    let more = match items.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    let shown: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+    format!("{}{more}", shown.join(", "))
 }
