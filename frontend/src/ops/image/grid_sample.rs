@@ -219,16 +219,12 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let [batch, channels] = [x.shape()[0], x.shape()[1]];
     let count: usize = grid.shape()[1..=rank].iter().product();
     let sizes = with_spatial(x.shape(), &grid.shape()[1..=rank]);
-    let mut taps: Option<Taps> = None;
-    for (d, &size) in spatial.iter().enumerate() {
+    let along = |d: usize| {
         let places = grid.select(-1, (rank - 1 - d) as i64)?.reshape_as_sizes(&[batch, 1, count])?;
-        let along = Side { size, padding, align_corners }.taps(&places, mode)?;
-        taps = Some(match taps {
-            Some(outer) => product(&outer, &along, size)?,
-            None => along,
-        });
-    }
-    let Some(Taps { at, weight }) = taps else { return own.new_zeros(&sizes) };
+        Side { size: spatial[d], padding, align_corners }.taps(&places, mode)
+    };
+    let Taps { at, weight } =
+        (1..rank).try_fold(along(0)?, |taps, d| product(&taps, &along(d)?, spatial[d]))?;
     let each = at.shape()[1];
     let flat = x.reshape_as_sizes(&[batch, channels, spatial.iter().product()])?;
     let at = at.reshape_as_sizes(&[batch, 1, each * count])?.expand([batch, channels, each * count])?;

@@ -5,10 +5,11 @@ use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::composite::{
-    cast, centred, decomposed, gradient_in_format_of, in_format_of, one, optional, tensor, widened,
+    cast, centred, decomposed, float_tensor, gradient_in_format_of, in_format_of, one, optional, tensor,
+    widened,
 };
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules::{keeping, require};
+use crate::ops::rules::keeping;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::Dims;
@@ -99,8 +100,7 @@ pub(super) fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
+    let t = float_tensor(args, 0)?;
     let lead = leading(args, 0, 1)?;
     check(args, 2, &t.sizes()[lead..])?;
     check(args, 3, &t.sizes()[lead..])?;

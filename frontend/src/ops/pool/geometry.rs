@@ -1,6 +1,7 @@
 //! Sizes of pooled images, and the checks that the ops share.
 
-use crate::ops::rules::{require, wrong_shape, wrong_value};
+use crate::ops::composite::float_tensor;
+use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::spatial::{BORDER, MOVES, list, size_from};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result;
@@ -19,8 +20,7 @@ pub(super) struct Window<'a> {
 
 /// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of floats.
 pub(crate) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
-    let t = args.tensor(i)?;
-    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype")?;
+    let t = float_tensor(args, i)?;
     match t.sizes().len().checked_sub(2) {
         Some(rank @ 1..=3) => Ok(rank),
         _ => Err(wrong_shape(args, i, "of 3 to 5 dimensions, [batch, channels, ..]".into(), t.sizes())),

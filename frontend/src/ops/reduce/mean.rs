@@ -4,9 +4,9 @@ use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
+use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::ops::sparse::lines::{length, sum_grad};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -33,8 +33,7 @@ reduction! {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
+    let t = float_tensor(args, 0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
 }

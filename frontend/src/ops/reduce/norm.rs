@@ -4,9 +4,10 @@ use super::forms::reduction;
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
+use crate::ops::composite::float_tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{stored, with_stored};
-use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, require};
+use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::ops::sparse::lines::at_entries;
 use crate::tensor::IntoDims;
@@ -58,8 +59,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
+    let t = float_tensor(args, 0)?;
     let mask = reduced_dims(args, 2, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
 }

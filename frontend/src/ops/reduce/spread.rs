@@ -4,16 +4,15 @@ use super::{cases, mean, sum};
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, one, tensor, widened};
+use crate::ops::composite::{cast, centred, float_tensor, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, OpDef};
-use crate::ops::rules::{keeping, kept, reduced_count, reduced_dims, reduced_sizes, require};
+use crate::ops::rules::{keeping, kept, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, sample, tensor as filled};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan, Rule};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
+    let t = float_tensor(args, 0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
 }
