@@ -191,8 +191,8 @@ impl Placed {
         }
         let storage = Storage::allocate(device, image.len())?;
         write_bytes(&storage, 0, &image)?;
-        let tensor = TensorImpl::strided(storage.clone(), guard, &array.sizes, &strides, dtype)?;
-        let tensor = Tensor::from_ref(tensor);
+        let tensor = Tensor::from_ref(TensorImpl::strided(storage, guard, &array.sizes, &strides, dtype)?);
+        let storage = tensor.storage()?.clone();
         Ok(Placed { tensor, storage, image, guard, places })
     }
 

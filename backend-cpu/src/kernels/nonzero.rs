@@ -1,4 +1,5 @@
-//! `nonzero` and `masked_select`: what is chosen is counted first, in parts that depend on sizes alone.
+//! `nonzero` and `masked_select`: what is chosen is counted first, in parts that depend on sizes alone. No more is written than was
+//! counted, since another thread may write to floats meanwhile.
 
 use super::cells::{Cells, cell_kernel, copy_block, row_major};
 use keyway_sdk::author::{
@@ -38,8 +39,8 @@ fn for_each_chosen(
     parallel_for(starts.len() - 1, 1, |parts| {
         for part in parts {
             let range = part * PART..n.min((part + 1) * PART);
-            for (k, i) in range.filter(|&i| chosen(i)).enumerate() {
-                body(starts[part] + k, i);
+            for (k, i) in (starts[part]..starts[part + 1]).zip(range.filter(|&i| chosen(i))) {
+                body(k, i);
             }
         }
     })
@@ -63,7 +64,7 @@ fn places<const D: usize>(
                 place[d] = (rest % sizes[d]) as i64;
                 rest /= sizes[d];
             }
-            while k < last {
+            while k < last && i < end {
                 let row = (inner - place[D - 1] as usize).min(end - i);
                 // Each place is written and the next over it where it was not chosen: no branch to foresee.
                 for l in i..i + row {
@@ -85,6 +86,8 @@ fn places<const D: usize>(
                     }
                 }
             }
+            // SAFETY: as above.
+            (k * D..last * D).for_each(|word| unsafe { to.write(word, 0) });
         }
     })
 }

@@ -92,9 +92,10 @@ fn unique<T: Key>(call: &Call) -> Result<(), Error> {
         let (values, inverse, counts) = (values.lanes(), inverse.lanes(), counts.lanes());
         let (mut rank, mut run) = (0, 0);
         for_each_in_order(&places, read, |new, i| {
-            if new {
+            // No more than were counted: another thread may write to floats meanwhile.
+            if new && rank < count as usize {
                 (rank, run) = (rank + 1, 0);
-                // SAFETY: there is a value for each element that differs from the one before.
+                // SAFETY: `rank` is at most the number of values.
                 unsafe { values.write(rank - 1, read(i)) };
             }
             run += 1;

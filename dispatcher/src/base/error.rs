@@ -159,6 +159,18 @@ pub enum Error {
         /// Handles of its storage.
         storages: usize,
     },
+    /// Integers that an op of another thread uses, and does not cease to.
+    #[error(
+        "{op}: for a minute another thread's op has been one that {} the same memory of integers; let one thread finish before \
+         the other begins, or give each a `copy()`",
+        if *.writes { "writes to" } else { "reads" }
+    )]
+    InUse {
+        /// The op.
+        op: &'static str,
+        /// Whether the other op writes; else it reads.
+        writes: bool,
+    },
     /// Memory that the host cannot read.
     #[error(
         "{op}: expected memory that the host reads, but the tensor is on {device}; copy it with `to_device(Device::CPU)` first"
@@ -352,6 +364,7 @@ impl Error {
             | Error::SizeOverflow { op, .. }
             | Error::ReadOnly { op, .. }
             | Error::Held { op, .. }
+            | Error::InUse { op, .. }
             | Error::NotOnHost { op, .. } => *op = outer,
             Error::Overlap { op, .. } | Error::Layout { op, .. } if *op == outer => {}
             Error::Shape { .. }

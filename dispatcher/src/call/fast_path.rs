@@ -3,6 +3,7 @@
 //!
 //! It does what the general path does, in the same order; nothing is decided here that could come out otherwise there.
 
+use super::integers;
 use super::invoke;
 use super::marshal::fits_straight;
 use super::others::is_refusal;
@@ -85,7 +86,9 @@ pub(super) fn run(
         None => empty_in_order_of(like, typing.result)?,
         Some(target) => target.clone(),
     });
+    let in_use = integers::enter_target(args, target)?;
     let filled = invoke::fill_straight(kernel, args, &outputs, like.device());
+    drop(in_use);
     ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => {

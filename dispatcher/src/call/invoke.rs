@@ -1,5 +1,6 @@
 //! Calls of kernels and of shape rules.
 
+use super::integers;
 use super::marshal::{CallContext, Marshalling, inline_call, is_straight, with_call};
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
@@ -104,6 +105,7 @@ pub(crate) fn on_tensors(
     let n_outputs = outputs.len() + usize::from(makes);
     let device = tensors.first().map_or(Device::CPU, |t| t.device());
     let mut context = CallContext::default();
+    let _in_use = integers::enter_read(what, tensors)?;
     let code = general(&values, Marshalling::AS_IS, &outputs, n_outputs, device, Some(&mut context), run);
     if code != status::OK {
         return Err(failure(what, plugin, device, code));

@@ -1,12 +1,14 @@
 //! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
 
 use super::convert::{cast, contiguous};
+use super::integers;
 use super::invoke;
 use super::others::{Asked, Next, after_failure, as_of};
 use super::outputs::{check_apart, check_target, deliver, may_overwrite_all, targets, unalias};
 use super::strides::choose_strides;
 use crate::base::error::Result;
 use crate::call::ledger::{self, Served};
+use crate::memory::InUse;
 use crate::op::{Arg, Args, Call, Out, Outputs, Plan};
 use crate::registry::KernelEntry;
 use crate::tensor::{TensorImpl, TensorRef};
@@ -34,17 +36,31 @@ fn with_converted(
     asked: Asked<'_>,
     next: Next<'_>,
 ) -> Result<Outputs> {
-    let mut owned: SmallVec<[(usize, Vec<TensorRef>); 2]> = SmallVec::new();
-    prepare(&call.args, asked.plan, &mut owned)?;
+    let owned = prepare(&call.args, asked.plan)?;
+    run_with(kernel, call, &call.args, &owned, asked, next)
+}
+
+/// Arguments, or lists of them, in the place of others.
+type Owned = SmallVec<[(usize, Vec<TensorRef>); 2]>;
+
+/// Runs a kernel on arguments of which some are replaced.
+fn run_with(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    args: &Args<'_>,
+    owned: &Owned,
+    asked: Asked<'_>,
+    next: Next<'_>,
+) -> Result<Outputs> {
     let lists: Vec<Vec<&TensorRef>> = owned.iter().map(|(_, list)| list.iter().collect()).collect();
-    let mut values: SmallVec<[Arg<'_>; 8]> = SmallVec::from_slice(call.args.values);
+    let mut values: SmallVec<[Arg<'_>; 8]> = SmallVec::from_slice(args.values);
     for ((i, list), references) in owned.iter().zip(&lists) {
         values[*i] = match values[*i] {
             Arg::Tensors(_) => Arg::Tensors(references),
             _ => Arg::Tensor(&list[0]),
         };
     }
-    run(kernel, call, &Args { op: call.args.op, values: &values }, asked, next)
+    run(kernel, call, &Args { op: args.op, values: &values }, asked, next)
 }
 
 /// Whether some argument is not yet as the kernel wants it.
@@ -68,7 +84,8 @@ fn differs_from(args: &Args<'_>, plan: &Plan) -> bool {
 }
 
 /// Converts the arguments that the kernel wants in another dtype or without gaps.
-fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<TensorRef>); 2]>) -> Result<()> {
+fn prepare(args: &Args<'_>, plan: &Plan) -> Result<Owned> {
+    let mut owned = Owned::new();
     for (i, arg) in args.values.iter().enumerate() {
         let bit = 1 << i;
         let dtype = if plan.cast & bit != 0 {
@@ -100,7 +117,7 @@ fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<Tenso
             _ => {}
         }
     }
-    Ok(())
+    Ok(owned)
 }
 
 /// Runs a kernel on arguments that are as it wants them; `call` is as the next candidate is asked for it.
@@ -113,11 +130,16 @@ fn run(
     next: Next<'_>,
 ) -> Result<Outputs> {
     let Asked { plan, allocates, place } = asked;
+    let in_use = integers::enter(call, args)?;
+    if in_use.as_ref().is_some_and(InUse::may_be_written_as_floats) {
+        drop(in_use);
+        return run_with(kernel, call, args, &integers::own_copies(args)?, asked, next);
+    }
     if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
-        return into_made(kernel, call, args, asked, next);
+        return into_made(kernel, call, args, in_use, asked, next);
     }
     if !matches!(call.out, Out::New) {
-        return into_given(kernel, call, args, asked, next);
+        return into_given(kernel, call, args, in_use, asked, next);
     }
     let mut outputs = Outputs::new();
     for spec in &plan.outputs {
@@ -131,6 +153,7 @@ fn run(
         }
     }
     let filled = invoke::fill(kernel, args, plan, &outputs, place.device, place.plain);
+    drop(in_use);
     ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => Ok(outputs),
@@ -147,6 +170,7 @@ fn into_made(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
     args: &Args<'_>,
+    in_use: Option<InUse<'_>>,
     asked: Asked<'_>,
     next: Next<'_>,
 ) -> Result<Outputs> {
@@ -163,6 +187,7 @@ fn into_made(
         check_target(call.out, args, target, target.sizes(), dtype)?;
     }
     let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device);
+    drop(in_use);
     let served = Served::Kernel(kernel);
     ledger::set_served(served);
     match made {
@@ -183,6 +208,7 @@ fn into_given(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
     args: &Args<'_>,
+    in_use: Option<InUse<'_>>,
     asked: Asked<'_>,
     next: Next<'_>,
 ) -> Result<Outputs> {
@@ -197,6 +223,8 @@ fn into_given(
     check_apart(args.name(), targets.iter())?;
     direct = direct && may_overwrite_all(args, &targets, plan.alias);
     if !direct {
+        // Nothing is in use while the results are written, which may have to wait.
+        drop(in_use);
         let fresh = Call { args: call.args, out: Out::New };
         let made = run(kernel, &fresh, args, Asked { allocates: false, ..asked }, next)?;
         let served = ledger::last_served();
@@ -205,6 +233,7 @@ fn into_given(
         return delivered;
     }
     let filled = invoke::fill(kernel, args, plan, &targets, place.device, place.plain);
+    drop(in_use);
     ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => {

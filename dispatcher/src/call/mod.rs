@@ -8,6 +8,7 @@ mod fast_path;
 pub(crate) mod foreign;
 mod holder;
 mod host_cast;
+mod integers;
 mod invoke;
 mod kernel;
 pub mod layouts;

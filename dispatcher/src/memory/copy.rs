@@ -1,5 +1,6 @@
 //! Bytes between storages, whatever devices they lie on.
 
+use super::in_use::{InUse, Use};
 use super::{Owner, Storage};
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
@@ -54,6 +55,7 @@ pub fn copy_bytes(
     source.synchronize()?;
     target.note_use();
     source.note_use();
+    let _written = written("copy_bytes", target)?;
     match (entry(target)?, entry(source)?) {
         (None, None) => {
             // SAFETY: both ranges are host memory of at least `bytes` bytes; `copy` allows overlap.
@@ -109,6 +111,11 @@ pub fn copy_bytes_async(
     // Also after a failure: the copy may have been queued all the same.
     let noted = if recorded { Ok(()) } else { block.note_copy(entry, device, &stream) };
     queued.and(noted)
+}
+
+/// Keeps ops of other threads from going by integers that are about to be written.
+fn written<'a>(op: &'static str, target: &'a Storage) -> Result<Option<InUse<'a>>> {
+    target.holds_integers().then(|| InUse::enter(op, &[(target, Use::Write)])).transpose()
 }
 
 /// The addresses of two checked ranges; `None` where there is nothing to copy.
@@ -240,6 +247,7 @@ pub fn write_bytes(target: &Storage, offset: usize, source: &[u8]) -> Result<()>
     }
     target.synchronize()?;
     target.note_use();
+    let _written = written("write_bytes", target)?;
     // SAFETY: the range was checked to lie within the storage.
     let to = unsafe { target.pointer().add(offset) };
     let from = NonNull::from(source).cast::<u8>();

@@ -12,6 +12,7 @@ mod elements;
 mod extension;
 mod foreign;
 mod host;
+mod in_use;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod observer;
@@ -27,6 +28,7 @@ pub use elements::{ElementReader, Places};
 pub(crate) use extension::Extension;
 pub use foreign::Blob;
 pub use host::host_vec;
+pub(crate) use in_use::{InUse, Use, may_choose};
 pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
@@ -68,6 +70,7 @@ struct Inner {
     device: Device,
     owner: Owner,
     version: AtomicU32,
+    users: in_use::Users,
     /// The stream that the memory was allocated on, and is freed on.
     stream: StreamRef,
     /// What few storages have.
@@ -148,6 +151,7 @@ impl Storage {
             device: device,
             owner: owner,
             version: AtomicU32::new(0),
+            users: in_use::Users::none(),
             stream: stream,
             rare: OnceLock::new(),
         }))

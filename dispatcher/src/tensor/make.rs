@@ -91,6 +91,7 @@ impl TensorImpl {
     ) -> Result<TensorRef> {
         dtype.storage_size()?;
         let numel = Span { offset, sizes, strides, dtype }.numel_within(op, &storage)?;
+        storage.also_hold(op, dtype)?;
         let format = Format::of(sizes, strides);
         Ok(TensorImpl::place(|t| {
             t.set_strided(&storage, offset, numel, dtype, format);
@@ -148,6 +149,7 @@ impl TensorImpl {
     pub fn empty(sizes: &[usize], dtype: DType, device: Device) -> Result<TensorRef> {
         let numel = dims::numel("empty", sizes)?;
         let storage = Storage::allocate(device, numel * dtype.storage_size()?)?;
+        storage.begin_with(dtype);
         Ok(TensorImpl::place(|t| {
             t.geometry.set_row_major(sizes);
             t.set_strided(&storage, 0, numel, dtype, Format::of_row_major(sizes, t.geometry.strides()));
@@ -164,6 +166,7 @@ impl TensorImpl {
         // The product of the sizes was counted when `like` was made.
         let numel = like.numel();
         let storage = Storage::allocate(like.device(), numel * dtype.storage_size()?)?;
+        storage.begin_with(dtype);
         Ok(TensorImpl::place(|t| {
             t.geometry.set_row_major(like.sizes());
             t.set_strided(&storage, 0, numel, dtype, Format::Contiguous);
@@ -187,6 +190,7 @@ impl TensorImpl {
             numel
         };
         let storage = Storage::allocate(device, elements * dtype.storage_size()?)?;
+        storage.begin_with(dtype);
         Ok(TensorImpl::place(|t| {
             t.set_strided(&storage, 0, numel, dtype, format);
             t.geometry.set(&sizes, &strides);
