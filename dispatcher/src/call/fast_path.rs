@@ -15,6 +15,7 @@ use crate::base::error::Result;
 use crate::base::key::Layout;
 use crate::call::ledger::{self, Served};
 use crate::device::{streams_in_use, streams_in_use_on};
+use crate::memory::may_choose;
 use crate::op::{Arg, Args, Call, Out, Outputs, Typing};
 use crate::registry::KernelEntry;
 use crate::registry::table::{Generation, OpRows};
@@ -86,9 +87,10 @@ pub(super) fn run(
         None => empty_in_order_of(like, typing.result)?,
         Some(target) => target.clone(),
     });
-    let in_use = integers::enter_target(args, target)?;
-    let filled = invoke::fill_straight(kernel, args, &outputs, like.device());
-    drop(in_use);
+    let filled = match target {
+        Some(target) if may_choose(target.dtype()) => fill_integers(kernel, args, target, &outputs),
+        _ => invoke::fill_straight(kernel, args, &outputs, like.device()),
+    };
     ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => {
@@ -100,6 +102,18 @@ pub(super) fn run(
         Err(error) if is_refusal(&error) => otherwise(),
         Err(error) => Err(error),
     }
+}
+
+/// Runs the kernel of a call that writes to integers of the caller.
+#[inline(never)]
+fn fill_integers(
+    kernel: &'static KernelEntry,
+    args: &Args<'_>,
+    target: &TensorRef,
+    outputs: &[TensorRef],
+) -> Result<()> {
+    let _in_use = integers::enter_target(args, target)?;
+    invoke::fill_straight(kernel, args, outputs, target.device())
 }
 
 /// A new tensor whose elements lie in the order of those of `like`.

@@ -4,6 +4,7 @@
 //! An element-wise kernel on the fast path is kept from nothing that it reads: it goes by no element.
 
 use super::fallback::twin;
+use super::kernel::Owned;
 use crate::base::error::Result;
 use crate::memory::{InUse, Storage, Use, may_choose};
 use crate::op::{Arg, Args, Call, Out};
@@ -22,7 +23,7 @@ fn chooses(t: &TensorRef) -> bool {
 /// # Errors
 /// As [`InUse::enter`].
 #[inline(always)]
-pub(super) fn enter<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<Option<InUse<'a>>> {
+pub(super) fn enter<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<Option<Box<InUse<'a>>>> {
     let read = args.values.iter().any(|arg| match arg {
         Arg::Tensor(t) => chooses(t),
         Arg::Tensors(list) => list.iter().any(|t| chooses(t)),
@@ -37,7 +38,7 @@ pub(super) fn enter<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<Option<InUse
 }
 
 #[inline(never)]
-fn enter_all<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<InUse<'a>> {
+fn enter_all<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<Box<InUse<'a>>> {
     let mut storages = Storages::new();
     for arg in args.values {
         match arg {
@@ -58,16 +59,7 @@ fn enter_all<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<InUse<'a>> {
 ///
 /// # Errors
 /// As [`InUse::enter`].
-#[inline(always)]
-pub(super) fn enter_target<'a>(args: &Args<'_>, target: Option<&'a TensorRef>) -> Result<Option<InUse<'a>>> {
-    match target {
-        Some(target) if may_choose(target.dtype()) => enter_written(args, target),
-        _ => Ok(None),
-    }
-}
-
-#[inline(never)]
-fn enter_written<'a>(args: &Args<'_>, target: &'a TensorRef) -> Result<Option<InUse<'a>>> {
+pub(super) fn enter_target<'a>(args: &Args<'_>, target: &'a TensorRef) -> Result<Option<Box<InUse<'a>>>> {
     target.storage().map(|storage| InUse::enter(args.name(), &[(storage, Use::Write)])).transpose()
 }
 
@@ -75,7 +67,7 @@ fn enter_written<'a>(args: &Args<'_>, target: &'a TensorRef) -> Result<Option<In
 ///
 /// # Errors
 /// As [`InUse::enter`].
-pub(super) fn enter_read<'a>(what: &'static str, tensors: &[&'a TensorRef]) -> Result<InUse<'a>> {
+pub(super) fn enter_read<'a>(what: &'static str, tensors: &[&'a TensorRef]) -> Result<Box<InUse<'a>>> {
     let mut storages = Storages::new();
     tensors.iter().for_each(|t| collect(t, Use::Read, &mut storages));
     InUse::enter(what, &storages)
@@ -86,10 +78,11 @@ pub(super) fn enter_read<'a>(what: &'static str, tensors: &[&'a TensorRef]) -> R
 /// # Errors
 /// What the device reports.
 #[cold]
-pub(super) fn own_copies(args: &Args<'_>) -> Result<SmallVec<[(usize, Vec<TensorRef>); 2]>> {
-    let shared = |t: &TensorRef| t.storage().is_some_and(|s| may_choose(t.dtype()) && s.may_hold_floats_too());
+pub(super) fn own_copies(args: &Args<'_>) -> Result<Owned> {
+    let shared =
+        |t: &TensorRef| t.storage().is_some_and(|s| may_choose(t.dtype()) && s.may_hold_floats_too());
     let own = |t: &TensorRef| if shared(t) { twin(t, t.device()) } else { Ok(t.clone()) };
-    let mut copies = SmallVec::new();
+    let mut copies = Owned::new();
     for (i, arg) in args.values.iter().enumerate() {
         match arg {
             Arg::Tensor(t) if shared(t) => copies.push((i, vec![own(t)?])),

@@ -114,7 +114,7 @@ pub fn copy_bytes_async(
 }
 
 /// Keeps ops of other threads from going by integers that are about to be written.
-fn written<'a>(op: &'static str, target: &'a Storage) -> Result<Option<InUse<'a>>> {
+fn written<'a>(op: &'static str, target: &'a Storage) -> Result<Option<Box<InUse<'a>>>> {
     target.holds_integers().then(|| InUse::enter(op, &[(target, Use::Write)])).transpose()
 }
 

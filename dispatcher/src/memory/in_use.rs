@@ -70,7 +70,7 @@ thread_local! {
 /// wait for each other sees the end of it.
 const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(60) };
 
-/// Storages in use until this is dropped.
+/// Storages in use until this is dropped. Boxed by those who make one, so that a call without integers carries but a null.
 pub(crate) struct InUse<'a>(SmallVec<[(&'a Storage, Use); 4]>);
 
 impl<'a> InUse<'a> {
@@ -79,11 +79,12 @@ impl<'a> InUse<'a> {
     /// # Errors
     /// `InUse` of `op` after a minute.
     #[inline(never)]
-    pub(crate) fn enter(op: &'static str, wanted: &[(&'a Storage, Use)]) -> Result<InUse<'a>> {
-        let mut entered = InUse(SmallVec::new());
+    pub(crate) fn enter(op: &'static str, wanted: &[(&'a Storage, Use)]) -> Result<Box<InUse<'a>>> {
+        let mut entered = Box::new(InUse(SmallVec::new()));
         let mut waited: Option<(Instant, u32)> = None;
         loop {
-            let Some(&(_, kind)) = wanted.iter().find(|&&(storage, kind)| !entered.take(storage, kind)) else {
+            let Some(&(_, kind)) = wanted.iter().find(|&&(storage, kind)| !entered.take(storage, kind))
+            else {
                 return Ok(entered);
             };
             // Nothing is kept while others are waited for, so that two calls never wait for each other.
@@ -205,7 +206,7 @@ mod tests {
         storage
     }
 
-    fn use_of(storage: &Storage, kind: Use) -> Result<InUse<'_>> {
+    fn use_of(storage: &Storage, kind: Use) -> Result<Box<InUse<'_>>> {
         InUse::enter("example", &[(storage, kind)])
     }
 
