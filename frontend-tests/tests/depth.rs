@@ -189,3 +189,37 @@ fn a_chain_that_ends_with_its_thread() {
         Ok(())
     });
 }
+
+#[test]
+fn a_chain_of_memory_that_is_owned_by_memory() {
+    /// Numbers that keep a tensor.
+    struct Owner(Vec<f32>, #[allow(dead_code, reason = "it is only kept")] Tensor);
+    impl AsRef<[f32]> for Owner {
+        fn as_ref(&self) -> &[f32] {
+            &self.0
+        }
+    }
+    on_small_stack(|| {
+        let first = Tensor::new(1.0f32)?;
+        let last = (0..links()).try_fold(first, |kept, _| Tensor::from_owner(Owner(vec![1.0], kept), [1]))?;
+        assert_eq!(last.item::<f32>()?, 1.0);
+        drop(last);
+        Ok(())
+    });
+}
+
+#[test]
+fn passes_that_begin_passes_come_to_an_end() {
+    fn backward(x: &Tensor) -> Result<()> {
+        let _recorded = autograd::enable_grad();
+        let (y, again) = (x.mul(2.0)?, x.clone());
+        y.register_hook(move |_| backward(&again).map(|()| None))?.keep();
+        y.backward()
+    }
+    on_small_stack(|| {
+        let error = backward(&leaf(1.0)).unwrap_err().to_string();
+        assert!(error.contains("at most 100 backward passes within each other"), "{error}");
+        assert!(leaf(1.0).mul(2.0)?.backward().is_ok(), "the next pass is one of its own");
+        Ok(())
+    });
+}

@@ -94,7 +94,8 @@ fn ops_see_integers_before_or_after_a_write() -> Result<()> {
     let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
     for (what, integers, others, op) in cases()? {
         // Several kernels, each of which may see another state: no result of a whole.
-        let of_parts = ["nll_loss", "one_hot", "i", "index_put", "bincount", "masked_scatter"].contains(&what);
+        let of_parts =
+            ["nll_loss", "one_hot", "i", "index_put", "bincount", "masked_scatter"].contains(&what);
         let run = || op(&integers).and_then(|made| made.to_f64_vec());
         let own = integers.copy()?;
         let mut alone = vec![run()];
@@ -152,7 +153,10 @@ fn no_op_is_led_astray_by_integers_that_change() {
         for (seed, sample) in (def.samples)().iter().enumerate() {
             let Ok(built) = build(&sample.args, dtype, seed as u64) else { continue };
             let integers = built.tensors.iter().find(|t| {
-                t.layout() == Layout::STRIDED && !t.dtype().is_float() && t.elem_count() > 0 && t.copy_(t).is_ok()
+                t.layout() == Layout::STRIDED
+                    && !t.dtype().is_float()
+                    && t.elem_count() > 0
+                    && t.copy_(t).is_ok()
             });
             let Some(integers) = integers else { continue };
             raced += 1;

@@ -94,3 +94,10 @@ fn no_grad_of(make: impl FnOnce() -> keyway::Result<Tensor>) -> Tensor {
     let _off = keyway::no_grad();
     make().unwrap()
 }
+
+#[test]
+fn a_variance_beyond_the_dtype_is_infinite() {
+    let x = Tensor::new([1e30f32, 0.0, -1.0, 3.0]).unwrap();
+    assert_eq!(x.var_all().unwrap().item::<f32>().unwrap(), f32::INFINITY);
+    assert!(Tensor::new([f32::INFINITY, 0.0]).unwrap().var_all().unwrap().item::<f32>().unwrap().is_nan());
+}

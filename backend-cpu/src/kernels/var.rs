@@ -71,7 +71,9 @@ fn variance<T: Float>(call: &Call, finish: impl Fn(T::Acc) -> T::Acc + Sync) -> 
         passes,
         |first, sum| first.to_acc() + sum / count,
         |_, [sum, squares]| {
-            let around = if sum == T::Acc::ZERO { squares } else { squares - sum * (sum / count) };
+            // Squares that the type does not hold are infinite, whatever would be taken from them.
+            let whole = sum == T::Acc::ZERO || squares.to_f64() == f64::INFINITY;
+            let around = if whole { squares } else { squares - sum * (sum / count) };
             T::from_acc(finish((if around < T::Acc::ZERO { T::Acc::ZERO } else { around }) / divisor))
         },
     )

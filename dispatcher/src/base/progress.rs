@@ -49,6 +49,12 @@ impl BackwardGuard {
         BACKWARD.set(BACKWARD.get() + 1);
         BackwardGuard(PhantomData)
     }
+
+    /// In how many passes of this thread this one lies, itself among them.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        BACKWARD.get()
+    }
 }
 
 impl Drop for BackwardGuard {

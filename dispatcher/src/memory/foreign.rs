@@ -6,6 +6,8 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::device::{self as device_abi, ensure, server};
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
@@ -18,11 +20,40 @@ pub(super) struct Foreign {
 impl Drop for Foreign {
     fn drop(&mut self) {
         let Some(release) = self.release.take() else { return };
-        if catch_unwind(AssertUnwindSafe(release)).is_err() {
-            let name = &self.name;
-            crate::base::log::warn(&format!("the deleter of memory of `{name}` panicked"));
+        let deleter = Deleter { name: std::mem::take(&mut self.name), release };
+        if RUNNING.replace(true) {
+            WAITING.with_borrow_mut(|waiting| waiting.push(deleter));
+            return;
+        }
+        deleter.run();
+        while let Some(deleter) = WAITING.with_borrow_mut(|waiting| waiting.pop()) {
+            deleter.run();
+        }
+        drop(ManuallyDrop::into_inner(WAITING.replace(ManuallyDrop::new(Vec::new()))));
+        RUNNING.set(false);
+    }
+}
+
+/// What gives memory back, and whose it is.
+struct Deleter {
+    name: Box<str>,
+    release: Box<dyn FnOnce() + Send>,
+}
+
+impl Deleter {
+    fn run(self) {
+        if catch_unwind(AssertUnwindSafe(self.release)).is_err() {
+            crate::base::log::warn(&format!("the deleter of memory of `{}` panicked", self.name));
         }
     }
+}
+
+thread_local! {
+    /// Whether a deleter runs further up on the stack: memory whose owner leads to other such memory is given back one piece
+    /// after another, and not one within the other.
+    static RUNNING: Cell<bool> = const { Cell::new(false) };
+    // Without a destructor, so that it is there for what a thread drops while it ends. Whoever empties it frees its memory.
+    static WAITING: RefCell<ManuallyDrop<Vec<Deleter>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 /// Waits until nobody on the device uses foreign memory any more, which its owner will take back at once.

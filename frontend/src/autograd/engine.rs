@@ -261,6 +261,9 @@ fn leading_to(known: &mut Known, pending: &Pending, targets: &[Edge]) {
     }
 }
 
+/// How many passes may lie within each other, by hooks and functions that begin another: each takes room on the stack.
+const DEEPEST: u32 = 100;
+
 fn run(
     outputs: &[&TensorRef],
     options: &BackwardOptions,
@@ -268,9 +271,12 @@ fn run(
 ) -> Result<Vec<Option<Tensor>>> {
     let _mode = if options.create_graph { enable_grad() } else { no_grad() };
     let _plain = plain_calls();
-    let _running = BackwardGuard::enter();
-    let _scope = scope("backward");
     let op = if targets.is_some() { "grad" } else { "backward" };
+    let running = BackwardGuard::enter();
+    if running.depth() > DEEPEST {
+        return Err(AutogradError::NestedTooDeep { op, most: DEEPEST }.into());
+    }
+    let _scope = scope("backward");
     let (mut pending, mut leads) = (Pending::default(), Known::default());
     start(&mut pending, op, outputs, options)?;
     let retain = options.retain_graph || options.create_graph;

@@ -210,6 +210,16 @@ pub enum AutogradError {
         /// What it asked for.
         what: String,
     },
+    /// A pass within a pass, and so on.
+    #[error(
+        "{op}: expected at most {most} backward passes within each other, but a hook or a function began one more; call it outside of them"
+    )]
+    NestedTooDeep {
+        /// The call.
+        op: &'static str,
+        /// How many there may be.
+        most: u32,
+    },
     /// A backward that returned a wrong number of gradients.
     #[error("{op}: backward must return {expected} gradients, but returned {got}")]
     GradientCount {

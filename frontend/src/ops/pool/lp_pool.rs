@@ -13,7 +13,8 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (rank, x) = (rank(args, 0)?, args.tensor(0)?);
-    if args.float(1)? == 0.0 {
+    let p = args.float(1)?;
+    if p == 0.0 || p.is_nan() {
         return Err(wrong_value(args, 1, "an exponent other than 0".into()));
     }
     let places = Window::of(args, rank, 2, None, 5)?.places(args, &x.sizes()[2..])?;
@@ -62,6 +63,7 @@ fn errors() -> Vec<ErrorSample> {
     vec![
         error(call(plain(&[4, 4]), 2.0, [two, two], false), "of 3 to 5 dimensions"),
         error(call(plain(&[1, 2, 4, 4]), 0.0, [two, two], false), "an exponent other than 0"),
+        error(call(plain(&[1, 2, 4, 4]), f64::NAN, [two, two], false), "an exponent other than 0"),
         error(call(plain(&[1, 2, 4, 4]), 2.0, [&[2, 5], two], false), "reaches over 5 elements of 4"),
     ]
 }

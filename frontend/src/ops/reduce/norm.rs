@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::composite::float_tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{stored, with_stored};
-use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
+use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::ops::sparse::lines::at_entries;
 use crate::tensor::IntoDims;
@@ -60,6 +60,9 @@ impl Tensor {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = float_tensor(args, 0)?;
+    if args.float(1)?.is_nan() {
+        return Err(wrong_value(args, 1, "a number".into()));
+    }
     let mask = reduced_dims(args, 2, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
 }
@@ -176,6 +179,10 @@ pub static DEF: OpDef = OpDef {
             error(
                 [plain(&[3, 3]), SampleArg::Float(2.0), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
                 "different dimensions",
+            ),
+            error(
+                [plain(&[3]), SampleArg::Float(f64::NAN), SampleArg::None, SampleArg::Bool(false)],
+                "`p` must be a number, but got the number NaN",
             ),
         ]
     },
