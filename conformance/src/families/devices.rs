@@ -7,10 +7,12 @@ use crate::call::Prepared;
 use crate::case::Case;
 use crate::oracle::{self, Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
+use crate::process::resident;
 use keyway::Device;
 use keyway::dispatcher::Error as DispatchError;
 use keyway::dispatcher::device::{self as api, Event, Stream, memory_stats};
 use keyway::dispatcher::memory::{Storage, copy_bytes, copy_bytes_async, read_bytes, write_bytes};
+use std::process::id;
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -20,7 +22,7 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-const VARIANTS: [&str; 15] = [
+const VARIANTS: [&str; 16] = [
     "sizes",
     "alignment",
     "round_trip",
@@ -36,6 +38,7 @@ const VARIANTS: [&str; 15] = [
     "pinned",
     "async_copies",
     "staged_copies",
+    "copies_kept",
 ];
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -45,6 +48,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 /// Sizes in bytes around what allocators round to.
 const SIZES: [usize; 12] = [0, 1, 2, 63, 64, 65, 511, 4095, 4096, 4097, 100_003, 3 << 20];
+
+/// Bytes that are copied to the device and back, and how often: had each kept its bytes in the host's memory, the process would have grown by 80 MiB.
+const KEPT: usize = 2 << 20;
+const ROUND_TRIPS: usize = 40;
 
 fn pattern(bytes: usize, salt: u8) -> Vec<u8> {
     (0..bytes).map(|i| (i as u8).wrapping_mul(31).wrapping_add(salt)).collect()
@@ -250,6 +257,25 @@ fn run(context: &Context<'_>) -> Steps {
             expect(&down, 0, &pattern(bytes, 17), "queued to the device and back")?;
             expect(&there, 0, &pattern(bytes, 17), "queued to the device")
         }),
+        "copies_kept" => {
+            let there = Storage::allocate(device, KEPT)?;
+            let mut values = pattern(KEPT, 23);
+            let mut copy = || -> Steps {
+                write_bytes(&there, 0, &values)?;
+                Ok(read_bytes(&there, 0, &mut values)?)
+            };
+            (0..3).try_for_each(|_| copy())?;
+            let before = resident(id());
+            (0..ROUND_TRIPS).try_for_each(|_| copy())?;
+            let grown = resident(id()).saturating_sub(before);
+            if grown > (KEPT * ROUND_TRIPS / 2) as u64 {
+                let what = format!(
+                    "the process grew in {ROUND_TRIPS} copies of {KEPT} bytes to the device and back"
+                );
+                return Err(Failure::new(what, "no growth", format!("{grown} bytes more")).into());
+            }
+            Ok(())
+        }
         "staged_copies" => {
             // Larger than what is copied at once between kinds of devices, and not a multiple of it.
             let bytes = (9 << 20) + 7;

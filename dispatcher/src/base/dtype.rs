@@ -138,6 +138,29 @@ impl DType {
         DTYPES.get(name).map(DType)
     }
 
+    /// The dtype that other libraries call so.
+    ///
+    /// ```
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::DType;
+    /// assert_eq!(DType::from_other_name("float32"), Some(DType::F32));
+    /// assert!("long".parse::<DType>().unwrap_err().to_string().contains("`i64`"));
+    /// ```
+    pub fn from_other_name(name: &str) -> Option<DType> {
+        Some(match name {
+            "float16" | "half" => DType::F16,
+            "bfloat16" => DType::BF16,
+            "float32" | "float" => DType::F32,
+            "float64" | "double" => DType::F64,
+            "int8" => DType::I8,
+            "int16" | "short" => DType::I16,
+            "int32" | "int" => DType::I32,
+            "int64" | "long" => DType::I64,
+            "uint8" | "byte" => DType::U8,
+            _ => return None,
+        })
+    }
+
     /// The name: `f32`, `i64`, `bool`.
     pub fn name(self) -> &'static str {
         DTYPES.name(self.0)
@@ -318,7 +341,10 @@ impl FromStr for DType {
                 "the name of a dtype, such as {}, or of one that a loaded plugin brings",
                 BUILT_IN.join(", ")
             ),
-            got: format!("`{name}`"),
+            got: match DType::from_other_name(name) {
+                Some(dtype) => format!("`{name}`, which is `{dtype}` here"),
+                None => format!("`{name}`"),
+            },
         })
     }
 }

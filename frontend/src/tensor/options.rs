@@ -156,26 +156,11 @@ impl IntoOptions for MemoryFormat {
     }
 }
 
-/// The dtype of this name, also if it is that of another library.
-fn dtype_named(name: &str) -> Option<&str> {
-    match name {
-        "float16" | "half" => Some("f16"),
-        "bfloat16" => Some("bf16"),
-        "float32" | "float" => Some("f32"),
-        "float64" | "double" => Some("f64"),
-        "int8" => Some("i8"),
-        "int16" | "short" => Some("i16"),
-        "int32" | "int" => Some("i32"),
-        "int64" | "long" => Some("i64"),
-        "uint8" => Some("u8"),
-        _ => DType::from_name(name).map(|_| name),
-    }
-}
-
 impl IntoOptions for &str {
     fn into_options(self) -> Result<TensorOptions> {
-        if let Some(dtype) = dtype_named(self) {
-            let expected = format!("the name of a device; a dtype is `DType::{}`", dtype.to_uppercase());
+        if let Some(dtype) = DType::from_name(self).or_else(|| DType::from_other_name(self)) {
+            let name = dtype.name().to_uppercase();
+            let expected = format!("the name of a device; a dtype is `DType::{name}`");
             let got = format!("`{self}`");
             return Err(Error::Value { op: "device", argument: "device", expected, got }.into());
         }

@@ -20,9 +20,14 @@ mod pinned;
 mod queue;
 
 /// What the suite must find in a device; `KEYWAY_FAULT` asks for one.
-const FAULTS: [Fault; 16] = [
+const FAULTS: [Fault; 17] = [
     Fault::of_families("device_copy_short", &["device"], "copies from the host leave out the last byte"),
     Fault::of_families("device_copy_lost", &["device"], "copies to the host are not made"),
+    Fault::of_families(
+        "device_copy_kept",
+        &["device"],
+        "what is copied to the device is kept in the host's memory",
+    ),
     Fault::of_families("device_copy_offset", &["device"], "copies between devices begin one byte late"),
     Fault::of_families("device_async_short", &["device"], "queued copies leave out the last byte"),
     Fault::of_families(
