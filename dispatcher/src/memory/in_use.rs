@@ -11,6 +11,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -61,9 +62,12 @@ pub(crate) fn may_choose(dtype: DType) -> bool {
     dtype.0 >= 64 || FLOATS & (1 << dtype.0) == 0
 }
 
+/// The addresses of storages, and how each is used.
+type List = SmallVec<[(usize, Use); 8]>;
+
 thread_local! {
-    /// What this thread's ops use.
-    static OWN: RefCell<Vec<(usize, Use)>> = const { RefCell::new(Vec::new()) };
+    /// What this thread's ops use. Without a destructor, so that it is there for what a thread calls while it ends.
+    static OWN: RefCell<ManuallyDrop<List>> = RefCell::new(ManuallyDrop::new(List::new()));
 }
 
 /// How long an op waits for those of other threads before it fails: longer than any takes, so that only a program in which two
@@ -118,7 +122,7 @@ impl<'a> InUse<'a> {
             }
         }
         self.0.push((storage, kind));
-        let _ = OWN.try_with(|list| list.borrow_mut().push((address(storage), kind)));
+        OWN.with_borrow_mut(|list| list.push((address(storage), kind)));
         true
     }
 
@@ -129,10 +133,12 @@ impl<'a> InUse<'a> {
 
     fn leave(&mut self) {
         while let Some((storage, kind)) = self.0.pop() {
-            let _ = OWN.try_with(|list| {
-                let mut list = list.borrow_mut();
+            OWN.with_borrow_mut(|list| {
                 if let Some(at) = list.iter().rposition(|&entry| entry == (address(storage), kind)) {
                     list.swap_remove(at);
+                }
+                if list.is_empty() && list.spilled() {
+                    drop(std::mem::take(&mut **list));
                 }
             });
             storage.0.users.0.fetch_sub(kind.one(), Ordering::Release);
@@ -153,7 +159,7 @@ fn address(storage: &Storage) -> usize {
 /// How often this thread itself uses a storage so.
 fn own(storage: &Storage, kind: Use) -> usize {
     let place = (address(storage), kind);
-    OWN.try_with(|list| list.borrow().iter().filter(|&&entry| entry == place).count()).unwrap_or(0)
+    OWN.with_borrow(|list| list.iter().filter(|&&entry| entry == place).count())
 }
 
 impl Storage {
@@ -279,6 +285,32 @@ mod tests {
                 }
             });
         });
+    }
+
+    #[test]
+    fn what_a_thread_calls_while_it_ends_does_not_wait_for_itself() {
+        /// Uses a storage in both ways while the thread's own values are dropped.
+        struct Late(Storage);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let (storage, begun) = (&self.0, Instant::now());
+                let both = [(storage, Use::Read), (storage, Use::Write)];
+                assert!(InUse::enter("example", &both).is_ok() && begun.elapsed() < PATIENCE);
+            }
+        }
+        thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let storage = integers();
+        let own = storage.clone();
+        let ended = std::thread::spawn(move || {
+            LATE.set(Some(Late(own.clone())));
+            let many: Vec<_> = (0..20).map(|_| (&own, Use::Read)).collect();
+            drop(InUse::enter("example", &many).unwrap());
+        });
+        ended.join().unwrap();
+        assert_eq!(storage.0.users.0.load(Ordering::Relaxed), INTEGERS);
+        drop(use_of(&storage, Use::Write).unwrap());
     }
 
     #[test]

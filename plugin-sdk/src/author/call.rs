@@ -16,6 +16,10 @@ pub type CallFn = fn(&Call<'_>) -> Result<(), Error>;
 
 /// One call of a kernel. Every accessor checks the index, the tag and the dtype and answers
 /// [`Error::InvalidArgument`] where they are wrong; none allocates unless it fails.
+///
+/// While a kernel runs, other threads' ops do not write to the integers and bools among its arguments, and what it has checked of
+/// them stays so until it returns. Floats may change under it, where a program lets threads race: a kernel that reads them twice keeps
+/// within its memory whatever it finds. An element-wise kernel is kept from nothing.
 #[derive(Debug)]
 pub struct Call<'a> {
     raw: &'a RawCall,
