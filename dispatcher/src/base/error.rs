@@ -159,16 +159,16 @@ pub enum Error {
         /// Handles of its storage.
         storages: usize,
     },
-    /// Integers that an op of another thread uses, and does not cease to.
+    /// Integers that ops of other threads use, and do not cease to.
     #[error(
-        "{op}: for a minute another thread's op has been one that {} the same memory of integers; let one thread finish before \
-         the other begins, or give each a `copy()`",
-        if *.writes { "writes to" } else { "reads" }
+        "{op}: expected other threads' ops that {} the same integers to come to an end, but they did not within a minute; call it where \
+         none of them waits for this thread, or give each a `copy()`",
+        if *.writes { "write to" } else { "read" }
     )]
     InUse {
         /// The op.
         op: &'static str,
-        /// Whether the other op writes; else it reads.
+        /// Whether the others write; else they read.
         writes: bool,
     },
     /// Memory that the host cannot read.

@@ -6,7 +6,7 @@
 use super::fallback::twin;
 use super::kernel::Owned;
 use crate::base::error::Result;
-use crate::memory::{InUse, Storage, Use, may_choose};
+use crate::memory::{InUse, Place, Use, may_choose};
 use crate::op::{Arg, Args, Call, Out};
 use crate::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
@@ -23,7 +23,7 @@ fn chooses(t: &TensorRef) -> bool {
 /// # Errors
 /// As [`InUse::enter`].
 #[inline(always)]
-pub(super) fn enter<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<Option<Box<InUse<'a>>>> {
+pub(super) fn enter(call: &Call<'_>, args: &Args<'_>) -> Result<Option<Box<InUse>>> {
     let read = args.values.iter().any(|arg| match arg {
         Arg::Tensor(t) => chooses(t),
         Arg::Tensors(list) => list.iter().any(|t| chooses(t)),
@@ -38,39 +38,41 @@ pub(super) fn enter<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<Option<Box<I
 }
 
 #[inline(never)]
-fn enter_all<'a>(call: &Call<'a>, args: &Args<'a>) -> Result<Box<InUse<'a>>> {
-    let mut storages = Storages::new();
+fn enter_all(call: &Call<'_>, args: &Args<'_>) -> Result<Box<InUse>> {
+    let mut places = Places::new();
     for arg in args.values {
         match arg {
-            Arg::Tensor(t) => collect(t, Use::Read, &mut storages),
-            Arg::Tensors(list) => list.iter().for_each(|t| collect(t, Use::Read, &mut storages)),
+            Arg::Tensor(t) => collect(t, Use::Read, &mut places),
+            Arg::Tensors(list) => list.iter().for_each(|t| collect(t, Use::Read, &mut places)),
             _ => {}
         }
     }
     match call.out {
         Out::New => {}
-        Out::Given(list) => list.iter().for_each(|t| collect(t, Use::Write, &mut storages)),
-        Out::InPlace => collect(call.args.tensor(0)?, Use::Write, &mut storages),
+        Out::Given(list) => list.iter().for_each(|t| collect(t, Use::Write, &mut places)),
+        Out::InPlace => collect(call.args.tensor(0)?, Use::Write, &mut places),
     }
-    InUse::enter(args.name(), &storages)
+    InUse::enter(args.name(), &mut places)
 }
 
 /// As [`enter`], of an element-wise kernel that writes to this strided tensor.
 ///
 /// # Errors
 /// As [`InUse::enter`].
-pub(super) fn enter_target<'a>(args: &Args<'_>, target: &'a TensorRef) -> Result<Option<Box<InUse<'a>>>> {
-    target.storage().map(|storage| InUse::enter(args.name(), &[(storage, Use::Write)])).transpose()
+pub(super) fn enter_target(args: &Args<'_>, target: &TensorRef) -> Result<Box<InUse>> {
+    let mut places = Places::new();
+    collect(target, Use::Write, &mut places);
+    InUse::enter(args.name(), &mut places)
 }
 
 /// Keeps other threads' ops from writing to the integers of tensors that a plugin reads outside any op.
 ///
 /// # Errors
 /// As [`InUse::enter`].
-pub(super) fn enter_read<'a>(what: &'static str, tensors: &[&'a TensorRef]) -> Result<Box<InUse<'a>>> {
-    let mut storages = Storages::new();
-    tensors.iter().for_each(|t| collect(t, Use::Read, &mut storages));
-    InUse::enter(what, &storages)
+pub(super) fn enter_read(what: &'static str, tensors: &[&TensorRef]) -> Result<Box<InUse>> {
+    let mut places = Places::new();
+    tensors.iter().for_each(|t| collect(t, Use::Read, &mut places));
+    InUse::enter(what, &mut places)
 }
 
 /// A copy of each tensor of integers whose memory may be written to as floats, which keeps nobody from it.
@@ -95,12 +97,12 @@ pub(super) fn own_copies(args: &Args<'_>) -> Result<Owned> {
     Ok(copies)
 }
 
-type Storages<'a> = SmallVec<[(&'a Storage, Use); 4]>;
+type Places<'a> = SmallVec<[Place<'a>; 4]>;
 
-/// The storages of a tensor's integers.
-fn collect<'a>(t: &'a TensorImpl, kind: Use, into: &mut Storages<'a>) {
-    match t.storage() {
-        Some(storage) if may_choose(t.dtype()) => into.push((storage, kind)),
+/// Where a tensor's integers lie.
+fn collect<'a>(t: &'a TensorImpl, kind: Use, into: &mut Places<'a>) {
+    match (t.storage(), t.reach()) {
+        (Some(storage), Some(range)) if may_choose(t.dtype()) => into.push(Place { storage, range, kind }),
         _ => t.components().iter().for_each(|component| collect(component, kind, into)),
     }
 }

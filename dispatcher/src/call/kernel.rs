@@ -131,7 +131,7 @@ fn run(
 ) -> Result<Outputs> {
     let Asked { plan, allocates, place } = asked;
     let in_use = integers::enter(call, args)?;
-    if in_use.as_ref().is_some_and(|in_use| in_use.may_be_written_as_floats()) {
+    if in_use.as_ref().is_some_and(|in_use| in_use.may_be_written_as_floats) {
         drop(in_use);
         return run_with(kernel, call, args, &integers::own_copies(args)?, asked, next);
     }
@@ -170,7 +170,7 @@ fn into_made(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
     args: &Args<'_>,
-    in_use: Option<Box<InUse<'_>>>,
+    in_use: Option<Box<InUse>>,
     asked: Asked<'_>,
     next: Next<'_>,
 ) -> Result<Outputs> {
@@ -208,7 +208,7 @@ fn into_given(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
     args: &Args<'_>,
-    in_use: Option<Box<InUse<'_>>>,
+    in_use: Option<Box<InUse>>,
     asked: Asked<'_>,
     next: Next<'_>,
 ) -> Result<Outputs> {

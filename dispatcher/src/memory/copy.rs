@@ -55,7 +55,7 @@ pub fn copy_bytes(
     source.synchronize()?;
     target.note_use();
     source.note_use();
-    let _written = written("copy_bytes", target)?;
+    let _written = written("copy_bytes", target, target_offset, bytes)?;
     match (entry(target)?, entry(source)?) {
         (None, None) => {
             // SAFETY: both ranges are host memory of at least `bytes` bytes; `copy` allows overlap.
@@ -114,8 +114,9 @@ pub fn copy_bytes_async(
 }
 
 /// Keeps ops of other threads from going by integers that are about to be written.
-fn written<'a>(op: &'static str, target: &'a Storage) -> Result<Option<Box<InUse<'a>>>> {
-    target.holds_integers().then(|| InUse::enter(op, &[(target, Use::Write)])).transpose()
+fn written(op: &'static str, target: &Storage, offset: usize, bytes: usize) -> Result<Option<Box<InUse>>> {
+    let place = || InUse::enter(op, &mut [target.place(offset..offset + bytes, Use::Write)]);
+    target.holds_integers().then(place).transpose()
 }
 
 /// The addresses of two checked ranges; `None` where there is nothing to copy.
@@ -247,7 +248,7 @@ pub fn write_bytes(target: &Storage, offset: usize, source: &[u8]) -> Result<()>
     }
     target.synchronize()?;
     target.note_use();
-    let _written = written("write_bytes", target)?;
+    let _written = written("write_bytes", target, offset, source.len())?;
     // SAFETY: the range was checked to lie within the storage.
     let to = unsafe { target.pointer().add(offset) };
     let from = NonNull::from(source).cast::<u8>();

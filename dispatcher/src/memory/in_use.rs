@@ -1,18 +1,23 @@
 //! Integers in use: while an op reads indices, a mask or the structure of a sparse tensor, no other thread writes to them, and
 //! the other way round.
 //!
-//! A kernel looks at indices, then goes by them: changed in between, they lead beyond a tensor's memory. So a storage counts the
-//! ops that read it as integers and those that write to it. Any number may read at once, or write; readers and writers wait for
-//! each other, but no thread for itself. Floats are not counted: of what is written meanwhile some is read and some is not, which
-//! leads nowhere.
+//! A kernel looks at indices, then goes by them: changed in between, they lead beyond a tensor's memory. So each op notes the
+//! places where it reads integers, and those where it writes to them. Any number may read the same places at once, or write
+//! there; readers and writers wait for each other, whoever comes first goes first, and no thread waits for itself. Floats are
+//! not noted: of what is written meanwhile some is read and some is not, which leads nowhere.
+//!
+//! No two ops wait for each other: an op enters one storage after the other, in the order of their addresses, each with all
+//! that it uses there. One that is in some already waits for those that are in the next, not for those that wait there.
 
 use super::Storage;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::fork;
 use smallvec::SmallVec;
-use std::cell::RefCell;
-use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What an op does with memory.
@@ -24,35 +29,12 @@ pub(crate) enum Use {
     Write,
 }
 
-impl Use {
-    fn other(self) -> Use {
-        if self == Use::Read { Use::Write } else { Use::Read }
-    }
-
-    /// One op of this kind, in the state of a storage.
-    fn one(self) -> u64 {
-        if self == Use::Read { 1 } else { 1 << 32 }
-    }
-
-    /// How many ops of this kind a state counts.
-    fn count(self, state: u64) -> usize {
-        let both = if self == Use::Read { state } else { state >> 32 };
-        (both & 0x3fff_ffff) as usize
-    }
-}
-
-/// Tensors of integers lie in the storage.
-const INTEGERS: u64 = 1 << 62;
-/// Tensors of floats may lie there too, whose writers are not counted.
-const FLOATS_TOO: u64 = 1 << 63;
-
-/// How a storage is used: readers in the lower half, writers in the upper one, and what lies there.
-pub(super) struct Users(AtomicU64);
-
-impl Users {
-    pub(super) const fn none() -> Users {
-        Users(AtomicU64::new(0))
-    }
+/// Addresses in a storage, and what an op does there.
+#[derive(Clone, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) storage: &'a Storage,
+    pub(crate) range: Range<usize>,
+    pub(crate) kind: Use,
 }
 
 /// Whether elements of this dtype may be indices, or choose others: all but floats.
@@ -62,93 +44,187 @@ pub(crate) fn may_choose(dtype: DType) -> bool {
     dtype.0 >= 64 || FLOATS & (1 << dtype.0) == 0
 }
 
-/// The addresses of storages, and how each is used.
-type List = SmallVec<[(usize, Use); 8]>;
+/// A place in use, or one that an op waits for.
+struct Entry {
+    range: Range<usize>,
+    kind: Use,
+    thread: usize,
+    /// One number for all places of an op in one storage, later ones the larger.
+    ticket: u64,
+    waits: bool,
+}
+
+impl Entry {
+    /// Whether an op of this thread cannot use a place beside this entry.
+    fn excludes(&self, place: &Place<'_>, thread: usize) -> bool {
+        let meets = self.range.start < place.range.end && place.range.start < self.range.end;
+        self.thread != thread && self.kind != place.kind && meets
+    }
+}
+
+#[derive(Default)]
+struct Entries {
+    list: Vec<Entry>,
+    last_ticket: u64,
+    waiting: usize,
+    /// The process that they are of: a fork leaves the other threads' ops behind.
+    generation: u32,
+}
+
+/// The places of the storages whose addresses lead here.
+struct Shard {
+    entries: Mutex<Entries>,
+    fewer: Condvar,
+}
+
+const SHARDS: usize = 64;
+static PLACES: [Shard; SHARDS] = [const {
+    Shard {
+        entries: Mutex::new(Entries { list: Vec::new(), last_ticket: 0, waiting: 0, generation: 0 }),
+        fewer: Condvar::new(),
+    }
+}; SHARDS];
+
+impl Shard {
+    fn of(storage: &Storage) -> &'static Shard {
+        // A storage is some tens of bytes.
+        let address = address(storage);
+        &PLACES[((address / 64) ^ (address / 4096)) % SHARDS]
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        static PROTECTED: Once = Once::new();
+        PROTECTED.call_once(|| {
+            fork::protect(|| Box::new(PLACES.each_ref().map(|shard| ignoring_poison(shard.entries.lock()))));
+        });
+        let mut entries = ignoring_poison(self.entries.lock());
+        let now = fork::generation();
+        if entries.generation != now {
+            let own = thread();
+            entries.list.retain(|entry| entry.thread == own);
+            entries.generation = now;
+        }
+        entries
+    }
+}
+
+fn ignoring_poison<T>(result: Result<T, PoisonError<T>>) -> T {
+    result.unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Entries {
+    /// Whether some other thread's op is in the way of these places: one that uses them or, for an op that is behind `ticket`,
+    /// waits for them ahead of it.
+    fn are_taken(&self, places: &[Place<'_>], ticket: Option<u64>) -> bool {
+        let thread = thread();
+        let counts = |entry: &Entry| !entry.waits || ticket.is_some_and(|ticket| entry.ticket < ticket);
+        let taken = |place| self.list.iter().any(|entry| counts(entry) && entry.excludes(place, thread));
+        places.iter().any(taken)
+    }
+
+    fn add(&mut self, places: &[Place<'_>], ticket: u64, waits: bool) {
+        let thread = thread();
+        self.list.extend(places.iter().map(|place| Entry {
+            range: place.range.clone(),
+            kind: place.kind,
+            thread,
+            ticket,
+            waits,
+        }));
+    }
+}
 
 thread_local! {
-    /// What this thread's ops use. Without a destructor, so that it is there for what a thread calls while it ends.
-    static OWN: RefCell<ManuallyDrop<List>> = RefCell::new(ManuallyDrop::new(List::new()));
+    /// In how many storages this thread's ops are. Its address names the thread.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+fn thread() -> usize {
+    INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
 }
 
 /// How long an op waits for those of other threads before it fails: longer than any takes, so that only a program in which two
 /// wait for each other sees the end of it.
 const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(60) };
 
-/// Storages in use until this is dropped. Boxed by those who make one, so that a call without integers carries but a null.
-pub(crate) struct InUse<'a>(SmallVec<[(&'a Storage, Use); 4]>);
+/// Places in use until this is dropped. Boxed by those who make one, so that a call without integers carries but a null.
+#[derive(Default)]
+pub(crate) struct InUse {
+    entered: SmallVec<[(usize, u64); 4]>,
+    /// Whether some of what is read may be written to as floats, and so by ops that are not noted.
+    pub(crate) may_be_written_as_floats: bool,
+}
 
-impl<'a> InUse<'a> {
-    /// Waits until no other thread is in the way, then uses all of these.
+impl InUse {
+    /// Waits until no other thread is in the way, then uses all of these places.
     ///
     /// # Errors
     /// `InUse` of `op` after a minute.
     #[inline(never)]
-    pub(crate) fn enter(op: &'static str, wanted: &[(&'a Storage, Use)]) -> Result<Box<InUse<'a>>> {
-        let mut entered = Box::new(InUse(SmallVec::new()));
-        let mut waited: Option<(Instant, u32)> = None;
-        loop {
-            let Some(&(_, kind)) = wanted.iter().find(|&&(storage, kind)| !entered.take(storage, kind))
-            else {
-                return Ok(entered);
-            };
-            // Nothing is kept while others are waited for, so that two calls never wait for each other.
-            entered.leave();
-            let (since, times) = waited.get_or_insert_with(|| (Instant::now(), 0));
-            *times += 1;
-            match *times {
-                ..=16 => std::hint::spin_loop(),
-                17..=64 => std::thread::yield_now(),
-                _ if since.elapsed() > PATIENCE => {
-                    return Err(Error::InUse { op, writes: kind == Use::Read });
-                }
-                _ => std::thread::sleep(Duration::from_micros(50)),
-            }
+    pub(crate) fn enter(op: &'static str, places: &mut [Place<'_>]) -> Result<Box<InUse>> {
+        places.sort_unstable_by_key(|place| address(place.storage));
+        let mut entered = Box::new(InUse::default());
+        for of_storage in places.chunk_by(|a, b| a.storage.same_as(b.storage)) {
+            entered.enter_storage(op, of_storage)?;
         }
+        let floats = |place: &Place<'_>| place.kind == Use::Read && place.storage.may_hold_floats_too();
+        entered.may_be_written_as_floats = places.iter().any(floats);
+        Ok(entered)
     }
 
-    /// Uses one more, unless another thread is in the way.
-    fn take(&mut self, storage: &'a Storage, kind: Use) -> bool {
-        let state = &storage.0.users.0;
-        let mut now = state.load(Ordering::Relaxed);
-        loop {
-            let others = kind.other().count(now);
-            if others > 0 && others > own(storage, kind.other()) {
-                return false;
+    fn enter_storage(&mut self, op: &'static str, places: &[Place<'_>]) -> Result<()> {
+        let shard = Shard::of(places[0].storage);
+        let mut entries = shard.lock();
+        entries.last_ticket += 1;
+        let ticket = entries.last_ticket;
+        let behind = (INSIDE.get() == 0).then_some(ticket);
+        let taken = entries.are_taken(places, behind);
+        entries.add(places, ticket, taken);
+        if taken {
+            entries.waiting += 1;
+            let begun = Instant::now();
+            let mut in_time = true;
+            while in_time && entries.are_taken(places, behind) {
+                let left = PATIENCE.saturating_sub(begun.elapsed());
+                in_time = !left.is_zero();
+                entries = ignoring_poison(shard.fewer.wait_timeout(entries, left)).0;
             }
-            // Acquires what the others have written and released.
-            match state.compare_exchange_weak(now, now + kind.one(), Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(other) => now = other,
+            entries.waiting -= 1;
+            if !in_time {
+                entries.list.retain(|entry| entry.ticket != ticket);
+                drop(entries);
+                // Those behind this one need not wait for it any more.
+                shard.fewer.notify_all();
+                let reads = places.iter().any(|place| place.kind == Use::Read);
+                return Err(Error::InUse { op, writes: reads });
             }
+            entries
+                .list
+                .iter_mut()
+                .filter(|entry| entry.ticket == ticket)
+                .for_each(|entry| entry.waits = false);
         }
-        self.0.push((storage, kind));
-        OWN.with_borrow_mut(|list| list.push((address(storage), kind)));
-        true
-    }
-
-    /// Whether some of what is read may be written to as floats, and so by ops that are not counted.
-    pub(crate) fn may_be_written_as_floats(&self) -> bool {
-        self.0.iter().any(|&(storage, kind)| kind == Use::Read && storage.may_hold_floats_too())
-    }
-
-    fn leave(&mut self) {
-        while let Some((storage, kind)) = self.0.pop() {
-            OWN.with_borrow_mut(|list| {
-                if let Some(at) = list.iter().rposition(|&entry| entry == (address(storage), kind)) {
-                    list.swap_remove(at);
-                }
-                if list.is_empty() && list.spilled() {
-                    drop(std::mem::take(&mut **list));
-                }
-            });
-            storage.0.users.0.fetch_sub(kind.one(), Ordering::Release);
-        }
+        drop(entries);
+        INSIDE.set(INSIDE.get() + 1);
+        let nth = std::ptr::from_ref(shard).addr() - PLACES.as_ptr().addr();
+        self.entered.push((nth / size_of::<Shard>(), ticket));
+        Ok(())
     }
 }
 
-impl Drop for InUse<'_> {
+impl Drop for InUse {
     fn drop(&mut self) {
-        self.leave();
+        for &(nth, ticket) in &self.entered {
+            let shard = &PLACES[nth];
+            let mut entries = shard.lock();
+            entries.list.retain(|entry| entry.ticket != ticket);
+            let waiting = entries.waiting > 0;
+            drop(entries);
+            if waiting {
+                shard.fewer.notify_all();
+            }
+            INSIDE.set(INSIDE.get() - 1);
+        }
     }
 }
 
@@ -156,18 +232,30 @@ fn address(storage: &Storage) -> usize {
     std::ptr::from_ref(&*storage.0).addr()
 }
 
-/// How often this thread itself uses a storage so.
-fn own(storage: &Storage, kind: Use) -> usize {
-    let place = (address(storage), kind);
-    OWN.with_borrow(|list| list.iter().filter(|&&entry| entry == place).count())
+/// Which kinds of tensors lie in a storage, as far as it matters.
+pub(super) struct Holds(AtomicU8);
+
+/// Tensors of integers lie there.
+const INTEGERS: u8 = 1;
+/// Tensors of floats may lie there too, whose writers are not noted.
+const FLOATS_TOO: u8 = 2;
+
+impl Holds {
+    pub(super) const fn nothing() -> Holds {
+        Holds(AtomicU8::new(0))
+    }
 }
 
 impl Storage {
+    fn holds(&self) -> &AtomicU8 {
+        &self.0.holds.0
+    }
+
     /// Notes what the first tensor over a new storage holds.
     #[inline(always)]
     pub(crate) fn begin_with(&self, dtype: DType) {
         if may_choose(dtype) {
-            self.0.users.0.store(INTEGERS, Ordering::Relaxed);
+            self.holds().store(INTEGERS, Ordering::Relaxed);
         }
     }
 
@@ -176,26 +264,31 @@ impl Storage {
     /// # Errors
     /// As [`InUse::enter`].
     pub(crate) fn also_hold(&self, op: &'static str, dtype: DType) -> Result<()> {
-        let held = self.0.users.0.load(Ordering::Relaxed) & INTEGERS != 0;
-        let noted = match (may_choose(dtype), held) {
+        let noted = match (may_choose(dtype), self.holds_integers()) {
             (true, true) | (false, false) => return Ok(()),
             // Who else has the storage may have made a tensor of floats.
             (true, false) if self.is_unique() => INTEGERS,
             _ => INTEGERS | FLOATS_TOO,
         };
-        let _alone = InUse::enter(op, &[(self, Use::Write)])?;
-        self.0.users.0.fetch_or(noted, Ordering::Relaxed);
+        let _alone = InUse::enter(op, &mut [self.place(0..self.bytes(), Use::Write)])?;
+        self.holds().fetch_or(noted, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Bytes of this storage.
+    pub(crate) fn place(&self, bytes: Range<usize>, kind: Use) -> Place<'_> {
+        let first = self.pointer().addr().get();
+        Place { storage: self, range: first + bytes.start..first + bytes.end, kind }
     }
 
     /// Whether tensors of integers lie here.
     pub(super) fn holds_integers(&self) -> bool {
-        self.0.users.0.load(Ordering::Relaxed) & INTEGERS != 0
+        self.holds().load(Ordering::Relaxed) & INTEGERS != 0
     }
 
-    /// Whether others may write to this storage without being counted.
+    /// Whether others may write to this storage without being noted.
     pub(crate) fn may_hold_floats_too(&self) -> bool {
-        self.0.users.0.load(Ordering::Relaxed) & FLOATS_TOO != 0
+        self.holds().load(Ordering::Relaxed) & FLOATS_TOO != 0
     }
 }
 
@@ -203,6 +296,7 @@ impl Storage {
 mod tests {
     use super::*;
     use crate::base::key::Device;
+    use std::cell::RefCell;
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
 
@@ -212,8 +306,22 @@ mod tests {
         storage
     }
 
-    fn use_of(storage: &Storage, kind: Use) -> Result<Box<InUse<'_>>> {
-        InUse::enter("example", &[(storage, kind)])
+    fn use_of(storage: &Storage, kind: Use) -> Result<Box<InUse>> {
+        InUse::enter("example", &mut [storage.place(0..64, kind)])
+    }
+
+    fn other(kind: Use) -> Use {
+        if kind == Use::Read { Use::Write } else { Use::Read }
+    }
+
+    /// Runs `run` on another thread.
+    fn elsewhere<R: Send>(run: impl FnOnce() -> R + Send) -> R {
+        std::thread::scope(|scope| scope.spawn(run).join().unwrap())
+    }
+
+    fn is_refused(places: &mut [Place<'_>], word: &str) {
+        let text = elsewhere(|| InUse::enter("example", places).err().expect("in the way").to_string());
+        assert!(text.contains(word) && text.contains("`copy()`"), "{text}");
     }
 
     #[test]
@@ -227,41 +335,68 @@ mod tests {
     #[test]
     fn one_side_waits_for_the_other_and_no_thread_for_itself() {
         let storage = &integers();
-        for kind in [Use::Read, Use::Write] {
+        for (kind, word) in [(Use::Read, "read"), (Use::Write, "write to")] {
             let held = use_of(storage, kind).unwrap();
-            let both = [(storage, Use::Read), (storage, Use::Write), (storage, Use::Write)];
-            drop(InUse::enter("example", &both).unwrap());
-            std::thread::scope(|scope| {
-                scope.spawn(|| drop(use_of(storage, kind).unwrap())).join().unwrap();
-                let refused =
-                    scope.spawn(|| use_of(storage, kind.other()).err().expect("in the way").to_string());
-                let word = if kind == Use::Read { "reads" } else { "writes to" };
-                let text = refused.join().unwrap();
-                assert!(text.contains(word) && text.contains("`copy()`"), "{text}");
-            });
+            let both = [Use::Read, Use::Write, Use::Write];
+            drop(InUse::enter("example", &mut both.map(|kind| storage.place(0..64, kind))).unwrap());
+            elsewhere(|| drop(use_of(storage, kind).unwrap()));
+            is_refused(&mut [storage.place(0..64, other(kind))], word);
+            is_refused(&mut [storage.place(60..64, other(kind))], word);
             drop(held);
-            std::thread::scope(|scope| {
-                scope.spawn(|| drop(use_of(storage, kind.other()).unwrap()));
-            });
+            elsewhere(|| drop(use_of(storage, other(kind)).unwrap()));
         }
-        assert_eq!(storage.0.users.0.load(Ordering::Relaxed), INTEGERS);
+        assert_eq!(INSIDE.get(), 0);
     }
 
     #[test]
-    fn who_waits_keeps_nothing_and_goes_on_when_the_other_has_finished() {
-        let (a, b) = (&integers(), &integers());
-        let held = use_of(a, Use::Read).unwrap();
+    fn places_apart_are_used_at_once() {
+        let storage = &integers();
+        let _first = InUse::enter("example", &mut [storage.place(0..32, Use::Read)]).unwrap();
+        elsewhere(|| drop(InUse::enter("example", &mut [storage.place(32..64, Use::Write)]).unwrap()));
+        is_refused(&mut [storage.place(31..64, Use::Write)], "read");
+    }
+
+    #[test]
+    fn who_waits_goes_before_those_who_come_later() {
+        let storage = &integers();
+        let first = use_of(storage, Use::Read).unwrap();
+        let (send, order) = mpsc::channel();
         std::thread::scope(|scope| {
-            let (send, done) = mpsc::channel();
+            let writer = send.clone();
             scope.spawn(move || {
-                drop(InUse::enter("example", &[(b, Use::Write), (a, Use::Write)]).unwrap());
-                send.send(()).unwrap();
+                let _held = use_of(storage, Use::Write).unwrap();
+                writer.send("writer").unwrap();
             });
-            // The other side of `b` is free while `a` is waited for.
-            drop(use_of(b, Use::Read).unwrap());
-            assert!(done.recv_timeout(Duration::from_millis(20)).is_err());
-            drop(held);
-            done.recv().unwrap();
+            let begins = storage.pointer().addr().get();
+            let waits = |entry: &Entry| entry.waits && entry.range.start == begins;
+            while !Shard::of(storage).lock().list.iter().any(waits) {
+                std::thread::yield_now();
+            }
+            scope.spawn(move || {
+                let _held = use_of(storage, Use::Read).unwrap();
+                send.send("reader").unwrap();
+            });
+            // A thread that reads already is not kept out by one that waits for it.
+            drop(use_of(storage, Use::Read).unwrap());
+            assert!(order.recv_timeout(Duration::from_millis(20)).is_err());
+            drop(first);
+            assert_eq!([order.recv().unwrap(), order.recv().unwrap()], ["writer", "reader"]);
+        });
+    }
+
+    #[test]
+    fn ops_that_use_the_same_storages_crosswise_come_to_an_end() {
+        let (a, b) = (&integers(), &integers());
+        let run = |read: &Storage, written: &Storage| {
+            for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
+                let mut places = [read.place(0..64, Use::Read), written.place(0..64, Use::Write)];
+                drop(InUse::enter("example", &mut places).unwrap());
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| run(a, b));
+            scope.spawn(|| run(b, a));
+            scope.spawn(|| run(a, a));
         });
     }
 
@@ -273,7 +408,7 @@ mod tests {
         storage.begin_with(DType::U64);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                (0..if cfg!(miri) { 20 } else { 20_000 }).for_each(&each);
+                (0..if cfg!(miri) { 20 } else { 20_000 }).for_each(each);
                 stop.store(true, Ordering::Relaxed);
             });
             scope.spawn(|| {
@@ -293,9 +428,9 @@ mod tests {
         struct Late(Storage);
         impl Drop for Late {
             fn drop(&mut self) {
-                let (storage, begun) = (&self.0, Instant::now());
-                let both = [(storage, Use::Read), (storage, Use::Write)];
-                assert!(InUse::enter("example", &both).is_ok() && begun.elapsed() < PATIENCE);
+                let both = [Use::Read, Use::Write].map(|kind| self.0.place(0..64, kind));
+                let begun = Instant::now();
+                assert!(InUse::enter("example", &mut both.clone()).is_ok() && begun.elapsed() < PATIENCE);
             }
         }
         thread_local! {
@@ -303,13 +438,7 @@ mod tests {
         }
         let storage = integers();
         let own = storage.clone();
-        let ended = std::thread::spawn(move || {
-            LATE.set(Some(Late(own.clone())));
-            let many: Vec<_> = (0..20).map(|_| (&own, Use::Read)).collect();
-            drop(InUse::enter("example", &many).unwrap());
-        });
-        ended.join().unwrap();
-        assert_eq!(storage.0.users.0.load(Ordering::Relaxed), INTEGERS);
+        std::thread::spawn(move || LATE.set(Some(Late(own)))).join().unwrap();
         drop(use_of(&storage, Use::Write).unwrap());
     }
 
@@ -320,6 +449,7 @@ mod tests {
         assert!(!storage.may_hold_floats_too());
         storage.also_hold("example", DType::F32).unwrap();
         assert!(storage.may_hold_floats_too());
+        assert!(use_of(&storage, Use::Read).unwrap().may_be_written_as_floats);
         let alone = Storage::from_vec(vec![0u32]);
         alone.also_hold("example", DType::U32).unwrap();
         assert!(alone.holds_integers() && !alone.may_hold_floats_too());

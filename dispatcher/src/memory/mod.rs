@@ -28,7 +28,7 @@ pub use elements::{ElementReader, Places};
 pub(crate) use extension::Extension;
 pub use foreign::Blob;
 pub use host::host_vec;
-pub(crate) use in_use::{InUse, Use, may_choose};
+pub(crate) use in_use::{InUse, Place, Use, may_choose};
 pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
@@ -70,7 +70,7 @@ struct Inner {
     device: Device,
     owner: Owner,
     version: AtomicU32,
-    users: in_use::Users,
+    holds: in_use::Holds,
     /// The stream that the memory was allocated on, and is freed on.
     stream: StreamRef,
     /// What few storages have.
@@ -151,7 +151,7 @@ impl Storage {
             device: device,
             owner: owner,
             version: AtomicU32::new(0),
-            users: in_use::Users::none(),
+            holds: in_use::Holds::nothing(),
             stream: stream,
             rare: OnceLock::new(),
         }))
