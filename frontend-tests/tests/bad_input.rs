@@ -212,3 +212,71 @@ fn composite_ops_name_themselves() {
     named(integers.floor_divide(&zero), "floor_divide", &["`other`"]);
     named(Tensor::einsum("ij,jk->ik", &[&x, &x]), "einsum", &["einsum"]);
 }
+
+#[test]
+fn views_are_written_to_tensors_that_are_given() -> keyway::Result<()> {
+    use keyway::ops::by_name;
+    let x = Tensor::arange(1, 7)?.reshape((2, 3))?;
+    let targets = |n: usize, sizes: &[usize]| -> keyway::Result<Vec<Tensor>> {
+        (0..n).map(|_| Tensor::full_with(sizes, 99, DType::I64)).collect()
+    };
+    let unbound = targets(2, &[3])?;
+    by_name::call_out("unbind", &[(&x).into(), keyway::Arg::Int(0)], &unbound)?;
+    let values: Vec<Vec<i64>> = unbound.iter().map(Tensor::to_vec).collect::<keyway::Result<_>>()?;
+    assert_eq!(values, [[1, 2, 3], [4, 5, 6]]);
+    let refused = |out: &[Tensor]| {
+        by_name::call_out("unbind", &[(&x).into(), keyway::Arg::Int(0)], out).unwrap_err().to_string()
+    };
+    assert!(refused(&[]).contains("2 tensors, one for each result"));
+    assert!(refused(&targets(2, &[7])?).contains("[7]"));
+    let one = targets(1, &[3])?.remove(0);
+    assert!(refused(&[one.clone(), one]).contains("overlaps"));
+    Ok(())
+}
+
+#[test]
+fn numbers_at_the_end_of_their_range_do_not_overflow() -> keyway::Result<()> {
+    use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
+    use keyway::optim::{Sgd, SgdOptions};
+    let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    x.pow(i64::MIN)?.sum_all()?.backward()?;
+    assert_eq!(x.grad().unwrap().item::<f32>()?, 0.0);
+    x.zero_grad();
+    Tensor::new([1.0f32])?.sub_with(&x, i64::MIN)?.sum_all()?.backward()?;
+    assert_eq!(x.grad().unwrap().item::<f32>()?, 2f32.powi(63));
+    let mut optimizer = Sgd::new(vec![x], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    let mut schedule = StepLr::new(&optimizer, 3, 0.5)?;
+    schedule.seek(u64::MAX, &mut optimizer)?;
+    schedule.step(&mut optimizer)?;
+    assert_eq!(schedule.epoch(), u64::MAX);
+    Ok(())
+}
+
+#[test]
+fn what_would_spoil_a_training_is_refused() -> keyway::Result<()> {
+    use keyway::nn::init;
+    use keyway::optim::{Adam, AdamOptions, GradScaler, GradScalerOptions, Optimizer};
+    let w = Tensor::new([1.0f32])?.requires_grad_(true)?;
+    let mut optimizer = Adam::new(vec![w.clone()], AdamOptions::default())?;
+    w.square()?.sum_all()?.backward()?;
+    optimizer.step()?;
+    let good = optimizer.state_dict()?;
+    for steps in [-5.0, f64::NAN, 0.5, f64::INFINITY] {
+        let mut state = good.clone();
+        state.insert("state.0.step".to_string(), Tensor::new(steps)?);
+        let error = optimizer.load_state_dict(&state).unwrap_err().to_string();
+        assert!(error.contains("step") && error.contains("whole number"), "{error}");
+    }
+    optimizer.load_state_dict(&good)?;
+    assert!(init::uniform(2, f64::NAN).is_err() && init::xavier_uniform_with((2, 2), f64::NAN).is_err());
+    assert!(init::normal(2, -1.0).is_err() && init::normal(2, f64::INFINITY).is_err());
+    for init_scale in [1e-60, 0.0, f64::NAN, 1e39] {
+        assert!(GradScaler::new(GradScalerOptions { init_scale, ..Default::default() }).is_err());
+    }
+    // Of NaN the gradient is NaN.
+    let x = Tensor::new([f32::NAN, 1.0])?.requires_grad_(true)?;
+    x.huber_loss(&Tensor::zeros(2)?)?.backward()?;
+    let grad = x.grad().unwrap().to_vec::<f32>()?;
+    assert!(grad[0].is_nan() && grad[1] == 0.5, "{grad:?}");
+    Ok(())
+}

@@ -9,13 +9,15 @@
 //!     let loss = ((&w * &x)? * 2.0)?.sum(..)?;
 //!     loss.backward()?;
 //!     println!("{}", w.grad().unwrap());
-//!     Ok(())
+//!     let mut optimizer = optim::Sgd::new(vec![w], optim::SgdOptions { lr: 0.1, ..Default::default() })?;
+//!     optimizer.step()
 //! }
 //! ```
 
 pub use crate::autograd::no_grad;
 pub use crate::nn::Module;
 pub use crate::optim::Optimizer;
+pub use crate::optim::lr_scheduler::LrScheduler;
 pub use crate::tensor::{Ellipsis, MemoryFormat, NewAxis, Step, Tensor, TensorOptions};
-pub use crate::{DType, Device, Layout};
+pub use crate::{DType, Device, Layout, autograd, data, nn, optim};
 pub use half::{bf16, f16};

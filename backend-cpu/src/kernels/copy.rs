@@ -2,7 +2,7 @@
 
 use keyway_cpu_loops::{CallExt, Cost, map1_slices};
 use keyway_sdk::abi::codes::dtype;
-use keyway_sdk::author::{Call, Element, Error, Widen};
+use keyway_sdk::author::{Call, Element, Error, NameKind, Widen, host};
 use keyway_sdk::half::{bf16, f16};
 
 /// Elements that are turned at once by way of two bytes.
@@ -38,7 +38,10 @@ fn cast_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
                 code if code == O::dtype() => call.map1_of(source, Cost::Cheap, |x: O| x),
                 // To what the output's elements are rounded from.
                 $(dtype::$code => call.map1_wide_of::<$type, O>(source, Cost::Cheap, $convert),)*
-                other => Err(Error::Unsupported { what: format!("a cast from dtype {other} to {}", O::NAME) }),
+                other => {
+                    let from = host::name(NameKind::Dtype, other).unwrap_or("an unknown dtype");
+                    Err(Error::Unsupported { what: format!("a cast from {from} to {}", O::NAME) })
+                }
             }
         };
     }

@@ -160,6 +160,11 @@ pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
         return Ok(made);
     }
     let targets = targets(call)?;
+    if targets.len() != made.len() {
+        let (expected, got) =
+            (format!("{} tensors, one for each result", made.len()), targets.len().to_string());
+        return Err(Error::Value { op: call.args.name(), argument: "out", expected, got });
+    }
     for (target, result) in targets.iter().zip(&made) {
         check_target(call.out, &call.args, target, result.sizes(), result.dtype())?;
     }

@@ -180,6 +180,10 @@ impl TensorImpl {
     /// `SizeOverflow`, `Undescribed`, and what the allocation reports.
     pub fn empty_strided(sizes: Dims, strides: Dims, dtype: DType, device: Device) -> Result<TensorRef> {
         let numel = dims::numel("empty", &sizes)?;
+        if strides.len() != sizes.len() {
+            let (expected, got) = (format!("{} numbers, as the sizes", sizes.len()), format!("{strides:?}"));
+            return Err(Error::Value { op: "empty_strided", argument: "strides", expected, got });
+        }
         let format = Format::of(&sizes, &strides);
         let elements = if matches!(format, Format::Other) && numel > 0 {
             dims::extent(0, &sizes, &strides)

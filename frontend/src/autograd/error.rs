@@ -104,7 +104,10 @@ pub enum AutogradError {
         op: String,
     },
     /// Backward from a tensor outside any graph, or the gradient of one.
-    #[error("{op}: the tensor is not part of a graph: no tensor that it came from requires grad")]
+    #[error(
+        "{op}: the tensor is not part of a graph: no tensor that it came from requires grad, or it was made under `no_grad`, as all \
+         is in a hook"
+    )]
     NoGraph {
         /// `backward` or `grad`.
         op: &'static str,

@@ -9,6 +9,7 @@ use crate::rng::{self, philox};
 use crate::tensor::{IntoShape, shape};
 use crate::{Device, Result, Tensor, default_device, default_dtype};
 use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Error;
 use keyway_dispatcher::memory::host_vec;
 
 /// Numbers in `[-bound, bound)`; rounding to a narrow default dtype may make `bound` of one.
@@ -22,9 +23,10 @@ use keyway_dispatcher::memory::host_vec;
 /// ```
 ///
 /// # Errors
-/// Sizes whose product overflows.
+/// Sizes whose product overflows; a bound that is NaN or infinite.
 pub fn uniform(shape: impl IntoShape, bound: f64) -> Result<Tensor> {
     called("uniform", &["shape", "bound"], || {
+        check("uniform", "bound", "finite", bound, bound.is_finite())?;
         let sizes = &sizes(shape)?;
         let scaled = |word| (bound * (2.0 * f64::from(philox::uniform_f32(word)) - 1.0)) as f32;
         placed(words(sizes)?.into_iter().map(scaled).collect(), sizes)
@@ -43,9 +45,16 @@ pub fn uniform(shape: impl IntoShape, bound: f64) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// Sizes whose product overflows.
+/// Sizes whose product overflows; a deviation below 0, NaN or infinite.
 pub fn normal(shape: impl IntoShape, deviation: f64) -> Result<Tensor> {
     called("normal", &["shape", "deviation"], || {
+        check(
+            "normal",
+            "deviation",
+            "finite and 0 or more",
+            deviation,
+            deviation.is_finite() && deviation >= 0.0,
+        )?;
         let sizes = &sizes(shape)?;
         let words = words(sizes)?;
         let upper = |word: u32| u64::from(word) << 32;
@@ -222,6 +231,14 @@ pub fn constant(shape: impl IntoShape, value: f64) -> Result<Tensor> {
         let sizes = &sizes(shape)?;
         placed(filled(value as f32, numel(sizes)?)?, sizes)
     })
+}
+
+/// Refuses a number that would make parameters of no use.
+fn check(op: &'static str, argument: &'static str, expected: &str, number: f64, holds: bool) -> Result<()> {
+    if holds {
+        return Ok(());
+    }
+    Err(Error::Value { op, argument, expected: expected.to_string(), got: number.to_string() }.into())
 }
 
 fn sizes(shape: impl IntoShape) -> Result<Dims> {

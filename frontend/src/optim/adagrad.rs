@@ -257,7 +257,9 @@ impl Optimizer for Adagrad {
         let mut all = Vec::new();
         for memory in memories {
             all.push(match memory.as_deref() {
-                Some([steps, squares]) => Some(Sums { steps: steps_of(steps)?, squares: squares.clone() }),
+                Some([steps, squares]) => {
+                    Some(Sums { steps: steps_of(OWNER, steps)?, squares: squares.clone() })
+                }
                 _ => None,
             });
         }

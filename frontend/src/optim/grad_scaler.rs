@@ -5,6 +5,7 @@ use super::clip::held;
 use super::group::refuse;
 use crate::autograd::no_grad;
 use crate::{DType, Result, Tensor};
+use std::ops::RangeInclusive;
 
 /// Options of a [`GradScaler`]; the defaults are PyTorch's.
 ///
@@ -35,6 +36,10 @@ impl Default for GradScalerOptions {
         }
     }
 }
+
+/// What losses in f32 can be multiplied by.
+const SCALES: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=f32::MAX as f64;
+const SCALE: &str = "from 2^-126, the smallest normal f32, to the largest f32";
 
 /// What a [`GradScaler`] remembers.
 ///
@@ -109,8 +114,8 @@ impl GradScaler {
     /// between 0 and 1, a `growth_interval` of 0.
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let GradScalerOptions { init_scale, growth_factor, backoff_factor, growth_interval } = options;
-        if !(init_scale > 0.0 && init_scale <= f64::from(f32::MAX)) {
-            return Err(refuse(OWNER, "init_scale", "above 0 and at most the largest f32", init_scale).into());
+        if !SCALES.contains(&init_scale) {
+            return Err(refuse(OWNER, "init_scale", SCALE, init_scale).into());
         }
         if !(growth_factor.is_finite() && growth_factor > 1.0) {
             return Err(refuse(OWNER, "growth_factor", "finite and above 1", growth_factor).into());
@@ -267,7 +272,7 @@ impl GradScaler {
         let GradScalerOptions { growth_factor, backoff_factor, growth_interval, .. } = self.options;
         let next = |scale: f64, growth_tracker| GradScalerState { scale, growth_tracker };
         self.state = if unscaled.iter().any(|u| !u.finite) {
-            next((scale * backoff_factor).max(f64::MIN_POSITIVE), 0)
+            next((scale * backoff_factor).max(*SCALES.start()), 0)
         } else if growth_tracker + 1 < growth_interval {
             next(scale, growth_tracker + 1)
         } else {
@@ -304,8 +309,8 @@ impl GradScaler {
     /// # Errors
     /// A scale that is not above 0 or no f32.
     pub fn set_state(&mut self, state: GradScalerState) -> Result<()> {
-        if !(state.scale > 0.0 && state.scale <= f64::from(f32::MAX)) {
-            return Err(refuse(OWNER, "scale", "above 0 and at most the largest f32", state.scale).into());
+        if !SCALES.contains(&state.scale) {
+            return Err(refuse(OWNER, "scale", SCALE, state.scale).into());
         }
         self.state = state;
         Ok(())

@@ -180,8 +180,16 @@ pub(super) fn memory_of<O: Options, M>(
 }
 
 /// The count of steps in a state dict.
-pub(super) fn steps_of(saved: &Tensor) -> Result<i64> {
-    Ok(saved.to_f64_vec()?.first().map_or(0, |&steps| steps as i64))
+///
+/// # Errors
+/// What is no whole number, or below 0.
+pub(super) fn steps_of(owner: &'static str, saved: &Tensor) -> Result<i64> {
+    let steps = saved.to_f64_vec()?.first().copied().unwrap_or(0.0);
+    // Beyond 2^53 not every whole number is an f64.
+    if !(0.0..=(1u64 << 53) as f64).contains(&steps) || steps.fract() != 0.0 {
+        return Err(refuse(owner, "step", "a whole number of 0 or more in the state dict", steps).into());
+    }
+    Ok(steps as i64)
 }
 
 /// Names and tensors that one parameter has in a state dict.

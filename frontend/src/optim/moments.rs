@@ -47,9 +47,11 @@ impl Moments {
         let mut moments = Vec::new();
         for memory in memories {
             moments.push(match memory.as_deref() {
-                Some([steps, first, second]) => {
-                    Some(Moments { steps: steps_of(steps)?, first: first.clone(), second: second.clone() })
-                }
+                Some([steps, first, second]) => Some(Moments {
+                    steps: steps_of(owner, steps)?,
+                    first: first.clone(),
+                    second: second.clone(),
+                }),
                 _ => None,
             });
         }

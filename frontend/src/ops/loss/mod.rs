@@ -130,10 +130,11 @@ fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
 /// A parabola as far as `corner` from 0, and outside it the straight line of this `slope` that goes on from there.
 fn in_pieces(difference: &Tensor, corner: f64, slope: f64) -> Result<Tensor> {
     let absolute = difference.abs()?;
-    let inside = absolute.lt(corner)?;
+    // NaN is not outside: its sign is 0, and so would be its gradient.
+    let outside = absolute.ge(corner)?;
     // What lies outside has no part in the square: its gradient would be 0 times infinity.
-    let square = inside.where_cond(difference, 0)?.square()?.mul(0.5 * slope / corner)?;
-    inside.where_cond(&square, &absolute.sub(0.5 * corner)?.mul(slope)?)
+    let square = outside.where_cond(0, difference)?.square()?.mul(0.5 * slope / corner)?;
+    outside.where_cond(&absolute.sub(0.5 * corner)?.mul(slope)?, &square)
 }
 
 /// The samples of a loss of each element: `first`, then inputs and targets of every rank from 0 to 5, followed by

@@ -81,7 +81,7 @@ pub static DEF: OpDef = OpDef {
             Part::widened("abs"),
             Part::widened("square"),
             Part::widened("mul"),
-            Part::widened("lt"),
+            Part::widened("ge"),
             Part::widened("where"),
             Part::widened("mean"),
             Part::widened("sum"),

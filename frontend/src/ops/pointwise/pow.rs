@@ -98,7 +98,8 @@ fn base_slope(base: &Tensor, exponent: Arg<'_>) -> Result<Tensor> {
             t.eq(0)?.where_cond(0, &slope)
         }
         Arg::Int(0) => base.zeros_like(),
-        Arg::Int(n) => base.pow(n - 1)?.mul(n),
+        // Only of floats, to which the lowest number and the one above it are the same.
+        Arg::Int(n) => base.pow(n.saturating_sub(1))?.mul(n),
         Arg::Float(0.0) => base.zeros_like(),
         Arg::Float(n) => base.pow(n - 1.0)?.mul(n),
         _ => base.pow(0),

@@ -129,7 +129,7 @@ pub static DEF: OpDef = OpDef::binary(
     Derivative::of_grad(|b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         g.set(1, || match b.arg(2) {
-            Arg::Int(alpha) => b.grad(0)?.mul(-alpha),
+            Arg::Int(alpha) if alpha > i64::MIN => b.grad(0)?.mul(-alpha),
             _ => b.grad(0)?.mul(-b.float(2)?),
         })
     }),

@@ -118,7 +118,7 @@ pub trait LrScheduler: Debug {
     /// # Errors
     /// As [`LrScheduler::seek`].
     fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
-        self.seek(self.epoch() + 1, optimizer)
+        self.seek(self.epoch().saturating_add(1), optimizer)
     }
 }
 
