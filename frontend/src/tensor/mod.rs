@@ -48,6 +48,11 @@ use std::borrow::Borrow;
 /// assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
 /// # Ok(()) }
 /// ```
+///
+/// Threads may share tensors, and change them in place; which change comes first is the program's to order. An op that goes by
+/// integers or bools (indices, a mask, the structure of a sparse tensor) and another thread's write to the same elements wait for
+/// each other, so that the op sees them before or after the write. Floats that are written meanwhile may be seen half changed, and
+/// results be of neither.
 #[derive(Clone)]
 pub struct Tensor {
     inner: TensorRef,
