@@ -199,6 +199,11 @@ fn tensors_of_one_storage_and_two_kinds_are_read_as_a_copy() -> Result<()> {
     let own = floats.storage()?.clone();
     let integers = Tensor::from_ref(TensorImpl::strided(own, 0, &[N as usize], &[1], DType::I64)?);
     assert!(integers.shares_storage(&floats));
+    let column =
+        Tensor::from_ref(TensorImpl::strided(floats.storage()?.clone(), 0, &[1, 2], &[2, 1], DType::I64)?);
+    let sparse = Tensor::sparse_coo(&column, &Tensor::new([1.0f32, 2.0])?, [4])?;
+    assert_eq!(sparse.to_dense()?.to_vec::<f32>()?, [3.0, 0.0, 0.0, 0.0]);
+    assert_eq!(sparse.mul(2.0)?.to_dense()?.to_vec::<f32>()?, [6.0, 0.0, 0.0, 0.0]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

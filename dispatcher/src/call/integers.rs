@@ -81,20 +81,26 @@ pub(super) fn enter_read(what: &'static str, tensors: &[&TensorRef]) -> Result<B
 /// What the device reports.
 #[cold]
 pub(super) fn own_copies(args: &Args<'_>) -> Result<Owned> {
-    let shared =
-        |t: &TensorRef| t.storage().is_some_and(|s| may_choose(t.dtype()) && s.may_hold_floats_too());
-    let own = |t: &TensorRef| if shared(t) { twin(t, t.device()) } else { Ok(t.clone()) };
     let mut copies = Owned::new();
     for (i, arg) in args.values.iter().enumerate() {
         match arg {
-            Arg::Tensor(t) if shared(t) => copies.push((i, vec![own(t)?])),
-            Arg::Tensors(list) if list.iter().any(|t| shared(t)) => {
-                copies.push((i, list.iter().map(|t| own(t)).collect::<Result<_>>()?));
-            }
+            Arg::Tensor(t) => copies.push((i, vec![own_copy(t)?])),
+            Arg::Tensors(list) => copies.push((i, list.iter().map(|t| own_copy(t)).collect::<Result<_>>()?)),
             _ => {}
         }
     }
     Ok(copies)
+}
+
+fn own_copy(t: &TensorRef) -> Result<TensorRef> {
+    match t.storage() {
+        Some(storage) if may_choose(t.dtype()) && storage.may_hold_floats_too() => twin(t, t.device()),
+        Some(_) => Ok(t.clone()),
+        None => {
+            let components = t.components().iter().map(own_copy).collect::<Result<_>>()?;
+            TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attrs().to_vec())
+        }
+    }
 }
 
 type Places<'a> = SmallVec<[Place<'a>; 4]>;
