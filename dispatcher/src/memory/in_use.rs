@@ -1,5 +1,5 @@
-//! Integers in use: while an op reads indices, a mask or the structure of a sparse tensor, no other thread writes to them, and
-//! the other way round.
+//! Integers in use, a reader-writer lock on ranges of addresses: while an op reads indices, a mask or the structure of a sparse
+//! tensor, no other thread writes to them, and the other way round.
 //!
 //! A kernel looks at indices, then goes by them: changed in between, they lead beyond a tensor's memory. So each op notes the
 //! places where it reads integers, and those where it writes to them. Any number may read the same places at once, or write
@@ -150,7 +150,7 @@ const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { D
 /// Places in use until this is dropped. Boxed by those who make one, so that a call without integers carries but a null.
 #[derive(Default)]
 pub(crate) struct InUse {
-    entered: SmallVec<[(usize, u64); 4]>,
+    entered: SmallVec<[(&'static Shard, u64); 4]>,
     /// Whether some of what is read may be written to as floats, and so by ops that are not noted.
     pub(crate) may_be_written_as_floats: bool,
 }
@@ -206,16 +206,14 @@ impl InUse {
         }
         drop(entries);
         INSIDE.set(INSIDE.get() + 1);
-        let nth = std::ptr::from_ref(shard).addr() - PLACES.as_ptr().addr();
-        self.entered.push((nth / size_of::<Shard>(), ticket));
+        self.entered.push((shard, ticket));
         Ok(())
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        for &(nth, ticket) in &self.entered {
-            let shard = &PLACES[nth];
+        for &(shard, ticket) in &self.entered {
             let mut entries = shard.lock();
             entries.list.retain(|entry| entry.ticket != ticket);
             let waiting = entries.waiting > 0;
