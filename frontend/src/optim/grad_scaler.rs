@@ -110,7 +110,7 @@ impl GradScaler {
     /// ```
     ///
     /// # Errors
-    /// An `init_scale` that is not above 0 or no f32, a `growth_factor` that is not above 1, a `backoff_factor` that is not
+    /// An `init_scale` that is no normal f32 above 0, a `growth_factor` that is not above 1, a `backoff_factor` that is not
     /// between 0 and 1, a `growth_interval` of 0.
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let GradScalerOptions { init_scale, growth_factor, backoff_factor, growth_interval } = options;
@@ -307,7 +307,7 @@ impl GradScaler {
     /// ```
     ///
     /// # Errors
-    /// A scale that is not above 0 or no f32.
+    /// A scale that is no normal f32 above 0.
     pub fn set_state(&mut self, state: GradScalerState) -> Result<()> {
         if !SCALES.contains(&state.scale) {
             return Err(refuse(OWNER, "scale", SCALE, state.scale).into());
