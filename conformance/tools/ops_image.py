@@ -33,11 +33,25 @@ def unfold(torch, x, kernel, dilation, padding, stride):
     return torch.nn.functional.unfold(x, kernel, dilation, padding, stride)
 
 
+def grid_sample_input_grad(torch, grad, grid, sizes, *rest):
+    x = torch.zeros(*grad.shape[:2], *sizes, dtype=grad.dtype, requires_grad=True)
+    torch.nn.functional.grid_sample(x, grid, *rest).backward(grad)
+    return x.grad
+
+
+def grid_sample_grid_grad(torch, grad, x, grid, *rest):
+    grid = grid.detach().clone().requires_grad_()
+    torch.nn.functional.grid_sample(x, grid, *rest).backward(grad)
+    return grid.grad
+
+
 OPS = {
     "affine_grid": in_f64(lambda torch, theta, size, align: torch.nn.functional.affine_grid(theta, size, align)),
     "channel_shuffle": lambda torch, x, groups: torch.nn.functional.channel_shuffle(x, groups),
     "col2im": in_f64(fold),
     "grid_sample": in_f64(lambda torch, x, grid, *rest: torch.nn.functional.grid_sample(x, grid, *rest)),
+    "grid_sample_grid_grad": in_f64(grid_sample_grid_grad),
+    "grid_sample_input_grad": in_f64(grid_sample_input_grad),
     "im2col": unfold,
     "interpolate": in_f64(interpolate),
     "interpolate_backward": in_f64(interpolate_backward),

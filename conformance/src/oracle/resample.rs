@@ -188,54 +188,188 @@ fn moved(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     }
 }
 
-/// The elements of a dimension that a place in -1..1 is made of.
-fn sampled(place: f64, mode: &str, padding: &str, align: bool, size: usize) -> Vec<Tap> {
+/// By how much a place that is moved inside goes on where it does by 1.
+fn direction(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     let last = size as f64 - 1.0;
+    let there = moved(at, padding, align, size);
+    match padding {
+        "zeros" => 1.0,
+        _ if !(there > 0.0 && there < last) => 0.0,
+        "reflection" => {
+            // The mirrors part the line into pieces that are gone through forward and backward in turn.
+            let (low, span) = if align { (0.0, last) } else { (-0.5, last + 1.0) };
+            if ((at - low) / span).floor().rem_euclid(2.0) == 0.0 { 1.0 } else { -1.0 }
+        }
+        _ => 1.0,
+    }
+}
+
+/// An element of a dimension, how much it counts, and the derivative of that by the place.
+type Moving = (usize, f64, f64);
+
+/// The elements of a dimension that a place in -1..1 is made of.
+fn sampled(place: f64, reading: &Reading<'_>, size: usize) -> Vec<Moving> {
+    let &Reading { mode, padding, align } = reading;
+    let last = size as f64 - 1.0;
+    let scale = if align { last / 2.0 } else { size as f64 / 2.0 };
     let at = if align { (place + 1.0) / 2.0 * last } else { ((place + 1.0) * size as f64 - 1.0) / 2.0 };
-    let inside = |(k, weight): (f64, f64)| (0.0..=last).contains(&k).then_some((k as usize, weight));
-    let taps: Vec<(f64, f64)> = match mode {
-        "nearest" => vec![(moved(at, padding, align, size).round_ties_even(), 1.0)],
+    let inside = |(k, weight, slope): (f64, f64, f64)| {
+        (0.0..=last).contains(&k).then_some((k as usize, weight, slope * scale))
+    };
+    let taps: Vec<(f64, f64, f64)> = match mode {
+        "nearest" => vec![(moved(at, padding, align, size).round_ties_even(), 1.0, 0.0)],
         "bilinear" => {
+            let slope = direction(at, padding, align, size);
             let at = moved(at, padding, align, size);
             let share = at - at.floor();
-            vec![(at.floor(), 1.0 - share), (at.floor() + 1.0, share)]
+            vec![(at.floor(), 1.0 - share, -slope), (at.floor() + 1.0, share, slope)]
         }
         _ => (-1..=2)
             .map(|k| {
                 let element = at.floor() + f64::from(k);
-                (moved(element, padding, align, size), keys(at - element))
+                let away = at - element;
+                (moved(element, padding, align, size), keys(away), keys_slope(away))
             })
             .collect(),
     };
     taps.into_iter().filter_map(inside).collect()
 }
 
+/// The derivative of [`keys`].
+fn keys_slope(distance: f64) -> f64 {
+    let (a, d) = (-0.75, distance.abs());
+    let slope = match d {
+        0.0..=1.0 => 3.0 * (a + 2.0) * d.powi(2) - 2.0 * (a + 3.0) * d,
+        1.0..2.0 => 3.0 * a * d.powi(2) - 10.0 * a * d + 8.0 * a,
+        _ => 0.0,
+    };
+    slope * distance.signum()
+}
+
+/// How images are read at the places of a grid.
+struct Reading<'a> {
+    mode: &'a str,
+    padding: &'a str,
+    align: bool,
+}
+
+impl<'a> Reading<'a> {
+    /// What arguments `at` to `at + 2` say, for a grid of places in images of these spatial sizes.
+    fn of(inputs: &'a Inputs, at: usize, grid: &Array, spatial: &[usize]) -> Result<Reading<'a>, Unknown> {
+        let (mode, padding, align) = (inputs.str(at)?, inputs.str(at + 1)?, inputs.bool(at + 2)?);
+        let rank = spatial.len();
+        let known = matches!(mode, "bilinear" | "nearest") || mode == "bicubic" && rank == 2;
+        if !known || !matches!(padding, "zeros" | "border" | "reflection") || !matches!(rank, 2 | 3) {
+            return Err(Unknown("another mode or border than there are".into()));
+        }
+        let fits = grid.ndim() == rank + 2 && grid.sizes[rank + 1] == rank;
+        if !fits || spatial.contains(&0) {
+            return Err(Unknown("a grid that does not fit".into()));
+        }
+        Ok(Reading { mode, padding, align })
+    }
+
+    /// The elements that a pixel is made of, of images of these spatial sizes: their indices, how much each of them counts, and the
+    /// derivative of that by each coordinate, the last dimension's first.
+    fn elements(
+        &self,
+        grid: &Array,
+        (sample, place): (usize, &[usize]),
+        spatial: &[usize],
+    ) -> Vec<(Vec<usize>, f64, Vec<f64>)> {
+        let rank = spatial.len();
+        let along = |d: usize| {
+            let at: Vec<usize> = [sample].iter().chain(place).copied().chain([rank - 1 - d]).collect();
+            sampled(grid.at(&at).float(), self, spatial[d])
+        };
+        let first = vec![(Vec::new(), Vec::new())];
+        let all = (0..rank).fold(first, |made: Vec<(Vec<usize>, Vec<(f64, f64)>)>, d| {
+            let taps = along(d);
+            let with = |(index, parts): &(Vec<usize>, Vec<(f64, f64)>)| -> Vec<_> {
+                let add = |&(at, weight, slope): &Moving| {
+                    let index = index.iter().copied().chain([at]).collect();
+                    (index, parts.iter().copied().chain([(weight, slope)]).collect())
+                };
+                taps.iter().map(add).collect()
+            };
+            made.iter().flat_map(with).collect()
+        });
+        let element = |(index, parts): (Vec<usize>, Vec<(f64, f64)>)| {
+            let product = |moved: Option<usize>| -> f64 {
+                parts.iter().enumerate().map(|(d, &(w, s))| if moved == Some(d) { s } else { w }).product()
+            };
+            let slopes = (0..rank).rev().map(|d| product(Some(d))).collect();
+            (index, product(None), slopes)
+        };
+        all.into_iter().map(element).collect()
+    }
+}
+
 fn grid_sample(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, grid) = (inputs.array(0)?, inputs.array(1)?);
-    let (mode, padding, align) = (inputs.str(2)?, inputs.str(3)?, inputs.bool(4)?);
-    let rank = a.ndim().saturating_sub(2);
-    let known = matches!(mode, "bilinear" | "nearest") || mode == "bicubic" && rank == 2;
-    if !known || !matches!(padding, "zeros" | "border" | "reflection") || !matches!(rank, 2 | 3) {
-        return Err(Unknown("another mode or border than there are".into()));
-    }
-    let fits = grid.ndim() == a.ndim() && grid.sizes[0] == a.sizes[0] && grid.sizes[rank + 1] == rank;
-    if !fits || a.sizes[2..].contains(&0) || a.dtype != grid.dtype {
+    let (rank, spatial) = (a.ndim().saturating_sub(2), &a.sizes[2..]);
+    let reading = Reading::of(inputs, 2, grid, spatial)?;
+    if grid.sizes[0] != a.sizes[0] || a.dtype != grid.dtype {
         return Err(Unknown("a grid that does not fit".into()));
     }
     let sizes = with_spatial(&a.sizes, &grid.sizes[1..=rank]);
     Ok(vec![Array::from_fn(a.dtype, sizes, |index| {
-        let along = |d: usize| {
-            let place: Vec<usize> =
-                [index[0]].iter().chain(&index[2..]).copied().chain([rank - 1 - d]).collect();
-            sampled(grid.at(&place).float(), mode, padding, align, a.sizes[d + 2])
-        };
-        let taps: Vec<Vec<Tap>> = (0..rank).map(along).collect();
-        let taps: Vec<&[Tap]> = taps.iter().map(Vec::as_slice).collect();
-        let terms: Vec<f64> = together(&taps)
+        let terms: Vec<f64> = reading
+            .elements(grid, (index[0], &index[2..]), spatial)
             .iter()
-            .map(|(at, weight)| a.at(&with_spatial(index, at)).float() * weight)
+            .map(|(at, weight, _)| a.at(&with_spatial(index, at)).float() * weight)
             .collect();
         float_total(a.dtype, &terms)
+    })])
+}
+
+/// Whether a grid has a place for each pixel of a gradient.
+fn fits(grad: &Array, grid: &Array) -> Result<(), Unknown> {
+    let fits = grad.ndim() == grid.ndim()
+        && grad.sizes[0] == grid.sizes[0]
+        && grad.sizes[2..] == grid.sizes[1..grid.ndim() - 1]
+        && grad.dtype == grid.dtype;
+    if fits { Ok(()) } else { Err(Unknown("a grid that does not fit".into())) }
+}
+
+fn grid_sample_input_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, grid, spatial) = (inputs.array(0)?, inputs.array(1)?, inputs.ints(2)?);
+    let spatial = spatial.iter().map(|&v| whole(v)).collect::<Result<Vec<_>, _>>()?;
+    let reading = Reading::of(inputs, 3, grid, &spatial)?;
+    fits(grad, grid)?;
+    let sizes = with_spatial(&grad.sizes, &spatial);
+    let mut terms: Vec<Vec<f64>> = vec![Vec::new(); sizes.iter().product()];
+    for (index, value) in Indices::new(&grad.sizes).zip(&grad.values) {
+        for (at, weight, _) in reading.elements(grid, (index[0], &index[2..]), &spatial) {
+            terms[flat(&sizes, &with_spatial(&index, &at))].push(value.float() * weight);
+        }
+    }
+    let values = terms.iter().map(|terms| float_total(grad.dtype, terms)).collect();
+    Ok(vec![Array::new(grad.dtype, sizes, values)])
+}
+
+fn grid_sample_grid_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, a, grid) = (inputs.array(0)?, inputs.array(1)?, inputs.array(2)?);
+    let spatial = &a.sizes[2..];
+    let reading = Reading::of(inputs, 3, grid, spatial)?;
+    fits(grad, grid)?;
+    if a.sizes[..2] != grad.sizes[..2] || a.dtype != grad.dtype {
+        return Err(Unknown("images that do not fit".into()));
+    }
+    Ok(vec![Array::from_fn(grid.dtype, grid.sizes.clone(), |index| {
+        let (place, axis) = (&index[1..index.len() - 1], index[index.len() - 1]);
+        if reading.mode == "nearest" {
+            return Number::Float(0.0);
+        }
+        let elements = reading.elements(grid, (index[0], place), spatial);
+        let terms = |channel: usize| -> Vec<f64> {
+            let of = grad.at(&with_spatial(&[index[0], channel], place)).float();
+            let term = |(at, _, slopes): &(Vec<usize>, f64, Vec<f64>)| {
+                of * a.at(&with_spatial(&[index[0], channel], at)).float() * slopes[axis]
+            };
+            elements.iter().map(term).collect()
+        };
+        float_total(grid.dtype, &(0..a.sizes[1]).flat_map(terms).collect::<Vec<_>>())
     })])
 }
 
@@ -245,6 +379,8 @@ pub const ALL: Family = &[
     ("adaptive_avg_pool_backward", adaptive_avg_pool_backward),
     ("adaptive_max_pool", adaptive_max_pool),
     ("grid_sample", grid_sample),
+    ("grid_sample_grid_grad", grid_sample_grid_grad),
+    ("grid_sample_input_grad", grid_sample_input_grad),
     ("interpolate", interpolate),
     ("interpolate_backward", interpolate_backward),
 ];

@@ -1,13 +1,14 @@
 //! `grid_sample`
 
 use super::GRAIN;
-use super::places::{Grid, Places};
-use super::side::{Mode, Padding, Side};
+use super::places::{Grid, Places, check_near};
+use super::side::{Side, sides};
 use super::sums::{Made, pixel};
-use keyway_cpu_loops::images::{Volume, three};
+use super::turned::{BLOCK, elements, side_by_side, turned_steps};
+use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, sum, write_some};
-use keyway_cpu_loops::{parallel_try, transpose, widen_transposed};
-use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
+use keyway_cpu_loops::{parallel_try, transpose};
+use keyway_sdk::author::{Call, Error, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::any::TypeId;
 use std::ops::Range;
@@ -17,8 +18,7 @@ const CHUNK: usize = 256;
 /// Pixels that are turned to planes at once, and the fewest that are turned by the vector.
 const GROUP: usize = 32;
 const FEWEST: usize = 8;
-/// Channels that are turned at once, at most, and the bytes that they fill.
-const BLOCK: usize = 64;
+/// Bytes that channels fill which are turned at once.
 const BYTES: usize = 1 << 20;
 /// Bytes of the fewest channels beyond which none are turned, and elements for each pixel of the result.
 const TOO_MANY: usize = 1 << 25;
@@ -29,24 +29,6 @@ const ENOUGH: usize = 8;
 const GATHERED: usize = 4;
 /// Lanes of the widest vector.
 const MOST: usize = 16;
-
-/// The meaning of the text in argument `i`.
-fn meant<M: Copy>(
-    call: &Call<'_>,
-    i: usize,
-    argument: &'static str,
-    names: [(&str, M); 3],
-) -> Result<M, Error> {
-    let text = call.str(i)?;
-    names.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode).ok_or_else(|| {
-        let [a, b, c] = names.map(|(name, _)| name);
-        Error::InvalidArgument {
-            argument,
-            expected: format!("`{a}`, `{b}` or `{c}`"),
-            got: format!("`{text}`"),
-        }
-    })
-}
 
 /// What is computed.
 struct Sampling<'a, T: Elements> {
@@ -73,28 +55,11 @@ impl<T: Elements> Sampling<'_, T> {
         self.out.sizes[2..].iter().product()
     }
 
-    /// Elements of a channel of the image.
-    fn elements(&self) -> usize {
-        self.image.sizes[2..].iter().fold(1, |all, size| all.saturating_mul(*size))
-    }
-
-    /// Elements from the first to the last of a channel, if places within it are numbers of 32 bits.
-    fn is_near(&self) -> bool {
-        let last = |d: usize| (self.image.sizes[d] - 1).saturating_mul(self.image.strides[d]);
-        (2..5).fold(0, |span: usize, d| span.saturating_add(last(d))) < i32::MAX as usize
-    }
-
     /// Elements from pixel to pixel of the result, if they lie at one step.
     fn step(&self) -> Option<usize> {
         let ([_, _, depth, height, width], [_, _, layer, row, column]) = (self.out.sizes, self.out.strides);
         let follows = |count, step, all: usize| count == 1 || step == all * column;
         (follows(height, row, width) && follows(depth, layer, height * width)).then_some(column)
-    }
-
-    /// Elements between neighbours of a channel where `block` channels lie side by side.
-    fn turned_steps(&self, block: usize) -> [usize; 3] {
-        let [_, _, _, height, width] = self.image.sizes;
-        [height * width * block, width * block, block]
     }
 
     fn way(&self) -> Way {
@@ -103,11 +68,11 @@ impl<T: Elements> Sampling<'_, T> {
         let Some(step) = self.step().filter(|_| channels == 1 || self.image.strides[1] != 1) else {
             return Way::Pixels;
         };
-        let bytes = self.elements().saturating_mul(size_of::<T::Acc>());
+        let bytes = elements(&self.image).saturating_mul(size_of::<T::Acc>());
         let is_same = TypeId::of::<T>() == TypeId::of::<T::Acc>();
         if step != 1
             || is_same && channels < GATHERED
-            || self.elements() / SPARSE > self.pixels()
+            || elements(&self.image) / SPARSE > self.pixels()
             || bytes.saturating_mul(lanes) > TOO_MANY
         {
             return Way::Planes(step);
@@ -116,49 +81,21 @@ impl<T: Elements> Sampling<'_, T> {
         Way::Turned(most.next_multiple_of(lanes).clamp(lanes, BLOCK))
     }
 
-    /// Copies channels of a sample so that they lie side by side, `block` of them, and a pixel of zeros behind the last.
-    ///
-    /// # Safety
-    /// The image must have the channels.
-    unsafe fn turn(&self, sample: usize, channels: &Range<usize>, block: usize, to: &mut [T::Acc]) {
-        let ([_, _, depth, height, width], [by_sample, plane, layer, row, column]) =
-            (self.image.sizes, self.image.strides);
-        let from = self.image.data.as_ptr().cast_const();
-        let from = from.wrapping_add(sample * by_sample + channels.start * plane);
-        // Rows without a gap between them are one.
-        let dense = row == width && layer == height * width;
-        let (rows, width) = if dense { (1, depth * height * width) } else { (depth * height, width) };
-        for i in 0..rows {
-            let from = from.wrapping_add(i / height * layer + i % height * row);
-            let to = to[i * width * block..].as_mut_ptr();
-            // SAFETY: the caller guarantees the channels; the copy has room for each element's.
-            unsafe {
-                if column == 1 {
-                    widen_transposed(to, block, from, plane, (channels.len(), width));
-                    continue;
-                }
-                for (c, x) in (0..channels.len()).flat_map(|c| (0..width).map(move |x| (c, x))) {
-                    *to.add(x * block + c) = (*from.wrapping_add(c * plane + x * column)).to_acc();
-                }
-            }
-        }
-    }
-
     /// Computes all pixels of some channels of a sample.
     ///
     /// # Safety
     /// The grid must have a place for each pixel, the image its elements, and nobody else may use these results.
     unsafe fn turned(&self, sample: usize, channels: Range<usize>, block: usize, room: &mut Room<T>) {
         let (all, [_, _, _, height, width]) = (self.pixels(), self.out.sizes);
-        let outside = self.elements() * block;
+        let outside = elements(&self.image) * block;
         // SAFETY: as the caller guarantees.
-        unsafe { self.turn(sample, &channels, block, &mut room.image[..outside]) };
+        unsafe { side_by_side(&self.image, sample, &channels, block, &mut room.image[..outside]) };
         let plane = self.out.strides[1];
         let at = sample * self.out.strides[0] + channels.start * plane;
         let to = self.out.data.as_ptr().wrapping_add(at);
         for first in (0..all).step_by(CHUNK) {
             let pixels = first..(first + CHUNK).min(all);
-            let steps = (self.turned_steps(block), outside as i32);
+            let steps = (turned_steps(&self.image, block), outside as i32);
             // SAFETY: as the caller guarantees; places are of elements of the copy, or of the zeros behind them, the block is whole
             // vectors, and results of pixels are staged for as many as are turned.
             unsafe {
@@ -338,7 +275,7 @@ impl<T: Elements> Room<T> {
         let wide = CHUNK.min(of.pixels()).next_multiple_of(T::Vector::LANES);
         let places = Places::new(&of.sides, of.grid.rank, wide)?;
         let (image, staged) = match way {
-            Way::Turned(block) => ((of.elements() + 1) * block, GROUP * block),
+            Way::Turned(block) => ((elements(&of.image) + 1) * block, GROUP * block),
             _ => (0, 0),
         };
         let at = if matches!(way, Way::Planes(_)) { places.taps * wide } else { 0 };
@@ -361,32 +298,13 @@ impl<T: Elements> Room<T> {
 
 fn grid_sample<T: Elements>(call: &Call) -> Result<(), Error> {
     let (image, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    let modes = [("bilinear", Mode::Bilinear), ("nearest", Mode::Nearest), ("bicubic", Mode::Bicubic)];
-    let paddings =
-        [("zeros", Padding::Zeros), ("border", Padding::Border), ("reflection", Padding::Reflection)];
-    let mode = meant(call, 2, "mode", modes)?;
-    let padding = meant(call, 3, "padding_mode", paddings)?;
-    let align_corners = call.bool(4)?;
-    let sides = [2, 3, 4].map(|d| Side { size: image.sizes[d], mode, padding, align_corners });
-    let grid = call.view::<T>(1)?;
-    let (&[of_sample, ref places @ .., of_axis], 4..=5) = (grid.strides(), grid.sizes().len()) else {
-        return Err(Error::InvalidArgument {
-            argument: "grid",
-            expected: "a tensor of 4 or 5 dimensions".into(),
-            got: format!("sizes {:?}", grid.sizes()),
-        });
-    };
-    let [of_sample, of_axis] = [of_sample, of_axis].map(|stride| stride.max(0) as usize);
-    // SAFETY: the host guarantees the elements of a call's tensors; they are only read.
-    let data = unsafe { Lanes::new(grid.as_ptr().cast_mut()) };
-    let grid = Grid { data, rank: places.len(), of_sample, of_place: three(places, 0), of_axis };
+    let sides = sides(call, 2, &image)?;
+    let grid = Grid::argument(call, 1)?;
     if out.sizes.contains(&0) {
         return Ok(());
     }
+    check_near(&image)?;
     let sampling = Sampling { image, out, sides, grid };
-    if !sampling.is_near() {
-        return Err(Error::Unsupported { what: "images of so many pixels".into() });
-    }
     // SAFETY: the op's rule has matched the grid's sizes with the output's, which is this call's alone, and refused images without
     // elements; the host guarantees those that there are.
     unsafe { sampling.run(sampling.way()) }
@@ -395,4 +313,4 @@ fn grid_sample<T: Elements>(call: &Call) -> Result<(), Error> {
 kernel!("grid_sample", "TTSSb>T", grid_sample, [f32, f64, f16, bf16]);
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,14 +1,16 @@
-//! `interpolate` and its gradient.
+//! `interpolate`, `grid_sample` and their gradients.
 //!
 //! Each result is made of some elements of an image, and how much one of them counts is a product of a number for each
 //! dimension: a small table for each dimension says which and how much. A gradient is the same with the tables transposed, so
 //! that no two pieces of work write one element.
 
 mod grid;
+mod grid_grads;
 mod places;
 mod side;
 mod sums;
 mod tables;
+mod turned;
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::Lanes;

@@ -1,8 +1,9 @@
 //! What pixels of `grid_sample` are made of.
 
 use super::side::{Along, Side};
+use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
-use keyway_sdk::author::{Element, Error, Lanes, Real, Scratch};
+use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use std::ops::Range;
 
 /// The places at which images are read.
@@ -16,7 +17,38 @@ pub struct Grid<'a, T> {
     pub of_axis: usize,
 }
 
-impl<T: Elements> Grid<'_, T> {
+/// Refuses images whose elements lie so far apart within a channel that their places are no numbers of 32 bits.
+///
+/// # Errors
+/// There is another kernel for them, or none.
+pub fn check_near<T>(image: &Volume<'_, T>) -> Result<(), Error> {
+    let last = |d: usize| (image.sizes[d] - 1).saturating_mul(image.strides[d]);
+    match (2..5).fold(0, |span: usize, d| span.saturating_add(last(d))) < i32::MAX as usize {
+        true => Ok(()),
+        false => Err(Error::Unsupported { what: "images of so many pixels".into() }),
+    }
+}
+
+impl<'a, T: Elements> Grid<'a, T> {
+    /// Argument `i`.
+    ///
+    /// # Errors
+    /// It is no tensor of 4 or 5 dimensions and this element type.
+    pub fn argument(call: &Call<'a>, i: usize) -> Result<Self, Error> {
+        let grid = call.view::<T>(i)?;
+        let (&[of_sample, ref places @ .., of_axis], 4..=5) = (grid.strides(), grid.sizes().len()) else {
+            return Err(Error::InvalidArgument {
+                argument: "grid",
+                expected: "a tensor of 4 or 5 dimensions".into(),
+                got: format!("sizes {:?}", grid.sizes()),
+            });
+        };
+        let [of_sample, of_axis] = [of_sample, of_axis].map(|stride| stride.max(0) as usize);
+        // SAFETY: the host guarantees the elements of a call's tensors; they are only read.
+        let data = unsafe { Lanes::new(grid.as_ptr().cast_mut()) };
+        Ok(Grid { data, rank: places.len(), of_sample, of_place: three(places, 0), of_axis })
+    }
+
     /// Reads an axis of some pixels' places; the pixels are `[.., height, width]`.
     ///
     /// # Safety
@@ -50,6 +82,8 @@ pub struct Places<T: Elements> {
     /// Where they lie, from the sample's first element on; for those outside, where they are said to.
     at: Scratch<i32>,
     weight: Scratch<T::Acc>,
+    /// The derivative of that by each coordinate of the place, if it was asked for: `[rank][taps][wide]`.
+    slope: Scratch<T::Acc>,
     /// Elements that a pixel is made of, at most, and pixels that there is room for.
     pub taps: usize,
     wide: usize,
@@ -60,15 +94,25 @@ pub struct Places<T: Elements> {
 impl<T: Elements> Places<T> {
     /// Room for so many pixels, whole vectors of them.
     pub fn new(sides: &[Side; 3], rank: usize, wide: usize) -> Result<Self, Error> {
+        Places::with(sides, rank, wide, false)
+    }
+
+    /// The same, and for slopes.
+    pub fn with_slopes(sides: &[Side; 3], rank: usize, wide: usize) -> Result<Self, Error> {
+        Places::with(sides, rank, wide, true)
+    }
+
+    fn with(sides: &[Side; 3], rank: usize, wide: usize, slopes: bool) -> Result<Self, Error> {
         let along = |d: usize| match d < 3 - rank {
             true => Along::single(wide),
-            false => Along::new(sides[d].taps(), wide),
+            false => Along::new(sides[d].taps(), wide, slopes),
         };
         let along = [along(0)?, along(1)?, along(2)?];
-        let taps = along.iter().map(|along| along.taps).product();
+        let taps = along.iter().map(|along| along.taps).product::<usize>();
         Ok(Places {
             at: Scratch::zeroed(taps * wide)?,
             weight: Scratch::zeroed(taps * wide)?,
+            slope: Scratch::zeroed(if slopes { rank * taps * wide } else { 0 })?,
             taps,
             wide,
             along,
@@ -96,21 +140,27 @@ impl<T: Elements> Places<T> {
             sides[d].find(&mut self.line[..n], steps[d], &mut self.along[d]);
         }
         let [layers, rows, columns] = &self.along;
-        let each = (0..layers.taps).flat_map(|l| (0..rows.taps).map(move |r| (l, r)));
-        let each = each.flat_map(|(l, r)| (0..columns.taps).map(move |c| (l, r, c)));
-        for (k, (l, r, c)) in each.enumerate() {
-            let part = |along: &Along, tap: usize| tap * along.at.len() / along.taps;
-            let [l, r, c] = [part(layers, l), part(rows, r), part(columns, c)];
-            let (at, weight) = (&mut self.at[k * self.wide..][..n], &mut self.weight[k * self.wide..][..n]);
+        for (k, [l, r, c]) in each(&self.along).enumerate() {
+            let at = &mut self.at[k * self.wide..][..n];
             let places = layers.at[l..].iter().zip(&rows.at[r..]).zip(&columns.at[c..]);
             for (at, ((&layer, &row), &column)) in at.iter_mut().zip(places) {
                 let inside = (layer | row | column) >= 0;
                 *at = if inside { layer.wrapping_add(row).wrapping_add(column) } else { outside };
             }
-            let weights = layers.weight[l..].iter().zip(&rows.weight[r..]).zip(&columns.weight[c..]);
-            for (weight, ((layer, row), column)) in weight.iter_mut().zip(weights) {
-                *weight = T::Acc::from_f64(layer * row * column);
-            }
+            let to = &mut self.weight[k * self.wide..][..n];
+            products(to, &layers.weight[l..], &rows.weight[r..], &columns.weight[c..]);
+        }
+        let axes = if self.slope.is_empty() { 0 } else { grid.rank };
+        for (axis, (k, at)) in
+            (0..axes).flat_map(|axis| each(&self.along).enumerate().map(move |k| (axis, k)))
+        {
+            // The first coordinate is that of the last dimension.
+            let [layers, rows, columns] = [0, 1, 2].map(|d| {
+                let along = &self.along[d];
+                if d + axis == 2 { &along.slope[at[d]..] } else { &along.weight[at[d]..] }
+            });
+            let begin = (axis * self.taps + k) * self.wide;
+            products(&mut self.slope[begin..][..n], layers, rows, columns);
         }
     }
 
@@ -124,6 +174,18 @@ impl<T: Elements> Places<T> {
     #[inline(always)]
     pub fn weights(&self, k: usize, p: usize) -> *const T::Acc {
         self.weight[self.index(k, p)..].as_ptr()
+    }
+
+    /// The derivative of how much tap `k` of pixel `p` counts, by this coordinate of the place.
+    #[inline(always)]
+    pub fn slope(&self, axis: usize, k: usize, p: usize) -> T::Acc {
+        self.slope[self.index(axis * self.taps + k, p)]
+    }
+
+    /// Where tap `k` of pixel `p` lies, and how much it counts.
+    #[inline(always)]
+    pub fn tap(&self, k: usize, p: usize) -> (i32, T::Acc) {
+        (self.at[self.index(k, p)], self.weight[self.index(k, p)])
     }
 
     /// Writes `block` numbers of pixel `p`, whole vectors, which lie side by side in the image.
@@ -181,5 +243,20 @@ impl<T: Elements> Places<T> {
         }
         let partly = |p: &usize| (0..self.taps).any(|k| self.at[k * self.wide + p] < 0);
         to.extend((0..n).filter(partly).map(|p| p as u32));
+    }
+}
+
+/// Where each combination of taps of three dimensions begins in each of their lists, in the order of the elements.
+fn each([layers, rows, columns]: &[Along; 3]) -> impl Iterator<Item = [usize; 3]> + use<> {
+    let part = |along: &Along| (along.at.len() / along.taps, along.taps);
+    let [(layer, layers), (row, rows), (column, columns)] = [part(layers), part(rows), part(columns)];
+    let planes = (0..layers).flat_map(move |l| (0..rows).map(move |r| [l * layer, r * row]));
+    planes.flat_map(move |[l, r]| (0..columns).map(move |c| [l, r, c * column]))
+}
+
+/// The products of three numbers for each place.
+fn products<A: Real>(to: &mut [A], layers: &[f64], rows: &[f64], columns: &[f64]) {
+    for (to, ((layer, row), column)) in to.iter_mut().zip(layers.iter().zip(rows).zip(columns)) {
+        *to = A::from_f64(layer * row * column);
     }
 }

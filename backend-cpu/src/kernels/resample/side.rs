@@ -1,7 +1,8 @@
 //! What the places of `grid_sample` read along one dimension.
 
-use super::tables::cubic;
-use keyway_sdk::author::{Error, Scratch};
+use super::tables::{cubic, cubic_slope};
+use keyway_cpu_loops::images::Volume;
+use keyway_sdk::author::{Call, Error, Scratch};
 
 /// How pixels are made of those around a place.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,12 +28,46 @@ pub struct Side {
     pub align_corners: bool,
 }
 
+/// The meaning of the text in argument `i`.
+fn meant<M: Copy>(
+    call: &Call<'_>,
+    i: usize,
+    argument: &'static str,
+    names: [(&str, M); 3],
+) -> Result<M, Error> {
+    let text = call.str(i)?;
+    names.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode).ok_or_else(|| {
+        let [a, b, c] = names.map(|(name, _)| name);
+        Error::InvalidArgument {
+            argument,
+            expected: format!("`{a}`, `{b}` or `{c}`"),
+            got: format!("`{text}`"),
+        }
+    })
+}
+
+/// The spatial dimensions of images that are read as arguments `at` to `at + 2` say.
+///
+/// # Errors
+/// Arguments of other kinds or meaning.
+pub fn sides<T>(call: &Call<'_>, at: usize, image: &Volume<'_, T>) -> Result<[Side; 3], Error> {
+    let modes = [("bilinear", Mode::Bilinear), ("nearest", Mode::Nearest), ("bicubic", Mode::Bicubic)];
+    let paddings =
+        [("zeros", Padding::Zeros), ("border", Padding::Border), ("reflection", Padding::Reflection)];
+    let mode = meant(call, at, "mode", modes)?;
+    let padding = meant(call, at + 1, "padding_mode", paddings)?;
+    let align_corners = call.bool(at + 2)?;
+    Ok([2, 3, 4].map(|d| Side { size: image.sizes[d], mode, padding, align_corners }))
+}
+
 /// What some places read along a dimension: `[taps][places]`.
 pub struct Along {
     /// The element, times the step between elements; below 0 where there is none.
     pub at: Scratch<i32>,
     /// How much it counts; where there is none, nothing.
     pub weight: Scratch<f64>,
+    /// The derivative of that by the place, if there is room for it.
+    pub slope: Scratch<f64>,
     pub taps: usize,
     /// Places that there is room for.
     wide: usize,
@@ -41,14 +76,16 @@ pub struct Along {
 impl Along {
     /// Room for so many places along a dimension that is not there, of which each reads the one element.
     pub fn single(wide: usize) -> Result<Along, Error> {
-        let mut along = Along::new(1, wide)?;
+        let mut along = Along::new(1, wide, false)?;
         along.weight.fill(1.0);
         Ok(along)
     }
 
-    /// Room for so many places.
-    pub fn new(taps: usize, wide: usize) -> Result<Along, Error> {
-        Ok(Along { at: Scratch::zeroed(taps * wide)?, weight: Scratch::zeroed(taps * wide)?, taps, wide })
+    /// Room for so many places, and for slopes if they are wanted.
+    pub fn new(taps: usize, wide: usize, slopes: bool) -> Result<Along, Error> {
+        let [all, slopes] = [taps * wide, if slopes { taps * wide } else { 0 }];
+        let (weight, slope) = (Scratch::zeroed(all)?, Scratch::zeroed(slopes)?);
+        Ok(Along { at: Scratch::zeroed(all)?, weight, slope, taps, wide })
     }
 
     /// Sets what tap `k` of each place reads, given as numbers of elements and weights.
@@ -62,6 +99,15 @@ impl Along {
             // Where elements lie apart there are fewer of them than `i32` has numbers.
             *at = if inside { (number as i32).wrapping_mul(step as i32) } else { -1 };
             *weight = if inside { share } else { 0.0 };
+        }
+    }
+
+    /// Sets how much more tap `k` of each place counts where the place moves on, for taps that are set, if there is room for it.
+    #[inline(always)]
+    fn set_slopes(&mut self, k: usize, slopes: impl Iterator<Item = f64>) {
+        let begin = (k * self.wide).min(self.slope.len());
+        for ((to, &at), slope) in self.slope[begin..].iter_mut().zip(&self.at[begin..]).zip(slopes) {
+            *to = if at >= 0 { slope } else { 0.0 };
         }
     }
 }
@@ -103,14 +149,37 @@ impl Side {
         }
     }
 
-    /// Finds what each of some places in -1..1 reads, whose elements are `step` apart: none outside, or where it is no number.
-    /// The places are overwritten.
+    /// How far a place that is moved inside goes on where it does by 1: back where it is mirrored, nowhere where it stays at the
+    /// border.
+    #[inline(always)]
+    fn direction(&self, at: f64) -> f64 {
+        let is_inside = |at: f64| at > 0.0 && at < self.last();
+        match self.padding {
+            Padding::Zeros => 1.0,
+            Padding::Border => f64::from(u8::from(is_inside(at))),
+            Padding::Reflection => {
+                let (low, span) =
+                    if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) };
+                let odd = ((at - low).abs() / span).floor() % 2.0 == 1.0;
+                match is_inside(self.moved(at)) {
+                    true if (at >= low) != odd => 1.0,
+                    true => -1.0,
+                    false => 0.0,
+                }
+            }
+        }
+    }
+
+    /// Elements that a place moves on by where its coordinate grows by 1.
+    fn scale(&self) -> f64 {
+        if self.align_corners { self.last() / 2.0 } else { self.size as f64 / 2.0 }
+    }
+
+    /// Finds what each of some places in -1..1 reads, whose elements are `step` apart: none outside, or where it is no number;
+    /// and slopes, if there is room for them. The places are overwritten.
     pub fn find(&self, places: &mut [f64], step: usize, to: &mut Along) {
-        let (half, first) = match self.align_corners {
-            true => (self.last() / 2.0, 0.0),
-            false => (self.size as f64 / 2.0, 0.5),
-        };
-        places.iter_mut().for_each(|at| *at = (*at + 1.0) * half - first);
+        let (scale, first) = (self.scale(), if self.align_corners { 0.0 } else { 0.5 });
+        places.iter_mut().for_each(|at| *at = (*at + 1.0) * scale - first);
         let last = self.last();
         match self.mode {
             Mode::Nearest => {
@@ -118,10 +187,20 @@ impl Side {
                 to.set(0, last, step, places.iter().map(|at| (at.round_ties_even(), 1.0)));
             }
             Mode::Bilinear => {
+                let begin = to.wide.min(to.slope.len());
+                for (slope, at) in to.slope[begin..].iter_mut().zip(places.iter()) {
+                    *slope = self.direction(*at) * scale;
+                }
                 self.move_inside(places);
                 let share = |at: f64| at - at.floor();
                 to.set(0, last, step, places.iter().map(|&at| (at.floor(), 1.0 - share(at))));
                 to.set(1, last, step, places.iter().map(|&at| (at.floor() + 1.0, share(at))));
+                // Both are the same but for the sign, where both are inside.
+                for p in 0..places.len().min(to.slope.len()) {
+                    let slope = to.slope[begin + p];
+                    to.slope[p] = if to.at[p] >= 0 { -slope } else { 0.0 };
+                    to.slope[begin + p] = if to.at[begin + p] >= 0 { slope } else { 0.0 };
+                }
             }
             Mode::Bicubic => {
                 for k in 0..4 {
@@ -130,6 +209,7 @@ impl Side {
                         (self.moved(first + k as f64 - 1.0), cubic(at - first)[k])
                     };
                     to.set(k, last, step, places.iter().map(tap));
+                    to.set_slopes(k, places.iter().map(|at| cubic_slope(at - at.floor())[k] * scale));
                 }
             }
         }

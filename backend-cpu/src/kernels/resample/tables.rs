@@ -132,11 +132,19 @@ impl Spacing {
     }
 }
 
-/// The weights of the four elements around a place that lies so far behind the second (R. Keys, "Cubic convolution
-/// interpolation", 1981, with a = -0.75).
+/// `a` of R. Keys, "Cubic convolution interpolation", 1981.
+const A: f64 = -0.75;
+
+/// The weights of the four elements around a place that lies so far behind the second.
 pub fn cubic(t: f64) -> [f64; 4] {
-    const A: f64 = -0.75;
     let near = |d: f64| ((A + 2.0) * d - (A + 3.0)) * d * d + 1.0;
     let far = |d: f64| ((A * d - 5.0 * A) * d + 8.0 * A) * d - 4.0 * A;
     [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
+}
+
+/// Their derivatives by `t`.
+pub fn cubic_slope(t: f64) -> [f64; 4] {
+    let near = |d: f64| (3.0 * (A + 2.0) * d - 2.0 * (A + 3.0)) * d;
+    let far = |d: f64| (3.0 * A * d - 10.0 * A) * d + 8.0 * A;
+    [far(t + 1.0), near(t), -near(1.0 - t), -far(2.0 - t)]
 }

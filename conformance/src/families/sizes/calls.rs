@@ -152,6 +152,18 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             };
             vec![call("bilinear", "border"), call("bicubic", "zeros")]
         }
+        "grid_sample_input_grad" | "grid_sample_grid_grad" => {
+            let call = |mode, padding| {
+                let grid = uniform(&[IMAGE[0], POOLED[2], POOLED[3], 2], -1.2, 1.2);
+                let modes = [SampleArg::Str(mode), SampleArg::Str(padding), SampleArg::Bool(true)];
+                let tensors = match op {
+                    "grid_sample_input_grad" => vec![plain(&POOLED), grid, spatial(&IMAGE)],
+                    _ => vec![plain(&POOLED), plain(&IMAGE), grid],
+                };
+                sample(tensors.into_iter().chain(modes))
+            };
+            vec![call("bilinear", "reflection"), call("bicubic", "zeros")]
+        }
         "channel_norm" => [IMAGE, PLANES]
             .map(|sizes| {
                 let channels = || plain(&sizes[1..2]);

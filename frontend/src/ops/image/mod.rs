@@ -2,6 +2,7 @@
 
 mod calls;
 mod geometry;
+mod grid_taps;
 mod options;
 
 pub use options::{
@@ -13,6 +14,8 @@ crate::ops::family! {
     channel_shuffle,
     col2im,
     grid_sample,
+    grid_sample_grid_grad,
+    grid_sample_input_grad,
     im2col,
     interpolate,
     interpolate_backward,

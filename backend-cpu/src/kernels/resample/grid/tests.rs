@@ -1,10 +1,11 @@
 use super::*;
-use keyway_sdk::author::Element;
+use crate::kernels::resample::side::{Mode, Padding};
+use keyway_sdk::author::{Element, Lanes};
 
-const PADDINGS: [Padding; 3] = [Padding::Zeros, Padding::Border, Padding::Reflection];
+pub(in super::super) const PADDINGS: [Padding; 3] = [Padding::Zeros, Padding::Border, Padding::Reflection];
 
 /// Numbers in 0..1 that look random.
-fn numbers(seed: usize) -> impl FnMut() -> f64 {
+pub(in super::super) fn numbers(seed: usize) -> impl FnMut() -> f64 {
     let mut state = seed as u64 + 1;
     move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -13,7 +14,7 @@ fn numbers(seed: usize) -> impl FnMut() -> f64 {
 }
 
 /// What one dimension reads at a place, by the definition: elements and weights.
-fn taps(side: &Side, place: f64) -> Vec<(usize, f64)> {
+pub(in super::super) fn taps(side: &Side, place: f64) -> Vec<(usize, f64)> {
     let (size, last) = (side.size as f64, side.size as f64 - 1.0);
     let at = if side.align_corners { (place + 1.0) / 2.0 * last } else { ((place + 1.0) * size - 1.0) / 2.0 };
     let moved = |mut at: f64| {
@@ -47,7 +48,7 @@ fn taps(side: &Side, place: f64) -> Vec<(usize, f64)> {
 }
 
 /// Steps of a tensor in this order of its dimensions, innermost last, with gaps of `gap` elements between the innermost.
-fn steps(sizes: [usize; 5], order: [usize; 5], gap: usize) -> [usize; 5] {
+pub(in super::super) fn steps(sizes: [usize; 5], order: [usize; 5], gap: usize) -> [usize; 5] {
     let (mut steps, mut step) = ([0; 5], gap);
     for d in order.into_iter().rev() {
         steps[d] = step;
@@ -56,15 +57,15 @@ fn steps(sizes: [usize; 5], order: [usize; 5], gap: usize) -> [usize; 5] {
     steps
 }
 
-const ROWS: [usize; 5] = [0, 1, 2, 3, 4];
-const LAST: [usize; 5] = [0, 2, 3, 4, 1];
+pub(in super::super) const ROWS: [usize; 5] = [0, 1, 2, 3, 4];
+pub(in super::super) const LAST: [usize; 5] = [0, 2, 3, 4, 1];
 
-fn volume<T>(data: &mut [T], sizes: [usize; 5], strides: [usize; 5]) -> Volume<'_, T> {
+pub(in super::super) fn volume<T>(data: &mut [T], sizes: [usize; 5], strides: [usize; 5]) -> Volume<'_, T> {
     // SAFETY: the callers make vectors of as many elements as sizes and strides name.
     Volume { data: unsafe { Lanes::new(data.as_mut_ptr()) }, sizes, strides }
 }
 
-fn count(sizes: [usize; 5], strides: [usize; 5]) -> usize {
+pub(in super::super) fn count(sizes: [usize; 5], strides: [usize; 5]) -> usize {
     1 + sizes.iter().zip(strides).map(|(size, stride)| (size - 1) * stride).sum::<usize>()
 }
 

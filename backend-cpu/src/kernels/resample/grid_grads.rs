@@ -1,0 +1,460 @@
+//! The gradients of `grid_sample`, by some channels at a time that lie side by side.
+
+use super::GRAIN;
+use super::places::{Grid, Places, check_near};
+use super::side::{Mode, Side, sides};
+use super::turned::{BLOCK, apart, elements, line_by_line, side_by_side, turned_steps};
+use keyway_cpu_loops::images::{Volume, three};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, read_some, sum};
+use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
+use keyway_sdk::half::{bf16, f16};
+use std::ops::Range;
+
+/// Pixels whose places are found at once, and those whose gradients are turned at once.
+const CHUNK: usize = 256;
+const GROUP: usize = 32;
+/// Bytes that channels fill which are turned at once, and those beyond which single channels are not turned.
+const BYTES: usize = 1 << 20;
+const TOO_MANY: usize = 1 << 25;
+/// Elements of a channel for each of its pixels, from which on images are not copied.
+const SPARSE: usize = 16;
+/// Pieces of work below which they become smaller.
+const ENOUGH: usize = 8;
+/// Channels from which on a vector of them is filled well enough.
+const FEW: usize = 4;
+
+/// What both gradients are made of.
+struct Gradients<'a, T: Elements> {
+    /// That of the result.
+    grad: Volume<'a, T>,
+    /// The images, or their gradient.
+    image: Volume<'a, T>,
+    sides: [Side; 3],
+    grid: Grid<'a, T>,
+}
+
+impl<T: Elements> Gradients<'_, T> {
+    /// Pixels of a sample.
+    fn pixels(&self) -> usize {
+        self.grad.sizes[2..].iter().product()
+    }
+
+    /// Elements that a pixel is made of, at most.
+    fn taps(&self) -> usize {
+        (3 - self.grid.rank..3).map(|d| self.sides[d].taps()).product()
+    }
+
+    /// How many channels lie side by side: whole vectors of them, or none where copies would be too large.
+    fn block(&self) -> Option<usize> {
+        let ([samples, channels, ..], lanes) = (self.grad.sizes, T::Vector::LANES);
+        let bytes = elements(&self.image).saturating_mul(size_of::<T::Acc>());
+        let most = (BYTES / bytes).min(channels * samples / ENOUGH).min(channels);
+        (bytes.saturating_mul(lanes) <= TOO_MANY)
+            .then(|| most.next_multiple_of(lanes).clamp(lanes, BLOCK.max(lanes)))
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let all = self.pixels();
+        (0..all).step_by(CHUNK).map(move |first| first..(first + CHUNK).min(all))
+    }
+
+    /// Room for the places of a chunk, and for slopes if they are wanted.
+    fn places(&self, slopes: bool) -> Result<Places<T>, Error> {
+        let wide = CHUNK.min(self.pixels()).next_multiple_of(T::Vector::LANES);
+        let new = if slopes { Places::with_slopes } else { Places::new };
+        new(&self.sides, self.grid.rank, wide)
+    }
+
+    /// Finds the places of a chunk in images whose elements are so far apart.
+    ///
+    /// # Safety
+    /// The grid must have a place for each.
+    unsafe fn find(
+        &self,
+        (sample, pixels): (usize, &Range<usize>),
+        steps: ([usize; 3], i32),
+        to: &mut Places<T>,
+    ) {
+        let [.., height, width] = self.grad.sizes;
+        // SAFETY: as the caller guarantees.
+        unsafe { to.find(&self.grid, &self.sides, (sample, pixels), [height, width], steps) };
+    }
+
+    /// Copies gradients of some pixels so that those of some channels lie side by side.
+    ///
+    /// # Safety
+    /// There must be the channels and pixels, and room for `block` numbers for each pixel.
+    unsafe fn turn_grad(
+        &self,
+        (sample, channels): (usize, &Range<usize>),
+        pixels: Range<usize>,
+        block: usize,
+        to: *mut T::Acc,
+    ) {
+        let ([_, _, _, height, width], [by_sample, plane, layer, row, column]) =
+            (self.grad.sizes, self.grad.strides);
+        let begin = sample * by_sample + channels.start * plane;
+        // Pixels at one step are one line.
+        let dense = row == width * column && layer == height * row;
+        let mut next = pixels.start;
+        while next < pixels.end {
+            let [z, y, x] = [next / (height * width), next / width % height, next % width];
+            let n = if dense { pixels.end - next } else { (width - x).min(pixels.end - next) };
+            let at = begin + z * layer + y * row + x * column;
+            let from = self.grad.data.as_ptr().cast_const().wrapping_add(at);
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let to = to.add((next - pixels.start) * block);
+                line_by_line((to, block), (from, plane, column), (channels.len(), n));
+            }
+            next += n;
+        }
+    }
+
+    /// Computes the gradient of the images.
+    ///
+    /// # Safety
+    /// The grid must have a place for each pixel, the gradient its elements, and nobody else may use the result.
+    unsafe fn of_images(&self) -> Result<(), Error> {
+        let [samples, channels, ..] = self.image.sizes;
+        let (block, by_vector) = match self.block() {
+            Some(block) if channels >= FEW => (block, true),
+            _ => ((channels * samples / ENOUGH).clamp(1, FEW), false),
+        };
+        let blocks = channels.div_ceil(block);
+        let work = (self.pixels() * self.taps() + elements(&self.image)).saturating_mul(block);
+        parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
+            let mut places = self.places(false)?;
+            // One more is for what lies outside.
+            let mut sums = Scratch::<T::Acc>::zeroed((elements(&self.image) + 1) * block)?;
+            let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
+            for i in range {
+                let (sample, first) = (i / blocks, i % blocks * block);
+                let channels = first..(first + block).min(channels);
+                sums.fill(T::Acc::ZERO);
+                let (steps, outside) = match by_vector {
+                    true => (turned_steps(&self.image, block), elements(&self.image) * block),
+                    false => (turned_steps(&self.image, 1), elements(&self.image)),
+                };
+                for pixels in self.chunks() {
+                    // SAFETY: as the caller guarantees; there is room for each element of a block, and for a group.
+                    unsafe {
+                        self.find((sample, &pixels), (steps, outside as i32), &mut places);
+                        for begin in (0..pixels.len()).step_by(GROUP) {
+                            let some = begin..(begin + GROUP).min(pixels.len());
+                            let group = pixels.start + some.start..pixels.start + some.end;
+                            self.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
+                            match by_vector {
+                                true => add_vectors(&places, some, block, &staged, &mut sums),
+                                false => add_planes(&places, some, channels.len(), block, &staged, &mut sums),
+                            }
+                        }
+                    }
+                }
+                // SAFETY: the channels are this piece's alone.
+                unsafe {
+                    match by_vector {
+                        true => apart(&self.image, sample, &channels, block, &sums),
+                        false => {
+                            for (c, plane) in channels.zip(sums.chunks_exact(elements(&self.image) + 1)) {
+                                apart(&self.image, sample, &(c..c + 1), 1, plane);
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Adds the gradients of some pixels to the elements that they were made of, by vectors of channels.
+///
+/// # Safety
+/// Places must be of such elements, `block` whole vectors, and there must be so many numbers for each pixel.
+unsafe fn add_vectors<T: Elements>(
+    places: &Places<T>,
+    pixels: Range<usize>,
+    block: usize,
+    grad: &[T::Acc],
+    sums: &mut [T::Acc],
+) {
+    let (lanes, sums) = (T::Vector::LANES, sums.as_mut_ptr());
+    for (p, grad) in pixels.zip(grad.chunks_exact(block)) {
+        for k in 0..places.taps {
+            let (at, weight) = places.tap(k, p);
+            let (to, weight) = (sums.wrapping_add(at as usize), T::Vector::splat(weight));
+            for c in (0..block).step_by(lanes) {
+                // SAFETY: as the caller guarantees.
+                unsafe {
+                    let to = to.add(c);
+                    let term = T::Vector::load(grad.as_ptr().add(c));
+                    term.mul_add(weight, T::Vector::load(to)).store(to);
+                }
+            }
+        }
+    }
+}
+
+/// The same channel by channel, for sums that have channels one behind the other, each with an element more for what lies outside.
+///
+/// # Safety
+/// Places must be of such elements.
+unsafe fn add_planes<T: Elements>(
+    places: &Places<T>,
+    pixels: Range<usize>,
+    channels: usize,
+    block: usize,
+    grad: &[T::Acc],
+    sums: &mut [T::Acc],
+) {
+    let plane = sums.len() / block;
+    for (c, sums) in sums.chunks_exact_mut(plane).take(channels).enumerate() {
+        for (p, grad) in pixels.clone().zip(grad.chunks_exact(block)) {
+            for (at, weight) in (0..places.taps).map(|k| places.tap(k, p)) {
+                // SAFETY: as the caller guarantees.
+                unsafe { *sums.get_unchecked_mut(at as usize) += grad[c] * weight };
+            }
+        }
+    }
+}
+
+/// The largest number of coordinates of a place.
+const AXES: usize = 3;
+
+/// The gradient of the grid, coordinate by coordinate, and where it goes.
+struct OfGrid<'a, 'b, T: Elements> {
+    of: &'b Gradients<'a, T>,
+    out: Grid<'a, T>,
+}
+
+impl<T: Elements> OfGrid<'_, '_, T> {
+    /// # Safety
+    /// The grid must have a place for each pixel, gradient and images their elements, and nobody else may use the result.
+    unsafe fn run(&self) -> Result<(), Error> {
+        let of = self.of;
+        let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
+        if of.sides[2].mode == Mode::Nearest || channels == 0 {
+            let zeros = [T::Acc::ZERO; AXES];
+            for (sample, p) in (0..samples).flat_map(|sample| (0..all).map(move |p| (sample, p))) {
+                // SAFETY: as the caller guarantees.
+                unsafe { self.write(sample, p, &zeros[..of.grid.rank]) };
+            }
+            return Ok(());
+        }
+        let is_dense = of.grad.strides[1] == 1 && of.image.strides[1] == 1;
+        let block = of.block().filter(|_| !is_dense && elements(&of.image) / SPARSE <= all);
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            match block {
+                Some(block) => self.turned(block),
+                None => self.as_they_lie(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The grid must have the place, which nobody else may use.
+    unsafe fn write(&self, sample: usize, pixel: usize, numbers: &[T::Acc]) {
+        let [.., height, width] = self.of.grad.sizes;
+        let [by_layer, by_row, by_column] = self.out.of_place;
+        let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
+        let at = sample * self.out.of_sample + z * by_layer + y * by_row + x * by_column;
+        for (axis, number) in numbers.iter().enumerate() {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                *self.out.data.as_ptr().wrapping_add(at + axis * self.out.of_axis) = T::from_acc(*number)
+            };
+        }
+    }
+
+    /// Computes pixels one by one, from channels as they lie.
+    ///
+    /// # Safety
+    /// As for [`OfGrid::run`].
+    unsafe fn as_they_lie(&self) -> Result<(), Error> {
+        let of = self.of;
+        let ([samples, channels, _, height, width], all) = (of.grad.sizes, of.pixels());
+        let [by_sample, plane, by_layer, by_row, by_column] = of.grad.strides;
+        let chunks = all.div_ceil(CHUNK);
+        let work = CHUNK.min(all) * of.taps() * channels;
+        parallel_try(samples * chunks, GRAIN / work.max(1), |range| {
+            let mut places = of.places(true)?;
+            for i in range {
+                let (sample, first) = (i / chunks, i % chunks * CHUNK);
+                let pixels = first..(first + CHUNK).min(all);
+                let [image_sample, image_plane, steps @ ..] = of.image.strides;
+                let image = of.image.data.as_ptr().cast_const().wrapping_add(sample * image_sample);
+                let grad = of.grad.data.as_ptr().cast_const().wrapping_add(sample * by_sample);
+                // SAFETY: as the caller guarantees; each pixel is one piece's.
+                unsafe { of.find((sample, &pixels), (steps, -1), &mut places) };
+                for (p, pixel) in pixels.enumerate() {
+                    let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
+                    let grad = grad.wrapping_add(z * by_layer + y * by_row + x * by_column);
+                    let numbers = slopes(&places, p, of.grid.rank, |at| {
+                        let image = image.wrapping_add(at);
+                        // SAFETY: as the caller guarantees.
+                        let read = |from: *const T, step, c, n| unsafe {
+                            read_some(from.wrapping_add(c * step), step, n)
+                        };
+                        products::<T::Vector>(
+                            channels,
+                            |c, n| read(image, image_plane, c, n),
+                            |c, n| read(grad, plane, c, n),
+                        )
+                    });
+                    // SAFETY: as above.
+                    unsafe { self.write(sample, pixel, &numbers[..of.grid.rank]) };
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Computes sums over blocks of channels that lie side by side, which are added then.
+    ///
+    /// # Safety
+    /// As for [`OfGrid::run`].
+    unsafe fn turned(&self, block: usize) -> Result<(), Error> {
+        let (of, rank) = (self.of, self.of.grid.rank);
+        let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
+        let (blocks, outside) = (channels.div_ceil(block), elements(&of.image) * block);
+        // SAFETY: each is written before it is read.
+        let mut parts = unsafe { Scratch::<T::Acc>::unwritten(samples * blocks * all * rank)? };
+        // SAFETY: they are used within this call.
+        let parts = unsafe { Lanes::new(parts.as_mut_ptr()) };
+        let work = (all * of.taps() + elements(&of.image)).saturating_mul(block);
+        parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
+            let mut places = of.places(true)?;
+            let mut image = Scratch::<T::Acc>::zeroed(outside)?;
+            let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
+            for i in range {
+                let (sample, first) = (i / blocks, i % blocks * block);
+                let channels = first..(first + block).min(channels);
+                // The last block may have fewer, beside which zeros must lie.
+                image.fill(T::Acc::ZERO);
+                staged.fill(T::Acc::ZERO);
+                // SAFETY: as the caller guarantees; copies have room for a block; numbers of a block are one piece's.
+                unsafe {
+                    side_by_side(&of.image, sample, &channels, block, &mut image);
+                    for pixels in of.chunks() {
+                        let steps = (turned_steps(&of.image, block), -1);
+                        of.find((sample, &pixels), steps, &mut places);
+                        for p in 0..pixels.len() {
+                            let in_group = p % GROUP;
+                            if in_group == 0 {
+                                let begin = pixels.start + p;
+                                let group = begin..(begin + GROUP).min(pixels.end);
+                                of.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
+                            }
+                            let grad = staged[in_group * block..].as_ptr();
+                            let numbers = slopes(&places, p, rank, |at| {
+                                let image = image.as_ptr().add(at);
+                                let load = |from: *const T::Acc, c| T::Vector::load(from.add(c));
+                                products::<T::Vector>(block, |c, _| load(image, c), |c, _| load(grad, c))
+                            });
+                            let to = parts.as_ptr().add((i * all + pixels.start + p) * rank);
+                            to.copy_from_nonoverlapping(numbers.as_ptr(), rank);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        parallel_try(samples * all, GRAIN / (blocks * rank), |range| {
+            for i in range {
+                let (sample, p) = (i / all, i % all);
+                let mut numbers = [T::Acc::ZERO; AXES];
+                for block in 0..blocks {
+                    for (axis, number) in numbers.iter_mut().enumerate().take(rank) {
+                        let at = ((sample * blocks + block) * all + p) * rank + axis;
+                        // SAFETY: it was written above.
+                        *number += unsafe { *parts.as_ptr().add(at) };
+                    }
+                }
+                // SAFETY: as the caller guarantees; each place is written once.
+                unsafe { self.write(sample, p, &numbers[..rank]) };
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The sum of the elements of pixel `p` that there are, each times its slope by each coordinate: `product` says what an element
+/// is times the pixel's gradient.
+#[inline(always)]
+fn slopes<T: Elements>(
+    places: &Places<T>,
+    p: usize,
+    rank: usize,
+    product: impl Fn(usize) -> T::Vector,
+) -> [T::Acc; AXES] {
+    let zero = T::Vector::splat(T::Acc::ZERO);
+    let mut sums = [zero; AXES];
+    for k in 0..places.taps {
+        let (at, _) = places.tap(k, p);
+        // What lies outside is not read: infinity times its slope, 0, is no number.
+        if at >= 0 {
+            let products = product(at as usize);
+            for (axis, sum) in sums.iter_mut().enumerate().take(rank) {
+                *sum = products.mul_add(T::Vector::splat(places.slope(axis, k, p)), *sum);
+            }
+        }
+    }
+    let mut numbers = [T::Acc::ZERO; AXES];
+    numbers.iter_mut().zip(sums).take(rank).for_each(|(number, lanes)| *number = sum(lanes, zero));
+    numbers
+}
+
+/// Products of two lists of numbers, added by lanes.
+#[inline(always)]
+fn products<V: Vector>(n: usize, left: impl Fn(usize, usize) -> V, right: impl Fn(usize, usize) -> V) -> V {
+    let mut sums = V::splat(V::Number::ZERO);
+    let whole = n - n % V::LANES;
+    for c in (0..whole).step_by(V::LANES) {
+        sums = left(c, V::LANES).mul_add(right(c, V::LANES), sums);
+    }
+    if whole < n {
+        sums = left(whole, n - whole).mul_add(right(whole, n - whole), sums);
+    }
+    sums
+}
+
+fn grid_sample_input_grad<T: Elements>(call: &Call) -> Result<(), Error> {
+    let (grad, image) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
+    let (sides, grid) = (sides(call, 3, &image)?, Grid::argument(call, 1)?);
+    if image.sizes.contains(&0) {
+        return Ok(());
+    }
+    check_near(&image)?;
+    // SAFETY: the op's rule has matched the grid's sizes with the gradient's; the host guarantees the elements that there are, and
+    // the output is this call's alone.
+    unsafe { Gradients { grad, image, sides, grid }.of_images() }
+}
+
+fn grid_sample_grid_grad<T: Elements>(call: &Call) -> Result<(), Error> {
+    let (grad, image) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
+    let (sides, grid) = (sides(call, 3, &image)?, Grid::argument(call, 2)?);
+    let mut out = call.out::<T>(0)?;
+    let data = out.as_mut_ptr();
+    let (&[of_sample, ref places @ .., of_axis], rank) = (out.strides(), grid.rank) else {
+        return Err(Error::Unsupported { what: "a gradient of another rank than its grid's".into() });
+    };
+    if out.sizes().contains(&0) {
+        return Ok(());
+    }
+    check_near(&image)?;
+    let [of_sample, of_axis] = [of_sample, of_axis].map(|stride| stride.max(0) as usize);
+    // SAFETY: the output is this call's alone, whose elements the host guarantees.
+    let data = unsafe { Lanes::new(data) };
+    let out = Grid { data, rank, of_sample, of_place: three(places, 0), of_axis };
+    // SAFETY: as in `grid_sample_input_grad`; the images have elements, as the rule says.
+    unsafe { OfGrid { of: &Gradients { grad, image, sides, grid }, out }.run() }
+}
+
+kernel!("grid_sample_input_grad", "TTISSb>T", grid_sample_input_grad, [f32, f64, f16, bf16]);
+kernel!("grid_sample_grid_grad", "TTTSSb>T", grid_sample_grid_grad, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Images copied so that some of their channels lie side by side, since what reads a place of all of them then reads vectors; and
+//! back.
+
+use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::vectors::{Lanes, narrow, widen};
+use keyway_cpu_loops::{transpose, widen_transposed};
+use keyway_sdk::author::Real;
+use std::any::TypeId;
+use std::ops::Range;
+
+/// Channels that lie side by side, at most.
+pub const BLOCK: usize = 64;
+/// Pixels that are rounded before they are turned back.
+const GROUP: usize = 32;
+
+/// Elements of a channel.
+pub fn elements<T>(image: &Volume<'_, T>) -> usize {
+    image.sizes[2..].iter().fold(1, |all, size| all.saturating_mul(*size))
+}
+
+/// Elements between neighbours of a channel where `block` channels lie side by side.
+pub fn turned_steps<T>(image: &Volume<'_, T>, block: usize) -> [usize; 3] {
+    let [_, _, _, height, width] = image.sizes;
+    [height * width * block, width * block, block]
+}
+
+/// The lines of a sample's channels, from `channels.start` on: for each where it begins in the image, the elements before it in a
+/// channel, and how many it has. Rows without a gap between them are one line.
+fn lines<T>(
+    image: &Volume<'_, T>,
+    sample: usize,
+    channels: &Range<usize>,
+) -> impl Iterator<Item = (*mut T, usize, usize)> + use<T> {
+    let ([_, _, depth, height, width], [by_sample, plane, layer, row, _]) = (image.sizes, image.strides);
+    let from = image.data.as_ptr().wrapping_add(sample * by_sample + channels.start * plane);
+    let column = image.strides[4];
+    let dense = row == width * column && layer == height * row;
+    let (count, n) = if dense { (1, depth * height * width) } else { (depth * height, width) };
+    (0..count).map(move |i| (from.wrapping_add(i / height * layer + i % height * row), i * n, n))
+}
+
+/// Copies channels of a sample so that they lie side by side, `block` of them.
+///
+/// # Safety
+/// The image must have the channels, and there must be room for `block` numbers for each of its elements.
+pub unsafe fn side_by_side<T: Lanes>(
+    image: &Volume<'_, T>,
+    sample: usize,
+    channels: &Range<usize>,
+    block: usize,
+    to: &mut [T::Acc],
+) {
+    let [_, plane, .., column] = image.strides;
+    for (from, first, n) in lines(image, sample, channels) {
+        let to = to[first * block..].as_mut_ptr();
+        // SAFETY: the caller guarantees the channels, and room for each element's.
+        unsafe { line_by_line((to, block), (from, plane, column), (channels.len(), n)) };
+    }
+}
+
+/// Copies `channels` lines of `n` elements, `column` apart, that begin `plane` apart, so that they lie side by side, each element
+/// `block` numbers behind the one before it.
+///
+/// # Safety
+/// There must be the lines, and room for them.
+#[inline]
+pub unsafe fn line_by_line<T: Lanes>(
+    (to, block): (*mut T::Acc, usize),
+    (from, plane, column): (*const T, usize, usize),
+    (channels, n): (usize, usize),
+) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        if column == 1 {
+            return widen_transposed(to, block, from, plane, (channels, n));
+        }
+        if plane == 1 {
+            return (0..n).for_each(|x| widen(to.add(x * block), from.wrapping_add(x * column), channels));
+        }
+        for (c, x) in (0..channels).flat_map(|c| (0..n).map(move |x| (c, x))) {
+            *to.add(x * block + c) = (*from.wrapping_add(c * plane + x * column)).to_acc();
+        }
+    }
+}
+
+/// Rounds channels of a sample that lie side by side, `block` of them, at most [`BLOCK`], and puts them where the image has them.
+///
+/// # Safety
+/// The image must have the channels, which nobody else may use.
+pub unsafe fn apart<T: Lanes>(
+    image: &Volume<'_, T>,
+    sample: usize,
+    channels: &Range<usize>,
+    block: usize,
+    from: &[T::Acc],
+) {
+    let [_, plane, .., column] = image.strides;
+    let count = channels.len();
+    for (to, first, n) in lines(image, sample, channels) {
+        let pixels = from[first * block..].chunks_exact(block).take(n);
+        // SAFETY: the caller guarantees the channels; a group has room for so many pixels of a block.
+        unsafe {
+            if plane == 1 || column != 1 {
+                pixels.enumerate().for_each(|(x, p)| narrow(to.wrapping_add(x * column), plane, &p[..count]));
+            } else if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+                transpose(to.cast(), plane, from[first * block..].as_ptr(), block, n, count);
+            } else {
+                let mut group = [T::from_acc(T::Acc::ZERO); GROUP * BLOCK];
+                for x in (0..n).step_by(GROUP) {
+                    let some = GROUP.min(n - x);
+                    for (r, p) in pixels.clone().skip(x).take(some).enumerate() {
+                        narrow(group[r * BLOCK..].as_mut_ptr(), 1, &p[..count]);
+                    }
+                    transpose(to.wrapping_add(x), plane, group.as_ptr(), BLOCK, some, count);
+                }
+            }
+        }
+    }
+}

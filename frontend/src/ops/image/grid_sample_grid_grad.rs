@@ -1,0 +1,83 @@
+//! `grid_sample_grid_grad`
+
+use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled, parts};
+use super::options::GridMode;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{require, wrong_shape};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (grad, x) = (float_tensor(args, 0)?, args.tensor(1)?);
+    let rank = check_rank(args, 0, Reading::of(args, 3)?, 3)?;
+    require(args, 1, x.dtype(), x.dtype() == grad.dtype(), "of the gradient's dtype")?;
+    let [batch, channels] = [grad.sizes()[0], grad.sizes()[1]];
+    if x.sizes().len() != rank + 2 || x.sizes()[..2] != [batch, channels] {
+        let expected = format!("of {} dimensions, [{batch}, {channels}, ..]", rank + 2);
+        return Err(wrong_shape(args, 1, expected, x.sizes()));
+    }
+    check_pixels(args, 1)?;
+    check_grid(args, 2, (0, rank), Some(&grad.sizes()[2..]))?;
+    let sizes = Dims::from_slice(args.tensor(2)?.sizes());
+    Ok(Plan::one(grad.dtype(), sizes, grad.dtype(), Strides::Contiguous))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let own = tensor(args, 0)?;
+    let [x, grid] = [1, 2].map(|i| widened(&tensor(args, i)?));
+    let (grad, x, grid) = (widened(&own)?, x?, grid?);
+    let reading = Reading::of(args, 3)?;
+    let places = grad.shape()[2..].iter().product();
+    let flat = grad.reshape_as_sizes(&[grad.shape()[0], grad.shape()[1], places])?;
+    let made = Sampled::with_slopes(&grid, &x.shape()[2..], reading)?.by_places(&x, &flat)?;
+    let mut made = made.reshape_as_sizes(grid.shape())?;
+    if reading.mode == GridMode::Nearest {
+        // Infinity times a slope of 0 is no number. No place is below that.
+        made = grid.lt(f64::NEG_INFINITY)?.where_cond(&made, 0)?;
+    }
+    cast(made, own.dtype())
+}
+
+/// `grid_sample_grid_grad`: the gradient of `grid_sample` to its grid: for each pixel, the sum over channels and elements that it
+/// is made of of `grad * element`, times the derivative of how much the element counts by the place. A place that padding moved
+/// to the border has none, nor has one of `nearest`.
+pub static DEF: OpDef = OpDef {
+    schema: "grid_sample_grid_grad(Tensor grad, Tensor input, Tensor grid, str mode, str padding_mode, bool align_corners) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        parts![Part::widened("gather"), Part::widened("stack"), Part::widened("sum")],
+    ),
+    derivative: Derivative::Composite,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let one = |case: &Case| {
+            let [x, grad, grid, options @ ..] = filled(case);
+            sample([grad, x, grid].into_iter().chain(options))
+        };
+        CASES.iter().map(one).collect()
+    },
+    errors: || {
+        let call = |grad: &[usize], x: &[usize], grid: &[usize], mode, message| {
+            let options = [SampleArg::Str(mode), SampleArg::Str("zeros"), SampleArg::Bool(false)];
+            error([plain(grad), plain(x), plain(grid)].into_iter().chain(options), message)
+        };
+        let (grad, x, grid): (&[usize], &[usize], &[usize]) = (&[2, 3, 2, 5], &[2, 3, 4, 4], &[2, 2, 5, 2]);
+        vec![
+            call(&[3, 4], x, grid, "bilinear", "of 3 to 5 dimensions"),
+            call(&[2, 3, 4], x, grid, "bilinear", "of 4 or 5 dimensions"),
+            call(grad, &[2, 2, 4, 4], grid, "bilinear", "of 4 dimensions, [2, 3, ..]"),
+            call(grad, &[2, 3, 4], grid, "bilinear", "of 4 dimensions, [2, 3, ..]"),
+            call(grad, &[2, 3, 0, 4], grid, "bilinear", "1 or more elements in each spatial dimension"),
+            call(grad, x, &[2, 5, 2, 2], "bilinear", "of 4 dimensions, [2, 2, 5, 2]"),
+            call(grad, x, grid, "cubic", "`bicubic`"),
+        ]
+    },
+    entry: Entry::new(),
+};
