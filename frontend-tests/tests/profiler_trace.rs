@@ -394,3 +394,87 @@ fn what_panics_leaves_no_frame_behind() {
     assert_eq!(profile.report().reorderings[0].place(), "the program itself");
     assert_eq!(nested(&profile.trace()).last().unwrap().as_slice(), ["clone"]);
 }
+
+/// The events as their names with the names of the events around them.
+fn names(trace: &Trace) -> Vec<String> {
+    nested(trace).iter().map(|around| around.join(" in ")).collect()
+}
+
+#[test]
+fn scopes_that_end_in_any_order_are_events_that_nest() {
+    let x = ramp(&[64, 64]);
+    let work = || drop(x.exp().unwrap());
+    // Each scope begins before the one before it ends.
+    let profile = profiler::trace();
+    let mut part = profiler::scope("load");
+    for name in ["train", "test"] {
+        work();
+        part = profiler::scope(name);
+    }
+    work();
+    drop(part);
+    let expected = ["load", "exp in load", "train", "exp in train", "test", "exp in test"];
+    assert_eq!(names(&profile.trace()), expected);
+    drop(profile);
+
+    // The first ends first, at nearly the same time.
+    let profile = profiler::trace();
+    let scopes: Vec<_> = ["a", "b", "c"].into_iter().map(profiler::scope).collect();
+    work();
+    drop(scopes);
+    assert_eq!(names(&profile.trace()), ["a", "b in a", "c in b in a", "exp in c in b in a"]);
+    drop(profile);
+
+    // What ends early is no longer around what is called then.
+    let model = Sequential::new().push_named("head", Relu);
+    let profile = profiler::trace();
+    let outer = profiler::scope("outer");
+    let inner = profiler::scope("inner");
+    drop(outer);
+    model.forward(&x).unwrap();
+    drop(inner);
+    let trace = profile.trace();
+    assert!(names(&trace).iter().any(|name| name == "relu in head (Relu) in inner"), "{:?}", names(&trace));
+}
+
+#[test]
+fn the_thread_in_a_file_is_that_which_was_profiled() {
+    let profiled = |name: &str| {
+        let body = || {
+            let profile = profiler::trace();
+            ramp(&[2]).exp().unwrap();
+            profile.trace()
+        };
+        std::thread::Builder::new().name(name.to_string()).spawn(body).unwrap().join().unwrap()
+    };
+    let [first, second] = ["wörker \"1\"", "second"].map(profiled);
+    assert_eq!((first.thread.name.as_str(), first.thread.process), ("wörker \"1\"", std::process::id()));
+    assert_ne!(first.thread.id, second.thread.id);
+    for trace in [first, second] {
+        let mut file = Vec::new();
+        trace.write_json(&mut file).unwrap();
+        assert_eq!(Trace::read_json(&file[..]).unwrap(), trace);
+        let json: serde_json::Value = serde_json::from_slice(&file).unwrap();
+        let lines = json["traceEvents"].as_array().unwrap();
+        assert!(lines.iter().all(|line| line["tid"] == trace.thread.id), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_file_says_where_events_were_left_out_and_escapes_what_perfetto_refuses() {
+    let profile = profiler::trace_at_most(1);
+    let model = Sequential::new().push_named("a\u{7f}b", keyway::nn::Flatten::default());
+    // Flattened, an image in channels_last is reordered, and the figures tell where.
+    let x = ramp(&[2, 3, 4, 4]).to(MemoryFormat::ChannelsLast).unwrap();
+    model.forward(&x).unwrap();
+    let trace = profile.trace();
+    assert!(trace.left_out > 0);
+    assert!(trace.report.reorderings.iter().any(|r| r.path.contains('\u{7f}')), "{:?}", trace.report);
+    let mut file = Vec::new();
+    trace.write_json(&mut file).unwrap();
+    assert!(!file.contains(&0x7f));
+    let text = String::from_utf8(file).unwrap();
+    let last = text.lines().rev().find(|line| line.starts_with("{\"name\"")).unwrap();
+    assert!(last.contains(&format!("{} more events left out", trace.left_out)), "{last}");
+    assert_eq!(Trace::read_json(text.as_bytes()).unwrap(), trace);
+}

@@ -92,7 +92,7 @@ pub struct Options {
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Show where the time of one more round goes, by op and shapes. With a file, also write a trace of the calls there:
-    /// `keyway profile show`, ui.perfetto.dev and chrome://tracing open it.
+    /// `keyway profile show` and ui.perfetto.dev open it, and chrome://tracing where the browser has that page.
     #[arg(long, value_name = "FILE")]
     profile: Option<Option<PathBuf>>,
     /// Write the results here, as JSON.

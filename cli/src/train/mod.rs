@@ -85,7 +85,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// End with a table of which library served which op, and of the copies that reorder memory. With FILE, also write
-    /// a trace of the calls there: `keyway profile show`, ui.perfetto.dev and chrome://tracing open it.
+    /// a trace of the calls there: `keyway profile show` and ui.perfetto.dev open it, and chrome://tracing where the
+    /// browser has that page.
     #[arg(long, value_name = "FILE")]
     profile: Option<Option<PathBuf>>,
     /// Write here who held how much memory, op by op and over time: a page for a browser, or JSON if FILE ends in `.json`.

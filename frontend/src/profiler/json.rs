@@ -3,7 +3,7 @@
 
 use super::error::TraceError;
 use super::report::Report;
-use super::trace::{CallInfo, Event, EventKind, Trace};
+use super::trace::{CallInfo, Event, EventKind, Thread, Trace};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -12,8 +12,6 @@ use std::sync::Arc;
 
 /// Counts up where the member of this program changes its meaning.
 const VERSION: u64 = 1;
-/// The thread that the profile saw, as the file numbers it.
-const THREAD: u32 = 1;
 
 /// What this program keeps in the file for itself.
 #[derive(Serialize, Deserialize)]
@@ -89,6 +87,9 @@ const REORDERING: &str = "reordering";
 const FORMAT: &str = "format";
 const SCOPE: &str = "scope";
 
+const PROCESS_NAME: &str = "process_name";
+const THREAD_NAME: &str = "thread_name";
+
 fn microseconds(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
@@ -99,7 +100,7 @@ fn nanoseconds(us: f64) -> u64 {
 }
 
 impl Line {
-    fn new(event: &Event) -> Line {
+    fn new(event: &Event, thread: &Thread) -> Line {
         let call = |info: &CallInfo, caller: Option<&str>| Arguments {
             name: None,
             served_by: Some(info.served_by.clone()),
@@ -125,8 +126,8 @@ impl Line {
             ph: if instant { "i" } else { "X" }.to_string(),
             ts: microseconds(event.start_ns),
             dur: (!instant).then(|| microseconds(event.duration_ns)),
-            pid: std::process::id(),
-            tid: THREAD,
+            pid: thread.process,
+            tid: thread.id,
             s: instant.then(|| "t".to_string()),
             cname: (cat == REORDERING || instant).then(|| "terrible".to_string()),
             args,
@@ -134,22 +135,35 @@ impl Line {
     }
 
     /// What names the process or the thread.
-    fn metadata(what: &str, name: &str) -> Line {
+    fn metadata(what: &str, name: &str, thread: &Thread) -> Line {
         Line {
             name: what.to_string(),
             cat: String::new(),
             ph: "M".to_string(),
             ts: 0.0,
             dur: None,
-            pid: std::process::id(),
-            tid: THREAD,
+            pid: thread.process,
+            tid: thread.id,
             s: None,
             cname: None,
             args: Arguments { name: Some(name.to_string()), ..Arguments::default() },
         }
     }
 
-    /// The event; `None` for what names something.
+    /// What says, behind the last event, how many there are no lines of.
+    fn left_out(trace: &Trace) -> Option<Line> {
+        let last = trace.events.iter().map(|event| event.start_ns.saturating_add(event.duration_ns)).max()?;
+        (trace.left_out > 0).then(|| Line {
+            name: format!("{} more events left out", trace.left_out),
+            ph: "i".to_string(),
+            ts: microseconds(last),
+            s: Some("p".to_string()),
+            args: Arguments::default(),
+            ..Line::metadata("", "", &trace.thread)
+        })
+    }
+
+    /// The event; `None` for what names or counts something.
     fn event(self) -> Option<Event> {
         let Arguments { served_by, key, inputs, outputs, bytes, scratch_bytes, caller, .. } = self.args;
         let caller: Arc<str> = caller.unwrap_or_default().into();
@@ -205,17 +219,18 @@ impl Trace {
         let mut out = BufWriter::new(out);
         let own = Own { version: VERSION, events_left_out: self.left_out, report: &self.report };
         out.write_all(b"{\"displayTimeUnit\":\"ms\",\"keyway\":")?;
-        serde_json::to_writer(&mut out, &own)?;
-        out.write_all(b",\"traceEvents\":[\n")?;
-        let thread = std::thread::current();
-        let names = [("process_name", "keyway"), ("thread_name", thread.name().unwrap_or("profiled thread"))];
-        for (i, (what, name)) in names.into_iter().enumerate() {
-            out.write_all(if i > 0 { b",\n" } else { b"" })?;
-            serde_json::to_writer(&mut out, &Line::metadata(what, name))?;
+        // A byte of 0x7f can only be in a text. Perfetto refuses it there unless it is escaped.
+        for (i, part) in serde_json::to_vec(&own)?.split(|byte| *byte == 0x7f).enumerate() {
+            out.write_all(if i > 0 { b"\\u007f" } else { b"" })?;
+            out.write_all(part)?;
         }
-        for event in &self.events {
-            out.write_all(b",\n")?;
-            serde_json::to_writer(&mut out, &Line::new(event))?;
+        out.write_all(b",\"traceEvents\":[\n")?;
+        let names = [(PROCESS_NAME, "keyway"), (THREAD_NAME, &self.thread.name)];
+        let names = names.map(|(what, name)| Line::metadata(what, name, &self.thread));
+        let events = self.events.iter().map(|event| Line::new(event, &self.thread));
+        for (i, line) in names.into_iter().chain(events).chain(Line::left_out(self)).enumerate() {
+            out.write_all(if i > 0 { b",\n" } else { b"" })?;
+            serde_json::to_writer(&mut out, &line)?;
         }
         out.write_all(b"\n]}\n")?;
         out.flush()
@@ -252,7 +267,12 @@ impl Trace {
             return Err(TraceError::Version { expected: VERSION, got });
         }
         let file: File = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let name = file.events.iter().find(|line| line.name == THREAD_NAME && line.cat.is_empty());
+        let name = name.ok_or_else(|| damaged("it names no thread"))?;
+        let thread =
+            Thread { process: name.pid, id: name.tid, name: name.args.name.clone().unwrap_or_default() };
         Ok(Trace {
+            thread,
             report: file.keyway.report,
             events: file.events.into_iter().filter_map(Line::event).collect(),
             left_out: file.keyway.events_left_out,

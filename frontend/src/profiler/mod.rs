@@ -33,7 +33,7 @@ pub use memory::{DeviceUse, Holder, MemoryProfile, MemorySnapshot, Moment, OpMem
 pub use report::{DeviceMemory, FormatChange, Reordering, Report, Row, Shapes, device_memory};
 pub use scope::{Scope, scope};
 pub(crate) use scope::{backward_scope, module_scope};
-pub use trace::{CallInfo, Event, EventKind, Trace};
+pub use trace::{CallInfo, Event, EventKind, Thread, Trace};
 
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};

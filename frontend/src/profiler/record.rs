@@ -26,7 +26,10 @@ pub(super) enum Frame {
 /// What a thread records.
 pub(super) struct Local {
     pub(super) state: RefCell<State>,
-    pub(super) stack: RefCell<Vec<Frame>>,
+    /// What is open, the innermost last, by numbers that count up.
+    pub(super) stack: RefCell<Vec<(u64, Frame)>>,
+    /// The next of these numbers.
+    next: Cell<u64>,
     /// Time taken so far by the calls inside the one that runs now.
     inside: Cell<Duration>,
     /// Bytes of scratch memory taken so far by those.
@@ -43,6 +46,7 @@ thread_local! {
         Local {
             state: RefCell::new(State::EMPTY),
             stack: RefCell::new(Vec::new()),
+            next: Cell::new(0),
             inside: Cell::new(Duration::ZERO),
             scratch_inside: Cell::new(0),
             changed: Cell::new(false),
@@ -50,22 +54,28 @@ thread_local! {
     };
 }
 
-/// A frame of the stack while it lives; it is gone from there also if what it stands for unwinds.
+/// A frame of the stack while it lives; it is gone from there also if what it stands for unwinds. Scopes may end in any order.
 pub(super) struct Open {
-    depth: usize,
+    number: u64,
 }
 
 impl Open {
     pub(super) fn push(local: &Local, frame: Frame) -> Open {
-        let mut stack = local.stack.borrow_mut();
-        stack.push(frame);
-        Open { depth: stack.len() - 1 }
+        let number = local.next.get();
+        local.next.set(number + 1);
+        local.stack.borrow_mut().push((number, frame));
+        Open { number }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let _ = LOCAL.try_with(|local| local.stack.borrow_mut().truncate(self.depth));
+        let _ = LOCAL.try_with(|local| {
+            let mut stack = local.stack.borrow_mut();
+            if let Some(at) = stack.iter().rposition(|(number, _)| *number == self.number) {
+                stack.remove(at);
+            }
+        });
     }
 }
 
@@ -93,9 +103,9 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
 }
 
 /// The ops and derivatives in a stack from the outermost on, and the path of the modules.
-pub(super) fn place(stack: &[Frame]) -> (Vec<String>, String) {
+pub(super) fn place(stack: &[(u64, Frame)]) -> (Vec<String>, String) {
     let (mut callers, mut path) = (Vec::new(), String::new());
-    for frame in stack {
+    for (_, frame) in stack {
         match frame {
             Frame::Op(op) => callers.push((*op).to_string()),
             Frame::Backward(op) => callers.push(format!("backward of {op}")),

@@ -68,7 +68,7 @@ pub(super) struct Took {
 
 /// What a call stands in.
 pub(super) struct Around<'a> {
-    pub(super) stack: &'a [Frame],
+    pub(super) stack: &'a [(u64, Frame)],
     /// Whether an op inside the call has changed the format of images.
     pub(super) changed: bool,
 }

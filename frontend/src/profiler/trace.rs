@@ -3,6 +3,7 @@
 use super::report::Report;
 use super::state::{Recorded, State, What};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// What is known of a call besides its time.
@@ -85,8 +86,47 @@ pub struct Event {
     pub scratch_bytes: u64,
 }
 
+/// The thread that a profile saw.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let profiled = std::thread::Builder::new().name("loader".into()).spawn(|| {
+///     let profile = profiler::trace();
+///     let _ = Tensor::new([1.0f32]).and_then(|x| x.relu());
+///     profile.trace()
+/// });
+/// let trace = profiled.expect("a thread").join().expect("no panic");
+/// assert_eq!((trace.thread.name.as_str(), trace.thread.process), ("loader", std::process::id()));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The id of its process.
+    pub process: u32,
+    /// A number that no other thread of the process has: of the main thread the id of the process.
+    pub id: u32,
+    /// Its name; `profiled thread` where it has none.
+    pub name: String,
+}
+
+impl Thread {
+    /// The thread that calls.
+    pub(super) fn current() -> Thread {
+        static OTHERS: AtomicU32 = AtomicU32::new(1);
+        thread_local! {
+            static NUMBER: u32 = OTHERS.fetch_add(1, Ordering::Relaxed);
+        }
+        let (process, thread) = (std::process::id(), std::thread::current());
+        let name = thread.name().unwrap_or("profiled thread").to_string();
+        let number = if name == "main" { 0 } else { NUMBER.try_with(|number| *number).unwrap_or(0) };
+        Thread { process, id: process.wrapping_add(number), name }
+    }
+}
+
 /// What a profile found, and the calls in the order in which they began. An event within another began later and ended
-/// earlier.
+/// earlier: of two scopes that overlap, since they were not dropped in the opposite order, the later one is shown without the
+/// part before or after the other one's end, whichever is shorter.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -106,6 +146,39 @@ pub struct Trace {
     pub events: Vec<Event>,
     /// How many were not, since there were too many.
     pub left_out: u64,
+    /// The thread that was profiled.
+    pub thread: Thread,
+}
+
+/// Takes from events, in the order in which they began, what reaches out of the events around them.
+fn nest(events: &mut [Event]) {
+    let end = |event: &Event| event.start_ns.saturating_add(event.duration_ns);
+    // When the events end that are around the next one, the innermost last.
+    let mut around: Vec<u64> = Vec::new();
+    let mut i = 0;
+    while i < events.len() {
+        let begin = events[i].start_ns;
+        while around.last().is_some_and(|outer| *outer <= begin) {
+            around.pop();
+        }
+        match around.last() {
+            Some(&outer) if end(&events[i]) > outer => {
+                let (within, beyond) = (outer - begin, end(&events[i]) - outer);
+                if within >= beyond {
+                    events[i].duration_ns = within;
+                } else {
+                    (events[i].start_ns, events[i].duration_ns) = (outer, beyond);
+                    // Before those that begin with it, which are within it.
+                    let later = events[i + 1..].partition_point(|event| event.start_ns < outer);
+                    events[i..=i + later].rotate_left(1);
+                }
+            }
+            _ => {
+                around.push(end(&events[i]));
+                i += 1;
+            }
+        }
+    }
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -128,8 +201,10 @@ impl State {
             events.extend(self.changes.values().map(told));
             // Stable, so that of two that began at once the outer one stays first.
             events.sort_by_key(|event| event.start_ns);
+            nest(&mut events);
         }
-        Trace { report, events, left_out: self.events.as_ref().map_or(0, |events| events.left_out) }
+        let left_out = self.events.as_ref().map_or(0, |events| events.left_out);
+        Trace { report, events, left_out, thread: Thread::current() }
     }
 
     fn event(&self, Recorded { start, time, scratch, what }: &Recorded) -> Option<Event> {
