@@ -225,11 +225,9 @@ impl Side {
                 let weights = if what == Weight::Value {
                     [share.mul(-1.0)?.add(1.0)?, share]
                 } else {
-                    // 1, with a gradient of zeros, as above.
-                    let step = share.sub(&share.detach())?.add(1.0)?;
                     let slope = match self.direction(&at)? {
-                        Some(direction) => step.mul(&direction)?,
-                        None => step,
+                        Some(direction) => direction,
+                        None => share.detach().mul(0.0)?.add(1.0)?,
                     };
                     [slope.mul(-self.scale())?, slope.mul(self.scale())?]
                 };
