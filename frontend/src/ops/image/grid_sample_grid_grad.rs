@@ -3,14 +3,14 @@
 use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled, parts};
 use super::options::GridMode;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{require, wrong_shape};
+use crate::ops::rules::{kept, require, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (grad, x) = (float_tensor(args, 0)?, args.tensor(1)?);
@@ -23,14 +23,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     check_pixels(args, 1)?;
     check_grid(args, 2, (0, rank), Some(&grad.sizes()[2..]))?;
-    let sizes = Dims::from_slice(args.tensor(2)?.sizes());
-    Ok(Plan::one(grad.dtype(), sizes, grad.dtype(), Strides::Contiguous))
+    let grid = args.tensor(2)?;
+    Ok(Plan::one(grad.dtype(), Dims::from_slice(grid.sizes()), grad.dtype(), kept(grid, grid.sizes())))
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let own = tensor(args, 0)?;
-    let [x, grid] = [1, 2].map(|i| widened(&tensor(args, i)?));
-    let (grad, x, grid) = (widened(&own)?, x?, grid?);
+    let own_grid = tensor(args, 2)?;
+    let (grad, x, grid) = (widened(&own)?, widened(&tensor(args, 1)?)?, widened(&own_grid)?);
     let reading = Reading::of(args, 3)?;
     let places = grad.shape()[2..].iter().product();
     let flat = grad.reshape_as_sizes(&[grad.shape()[0], grad.shape()[1], places])?;
@@ -40,7 +40,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         // Infinity times a slope of 0 is no number. No place is below that.
         made = grid.lt(f64::NEG_INFINITY)?.where_cond(&made, 0)?;
     }
-    cast(made, own.dtype())
+    cast(in_format_of(&own_grid, made)?, own.dtype())
 }
 
 /// `grid_sample_grid_grad`: the gradient of `grid_sample` to its grid: for each pixel, the sum over channels and elements that it
