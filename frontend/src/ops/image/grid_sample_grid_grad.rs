@@ -59,7 +59,11 @@ pub static DEF: OpDef = OpDef {
     samples: || {
         let one = |case: &Case| {
             let [x, grad, grid, options @ ..] = filled(case);
-            sample([grad, x, grid].into_iter().chain(options))
+            let made = sample([grad, x, grid].into_iter().chain(options));
+            match case.2 {
+                "bicubic" => made.loosened(16.0, "many terms whose slopes differ in sign"),
+                _ => made,
+            }
         };
         CASES.iter().map(one).collect()
     },
