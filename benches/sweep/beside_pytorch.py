@@ -98,6 +98,10 @@ def adaptive_avg_pool_backward(torch, grad, sizes):
     return torch.ops.aten._adaptive_avg_pool2d_backward(grad, image_like(grad, [*grad.shape[:2], *sizes]))
 
 
+def grid_sample_grad(torch, grad, x, grid, wanted):
+    return torch.ops.aten.grid_sampler_2d_backward(grad, x, grid, 0, 0, False, wanted)
+
+
 def interpolate_backward(torch, grad, sizes, mode, align, scales):
     return torch.ops.aten.upsample_bilinear2d_backward(
         grad, list(grad.shape[2:]), [*grad.shape[:2], *sizes], align, *(scales or [None, None]))
@@ -132,6 +136,9 @@ LEAN = {
     "copy": lambda torch, x, source: torch.empty_like(x).copy_(source),
     "dropout": lambda torch, x, p, *_: F.dropout(x, p),
     "fill": lambda torch, x, value: torch.full_like(x, value),
+    "grid_sample_grid_grad": lambda torch, grad, x, grid, *_: grid_sample_grad(torch, grad, x, grid, [False, True])[1],
+    "grid_sample_input_grad": lambda torch, grad, grid, sizes, *_:
+        grid_sample_grad(torch, grad, image_like(grad, [*grad.shape[:2], *sizes]), grid, [True, False])[0],
     "interpolate_backward": interpolate_backward,
     "floor_divide": lambda torch, a, b: torch.floor_divide(a, b),
     "div": lambda torch, a, b, mode: torch.div(a, b, rounding_mode=mode),

@@ -4,6 +4,7 @@ use super::{Context, Family, Scope};
 use crate::call::Prepared;
 use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
+use keyway::dispatcher::memory::Storage;
 use keyway::dispatcher::registry;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,8 +29,10 @@ const LONGEST: Duration = Duration::from_millis(40);
 /// How long a thread sleeps that wakes to interrupt the others, or to publish a new table.
 const INTERRUPTING: Duration = Duration::from_micros(20);
 const REGISTERING: Duration = Duration::from_micros(200);
-/// Elements of the largest tensor of a call.
+/// Elements of the largest tensor of a call: one that takes a while meets others.
 const ELEMENTS: f64 = 6_000.0;
+/// The same on a device whose memory the host cannot read: there a call takes a while whatever its size.
+const APART: f64 = 600.0;
 /// How long a write after the end of a call is waited for.
 const LATE: Duration = Duration::from_millis(20);
 
@@ -41,8 +44,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    // Calls that take a while meet each other.
-    let (prepared, sample) = context.place_enlarged(ELEMENTS)?;
+    let is_near = Storage::allocate(context.target.device, 1)?.is_host_accessible();
+    let (prepared, sample) = context.place_enlarged(if is_near { ELEMENTS } else { APART })?;
     if context.case.variant == "late" {
         return late(context, &prepared);
     }
