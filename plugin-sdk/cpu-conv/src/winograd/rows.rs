@@ -1,8 +1,9 @@
 //! Where the pixels of tiles lie: in an image whose channels are dense, or in copied rows of one whose columns are.
 
-use super::{PRODUCTS, READ, Tiles};
+use super::tiles::Tiles;
 use crate::gathered::Product;
 use crate::image::{Band, Pixel};
+use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::Error;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -20,6 +21,13 @@ pub struct Image<'a, T> {
     lives: PhantomData<&'a T>,
 }
 
+/// Pixels along an axis up to the last one that a place reads: what tiles at the edge would read beyond it has no part in any
+/// result, and would change their last bits.
+fn reads(axis: &Axis) -> usize {
+    let last = axis.taps.last().copied().unwrap_or(0);
+    axis.count.checked_add_signed(last).unwrap_or(0)
+}
+
 impl<'a, T> Image<'a, T> {
     /// The input as it lies, with dense channels.
     pub fn of(of: &'a Product<'_, T>, all: &'a Tiles) -> Image<'a, T> {
@@ -28,24 +36,26 @@ impl<'a, T> Image<'a, T> {
             data: of.input.data.as_ptr().cast_const(),
             steps: [0, 3, 4].map(|d| of.input.strides[d]),
             first: [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0)),
-            sizes: [0, 1].map(|d| of.axes[d].size),
+            sizes: [0, 1].map(|d| of.axes[d].size.min(reads(&of.axes[d]))),
             lives: PhantomData,
         }
     }
 
     /// The pixels of a tile, or zeros.
     #[inline]
-    pub fn pixels(&self, tile: usize, zeros: *const T) -> [*const T; PRODUCTS] {
+    pub fn pixels<const READ: usize>(&self, tile: usize, zeros: *const T) -> [[*const T; READ]; READ] {
         let [step, down, across] = self.steps;
-        let (image, y, x) = self.all.place(tile);
+        let (image, top, left) = self.all.place(tile);
         let from = self.data.wrapping_add(image * step);
-        let mut pixels = [zeros; PRODUCTS];
-        for (p, pixel) in pixels.iter_mut().enumerate() {
-            // A place above or left of the image wraps to one beyond its size.
-            let y = (y + p / READ).wrapping_add_signed(self.first[0]);
-            let x = (x + p % READ).wrapping_add_signed(self.first[1]);
-            if y < self.sizes[0] && x < self.sizes[1] {
-                *pixel = from.wrapping_add(y * down + x * across);
+        let mut pixels = [[zeros; READ]; READ];
+        for (y, row) in pixels.iter_mut().enumerate() {
+            for (x, pixel) in row.iter_mut().enumerate() {
+                // A place above or left of the image wraps to one beyond its size.
+                let y = (top + y).wrapping_add_signed(self.first[0]);
+                let x = (left + x).wrapping_add_signed(self.first[1]);
+                if y < self.sizes[0] && x < self.sizes[1] {
+                    *pixel = from.wrapping_add(y * down + x * across);
+                }
             }
         }
         pixels
@@ -69,11 +79,11 @@ impl Rows {
 
     /// The images of which a piece has tiles, and of each the places down that it has tiles of.
     fn images(&self, all: &Tiles, piece: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let (rows, down, places) = (all.rows(piece), all.down, self.places);
+        let (rows, down, side, places) = (all.rows(piece), all.down, all.side, self.places);
         (rows.start / down..rows.end.div_ceil(down)).map(move |image| {
             let [begin, end] =
                 [rows.start, rows.end].map(|row| row.clamp(image * down, (image + 1) * down) - image * down);
-            (image, 2 * begin..(2 * end).min(places))
+            (image, side * begin..(side * end).min(places))
         })
     }
 
