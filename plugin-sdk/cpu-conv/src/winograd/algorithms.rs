@@ -1,7 +1,7 @@
 //! The algorithms: for each size of a tile the transforms of one direction, and what they cost.
 
 use crate::image::Numbers;
-use keyway_cpu_loops::vectors::Vector;
+use keyway_cpu_loops::vectors::{ROWS, Vector};
 
 /// F(`WRITE`, 3): `WRITE` neighbouring results of a kernel of three elements from `READ` pixels, by as many products of the
 /// transformed pixels and the transformed elements. Of both directions there are these transforms one after the other.
@@ -17,6 +17,8 @@ pub trait Transforms<const WRITE: usize, const READ: usize> {
     /// products of a channel.
     const TILE: usize;
     const KERNEL: usize;
+    /// Bytes of the transformed weight, at most.
+    const MOST: usize;
 
     fn of_pixels(pixels: [Numbers; READ]) -> [Numbers; READ];
     fn of_elements(elements: [Numbers; 3]) -> [Numbers; READ];
@@ -60,6 +62,7 @@ impl Transforms<2, 4> for F2x2 {
     const LARGE: f32 = 1e32;
     const TILE: usize = 4;
     const KERNEL: usize = 1000;
+    const MOST: usize = 1 << 26;
 
     #[inline(always)]
     fn of_pixels([a, b, c, d]: [Numbers; 4]) -> [Numbers; 4] {
@@ -88,6 +91,8 @@ impl Transforms<4, 6> for F4x4 {
     const LARGE: f32 = 1e22;
     const TILE: usize = 16;
     const KERNEL: usize = 2000;
+    /// By smaller vectors blocks have fewer tiles, and to read a large weight for each of them takes as long as F(2x2).
+    const MOST: usize = if ROWS < 8 { 1 << 23 } else { 1 << 26 };
 
     #[inline(always)]
     fn of_pixels([a, b, c, d, e, f]: [Numbers; 6]) -> [Numbers; 6] {

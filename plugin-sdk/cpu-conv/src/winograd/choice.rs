@@ -13,8 +13,6 @@ use std::any::TypeId;
 /// than what they save.
 const SHORT: usize = 4;
 const LEAST: [usize; 3] = [24, 16, 1024];
-/// Bytes of the transformed weight, at most.
-const MOST: usize = 1 << 26;
 
 /// An algorithm, by the results of a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,5 +72,5 @@ fn time<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: us
     of: &Product<'_, T>,
 ) -> Option<usize> {
     let size = of.channels.saturating_mul(of.rows.next_multiple_of(WIDE)).saturating_mul(READ * READ * 4);
-    (size <= MOST).then(|| Tiles::of(of, WRITE).count() * (READ * READ + F::TILE) + F::KERNEL)
+    (size <= F::MOST).then(|| Tiles::of(of, WRITE).count() * (READ * READ + F::TILE) + F::KERNEL)
 }

@@ -161,8 +161,8 @@ fn the_fastest_is_chosen_by_sizes() {
     };
     assert_eq!(chosen([8, 64, 56, 56], 64), [Some(F2x2), Some(F4x4)]);
     // The edges of larger tiles are wasted, here a quarter of them and there five ninths.
-    assert_eq!(chosen([8, 256, 14, 14], 256), [Some(F2x2), Some(F4x4)]);
-    assert_eq!(chosen([32, 256, 6, 6], 256), [Some(F2x2), Some(F2x2)]);
+    assert_eq!(chosen([16, 128, 14, 14], 128), [Some(F2x2), Some(F4x4)]);
+    assert_eq!(chosen([32, 128, 6, 6], 128), [Some(F2x2), Some(F2x2)]);
     // Too few pixels for the transforms of the weight, and too few channels for those of pixels and results.
     assert_eq!(chosen([4, 512, 7, 7], 512), [None, None]);
     assert_eq!(chosen([8, 16, 56, 56], 64), [None, None]);
