@@ -58,7 +58,7 @@ impl Transforms<2, 4> for F2x2 {
     const PIXELS: f32 = 1.0;
     const ELEMENTS: f32 = 1.0;
     const RESULTS: f32 = 0.25;
-    /// Of numbers below its root, 1e16.
+    /// Its root is 1e16; both passes of all transforms make a sum of products up to 324 times as large.
     const LARGE: f32 = 1e32;
     const TILE: usize = 4;
     const KERNEL: usize = 1000;
@@ -86,8 +86,9 @@ impl Transforms<4, 6> for F4x4 {
     const PIXELS: f32 = 65536.0;
     const ELEMENTS: f32 = 65536.0;
     const RESULTS: f32 = 1.0 / (65536.0 * 65536.0);
-    /// Transforms of both directions make pixels up to 33 times as large, elements 1.5 and products 74 times; with the factors
-    /// from above that is 1.6e13, and a root of the weight's chunks of channels, at most 22, by which its squares are summed.
+    /// Both passes of a transform make pixels up to 33 times as large, elements 1.5 times and sums of products 74 times, which
+    /// with the factors from above is 1.6e13. The squares of a kernel are below 22^2 times this number, since those of the
+    /// weight are added up by chunks of its channels, of which there are at most 455.
     const LARGE: f32 = 1e22;
     const TILE: usize = 16;
     const KERNEL: usize = 2000;
