@@ -19,6 +19,7 @@ mod tests;
 mod tiles;
 mod transforms;
 mod weight;
+mod weight_grad;
 
 use super::WORK;
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
@@ -34,6 +35,7 @@ use rows::{Image, Rows};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tiles::Tiles;
+pub use weight_grad::WeightGrad;
 
 /// Numbers of a piece's transformed pixels and sums, about: they stay in the second cache beside a block of the weight. Twice
 /// as many where the whole weight has more than so many numbers, which each piece reads from afar.
@@ -55,7 +57,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
     of: &Product<'_, T>,
 ) -> Result<bool, Error> {
     let products = READ * READ;
-    let all = Tiles::of(of, WRITE);
+    let all = Tiles::of(of.out.sizes[0], &of.axes, WRITE);
     let blocks = of.rows.div_ceil(WIDE);
     // SAFETY: as the caller guarantees.
     let Some(mut weight) = (unsafe { weight::transformed::<T, F, _, _>(of, blocks) })? else {
@@ -64,7 +66,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
     // SAFETY: the address is read within this call.
     let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
     let (zeros, none) = (Scratch::<T>::zeroed(of.channels)?, Scratch::<f32>::zeroed(of.channels)?);
-    let rows = (!has_dense_channels(&of.input)).then(|| Rows::of(of)).transpose()?;
+    let rows = (!has_dense_channels(&of.input)).then(|| Rows::of(&of.axes, of.channels)).transpose()?;
     let pitch = of.channels.next_multiple_of(Numbers::LANES);
     let numbers = if blocks * products * weight::apart(of.channels) < FAR { PIECE } else { 2 * PIECE };
     let most = (numbers / (products * (pitch + WIDE)) / TALL).max(1) * TALL;
@@ -103,14 +105,14 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
                 match &rows {
                     None => transform::<_, F, _, _>(
                         of.channels,
-                        &Image::of(of, &all),
+                        &Image::of(&of.input, &of.axes, &all),
                         &piece,
                         zeros.as_ptr(),
                         to,
                         apart,
                     ),
                     Some(rows) => {
-                        rows.copy(of, &all, &piece, copied.as_mut_ptr());
+                        rows.copy((&of.input, 0), &all, &piece, copied.as_mut_ptr());
                         let copied = rows.copied(&all, &piece, copied.as_ptr());
                         transform::<_, F, _, _>(of.channels, &copied, &piece, none.as_ptr(), to, apart)
                     }
@@ -153,14 +155,11 @@ unsafe fn transform<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, co
         let pixels = image.pixels::<READ>(tile, zeros);
         // SAFETY: as the caller guarantees.
         unsafe {
-            transforms::input::<T, F, _, _>(
-                &pixels,
-                channels,
-                to.wrapping_add(i * pitch),
-                apart,
-                &mut squares,
-            )
-        };
+            let to = to.wrapping_add(i * pitch);
+            let place = |c| to.wrapping_add(c);
+            let by = (F::of_pixels, F::PIXELS);
+            transforms::spread(&pixels, (channels, Numbers::LANES), by, (place, apart), &mut squares);
+        }
     }
     squares.chunks(2).map(|pair| sum(pair[0], pair[1])).sum()
 }
@@ -261,16 +260,12 @@ unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const 
                 // SAFETY: the results exist, as the caller guarantees, and so do sums and bias of a vector.
                 unsafe {
                     let bias = load_some(bias.as_ptr().add(at), Numbers::LANES);
-                    transforms::output::<F, _, _>(
-                        from.as_ptr().add(at),
-                        TALL * WIDE,
-                        bias,
-                        |y, x, result| {
-                            let (to, add) = places[y][x];
-                            let result = of.epilogue.apply(add.wrapping_add(at), n, result);
-                            write_some(to.wrapping_add(at), 1, n, result);
-                        },
-                    );
+                    transforms::gather(from.as_ptr().add(at), TALL * WIDE, F::of_products, |y, x, sum| {
+                        let (to, add) = places[y][x];
+                        let result = sum.mul_add(Numbers::splat(F::RESULTS), bias);
+                        let result = of.epilogue.apply(add.wrapping_add(at), n, result);
+                        write_some(to.wrapping_add(at), 1, n, result);
+                    });
                 }
             }
         }

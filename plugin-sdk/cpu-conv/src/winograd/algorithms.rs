@@ -19,10 +19,16 @@ pub trait Transforms<const WRITE: usize, const READ: usize> {
     const KERNEL: usize;
     /// Bytes of the transformed weight, at most.
     const MOST: usize;
+    /// What the gradient of a kernel takes for each tile, and for its sums, in products of a pair of channels.
+    const SUMMED: [usize; 2];
 
     fn of_pixels(pixels: [Numbers; READ]) -> [Numbers; READ];
     fn of_elements(elements: [Numbers; 3]) -> [Numbers; READ];
     fn of_products(products: [Numbers; READ]) -> [Numbers; WRITE];
+    /// The transposes of the last two, by which the gradient of the kernel is made of those of a tile's results: what
+    /// [`Transforms::RESULTS`] is a factor of then are its elements, and the gradients have that of the elements.
+    fn of_gradients(gradients: [Numbers; WRITE]) -> [Numbers; READ];
+    fn of_sums(sums: [Numbers; READ]) -> [Numbers; 3];
 }
 
 /// Polynomials are taken at 0, 1, -1 and infinity.
@@ -63,6 +69,7 @@ impl Transforms<2, 4> for F2x2 {
     const TILE: usize = 4;
     const KERNEL: usize = 1000;
     const MOST: usize = 1 << 26;
+    const SUMMED: [usize; 2] = [20, 500];
 
     #[inline(always)]
     fn of_pixels([a, b, c, d]: [Numbers; 4]) -> [Numbers; 4] {
@@ -80,6 +87,17 @@ impl Transforms<2, 4> for F2x2 {
     fn of_products([a, b, c, d]: [Numbers; 4]) -> [Numbers; 2] {
         [add(add(a, b), c), subtract(subtract(b, c), d)]
     }
+
+    #[inline(always)]
+    fn of_gradients([a, b]: [Numbers; 2]) -> [Numbers; 4] {
+        [a, add(a, b), subtract(a, b), times(-1.0, b)]
+    }
+
+    #[inline(always)]
+    fn of_sums([a, b, c, d]: [Numbers; 4]) -> [Numbers; 3] {
+        let both = add(b, c);
+        [add_times(2.0, a, both), subtract(b, c), add_times(2.0, d, both)]
+    }
 }
 
 impl Transforms<4, 6> for F4x4 {
@@ -94,6 +112,7 @@ impl Transforms<4, 6> for F4x4 {
     const KERNEL: usize = 2000;
     /// By smaller vectors blocks have fewer tiles, and to read a large weight for each of them takes as long as F(2x2).
     const MOST: usize = if ROWS < 8 { 1 << 23 } else { 1 << 26 };
+    const SUMMED: [usize; 2] = [52, 1000];
 
     #[inline(always)]
     fn of_pixels([a, b, c, d, e, f]: [Numbers; 6]) -> [Numbers; 6] {
@@ -125,6 +144,28 @@ impl Transforms<4, 6> for F4x4 {
             add_times(0.75, near.1, times(1.5, far.1)),
             add_times(9.0 / 16.0, near.0, times(9.0 / 4.0, far.0)),
             add_times(27.0 / 64.0, near.1, add_times(27.0 / 8.0, far.1, f)),
+        ]
+    }
+
+    #[inline(always)]
+    fn of_gradients([a, b, c, d]: [Numbers; 4]) -> [Numbers; 6] {
+        let pair = |point: f32| {
+            let even = add_times(point * point, c, a);
+            let odd = times(point, add_times(point * point, d, b));
+            [add(even, odd), subtract(even, odd)]
+        };
+        let [near, far] = [pair(0.75), pair(1.5)];
+        [a, near[0], near[1], far[0], far[1], d]
+    }
+
+    #[inline(always)]
+    fn of_sums([a, b, c, d, e, f]: [Numbers; 6]) -> [Numbers; 3] {
+        let pair = |b, c, by: f32| (times(by, add(b, c)), times(by, subtract(b, c)));
+        let (near, far) = (pair(b, c, -128.0 / 243.0), pair(d, e, 32.0 / 243.0));
+        [
+            add_times(64.0 / 81.0, a, add(near.0, far.0)),
+            add_times(0.75, near.1, times(1.5, far.1)),
+            add_times(9.0 / 16.0, near.0, add_times(9.0 / 4.0, far.0, f)),
         ]
     }
 }

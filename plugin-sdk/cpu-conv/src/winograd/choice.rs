@@ -11,7 +11,7 @@ use std::any::TypeId;
 
 /// Pixels of an image in each direction, and channels, rows of results, and pairs of them, below which transforms take longer
 /// than what they save.
-const SHORT: usize = 4;
+pub const SHORT: usize = 4;
 const LEAST: [usize; 3] = [24, 16, 1024];
 
 /// An algorithm, by the results of a tile.
@@ -24,8 +24,7 @@ pub enum Algorithm {
 impl Algorithm {
     /// The one that is fastest for these sizes, if any is faster than direct sums.
     pub fn fastest<T: Pixel>(of: &Product<'_, T>) -> Option<Algorithm> {
-        let of_f32 = TypeId::of::<T>() == TypeId::of::<f32>();
-        fits(of).then(|| fastest(of, of_f32 && float32_matmul_precision() == MatmulPrecision::High))?
+        fits(of).then(|| fastest(of, may_be_rounded::<T>()))?
     }
 
     /// Computes the results, or leaves them unwritten in part and returns `false` where numbers are too large for it.
@@ -41,6 +40,11 @@ impl Algorithm {
             }
         }
     }
+}
+
+/// Whether the program lets the factors of this type be rounded.
+pub fn may_be_rounded<T: Pixel>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<f32>() && float32_matmul_precision() == MatmulPrecision::High
 }
 
 /// Whether it is a 3x3 kernel with stride 1, over enough channels and pixels.
@@ -72,5 +76,6 @@ fn time<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: us
     of: &Product<'_, T>,
 ) -> Option<usize> {
     let size = of.channels.saturating_mul(of.rows.next_multiple_of(WIDE)).saturating_mul(READ * READ * 4);
-    (size <= F::MOST).then(|| Tiles::of(of, WRITE).count() * (READ * READ + F::TILE) + F::KERNEL)
+    (size <= F::MOST)
+        .then(|| Tiles::of(of.out.sizes[0], &of.axes, WRITE).count() * (READ * READ + F::TILE) + F::KERNEL)
 }

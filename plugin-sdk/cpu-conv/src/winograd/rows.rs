@@ -1,9 +1,8 @@
 //! Where the pixels of tiles lie: in an image whose channels are dense, or in copied rows of one whose columns are.
 
 use super::tiles::Tiles;
-use crate::gathered::Product;
 use crate::image::{Band, Pixel};
-use keyway_cpu_loops::images::Axis;
+use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_sdk::author::Error;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -29,14 +28,14 @@ fn reads(axis: &Axis) -> usize {
 }
 
 impl<'a, T> Image<'a, T> {
-    /// The input as it lies, with dense channels.
-    pub fn of(of: &'a Product<'_, T>, all: &'a Tiles) -> Image<'a, T> {
+    /// An image as it lies, with dense channels, of which the places along two axes read.
+    pub fn of(image: &Volume<'a, T>, axes: &[Axis; 2], all: &'a Tiles) -> Image<'a, T> {
         Image {
             all,
-            data: of.input.data.as_ptr().cast_const(),
-            steps: [0, 3, 4].map(|d| of.input.strides[d]),
-            first: [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0)),
-            sizes: [0, 1].map(|d| of.axes[d].size.min(reads(&of.axes[d]))),
+            data: image.data.as_ptr().cast_const(),
+            steps: [0, 3, 4].map(|d| image.strides[d]),
+            first: [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0)),
+            sizes: [0, 1].map(|d| axes[d].size.min(reads(&axes[d]))),
             lives: PhantomData,
         }
     }
@@ -71,9 +70,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn of<T: Pixel>(of: &Product<'_, T>) -> Result<Rows, Error> {
-        let band = Band::of(&of.axes, of.channels)?;
-        let places = of.axes[0].count;
+    /// Of what the places along two axes read of so many channels.
+    pub fn of(axes: &[Axis; 2], channels: usize) -> Result<Rows, Error> {
+        let band = Band::of(axes, channels)?;
+        let places = axes[0].count;
         Ok(Rows { tall: band.rows(places), places, band })
     }
 
@@ -99,22 +99,24 @@ impl Rows {
         first.start..last.end
     }
 
-    /// Copies what a piece reads.
+    /// Copies what a piece reads of the channels from this one on.
     ///
     /// # Safety
-    /// As for [`Product::run`]; there must be room for [these rows](Rows::of_piece), which nobody else may use.
+    /// The volume must hold its elements, and be an [image](crate::image::image); there must be room for
+    /// [these rows](Rows::of_piece), which nobody else may use.
     pub unsafe fn copy<T: Pixel>(
         &self,
-        of: &Product<'_, T>,
+        (image, first_channel): (&Volume<'_, T>, usize),
         all: &Tiles,
         piece: &Range<usize>,
         to: *mut f32,
     ) {
+        let from = image;
         let first = self.of_piece(all, piece).start;
         for (image, places) in self.images(all, piece) {
             let to = to.wrapping_add((image * self.tall + places.start - first) * self.band.row);
             // SAFETY: as the caller guarantees.
-            unsafe { self.band.copy(to, &of.input, image, &places, 0) };
+            unsafe { self.band.copy(to, from, image, &places, first_channel) };
         }
     }
 

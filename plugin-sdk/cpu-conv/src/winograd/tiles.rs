@@ -1,7 +1,6 @@
 //! How the results are cut into tiles, and tiles into pieces of work.
 
-use crate::gathered::Product;
-use crate::image::Pixel;
+use keyway_cpu_loops::images::Axis;
 use std::ops::Range;
 
 /// The tiles of all images in order.
@@ -15,9 +14,10 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    pub fn of<T: Pixel>(of: &Product<'_, T>, side: usize) -> Tiles {
-        let [down, across] = [0, 1].map(|d| of.axes[d].count.div_ceil(side));
-        Tiles { side, images: of.out.sizes[0], down, across }
+    /// Of the places of so many images.
+    pub fn of(images: usize, axes: &[Axis; 2], side: usize) -> Tiles {
+        let [down, across] = [0, 1].map(|d| axes[d].count.div_ceil(side));
+        Tiles { side, images, down, across }
     }
 
     pub fn count(&self) -> usize {

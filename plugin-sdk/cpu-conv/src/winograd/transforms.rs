@@ -8,7 +8,7 @@
 
 use super::algorithms::{Transforms, times};
 use crate::image::{Numbers, Pixel};
-use keyway_cpu_loops::vectors::{Vector, read_some};
+use keyway_cpu_loops::vectors::{Vector, read_some, sum};
 
 #[inline(always)]
 fn column<const HEIGHT: usize, const WIDTH: usize>(
@@ -22,36 +22,39 @@ fn column<const HEIGHT: usize, const WIDTH: usize>(
     column
 }
 
-/// Transforms the pixels of a tile, row by row, to as many rows of channels that lie `apart`; lanes beyond the channels
+/// Transforms the pixels of a tile in both directions, each of `FROM` pixels to `TO`, times `scale`; the vector of channels from
+/// `c` on, a multiple of `step`, goes to `place(c)`, and those of the other products `apart` behind it. Lanes beyond the channels
 /// become 0. The squares of all pixels are added to `squares`.
 ///
 /// # Safety
-/// The pixels must have these channels, and the rows places for whole vectors that nobody else may use.
+/// The pixels must have these channels, and the products places for whole vectors that nobody else may use.
 #[inline(always)]
-pub unsafe fn input<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
-    pixels: &[[*const T; READ]; READ],
-    channels: usize,
-    to: *mut f32,
-    apart: usize,
-    squares: &mut [Numbers; READ],
+pub unsafe fn spread<T: Pixel, const FROM: usize, const TO: usize>(
+    pixels: &[[*const T; FROM]; FROM],
+    (channels, step): (usize, usize),
+    (transform, scale): (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
+    (place, apart): (impl Fn(usize) -> *mut f32, usize),
+    squares: &mut [Numbers; FROM],
 ) {
-    for c in (0..channels).step_by(Numbers::LANES) {
+    for c in (0..channels).step_by(step) {
         let n = Numbers::LANES.min(channels - c);
-        let mut rows = [[Numbers::splat(0.0); READ]; READ];
-        for y in 0..READ {
-            for x in 0..READ {
+        let mut rows = [[Numbers::splat(0.0); TO]; FROM];
+        for y in 0..FROM {
+            let mut row = [Numbers::splat(0.0); FROM];
+            for x in 0..FROM {
                 // SAFETY: the caller guarantees the channels.
                 let pixel = unsafe { read_some(pixels[y][x].add(c), 1, n) };
                 squares[y] = pixel.mul_add(pixel, squares[y]);
-                rows[y][x] = times(F::PIXELS, pixel);
+                row[x] = times(scale, pixel);
             }
-            rows[y] = F::of_pixels(rows[y]);
+            rows[y] = transform(row);
         }
-        for x in 0..READ {
-            let column = F::of_pixels(column(&rows, x));
-            for y in 0..READ {
+        let to = place(c);
+        for x in 0..TO {
+            let column = transform(column(&rows, x));
+            for y in 0..TO {
                 // SAFETY: the caller guarantees the places.
-                unsafe { column[y].store(to.add((y * READ + x) * apart + c)) };
+                unsafe { column[y].store(to.add((y * TO + x) * apart)) };
             }
         }
     }
@@ -86,34 +89,39 @@ pub unsafe fn weight<F: Transforms<WRITE, READ>, const WRITE: usize, const READ:
     }
 }
 
-/// Transforms a vector of the sums of products, which lie `apart`, and gives `write` the row and column of each of the tile's
-/// places and its result plus `bias`.
+/// Transforms a vector of sums, which lie `apart`, in both directions, each of `FROM` of them to `TO`, and gives `write` the row
+/// and column of each result.
 ///
 /// # Safety
 /// There must be the sums.
 #[inline(always)]
-pub unsafe fn output<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
+pub unsafe fn gather<const FROM: usize, const TO: usize>(
     sums: *const f32,
     apart: usize,
-    bias: Numbers,
-    write: impl Fn(usize, usize, Numbers),
+    transform: impl Fn([Numbers; FROM]) -> [Numbers; TO],
+    mut write: impl FnMut(usize, usize, Numbers),
 ) {
-    let mut rows = [[Numbers::splat(0.0); READ]; WRITE];
-    for x in 0..READ {
-        let mut column = [Numbers::splat(0.0); READ];
-        for y in 0..READ {
+    let mut rows = [[Numbers::splat(0.0); FROM]; TO];
+    for x in 0..FROM {
+        let mut column = [Numbers::splat(0.0); FROM];
+        for y in 0..FROM {
             // SAFETY: the caller guarantees the sums.
-            column[y] = unsafe { Numbers::load(sums.add((y * READ + x) * apart)) };
+            column[y] = unsafe { Numbers::load(sums.add((y * FROM + x) * apart)) };
         }
-        let results = F::of_products(column);
-        for y in 0..WRITE {
+        let results = transform(column);
+        for y in 0..TO {
             rows[y][x] = results[y];
         }
     }
-    for y in 0..WRITE {
-        let results = F::of_products(rows[y]);
-        for x in 0..WRITE {
-            write(y, x, results[x].mul_add(Numbers::splat(F::RESULTS), bias));
+    for y in 0..TO {
+        let results = transform(rows[y]);
+        for x in 0..TO {
+            write(y, x, results[x]);
         }
     }
+}
+
+/// The sum of the lanes.
+pub fn total(lanes: Numbers) -> f32 {
+    sum(lanes, Numbers::splat(0.0))
 }
