@@ -17,8 +17,8 @@ pub enum MatmulPrecision {
     /// In f32: what is wanted where nothing else was set.
     #[default]
     Highest = matmul_precision::HIGHEST,
-    /// A backend may round the factors to 10 bits behind the leading one, as TF32 has them, where that is faster; sums are in
-    /// f32.
+    /// A backend may round the factors to 10 bits behind the leading one, as TF32 has them, or take an algorithm that errs no
+    /// more beside the largest result, where that is faster; sums are in f32.
     High = matmul_precision::HIGH,
 }
 

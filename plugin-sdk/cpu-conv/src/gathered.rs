@@ -4,7 +4,8 @@
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
 use super::epilogue::Epilogue;
-use super::{LEAST, WORK, by_tiles, depthwise, pointwise, winograd};
+use super::winograd::Algorithm;
+use super::{LEAST, WORK, by_tiles, depthwise, pointwise};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use crate::turn::Staged;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -130,9 +131,11 @@ impl<T: Pixel> Product<'_, T> {
             // SAFETY: as the caller guarantees; the unit multiplies elements of this type.
             return unsafe { by_tiles::run(unit, &self) };
         }
-        // SAFETY: as the caller guarantees.
-        if winograd::is_faster(&self) && unsafe { winograd::run(&self) }? {
-            return Ok(());
+        if let Some(algorithm) = Algorithm::fastest(&self) {
+            // SAFETY: as the caller guarantees.
+            if unsafe { algorithm.run(&self) }? {
+                return Ok(());
+            }
         }
         if pointwise::is_one(&self) {
             // SAFETY: as the caller guarantees.

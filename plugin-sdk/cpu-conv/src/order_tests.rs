@@ -4,6 +4,7 @@ use crate::epilogue::Epilogue;
 use crate::gathered::Product;
 use crate::image::{Pixel, image};
 use crate::tile_tests::{Case, PLAIN, cases, each};
+use crate::winograd::Algorithm;
 use crate::{by_tiles, results, sum_by_tiles, summed};
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::tiles::Emulated;
@@ -166,6 +167,32 @@ fn convolutions_by_vectors() {
                 // SAFETY: as above.
                 convolved::<f16>(case, (orders, follows), |of| unsafe { of.run() })
             });
+        }
+    }
+}
+
+/// Those that programs have to ask for; and what follows their sums is done to them as to direct ones.
+#[test]
+fn convolutions_by_larger_tiles() {
+    let fits = |case: &Case| {
+        case.kernel == [3, 3] && case.stride == [1, 1] && case.dilation == [1, 1] && case.groups == 1
+    };
+    for case in all_cases().into_iter().filter(fits) {
+        for follows in FOLLOWS {
+            let by_tiles = |orders| {
+                convolved::<f32>(case, (orders, follows), |of| {
+                    // SAFETY: the tensors have the elements of their sizes; the results are used there alone.
+                    unsafe { Algorithm::F4x4.run(&of) }.map(|finite| assert!(finite))
+                })
+            };
+            check(case, &[[RowMajor, RowMajor], [Apart, Columns], [RowMajor, ChannelsLast]], by_tiles);
+            // SAFETY: as above.
+            let direct = convolved::<f32>(case, ([ChannelsLast; 2], follows), |of| unsafe { of.in_blocks() });
+            let [got, direct] = [by_tiles([ChannelsLast; 2]), direct]
+                .map(|bits| bits.unwrap().into_iter().map(f32::from_bits).collect::<Vec<f32>>());
+            let largest = direct.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+            let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * largest;
+            assert!(got.iter().zip(&direct).all(near), "{case:?}, {follows:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
+use super::winograd::WeightGrad;
 use super::{LEAST, WORK, by_tiles, sum_by_tiles, sum_depthwise};
 use crate::image::{Band, Numbers, Pixel, add, dense, has_dense_channels, unsupported};
 use crate::turn::turn;
@@ -54,13 +55,35 @@ pub unsafe fn run<T: Pixel>(
     let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
     let [_, height, width] = moves.axes(input, places, kernel)?;
     let axes = [height, width];
-    let band = Band::of(&axes, channels)?;
+    if moves.groups == 1 {
+        let of = WeightGrad { grad, input, out, axes: &axes };
+        // SAFETY: as the caller guarantees.
+        if unsafe { of.run() }? {
+            return Ok(());
+        }
+    }
+    // SAFETY: as the caller guarantees.
+    unsafe { in_blocks(grad, input, out, (moves.groups, &axes)) }
+}
+
+/// The same by direct sums.
+///
+/// # Safety
+/// As for [`run`].
+pub unsafe fn in_blocks<T: Pixel>(
+    grad: &Volume<'_, T>,
+    input: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    (groups, axes): (usize, &[Axis; 2]),
+) -> Result<(), Error> {
+    let (rows, channels) = (out.sizes[0] / groups, out.sizes[1]);
+    let band = Band::of(axes, channels)?;
     let [height, width] = [0, 1].map(|d| axes[d].count);
     let chunks = chunks(grad.sizes[0], height, width);
-    let lie = Lie::of(grad, input, &axes, &band, rows);
-    let strips = runs(&axes, lie.row, lie.pixel, channels);
+    let lie = Lie::of(grad, input, axes, &band, rows);
+    let strips = runs(axes, lie.row, lie.pixel, channels);
     let blocks = strips.iter().flat_map(|strip| tiles(strip.depth).map(|tile| (*strip, tile))).collect();
-    for group in 0..moves.groups {
+    for group in 0..groups {
         let of = Sum { grad, input, out, group, rows, width, band: &band, lie, blocks: &blocks };
         // SAFETY: as the caller guarantees.
         unsafe { of.run(&chunks)? };

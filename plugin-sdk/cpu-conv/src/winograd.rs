@@ -1,35 +1,42 @@
-//! 3x3 convolutions with stride 1 by Winograd's algorithm F(2x2, 3x3) (Lavin and Gray, arXiv:1509.09308): four results of a
-//! tile take 16 products for each channel, not 36.
+//! 3x3 convolutions with stride 1 by Winograd's algorithms F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray, arXiv:1509.09308):
+//! the four results of a tile take 16 products for each channel, not 36, and the sixteen of a larger one 36, not 144.
 //!
-//! A tile's results are sums and differences of what lies in its 4x4 pixels, so one number that is not finite would reach
-//! results whose pixels it is none of, and sums of large numbers could overflow on their way to a small result. Where the
-//! squares of the pixels of some tiles or of the weight add up to more than [`LARGE`], or to no number, the caller computes
-//! all results directly. Errors are small beside the largest result of a tile, not beside each: no larger than the direct
-//! kernel's where the pixels are of like size.
+//! A tile's results are sums and differences of what lies in its 4x4 or 6x6 pixels, so one number that is not finite would
+//! reach results whose pixels it is none of, and sums of large numbers could overflow on their way to a small result. Where
+//! the squares of the pixels of some tiles or of the weight add up to more than [`Transforms::LARGE`], or to no number, the
+//! caller computes all results directly.
+//!
+//! Errors are small beside the largest result of a tile, not beside each: by F(2x2) no larger than the direct kernel's where the
+//! pixels are of like size, by F(4x4) one to six times as large, which is up to twice the direct kernel's. So it is taken only
+//! where the program lets the factors of f32 be rounded. That is said of f32 alone, and results in f16 and bf16 that are small
+//! beside others would show such errors: they keep F(2x2).
 
+mod algorithms;
+mod choice;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod transforms;
 mod weight;
+mod weight_grad;
 
 use super::WORK;
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
-use super::gathered::{Product, tiles};
+use super::gathered::{self, Product};
 use crate::image::{Numbers, Pixel, has_dense_channels};
 use crate::turn::Staged;
+use algorithms::Transforms;
+pub use choice::Algorithm;
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, load_some, sum, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use rows::{Image, Rows};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tiles::Tiles;
+pub use weight_grad::WeightGrad;
 
-/// Pixels of a tile in each direction, and products of a channel.
-const READ: usize = 4;
-const PRODUCTS: usize = READ * READ;
-/// A sum of squares from which numbers are called large. Of numbers below its root, 1e16, no sum of products overflows.
-const LARGE: f32 = 1e32;
 /// Numbers of a piece's transformed pixels and sums, about: they stay in the second cache beside a block of the weight. Twice
 /// as many where the whole weight has more than so many numbers, which each piece reads from afar.
 const PIECE: usize = 1 << 17;
@@ -38,101 +45,31 @@ const FAR: usize = 1 << 20;
 /// transform pixels.
 const ENOUGH: usize = 32;
 const FEW: usize = 4;
-/// Channels, rows of results, and pairs of them, below which transforms take longer than what they save.
-const LEAST: [usize; 3] = [24, 16, 1024];
-/// What the transform of a tile's pixels and results takes for each channel, and that of the weight for each kernel, in
-/// products of a channel.
-const TILE: usize = 4;
-const KERNEL: usize = 1000;
-/// Bytes of the transformed weight, at most.
-const MOST: usize = 1 << 26;
 
-/// Whether it is faster for these sizes.
-pub fn is_faster<T: Pixel>(of: &Product<'_, T>) -> bool {
-    let axis = |d: usize| {
-        let axis = &of.axes[d];
-        axis.step == 1
-            && axis.size >= READ
-            && axis.taps.len() == 3
-            && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
-    };
-    let enough = [of.channels, of.rows, of.channels.saturating_mul(of.rows)]
-        .iter()
-        .zip(LEAST)
-        .all(|(n, least)| *n >= least);
-    if of.groups != 1 || !axis(0) || !axis(1) || !enough {
-        return false;
-    }
-    let size = of.channels.saturating_mul(of.rows.next_multiple_of(WIDE)).saturating_mul(PRODUCTS * 4);
-    let places = of.out.sizes[0] * of.axes[0].count * of.axes[1].count;
-    size <= MOST && Tiles::of(of).count() * (PRODUCTS + TILE) + KERNEL < places * 9
+/// Whether squares add up to more than a [limit](Transforms::LARGE).
+fn is_large(squares: f32, limit: f32) -> bool {
+    squares.is_nan() || squares >= limit
 }
 
-/// The tiles of all images in order.
-#[derive(Clone, Copy)]
-struct Tiles {
-    images: usize,
-    down: usize,
-    across: usize,
-}
-
-impl Tiles {
-    fn of<T: Pixel>(of: &Product<'_, T>) -> Tiles {
-        let [down, across] = [0, 1].map(|d| of.axes[d].count.div_ceil(2));
-        Tiles { images: of.out.sizes[0], down, across }
-    }
-
-    fn count(&self) -> usize {
-        self.images * self.down * self.across
-    }
-
-    /// The image of a tile, and the first of its places.
-    fn place(&self, tile: usize) -> (usize, usize, usize) {
-        let (row, x) = (tile / self.across, tile % self.across);
-        (row / self.down, row % self.down * 2, x * 2)
-    }
-
-    /// The rows of tiles, counted over all images, of which a piece has some.
-    fn rows(&self, piece: &Range<usize>) -> Range<usize> {
-        piece.start / self.across..piece.end.div_ceil(self.across)
-    }
-
-    /// A piece as parts of a row of tiles and as whole rows of an image: for each the place of its first tile, and its tiles.
-    fn rectangles(&self, piece: &Range<usize>) -> impl Iterator<Item = (usize, usize, usize, usize)> {
-        let (all, mut next, end) = (*self, piece.start, piece.end);
-        std::iter::from_fn(move || {
-            let (image, y, x) = (next < end).then(|| all.place(next))?;
-            let (left, whole) = (end - next, (end - next) / all.across * all.across);
-            let count = match (x, whole) {
-                (0, 1..) => whole.min((all.down - y / 2) * all.across),
-                _ => left.min(all.across - x / 2),
-            };
-            next += count;
-            Some((image, y, x, count))
-        })
-    }
-}
-
-fn is_large(squares: f32) -> bool {
-    squares.is_nan() || squares >= LARGE
-}
-
-/// Computes the results, or leaves them unwritten in part and returns `false` where numbers are too large for it.
-///
 /// # Safety
-/// As for [`Product::run`], for sizes for which it [`is_faster`] or might be.
-pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
-    let all = Tiles::of(of);
+/// As for [`Algorithm::run`].
+unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
+    of: &Product<'_, T>,
+) -> Result<bool, Error> {
+    let products = READ * READ;
+    let all = Tiles::of(of.out.sizes[0], &of.axes, WRITE);
     let blocks = of.rows.div_ceil(WIDE);
     // SAFETY: as the caller guarantees.
-    let Some(mut weight) = (unsafe { weight::transformed(of, blocks) })? else { return Ok(false) };
+    let Some(mut weight) = (unsafe { weight::transformed::<T, F, _, _>(of, blocks) })? else {
+        return Ok(false);
+    };
     // SAFETY: the address is read within this call.
     let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
     let (zeros, none) = (Scratch::<T>::zeroed(of.channels)?, Scratch::<f32>::zeroed(of.channels)?);
-    let rows = (!has_dense_channels(&of.input)).then(|| Rows::of(of)).transpose()?;
+    let rows = (!has_dense_channels(&of.input)).then(|| Rows::of(&of.axes, of.channels)).transpose()?;
     let pitch = of.channels.next_multiple_of(Numbers::LANES);
-    let numbers = if blocks * PRODUCTS * weight::apart(of.channels) < FAR { PIECE } else { 2 * PIECE };
-    let most = (numbers / (PRODUCTS * (pitch + WIDE)) / TALL).max(1) * TALL;
+    let numbers = if blocks * products * weight::apart(of.channels) < FAR { PIECE } else { 2 * PIECE };
+    let most = (numbers / (products * (pitch + WIDE)) / TALL).max(1) * TALL;
     let pieces = all.count().div_ceil(most);
     let parts = ENOUGH.div_ceil(pieces).min(blocks / FEW).max(1);
     let piece = |i: usize| i * all.count() / pieces..(i + 1) * all.count() / pieces;
@@ -140,11 +77,11 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
     let copied =
         rows.as_ref().map_or(0, |rows| longest(&|piece| rows.of_piece(&all, piece).len()) * rows.band.row);
     let staged = if of.is_staged() {
-        longest(&|piece| all.rows(piece).len()) * 2 * of.axes[1].count * WIDE
+        longest(&|piece| all.rows(piece).len()) * WRITE * of.axes[1].count * WIDE
     } else {
         0
     };
-    let work = most.min(all.count()) * PRODUCTS * of.channels * (of.rows / parts);
+    let work = most.min(all.count()) * products * of.channels * (of.rows / parts);
     let large = AtomicBool::new(false);
     parallel_try(pieces * parts, WORK / work.max(1), |range| {
         // Rows of products must not lie a multiple of 4096 bytes apart, which many places of a cache share.
@@ -153,28 +90,35 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
         // SAFETY: pixels and sums are written before they are read, and so are rows and staged results.
         let (mut pixels, mut sums, mut copied, mut stage) = unsafe {
             (
-                Scratch::<f32>::unwritten(PRODUCTS * apart)?,
-                Scratch::<f32>::unwritten(groups * PRODUCTS * TALL * WIDE)?,
+                Scratch::<f32>::unwritten(products * apart)?,
+                Scratch::<f32>::unwritten(groups * products * TALL * WIDE)?,
                 Scratch::<f32>::unwritten(copied)?,
                 Scratch::<T>::unwritten(staged)?,
             )
         };
         for task in range {
             let (piece, part) = (piece(task / parts), task % parts);
-            let size = PRODUCTS * weight::apart(of.channels);
+            let size = products * weight::apart(of.channels);
             let to = pixels.as_mut_ptr();
             // SAFETY: as the caller guarantees; the pixels have room for those of a piece, and the copy for its rows.
             let squares = unsafe {
                 match &rows {
-                    None => transform(of.channels, &Image::of(of, &all), &piece, zeros.as_ptr(), to, apart),
+                    None => transform::<_, F, _, _>(
+                        of.channels,
+                        &Image::of(&of.input, &of.axes, &all),
+                        &piece,
+                        zeros.as_ptr(),
+                        to,
+                        apart,
+                    ),
                     Some(rows) => {
-                        rows.copy(of, &all, &piece, copied.as_mut_ptr());
+                        rows.copy((&of.input, 0), &all, &piece, copied.as_mut_ptr());
                         let copied = rows.copied(&all, &piece, copied.as_ptr());
-                        transform(of.channels, &copied, &piece, none.as_ptr(), to, apart)
+                        transform::<_, F, _, _>(of.channels, &copied, &piece, none.as_ptr(), to, apart)
                     }
                 }
             };
-            if is_large(squares) || large.load(Ordering::Relaxed) {
+            if is_large(squares, F::LARGE) || large.load(Ordering::Relaxed) {
                 large.store(true, Ordering::Relaxed);
                 return Ok(());
             }
@@ -182,8 +126,8 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
                 let b = weight.as_ptr().cast_const().wrapping_add(block * size);
                 // SAFETY: as above; the blocks of a piece's tiles have results of their own.
                 unsafe {
-                    multiply(pixels.as_ptr(), apart, b, (of, piece.len(), block), &mut sums);
-                    write(of, &all, &piece, block, &sums, stage.as_mut_ptr());
+                    multiply((of, products), pixels.as_ptr(), apart, b, (piece.len(), block), &mut sums);
+                    write::<T, F, _, _>(of, &all, &piece, block, &sums, stage.as_mut_ptr());
                 }
             }
         }
@@ -192,12 +136,12 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
     Ok(!large.into_inner())
 }
 
-/// Transforms the pixels of a piece's tiles to `[PRODUCTS]`, `apart`, of `[tiles][channels in whole vectors]`, and returns
+/// Transforms the pixels of a piece's tiles to `[READ * READ]`, `apart`, of `[tiles][channels in whole vectors]`, and returns
 /// the sum of all their squares.
 ///
 /// # Safety
-/// The image must have the pixels; there must be `PRODUCTS * apart` places, and as many zeros as channels.
-unsafe fn transform<T: Pixel>(
+/// The image must have the pixels; there must be `READ * READ * apart` places, and as many zeros as channels.
+unsafe fn transform<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     channels: usize,
     image: &Image<'_, T>,
     piece: &Range<usize>,
@@ -208,32 +152,38 @@ unsafe fn transform<T: Pixel>(
     let pitch = channels.next_multiple_of(Numbers::LANES);
     let mut squares = [Numbers::splat(0.0); READ];
     for (i, tile) in piece.clone().enumerate() {
-        let pixels = image.pixels(tile, zeros);
+        let pixels = image.pixels::<READ>(tile, zeros);
         // SAFETY: as the caller guarantees.
-        unsafe { transforms::input(&pixels, channels, to.wrapping_add(i * pitch), apart, &mut squares) };
+        unsafe {
+            let to = to.wrapping_add(i * pitch);
+            let place = |c| to.wrapping_add(c);
+            let by = (F::of_pixels, F::PIXELS);
+            transforms::spread(&pixels, (channels, Numbers::LANES), by, (place, apart), &mut squares);
+        }
     }
-    sum(squares[0], squares[1]) + sum(squares[2], squares[3])
+    squares.chunks(2).map(|pair| sum(pair[0], pair[1])).sum()
 }
 
-/// The products of a piece's tiles with a block of the weight, as `[groups of tiles][PRODUCTS]` of [`Sums`].
+/// The products of a piece's tiles with a block of the weight, as `[groups of tiles][products]` of [`Sums`].
 ///
 /// # Safety
 /// As for [`Product::run`], for the operands that the other functions made.
 unsafe fn multiply<T: Pixel>(
+    (of, products): (&Product<'_, T>, usize),
     pixels: *const f32,
     apart: usize,
     weight: *const f32,
-    (of, count, first): (&Product<'_, T>, usize, usize),
+    (count, first): (usize, usize),
     sums: &mut [f32],
 ) {
     let pitch = of.channels.next_multiple_of(Numbers::LANES);
     let runs = [Run { a: 0, b: 0, depth: of.channels }];
-    for p in 0..PRODUCTS {
+    for p in 0..products {
         let b = weight.wrapping_add(p * weight::apart(of.channels));
-        for (group, rows) in tiles(count).enumerate() {
+        for (group, rows) in gathered::tiles(count).enumerate() {
             let a = pixels.wrapping_add(p * apart + rows.start * pitch);
             let operands = Operands { a, row: pitch, step: 1, b, next: WIDE, runs: &runs };
-            let at = (group * PRODUCTS + p) * TALL * WIDE;
+            let at = (group * products + p) * TALL * WIDE;
             // SAFETY: the sums are those of one block, which are numbers without a gap; operands as the caller guarantees.
             unsafe {
                 let to = &mut *sums[at..at + TALL * WIDE].as_mut_ptr().cast::<Sums>();
@@ -248,7 +198,7 @@ unsafe fn multiply<T: Pixel>(
 /// # Safety
 /// As for [`Product::run`]; the results must be this block's alone, and if they are staged there must be room for those of
 /// all rows that the piece has tiles of.
-unsafe fn write<T: Pixel>(
+unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     of: &Product<'_, T>,
     all: &Tiles,
     piece: &Range<usize>,
@@ -267,15 +217,15 @@ unsafe fn write<T: Pixel>(
     let stage = Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE };
     let first_row = all.rows(piece).start;
     let (to, [step, down, across]) = match of.is_staged() {
-        true => (stage.from.cast_mut(), [2 * all.down * stage.down, stage.down, stage.across]),
+        true => (stage.from.cast_mut(), [WRITE * all.down * stage.down, stage.down, stage.across]),
         false => (of.out.data.as_ptr().wrapping_add(first), [0, 3, 4].map(|d| of.out.strides[d])),
     };
-    let to = if of.is_staged() { to.wrapping_sub(2 * first_row * stage.down) } else { to };
+    let to = if of.is_staged() { to.wrapping_sub(WRITE * first_row * stage.down) } else { to };
     let staged = || {
         all.rectangles(piece).map(|(image, y, x, count)| {
-            let rows = y..(y + 2 * count.div_ceil(all.across)).min(height);
-            let columns = x..(x + 2 * count.min(all.across)).min(width);
-            let at = ((image * all.down * 2 + y - 2 * first_row) * width + x) * WIDE;
+            let rows = y..(y + WRITE * count.div_ceil(all.across)).min(height);
+            let columns = x..(x + WRITE * count.min(all.across)).min(width);
+            let at = ((image * all.down * WRITE + y - WRITE * first_row) * width + x) * WIDE;
             (Staged { from: stage.from.wrapping_add(at), ..stage }, image, [rows, columns])
         })
     };
@@ -292,26 +242,27 @@ unsafe fn write<T: Pixel>(
     }
     // Where results go that no place takes, and what is added to them.
     let (mut spare, zeros) = ([T::from_acc(0.0); WIDE], [T::from_acc(0.0); WIDE]);
-    for (group, rows) in tiles(piece.len()).enumerate() {
+    for (group, rows) in gathered::tiles(piece.len()).enumerate() {
         for (r, tile) in rows.enumerate() {
             let (image, y, x) = all.place(piece.start + tile);
-            let mut places = [(spare.as_mut_ptr(), zeros.as_ptr()); 4];
-            for (p, place) in places.iter_mut().enumerate() {
-                let (y, x) = (y + p / 2, x + p % 2);
-                if y < height && x < width {
-                    let at = image * step + y * down + x * across;
-                    *place = (to.wrapping_add(at), add.wrapping_add(at));
+            let mut places = [[(spare.as_mut_ptr(), zeros.as_ptr()); WRITE]; WRITE];
+            for p in 0..WRITE * WRITE {
+                let (down_by, across_by) = (p / WRITE, p % WRITE);
+                if y + down_by < height && x + across_by < width {
+                    let at = image * step + (y + down_by) * down + (x + across_by) * across;
+                    places[down_by][across_by] = (to.wrapping_add(at), add.wrapping_add(at));
                 }
             }
-            let from = &sums[(group * PRODUCTS * TALL + r) * WIDE..];
+            let from = &sums[(group * READ * READ * TALL + r) * WIDE..];
             for v in 0..VECTORS {
                 let at = v * Numbers::LANES;
                 let n = channels.saturating_sub(at).min(Numbers::LANES);
                 // SAFETY: the results exist, as the caller guarantees, and so do sums and bias of a vector.
                 unsafe {
                     let bias = load_some(bias.as_ptr().add(at), Numbers::LANES);
-                    transforms::output(from.as_ptr().add(at), TALL * WIDE, bias, |p, result| {
-                        let (to, add) = places[p];
+                    transforms::gather(from.as_ptr().add(at), TALL * WIDE, F::of_products, |y, x, sum| {
+                        let (to, add) = places[y][x];
+                        let result = sum.mul_add(Numbers::splat(F::RESULTS), bias);
                         let result = of.epilogue.apply(add.wrapping_add(at), n, result);
                         write_some(to.wrapping_add(at), 1, n, result);
                     });

@@ -59,7 +59,9 @@ pub fn num_threads() -> usize {
 pub enum MatmulPrecision {
     /// In f32.
     Highest,
-    /// The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32.
+    /// The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32. Another algorithm may
+    /// be taken instead, such as Winograd's by larger tiles, whose errors are far smaller than such a rounding's beside the
+    /// largest result.
     High,
 }
 

@@ -1,8 +1,8 @@
 //! Where the pixels of tiles lie: in an image whose channels are dense, or in copied rows of one whose columns are.
 
-use super::{PRODUCTS, READ, Tiles};
-use crate::gathered::Product;
+use super::tiles::Tiles;
 use crate::image::{Band, Pixel};
+use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_sdk::author::Error;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -20,32 +20,41 @@ pub struct Image<'a, T> {
     lives: PhantomData<&'a T>,
 }
 
+/// Pixels along an axis up to the last one that a place reads: what tiles at the edge would read beyond it has no part in any
+/// result, and would change their last bits.
+fn reads(axis: &Axis) -> usize {
+    let last = axis.taps.last().copied().unwrap_or(0);
+    axis.count.checked_add_signed(last).unwrap_or(0)
+}
+
 impl<'a, T> Image<'a, T> {
-    /// The input as it lies, with dense channels.
-    pub fn of(of: &'a Product<'_, T>, all: &'a Tiles) -> Image<'a, T> {
+    /// An image as it lies, with dense channels, of which the places along two axes read.
+    pub fn of(image: &Volume<'a, T>, axes: &[Axis; 2], all: &'a Tiles) -> Image<'a, T> {
         Image {
             all,
-            data: of.input.data.as_ptr().cast_const(),
-            steps: [0, 3, 4].map(|d| of.input.strides[d]),
-            first: [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0)),
-            sizes: [0, 1].map(|d| of.axes[d].size),
+            data: image.data.as_ptr().cast_const(),
+            steps: [0, 3, 4].map(|d| image.strides[d]),
+            first: [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0)),
+            sizes: [0, 1].map(|d| axes[d].size.min(reads(&axes[d]))),
             lives: PhantomData,
         }
     }
 
     /// The pixels of a tile, or zeros.
     #[inline]
-    pub fn pixels(&self, tile: usize, zeros: *const T) -> [*const T; PRODUCTS] {
+    pub fn pixels<const READ: usize>(&self, tile: usize, zeros: *const T) -> [[*const T; READ]; READ] {
         let [step, down, across] = self.steps;
-        let (image, y, x) = self.all.place(tile);
+        let (image, top, left) = self.all.place(tile);
         let from = self.data.wrapping_add(image * step);
-        let mut pixels = [zeros; PRODUCTS];
-        for (p, pixel) in pixels.iter_mut().enumerate() {
-            // A place above or left of the image wraps to one beyond its size.
-            let y = (y + p / READ).wrapping_add_signed(self.first[0]);
-            let x = (x + p % READ).wrapping_add_signed(self.first[1]);
-            if y < self.sizes[0] && x < self.sizes[1] {
-                *pixel = from.wrapping_add(y * down + x * across);
+        let mut pixels = [[zeros; READ]; READ];
+        for (y, row) in pixels.iter_mut().enumerate() {
+            for (x, pixel) in row.iter_mut().enumerate() {
+                // A place above or left of the image wraps to one beyond its size.
+                let y = (top + y).wrapping_add_signed(self.first[0]);
+                let x = (left + x).wrapping_add_signed(self.first[1]);
+                if y < self.sizes[0] && x < self.sizes[1] {
+                    *pixel = from.wrapping_add(y * down + x * across);
+                }
             }
         }
         pixels
@@ -61,19 +70,20 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn of<T: Pixel>(of: &Product<'_, T>) -> Result<Rows, Error> {
-        let band = Band::of(&of.axes, of.channels)?;
-        let places = of.axes[0].count;
+    /// Of what the places along two axes read of so many channels.
+    pub fn of(axes: &[Axis; 2], channels: usize) -> Result<Rows, Error> {
+        let band = Band::of(axes, channels)?;
+        let places = axes[0].count;
         Ok(Rows { tall: band.rows(places), places, band })
     }
 
     /// The images of which a piece has tiles, and of each the places down that it has tiles of.
     fn images(&self, all: &Tiles, piece: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let (rows, down, places) = (all.rows(piece), all.down, self.places);
+        let (rows, down, side, places) = (all.rows(piece), all.down, all.side, self.places);
         (rows.start / down..rows.end.div_ceil(down)).map(move |image| {
             let [begin, end] =
                 [rows.start, rows.end].map(|row| row.clamp(image * down, (image + 1) * down) - image * down);
-            (image, 2 * begin..(2 * end).min(places))
+            (image, side * begin..(side * end).min(places))
         })
     }
 
@@ -89,22 +99,24 @@ impl Rows {
         first.start..last.end
     }
 
-    /// Copies what a piece reads.
+    /// Copies what a piece reads of the channels from this one on.
     ///
     /// # Safety
-    /// As for [`Product::run`]; there must be room for [these rows](Rows::of_piece), which nobody else may use.
+    /// The volume must hold its elements, and be an [image](crate::image::image); there must be room for
+    /// [these rows](Rows::of_piece), which nobody else may use.
     pub unsafe fn copy<T: Pixel>(
         &self,
-        of: &Product<'_, T>,
+        (image, first_channel): (&Volume<'_, T>, usize),
         all: &Tiles,
         piece: &Range<usize>,
         to: *mut f32,
     ) {
+        let from = image;
         let first = self.of_piece(all, piece).start;
         for (image, places) in self.images(all, piece) {
             let to = to.wrapping_add((image * self.tall + places.start - first) * self.band.row);
             // SAFETY: as the caller guarantees.
-            unsafe { self.band.copy(to, &of.input, image, &places, 0) };
+            unsafe { self.band.copy(to, from, image, &places, first_channel) };
         }
     }
 

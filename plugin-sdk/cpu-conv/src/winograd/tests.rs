@@ -1,9 +1,10 @@
-//! Errors beside those of the direct kernel, and what large numbers do.
+//! Errors beside those of the direct kernel, which algorithm is chosen, and what large numbers do.
 
-use super::{is_faster, run};
+use super::choice::{Algorithm, fastest, fits};
 use crate::epilogue::Epilogue;
 use crate::gathered::{Product, Weight};
 use crate::image::Pixel;
+use Algorithm::{F2x2, F4x4};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_sdk::author::{Float, Lanes};
 use keyway_sdk::half::f16;
@@ -27,8 +28,10 @@ impl Case {
         [2, 3].map(|d| self.sizes[d] + 2 * self.padding - 2)
     }
 
-    fn is_chosen(&self) -> bool {
-        is_faster(&self.product::<f32>(&[], &[], &[], &mut []))
+    /// The algorithm that is chosen where the program lets factors be rounded, or does not.
+    fn chosen(&self, may_be_rounded: bool) -> Option<Algorithm> {
+        let product = self.product::<f32>(&[], &[], &[], &mut []);
+        fits(&product).then(|| fastest(&product, may_be_rounded))?
     }
 
     fn numbers(&self) -> [Vec<f32>; 3] {
@@ -65,14 +68,19 @@ impl Case {
     }
 }
 
-/// What one kernel computes, if it does.
-fn computed(case: Case, x: &[f32], w: &[f32], bias: &[f32], winograd: bool) -> Option<Vec<f32>> {
+/// What an algorithm computes, if it does, or the direct kernel.
+fn computed(case: Case, x: &[f32], w: &[f32], bias: &[f32], by: Option<Algorithm>) -> Option<Vec<f32>> {
     let [height, width] = case.outs();
     let mut out = vec![f32::NAN; case.sizes[0] * case.k * height * width];
     let product = case.product(x, w, bias, &mut out);
     // SAFETY: the slices have the elements of these sizes.
-    let done = unsafe { if winograd { run(&product) } else { product.in_blocks().map(|()| true) } }.unwrap();
-    done.then_some(out)
+    let done = unsafe {
+        match by {
+            Some(algorithm) => algorithm.run(&product),
+            None => product.in_blocks().map(|()| true),
+        }
+    };
+    done.unwrap().then_some(out)
 }
 
 /// The sums in f64.
@@ -118,26 +126,48 @@ const CASES: [Case; 12] = [
     Case { sizes: [3, 64, 6, 20], k: 64, padding: 1 },
 ];
 
-/// Where it is chosen the error is at most the direct kernel's. Other images may be hardly more than a border, with few
-/// products to sum directly.
-fn check(case: Case, x: &[f32], w: &[f32], bias: &[f32]) {
+/// Where F(2x2) is chosen its error is at most the direct kernel's. Other images may be hardly more than a border, with few
+/// products to sum directly. That of F(4x4) grows as the root of the channels.
+fn check(case: Case, by: Algorithm, [x, w, bias]: [&[f32]; 3]) {
     let exact = exact(case, x, w, bias);
-    let [direct, winograd] =
-        [false, true].map(|winograd| error(&computed(case, x, w, bias, winograd).unwrap(), &exact));
-    let most = if case.is_chosen() { direct } else { direct.max(1e-6) };
-    assert!(winograd <= most, "{case:?}: direct {direct:e}, Winograd {winograd:e}");
+    let [direct, got] = [None, Some(by)].map(|by| error(&computed(case, x, w, bias, by).unwrap(), &exact));
+    let most = match by {
+        F2x2 if case.chosen(false) == Some(F2x2) => direct,
+        F2x2 => direct.max(1e-6),
+        F4x4 => 3e-7 * (case.sizes[1] as f64).sqrt(),
+    };
+    assert!(got <= most, "{case:?}: direct {direct:e}, {by:?} {got:e}");
 }
 
 #[test]
-fn errors_are_no_larger_than_those_of_direct_sums() {
+fn errors_are_within_their_bounds() {
     for case in CASES {
         let [signed, w, bias] = case.numbers();
         let positive: Vec<f32> = signed.iter().map(|x| x + 0.6).collect();
-        let weights = w.iter().map(|x| x + 0.6).collect();
+        let weights: Vec<f32> = w.iter().map(|x| x + 0.6).collect();
         for (x, w) in [(&signed, &w), (&positive, &w), (&positive, &weights)] {
-            check(case, x, w, &bias);
+            for by in [F2x2, F4x4] {
+                check(case, by, [x, w, &bias]);
+            }
         }
     }
+}
+
+#[test]
+fn the_fastest_is_chosen_by_sizes() {
+    let chosen = |sizes: [usize; 4], k: usize| {
+        let case = Case { sizes, k, padding: 1 };
+        [false, true].map(|may_be_rounded| case.chosen(may_be_rounded))
+    };
+    assert_eq!(chosen([8, 64, 56, 56], 64), [Some(F2x2), Some(F4x4)]);
+    // The edges of larger tiles are wasted, here a quarter of them and there five ninths.
+    assert_eq!(chosen([16, 128, 14, 14], 128), [Some(F2x2), Some(F4x4)]);
+    assert_eq!(chosen([32, 128, 6, 6], 128), [Some(F2x2), Some(F2x2)]);
+    // Too few pixels for the transforms of the weight, and too few channels for those of pixels and results.
+    assert_eq!(chosen([4, 512, 7, 7], 512), [None, None]);
+    assert_eq!(chosen([8, 16, 56, 56], 64), [None, None]);
+    // The larger weight would take too much memory.
+    assert_eq!(chosen([8, 1024, 14, 14], 512), [Some(F2x2), Some(F2x2)]);
 }
 
 #[test]
@@ -148,7 +178,7 @@ fn results_in_f16_are_rounded_once() {
     let exact = exact(case, &wide(&x), &wide(&w), &wide(&bias));
     let mut out = vec![f16::NAN; exact.len()];
     // SAFETY: the slices have the elements of these sizes.
-    assert!(unsafe { run(&case.product(&x, &w, &bias, &mut out)) }.unwrap());
+    assert!(unsafe { F2x2.run(&case.product(&x, &w, &bias, &mut out)) }.unwrap());
     let error = error(&wide(&out), &exact);
     // Half of the last place of its eleven bits, and what f32 errs.
     assert!(error < 1.01 / 2048.0, "{error:e}");
@@ -158,19 +188,23 @@ fn results_in_f16_are_rounded_once() {
 fn small_and_large_scales_keep_their_errors() {
     let case = CASES[0];
     let [x, w, _] = case.numbers();
-    for (pixels, kernels) in [(1e12, 1e12), (1e-19, 1e-18), (1e13, 1e-40), (1e-42, 1e13), (1e-30, 1e13)] {
-        let scaled = |numbers: &[f32], by: f32| numbers.iter().map(|v| v * by).collect::<Vec<f32>>();
-        check(case, &scaled(&x, pixels), &scaled(&w, kernels), &vec![0.0; case.k]);
+    for (by, large, larger) in [(F2x2, 1e12, 1e13), (F4x4, 1e9, 1e9)] {
+        for (pixels, kernels) in
+            [(large, large), (1e-19, 1e-18), (larger, 1e-40), (1e-42, larger), (1e-30, larger)]
+        {
+            let scaled = |numbers: &[f32], by: f32| numbers.iter().map(|v| v * by).collect::<Vec<f32>>();
+            check(case, by, [&scaled(&x, pixels), &scaled(&w, kernels), &vec![0.0; case.k]]);
+        }
     }
 }
 
 #[test]
 fn numbers_that_would_reach_other_results_are_left_to_direct_sums() {
     let case = CASES[11];
-    assert!(case.is_chosen());
+    assert_eq!(case.chosen(false), Some(F2x2));
     let [x, w, bias] = case.numbers();
     let bits = |all: &[f32]| all.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
-    for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -1e20, 1e16] {
+    for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -1e20, 1e16, -1e11] {
         // The first and last number, and others in corners of tiles and channels.
         let last = x.len() - 1;
         for (at, of_weight) in
@@ -182,14 +216,63 @@ fn numbers_that_would_reach_other_results_are_left_to_direct_sums() {
             } else {
                 x[at] = number
             }
-            assert!(computed(case, &x, &w, &bias, true).is_none(), "{number} at {at}");
+            assert!(computed(case, &x, &w, &bias, Some(F4x4)).is_none(), "{number} at {at}");
+            if number == -1e11 {
+                continue;
+            }
+            assert!(computed(case, &x, &w, &bias, Some(F2x2)).is_none(), "{number} at {at}");
             let [height, width] = case.outs();
             let mut out = vec![0.0; case.sizes[0] * case.k * height * width];
             // SAFETY: the slices have the elements of these sizes.
             unsafe { case.product(&x, &w, &bias, &mut out).run() }.unwrap();
-            let direct = computed(case, &x, &w, &bias, false).unwrap();
+            let direct = computed(case, &x, &w, &bias, None).unwrap();
             assert_eq!(bits(&out), bits(&direct), "{number} at {at}");
         }
+    }
+}
+
+/// Of numbers that are just not large, all of one size and with the signs that make their transforms largest.
+#[test]
+fn sums_of_numbers_below_the_large_ones_do_not_overflow() {
+    let case = Case { sizes: [1, 512, 6, 6], k: 32, padding: 0 };
+    // Of the squares of 6 x 6 x 512 pixels, and of 3 x 3 x 32 x 32 elements, of which a chunk has that many.
+    let [pixel, element] = [36 * 512, 9 * 32 * 32].map(|count| (0.99e22 / f64::from(count)).sqrt() as f32);
+    for signs in 0..16 {
+        let sign = |y: usize, x: usize, by: [usize; 2]| {
+            if (y * by[0] + x * by[1]).is_multiple_of(2) { 1.0 } else { -1.0 }
+        };
+        let [of_pixels, of_elements] = [[signs & 1, signs >> 1 & 1], [signs >> 2 & 1, signs >> 3]];
+        let x: Vec<f32> = (0..36 * 512).map(|i| pixel * sign(i / 512 / 6, i / 512 % 6, of_pixels)).collect();
+        let w: Vec<f32> =
+            (0..32 * 9 * 512).map(|i| element * sign(i / 512 % 9 / 3, i / 512 % 3, of_elements)).collect();
+        let made = computed(case, &x, &w, &[0.0; 32], Some(F4x4)).unwrap();
+        assert!(made.iter().all(|result| result.is_finite()), "signs {signs}");
+    }
+}
+
+/// Images may have more pixels than are read, with anything in them.
+#[test]
+fn pixels_that_no_result_is_of_are_not_read() {
+    let case = Case { sizes: [2, 32, 9, 11], k: 33, padding: 0 };
+    let [x, w, bias] = case.numbers();
+    let [height, width] = case.outs();
+    for by in [F2x2, F4x4] {
+        let made = [0.0, f32::NAN].map(|unread| {
+            let mut x = x.clone();
+            for (i, pixel) in x.iter_mut().enumerate() {
+                let (y, across) = (i / 32 / 11 % 9, i / 32 % 11);
+                if y >= 8 || across >= 9 {
+                    *pixel = unread;
+                }
+            }
+            let mut out = vec![0.0; 2 * 33 * height * width];
+            let mut product = case.product(&x, &w, &bias, &mut out);
+            (product.axes[0].count, product.axes[1].count) = (height - 1, width - 2);
+            // SAFETY: the slices have the elements of these sizes.
+            assert!(unsafe { by.run(&product) }.unwrap(), "{by:?}");
+            out
+        });
+        assert_eq!(made[0], made[1], "{by:?}");
     }
 }
 
@@ -197,7 +280,7 @@ fn numbers_that_would_reach_other_results_are_left_to_direct_sums() {
 fn kernels_are_read_in_any_order_of_memory() {
     let case = CASES[1];
     let [x, w, bias] = case.numbers();
-    let expected = computed(case, &x, &w, &bias, true).unwrap();
+    let expected = [F2x2, F4x4].map(|by| computed(case, &x, &w, &bias, Some(by)).unwrap());
     let (k, c) = (case.k, case.sizes[1]);
     // Steps of rows, channels and taps.
     for (row, channel, tap) in [(9 * c, 9, 1), (9, 9 * k, 1), (1, k, k * c), (1, 9 * k, k)] {
@@ -205,12 +288,14 @@ fn kernels_are_read_in_any_order_of_memory() {
         for (i, number) in w.iter().enumerate() {
             moved[i / c / 9 * row + i % c * channel + i / c % 9 * tap] = *number;
         }
-        let mut out = vec![0.0; expected.len()];
-        let mut product = case.product(&x, &moved, &bias, &mut out);
-        (product.weight.row, product.weight.channel) = (row, channel);
-        product.weight.taps = (0..9).map(|t| t * tap).collect();
-        // SAFETY: the slices have the elements of these sizes, in this order.
-        assert!(unsafe { run(&product) }.unwrap());
-        assert_eq!(out, expected, "steps {row}, {channel}, {tap}");
+        for (by, expected) in [F2x2, F4x4].iter().zip(&expected) {
+            let mut out = vec![0.0; expected.len()];
+            let mut product = case.product(&x, &moved, &bias, &mut out);
+            (product.weight.row, product.weight.channel) = (row, channel);
+            product.weight.taps = (0..9).map(|t| t * tap).collect();
+            // SAFETY: the slices have the elements of these sizes, in this order.
+            assert!(unsafe { by.run(&product) }.unwrap());
+            assert_eq!(&out, expected, "{by:?}, steps {row}, {channel}, {tap}");
+        }
     }
 }

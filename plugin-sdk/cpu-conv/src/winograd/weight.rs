@@ -4,7 +4,8 @@ use super::super::WORK;
 use super::super::block::WIDE;
 use super::super::columns::{CHANNELS, columns};
 use super::super::gathered::Product;
-use super::{PRODUCTS, is_large, transforms};
+use super::algorithms::Transforms;
+use super::{is_large, transforms};
 use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, sum};
@@ -16,23 +17,23 @@ pub fn apart(channels: usize) -> usize {
     channels * WIDE + Numbers::LANES
 }
 
-/// The weight as `[blocks][PRODUCTS][channels][WIDE]`, with zeros where there are no rows; none if it is large.
+/// The weight as `[blocks][READ * READ][channels][WIDE]`, with zeros where there are no rows; none if it is large.
 ///
 /// # Safety
 /// As for [`Product::run`].
 #[expect(clippy::needless_range_loop, reason = "the channel is the second index")]
-pub unsafe fn transformed<T: Pixel>(
+pub unsafe fn transformed<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     of: &Product<'_, T>,
     blocks: usize,
 ) -> Result<Option<Scratch<f32>>, Error> {
-    let size = PRODUCTS * apart(of.channels);
+    let size = READ * READ * apart(of.channels);
     // SAFETY: all of it is written below, or nothing is read.
     let mut made = unsafe { Scratch::<f32>::unwritten(blocks * size) }?;
     // SAFETY: the address is used within this call, each place by one task.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     let chunks = of.channels.div_ceil(CHANNELS);
     let large = AtomicBool::new(false);
-    parallel_try(blocks * chunks, WORK / (PRODUCTS * CHANNELS * WIDE), |range| {
+    parallel_try(blocks * chunks, WORK / (READ * READ * CHANNELS * WIDE), |range| {
         let mut elements = [[[0.0; WIDE]; CHANNELS]; 9];
         for i in range {
             let (block, first) = (i / chunks, i % chunks * CHANNELS);
@@ -56,11 +57,11 @@ pub unsafe fn transformed<T: Pixel>(
                             [element(6), element(7), element(8)],
                         ];
                         let to = to.as_ptr().wrapping_add(block * size + (first + c) * WIDE + at);
-                        transforms::weight(&kernels, to, apart(of.channels), &mut squares);
+                        transforms::weight::<F, _, _>(&kernels, to, apart(of.channels), &mut squares);
                     }
                 }
             }
-            if is_large(sum(squares, Numbers::splat(0.0))) {
+            if is_large(sum(squares, Numbers::splat(0.0)), F::LARGE) {
                 large.store(true, Ordering::Relaxed);
             }
         }

@@ -1,0 +1,171 @@
+//! The algorithms: for each size of a tile the transforms of one direction, and what they cost.
+
+use crate::image::Numbers;
+use keyway_cpu_loops::vectors::{ROWS, Vector};
+
+/// F(`WRITE`, 3): `WRITE` neighbouring results of a kernel of three elements from `READ` pixels, by as many products of the
+/// transformed pixels and the transformed elements. Of both directions there are these transforms one after the other.
+pub trait Transforms<const WRITE: usize, const READ: usize> {
+    /// What pixels, elements and results are multiplied by beside the transforms: powers of two, by which numbers next to 0
+    /// lose none of their digits.
+    const PIXELS: f32;
+    const ELEMENTS: f32;
+    const RESULTS: f32;
+    /// A sum of squares from which pixels and elements are called large: of those below no sum of products overflows.
+    const LARGE: f32;
+    /// What the transforms of a tile's pixels and results take for each channel, and that of the weight for each kernel, in
+    /// products of a channel.
+    const TILE: usize;
+    const KERNEL: usize;
+    /// Bytes of the transformed weight, at most.
+    const MOST: usize;
+    /// What the gradient of a kernel takes for each tile, and for its sums, in products of a pair of channels.
+    const SUMMED: [usize; 2];
+
+    fn of_pixels(pixels: [Numbers; READ]) -> [Numbers; READ];
+    fn of_elements(elements: [Numbers; 3]) -> [Numbers; READ];
+    fn of_products(products: [Numbers; READ]) -> [Numbers; WRITE];
+    /// The transposes of the last two, by which the gradient of the kernel is made of those of a tile's results: what
+    /// [`Transforms::RESULTS`] is a factor of then are its elements, and the gradients have that of the elements.
+    fn of_gradients(gradients: [Numbers; WRITE]) -> [Numbers; READ];
+    fn of_sums(sums: [Numbers; READ]) -> [Numbers; 3];
+}
+
+/// Polynomials are taken at 0, 1, -1 and infinity.
+pub struct F2x2;
+
+/// Polynomials are taken at 0, 3/4, -3/4, 3/2, -3/2 and infinity. Errors are a quarter of those with the usual 1 and 2 in
+/// the place of 3/4 and 3/2, since no factor is larger than 27/8; and nearly all factors are exact.
+pub struct F4x4;
+
+/// `factor * a + b`.
+#[inline(always)]
+fn add_times(factor: f32, a: Numbers, b: Numbers) -> Numbers {
+    Numbers::splat(factor).mul_add(a, b)
+}
+
+#[inline(always)]
+fn add(a: Numbers, b: Numbers) -> Numbers {
+    add_times(1.0, a, b)
+}
+
+#[inline(always)]
+fn subtract(a: Numbers, b: Numbers) -> Numbers {
+    add_times(-1.0, b, a)
+}
+
+/// `factor * a`, which costs nothing where the factor is 1.
+#[inline(always)]
+pub fn times(factor: f32, a: Numbers) -> Numbers {
+    if factor == 1.0 { a } else { add_times(factor, a, Numbers::splat(0.0)) }
+}
+
+impl Transforms<2, 4> for F2x2 {
+    const PIXELS: f32 = 1.0;
+    const ELEMENTS: f32 = 1.0;
+    const RESULTS: f32 = 0.25;
+    /// Its root is 1e16; both passes of all transforms make a sum of products up to 324 times as large.
+    const LARGE: f32 = 1e32;
+    const TILE: usize = 4;
+    const KERNEL: usize = 1000;
+    const MOST: usize = 1 << 26;
+    const SUMMED: [usize; 2] = [20, 500];
+
+    #[inline(always)]
+    fn of_pixels([a, b, c, d]: [Numbers; 4]) -> [Numbers; 4] {
+        [subtract(a, c), add(b, c), subtract(c, b), subtract(b, d)]
+    }
+
+    /// Twice the usual one, whose halves could lose the last bits of tiny elements.
+    #[inline(always)]
+    fn of_elements([a, b, c]: [Numbers; 3]) -> [Numbers; 4] {
+        let ends = add(a, c);
+        [add(a, a), add(ends, b), subtract(ends, b), add(c, c)]
+    }
+
+    #[inline(always)]
+    fn of_products([a, b, c, d]: [Numbers; 4]) -> [Numbers; 2] {
+        [add(add(a, b), c), subtract(subtract(b, c), d)]
+    }
+
+    #[inline(always)]
+    fn of_gradients([a, b]: [Numbers; 2]) -> [Numbers; 4] {
+        [a, add(a, b), subtract(a, b), times(-1.0, b)]
+    }
+
+    #[inline(always)]
+    fn of_sums([a, b, c, d]: [Numbers; 4]) -> [Numbers; 3] {
+        let both = add(b, c);
+        [add_times(2.0, a, both), subtract(b, c), add_times(2.0, d, both)]
+    }
+}
+
+impl Transforms<4, 6> for F4x4 {
+    const PIXELS: f32 = 65536.0;
+    const ELEMENTS: f32 = 65536.0;
+    const RESULTS: f32 = 1.0 / (65536.0 * 65536.0);
+    /// Both passes of a transform make pixels up to 33 times as large, elements 1.5 times and sums of products 74 times, which
+    /// with the factors from above is 1.6e13. The squares of a kernel are below 22^2 times this number, since those of the
+    /// weight are added up by chunks of its channels, of which there are at most 455.
+    const LARGE: f32 = 1e22;
+    const TILE: usize = 16;
+    const KERNEL: usize = 2000;
+    /// By smaller vectors blocks have fewer tiles, and to read a large weight for each of them takes as long as F(2x2).
+    const MOST: usize = if ROWS < 8 { 1 << 23 } else { 1 << 26 };
+    const SUMMED: [usize; 2] = [52, 1000];
+
+    #[inline(always)]
+    fn of_pixels([a, b, c, d, e, f]: [Numbers; 6]) -> [Numbers; 6] {
+        // The products of (x - point) over all points but the one at hand, from 0 or infinity, and from a pair.
+        let outer = |a, c, e| add_times(81.0 / 64.0, a, add_times(-45.0 / 16.0, c, e));
+        let pair = |point: f32, other: f32| {
+            let (even, odd) = (add_times(-other * other, c, e), add_times(-other * other, b, d));
+            [add_times(point, odd, even), add_times(-point, odd, even)]
+        };
+        let [near, far] = [pair(0.75, 1.5), pair(1.5, 0.75)];
+        [outer(a, c, e), near[0], near[1], far[0], far[1], outer(b, d, f)]
+    }
+
+    #[inline(always)]
+    fn of_elements([a, b, c]: [Numbers; 3]) -> [Numbers; 6] {
+        let pair = |point: f32, by: f32| {
+            let (even, odd) = (times(by, add_times(point * point, c, a)), times(by, b));
+            [add_times(point, odd, even), add_times(-point, odd, even)]
+        };
+        let [near, far] = [pair(0.75, -128.0 / 243.0), pair(1.5, 32.0 / 243.0)];
+        [times(64.0 / 81.0, a), near[0], near[1], far[0], far[1], c]
+    }
+
+    #[inline(always)]
+    fn of_products([a, b, c, d, e, f]: [Numbers; 6]) -> [Numbers; 4] {
+        let (near, far) = ((add(b, c), subtract(b, c)), (add(d, e), subtract(d, e)));
+        [
+            add(a, add(near.0, far.0)),
+            add_times(0.75, near.1, times(1.5, far.1)),
+            add_times(9.0 / 16.0, near.0, times(9.0 / 4.0, far.0)),
+            add_times(27.0 / 64.0, near.1, add_times(27.0 / 8.0, far.1, f)),
+        ]
+    }
+
+    #[inline(always)]
+    fn of_gradients([a, b, c, d]: [Numbers; 4]) -> [Numbers; 6] {
+        let pair = |point: f32| {
+            let even = add_times(point * point, c, a);
+            let odd = times(point, add_times(point * point, d, b));
+            [add(even, odd), subtract(even, odd)]
+        };
+        let [near, far] = [pair(0.75), pair(1.5)];
+        [a, near[0], near[1], far[0], far[1], d]
+    }
+
+    #[inline(always)]
+    fn of_sums([a, b, c, d, e, f]: [Numbers; 6]) -> [Numbers; 3] {
+        let pair = |b, c, by: f32| (times(by, add(b, c)), times(by, subtract(b, c)));
+        let (near, far) = (pair(b, c, -128.0 / 243.0), pair(d, e, 32.0 / 243.0));
+        [
+            add_times(64.0 / 81.0, a, add(near.0, far.0)),
+            add_times(0.75, near.1, times(1.5, far.1)),
+            add_times(9.0 / 16.0, near.0, add_times(9.0 / 4.0, far.0, f)),
+        ]
+    }
+}

@@ -1,0 +1,81 @@
+//! Which algorithm is the fastest for some sizes.
+
+use super::algorithms::{F2x2, F4x4, Transforms};
+use super::run;
+use super::tiles::Tiles;
+use crate::block::WIDE;
+use crate::gathered::Product;
+use crate::image::Pixel;
+use keyway_sdk::author::{Error, MatmulPrecision, float32_matmul_precision};
+use std::any::TypeId;
+
+/// Pixels of an image in each direction, and channels, rows of results, and pairs of them, below which transforms take longer
+/// than what they save.
+pub const SHORT: usize = 4;
+const LEAST: [usize; 3] = [24, 16, 1024];
+
+/// An algorithm, by the results of a tile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Algorithm {
+    F2x2,
+    F4x4,
+}
+
+impl Algorithm {
+    /// The one that is fastest for these sizes, if any is faster than direct sums.
+    pub fn fastest<T: Pixel>(of: &Product<'_, T>) -> Option<Algorithm> {
+        fits(of).then(|| fastest(of, may_be_rounded::<T>()))?
+    }
+
+    /// Computes the results, or leaves them unwritten in part and returns `false` where numbers are too large for it.
+    ///
+    /// # Safety
+    /// As for [`Product::run`], for sizes for which it is the [fastest](Algorithm::fastest) or might be.
+    pub unsafe fn run<T: Pixel>(self, of: &Product<'_, T>) -> Result<bool, Error> {
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            match self {
+                Algorithm::F2x2 => run::<T, F2x2, _, _>(of),
+                Algorithm::F4x4 => run::<T, F4x4, _, _>(of),
+            }
+        }
+    }
+}
+
+/// Whether the program lets the factors of this type be rounded.
+pub fn may_be_rounded<T: Pixel>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<f32>() && float32_matmul_precision() == MatmulPrecision::High
+}
+
+/// Whether it is a 3x3 kernel with stride 1, over enough channels and pixels.
+pub fn fits<T: Pixel>(of: &Product<'_, T>) -> bool {
+    let axis = |d: usize| {
+        let axis = &of.axes[d];
+        axis.step == 1
+            && axis.size >= SHORT
+            && axis.taps.len() == 3
+            && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
+    };
+    let enough = [of.channels, of.rows, of.channels.saturating_mul(of.rows)]
+        .iter()
+        .zip(LEAST)
+        .all(|(n, least)| *n >= least);
+    of.groups == 1 && axis(0) && axis(1) && enough
+}
+
+/// The fastest algorithm by sizes, F(4x4) only where factors `may_be_rounded`.
+pub fn fastest<T: Pixel>(of: &Product<'_, T>, may_be_rounded: bool) -> Option<Algorithm> {
+    let by_2x2 = time::<T, F2x2, _, _>(of).map(|time| (time, Algorithm::F2x2));
+    let by_4x4 = time::<T, F4x4, _, _>(of).filter(|_| may_be_rounded).map(|time| (time, Algorithm::F4x4));
+    let (time, algorithm) = by_2x2.into_iter().chain(by_4x4).min_by_key(|(time, _)| *time)?;
+    (time < of.out.sizes[0] * of.axes[0].count * of.axes[1].count * 9).then_some(algorithm)
+}
+
+/// How long an algorithm takes, in products for each channel and row; none if its weight takes too much memory.
+fn time<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
+    of: &Product<'_, T>,
+) -> Option<usize> {
+    let size = of.channels.saturating_mul(of.rows.next_multiple_of(WIDE)).saturating_mul(READ * READ * 4);
+    (size <= F::MOST)
+        .then(|| Tiles::of(of.out.sizes[0], &of.axes, WRITE).count() * (READ * READ + F::TILE) + F::KERNEL)
+}

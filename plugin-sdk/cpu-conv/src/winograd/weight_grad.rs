@@ -1,0 +1,340 @@
+//! The gradient of a 3x3 kernel with stride 1 by the transposed algorithms: for each product of a tile, the sum over all tiles of
+//! its transformed pixels times the transformed gradients of its results, and of these sums the kernel's nine elements. By
+//! F(2x2) the four places of a tile take 16 products for each pair of channels, not 36.
+
+use super::WORK;
+use super::algorithms::{F2x2, F4x4, Transforms, times};
+use super::choice::{SHORT, may_be_rounded};
+use super::rows::{Image, Rows};
+use super::tiles::Tiles;
+use super::{is_large, transforms};
+use crate::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use crate::image::{Numbers, Pixel, add, has_dense_channels};
+use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::vectors::{Vector, write_some};
+use keyway_cpu_loops::{parallel_try, transpose};
+use keyway_sdk::author::{Error, Lanes, Scratch};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Numbers of a piece's transformed pixels and gradients, about, which stay in the second cache; and tiles of a piece at least,
+/// since its products are added to sums that are larger, and as many more as there are more channels.
+const PIECE: usize = 1 << 17;
+const TILES: usize = 128;
+const SHARE: usize = 4;
+/// The tiles are cut into so many parts at most, each with sums of its own, of so many numbers in all.
+const PARTS: usize = 8;
+const SUMS: usize = 1 << 22;
+/// Blocks of rows below which a part of a piece would mostly transform pixels.
+const FEW: usize = 4;
+/// Channels of each side, and pairs of them, below which transforms take longer than what they save.
+const LEAST: [usize; 2] = [24, 1024];
+/// Numbers of a tile in a block of channels, of which the first [`TALL`] are the block's.
+const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
+/// Numbers from one transposed row to the next.
+const ROW: usize = 2 * Numbers::LANES;
+
+/// What is summed.
+pub struct WeightGrad<'a, T> {
+    pub grad: &'a Volume<'a, T>,
+    pub input: &'a Volume<'a, T>,
+    pub out: &'a Volume<'a, T>,
+    pub axes: &'a [Axis; 2],
+}
+
+impl<T: Pixel> WeightGrad<'_, T> {
+    /// Computes the gradient, if that is faster so, and returns whether it has; results may be written in part else, where numbers
+    /// are too large.
+    ///
+    /// # Safety
+    /// The volumes must hold the elements that they name, `grad` and `input` be [images](crate::image::image), with a place for
+    /// each gradient, and nobody else may use those of `out`.
+    pub unsafe fn run(&self) -> Result<bool, Error> {
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            match self.fastest(may_be_rounded::<T>()) {
+                Some(4) => self.by::<F4x4, _, _>(),
+                Some(_) => self.by::<F2x2, _, _>(),
+                None => Ok(false),
+            }
+        }
+    }
+
+    /// The side of the tiles by which it is fastest, larger ones only where factors `may_be_rounded`.
+    fn fastest(&self, may_be_rounded: bool) -> Option<usize> {
+        let fits = |axis: &Axis| {
+            axis.step == 1
+                && axis.count >= SHORT
+                && axis.taps.len() == 3
+                && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
+        };
+        let [rows, channels, ..] = self.out.sizes;
+        if !self.axes.iter().all(fits) || rows.min(channels) < LEAST[0] || rows * channels < LEAST[1] {
+            return None;
+        }
+        let count = |side: usize| Tiles::of(self.grad.sizes[0], self.axes, side).count();
+        let by_2x2 = (count(2) * F2x2::SUMMED[0] + F2x2::SUMMED[1], 2);
+        let by_4x4 = (count(4) * F4x4::SUMMED[0] + F4x4::SUMMED[1], 4);
+        let is_small = 36 * channels * rows.next_multiple_of(WIDE) <= SUMS;
+        let (time, side) = if may_be_rounded && is_small { by_2x2.min(by_4x4) } else { by_2x2 };
+        let places = self.grad.sizes[0] * self.axes[0].count * self.axes[1].count;
+        (time < places * 9).then_some(side)
+    }
+
+    /// # Safety
+    /// As for [`WeightGrad::run`], for a kernel of 3x3 elements with stride 1.
+    unsafe fn by<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
+        &self,
+    ) -> Result<bool, Error> {
+        let products = READ * READ;
+        let tiles = Tiles::of(self.grad.sizes[0], self.axes, WRITE);
+        let [rows, channels, ..] = self.out.sizes;
+        let (blocks, pitch) = (rows.div_ceil(WIDE), channels.div_ceil(TALL) * PITCH);
+        let most = (PIECE / (products * (rows + channels))).max(TILES).max((rows + channels) / SHARE);
+        let pieces = tiles.count().div_ceil(most);
+        let piece = |i: usize| i * tiles.count() / pieces..(i + 1) * tiles.count() / pieces;
+        // Sums lie as `[parts][blocks][products][channels][WIDE]`.
+        let of_product = channels * WIDE;
+        let of_block = products * of_product;
+        let parts = PARTS.min(pieces).min(SUMS / (blocks * of_block)).max(1);
+        let cuts = PARTS.div_ceil(parts).min(blocks / FEW).max(1);
+        let mut sums = Scratch::<f32>::zeroed(parts * blocks * of_block)?;
+        // SAFETY: the address is used within this call, each block of a part by one task.
+        let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
+        let (pixels, grads) =
+            (Side::of(self.input, self.axes, channels)?, Side::of(self.grad, &self.places(), rows)?);
+        let limit = F::LARGE / pieces as f32;
+        let large = AtomicBool::new(false);
+        let work = tiles.count().div_ceil(parts).saturating_mul(products * channels * rows / cuts);
+        parallel_try(parts * cuts, WORK / work.max(1), |range| {
+            let longest = (0..pieces).map(|i| piece(i).len()).max().unwrap_or(0);
+            let mut left = Room::new(&pixels, &tiles, (0..pieces).map(piece), products * longest * pitch)?;
+            let mut right =
+                Room::new(&grads, &tiles, (0..pieces).map(piece), products * longest * blocks * WIDE)?;
+            for task in range {
+                let (part, cut) = (task / cuts, task % cuts);
+                let own = cut * blocks / cuts..(cut + 1) * blocks / cuts;
+                for piece in (part * pieces / parts..(part + 1) * pieces / parts).map(piece) {
+                    if large.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
+                    // SAFETY: as the caller guarantees; there is room for the products of the longest piece.
+                    let squares = unsafe {
+                        let columns = own.start * WIDE..(own.end * WIDE).min(rows);
+                        let by = (F::of_pixels, F::PIXELS);
+                        let all = (0..channels, [TALL, PITCH]);
+                        let squares = pixels.transform(&tiles, &piece, all, by, &mut left);
+                        let by = (F::of_gradients, F::ELEMENTS);
+                        squares + grads.transform(&tiles, &piece, (columns, [WIDE, WIDE]), by, &mut right)
+                    };
+                    if is_large(squares, limit) {
+                        large.store(true, Ordering::Relaxed);
+                    }
+                    let columns = own.len() * WIDE;
+                    // The pixels of a product stay in a cache over all blocks of rows.
+                    for (p, (nth, b)) in
+                        (0..products).flat_map(|p| own.clone().enumerate().map(move |b| (p, b)))
+                    {
+                        let left = left.made.as_ptr().wrapping_add(p * piece.len() * pitch);
+                        let right =
+                            right.made.as_ptr().wrapping_add((p * columns + nth * WIDE) * piece.len());
+                        let at = (part * blocks + b) * of_block + p * of_product;
+                        // SAFETY: the block's sums are this task's; operands were made for as many tiles.
+                        unsafe {
+                            let sums = std::slice::from_raw_parts_mut(to.as_ptr().add(at), of_product);
+                            add_products((left, right), piece.len(), rows - b * WIDE, sums);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        if large.into_inner() {
+            return Ok(false);
+        }
+        let (total, others) = sums.split_at_mut(blocks * of_block);
+        // SAFETY: as above.
+        let total = unsafe { Lanes::new(total.as_mut_ptr()) };
+        let vectors = channels.div_ceil(Numbers::LANES);
+        parallel_try(blocks * vectors, WORK / (64 * products * Numbers::LANES * WIDE), |range| {
+            for i in range {
+                let (b, first) = (i / vectors, i % vectors * Numbers::LANES);
+                let n = Numbers::LANES.min(channels - first) * WIDE;
+                for p in 0..products {
+                    let at = b * of_block + p * of_product + first * WIDE;
+                    // SAFETY: these sums are one task's.
+                    let to = unsafe { std::slice::from_raw_parts_mut(total.as_ptr().add(at), n) };
+                    others.chunks_exact(blocks * of_block).for_each(|part| add(to, &part[at..at + n]));
+                }
+                let from = total.as_ptr().cast_const().wrapping_add(b * of_block + first * WIDE);
+                // SAFETY: as the caller guarantees; the elements are those of these rows and channels alone.
+                unsafe { self.write::<F, _, _>((b * WIDE, first), from, of_product) };
+            }
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    /// The gradients' own places: each is read by itself.
+    fn places(&self) -> [Axis; 2] {
+        [0, 1].map(|d| Axis::of(self.grad, d + 1, self.axes[d].count, 1, vec![0]))
+    }
+
+    /// Transforms the sums of some rows and a vector of channels, from these on, and writes their elements.
+    ///
+    /// # Safety
+    /// As for [`WeightGrad::run`]; there must be sums for each product, which lie `apart`.
+    unsafe fn write<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
+        &self,
+        (row, channel): (usize, usize),
+        sums: *const f32,
+        apart: usize,
+    ) {
+        let [rows, channels, ..] = self.out.sizes;
+        let (rows, channels) = (WIDE.min(rows - row), Numbers::LANES.min(channels - channel));
+        let mut elements = [[[0.0f32; WIDE]; Numbers::LANES]; 9];
+        for c in 0..channels {
+            for at in (0..VECTORS).map(|v| v * Numbers::LANES) {
+                // SAFETY: the caller guarantees the sums; each element has room for a block's row.
+                unsafe {
+                    let sums = sums.add(c * WIDE + at);
+                    transforms::gather(sums, apart, F::of_sums, |y, x, sum| {
+                        let to = elements[y * 3 + x][c].as_mut_ptr().add(at);
+                        times(F::RESULTS, sum).store(to);
+                    });
+                }
+            }
+        }
+        let [by_row, by_channel, _, down, across] = self.out.strides;
+        for (t, element) in elements.iter().enumerate() {
+            let mut turned = [[0.0f32; ROW]; WIDE];
+            let to = self
+                .out
+                .data
+                .as_ptr()
+                .wrapping_add(row * by_row + channel * by_channel + t / 3 * down + t % 3 * across);
+            // SAFETY: both arrays have as many rows and columns; the elements exist, as the caller guarantees.
+            unsafe {
+                let (to_rows, from) = (turned.as_mut_ptr().cast::<f32>(), element.as_ptr().cast::<f32>());
+                transpose(to_rows, ROW, from, WIDE, Numbers::LANES, WIDE);
+                for (r, numbers) in turned.iter().enumerate().take(rows) {
+                    let to = to.wrapping_add(r * by_row);
+                    write_some(to, by_channel, channels, Numbers::load(numbers.as_ptr()));
+                }
+            }
+        }
+    }
+}
+
+/// One of the two that are multiplied: pixels or gradients, as they lie or from copied rows.
+struct Side<'a, T> {
+    image: &'a Volume<'a, T>,
+    axes: [Axis; 2],
+    rows: Option<Rows>,
+    zeros: Scratch<T>,
+    none: Scratch<f32>,
+}
+
+/// Where a task puts what it makes of a side.
+struct Room {
+    copied: Scratch<f32>,
+    made: Scratch<f32>,
+}
+
+impl Room {
+    fn new<T: Pixel>(
+        of: &Side<'_, T>,
+        tiles: &Tiles,
+        pieces: impl Iterator<Item = Range<usize>>,
+        made: usize,
+    ) -> Result<Room, Error> {
+        let rows = |rows: &Rows| {
+            pieces.map(|piece| rows.of_piece(tiles, &piece).len()).max().unwrap_or(0) * rows.band.row
+        };
+        let copied = of.rows.as_ref().map_or(0, rows);
+        // SAFETY: all is written before it is read, but for what stands behind the last tiles, which is not used.
+        unsafe { Ok(Room { copied: Scratch::unwritten(copied)?, made: Scratch::unwritten(made)? }) }
+    }
+}
+
+impl<'a, T: Pixel> Side<'a, T> {
+    fn of(image: &'a Volume<'a, T>, axes: &[Axis; 2], channels: usize) -> Result<Side<'a, T>, Error> {
+        let rows = (!has_dense_channels(image)).then(|| Rows::of(axes, channels)).transpose()?;
+        let (zeros, none) = (Scratch::zeroed(channels)?, Scratch::zeroed(channels)?);
+        Ok(Side { image, axes: axes.clone(), rows, zeros, none })
+    }
+
+    /// Transforms what a piece's tiles read of some channels, so many in a block, to `[products][blocks][tiles][pitch]`, and returns
+    /// the sum of all squares, of channels in two blocks twice.
+    ///
+    /// # Safety
+    /// The image must have the channels, and there must be room for the products of whole blocks, and for the copied rows.
+    unsafe fn transform<const FROM: usize, const TO: usize>(
+        &self,
+        tiles: &Tiles,
+        piece: &Range<usize>,
+        (channels, block): (Range<usize>, [usize; 2]),
+        by: (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
+        room: &mut Room,
+    ) -> f32 {
+        let (copied, to) = (room.copied.as_mut_ptr(), room.made.as_mut_ptr());
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            match &self.rows {
+                None => {
+                    let image = Image::of(self.image, &self.axes, tiles);
+                    transform((&image, self.zeros.as_ptr()), piece, (channels, block), by, to)
+                }
+                Some(rows) => {
+                    rows.copy((self.image, 0), tiles, piece, copied);
+                    let image = rows.copied(tiles, piece, copied);
+                    transform((&image, self.none.as_ptr()), piece, (channels, block), by, to)
+                }
+            }
+        }
+    }
+}
+
+/// [`Side::transform`] of one image, with as many zeros as it has channels.
+///
+/// # Safety
+/// As there.
+unsafe fn transform<T: Pixel, const FROM: usize, const TO: usize>(
+    (image, zeros): (&Image<'_, T>, *const T),
+    piece: &Range<usize>,
+    (channels, [block, pitch]): (Range<usize>, [usize; 2]),
+    by: (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
+    to: *mut f32,
+) -> f32 {
+    let (count, n) = (piece.len(), channels.len());
+    let apart = n.div_ceil(block) * pitch * count;
+    let step = block.min(Numbers::LANES);
+    let mut squares = [Numbers::splat(0.0); FROM];
+    for (i, tile) in piece.clone().enumerate() {
+        let pixels = image.pixels::<FROM>(tile, zeros);
+        let pixels = pixels.map(|row| row.map(|pixel| pixel.wrapping_add(channels.start)));
+        let place = |c: usize| to.wrapping_add((c / block * count + i) * pitch + c % block);
+        // SAFETY: as the caller guarantees.
+        unsafe { transforms::spread(&pixels, (n, step), (&by.0, by.1), (place, apart), &mut squares) };
+    }
+    squares.iter().map(|&lanes| transforms::total(lanes)).sum()
+}
+
+/// Adds the products of all channels, which lie in blocks, with a block of rows over so many tiles.
+///
+/// # Safety
+/// Both must have been made for as many tiles.
+unsafe fn add_products((a, b): (*const f32, *const f32), depth: usize, rows: usize, sums: &mut [f32]) {
+    let runs = [Run { a: 0, b: 0, depth }];
+    let mut products: Sums = [[0.0; WIDE]; TALL];
+    for (i, to) in sums.chunks_mut(TALL * WIDE).enumerate() {
+        let a = a.wrapping_add(i * depth * PITCH);
+        let operands = Operands { a, row: 1, step: PITCH, b, next: WIDE, runs: &runs };
+        // SAFETY: as the caller guarantees.
+        unsafe { block(&operands, (to.len() / WIDE, rows), &mut products) };
+        add(to, &products.as_flattened()[..to.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests;
