@@ -64,7 +64,7 @@ fn error(got: &Tensor, exact: &Tensor) -> Result<f64> {
 }
 
 #[test]
-fn convolutions_and_their_input_gradients_differ_within_the_bound() -> Result<()> {
+fn convolutions_and_their_gradients_differ_within_the_bound() -> Result<()> {
     let _guard = start();
     let exact = convolved(DType::F64, MemoryFormat::Contiguous)?;
     for format in FORMATS {
@@ -75,8 +75,7 @@ fn convolutions_and_their_input_gradients_differ_within_the_bound() -> Result<()
             let error = error(&high[i], &exact[i])?;
             assert!(error < BOUND, "{what}, {format:?}: {error:e}");
             assert_eq!(bits(&before[i])?, bits(&after[i])?, "{what}, {format:?}: not as before");
-            // The weight gradient goes no other way.
-            assert_eq!(bits(&before[i])? != bits(&high[i])?, i < 2, "{what}, {format:?}");
+            assert_ne!(bits(&before[i])?, bits(&high[i])?, "{what}, {format:?}");
         }
     }
     Ok(())
@@ -89,7 +88,7 @@ fn both_formats_and_any_number_of_threads_give_the_same_bits() -> Result<()> {
         set_num_threads(threads);
         let made = with(MatmulPrecision::High, || convolved(DType::F32, format));
         set_num_threads(0);
-        made?[..2].iter().map(bits).collect()
+        made?.iter().map(bits).collect()
     };
     let expected = made(1, MemoryFormat::ChannelsLast)?;
     for (threads, format) in [1, 2, 3, 7].into_iter().flat_map(|n| FORMATS.map(|format| (n, format))) {

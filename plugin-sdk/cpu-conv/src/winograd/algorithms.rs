@@ -67,7 +67,7 @@ impl Transforms<2, 4> for F2x2 {
     /// Its root is 1e16; both passes of all transforms make a sum of products up to 324 times as large.
     const LARGE: f32 = 1e32;
     const TILE: usize = 4;
-    const KERNEL: usize = 1000;
+    const KERNEL: usize = 500;
     const MOST: usize = 1 << 26;
     const SUMMED: [usize; 2] = [20, 500];
 
