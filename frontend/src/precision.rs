@@ -22,7 +22,7 @@ pub fn float32_matmul_precision() -> MatmulPrecision {
 /// up to about 1/1000 of the sum of the terms' absolute values. Backends that have nothing faster compute as before. Attention
 /// is not concerned, and other dtypes are not.
 ///
-/// The CPU's backends round no factor. They compute convolutions by 3x3 kernels with stride 1, and their input gradients, by
+/// The CPU's backends round no factor. They compute convolutions by 3x3 kernels with stride 1, and their gradients, by
 /// Winograd's algorithm F(4x4, 3x3) in the place of F(2x2, 3x3) where it is faster, in about two thirds of the time. What a result
 /// differs by is then small beside the largest one near it, not beside itself: for numbers of either sign without order about
 /// 1.5e-6 of the largest result for 64 channels and 3e-6 for 256, three to five times as much as without the setting.

@@ -6,7 +6,8 @@
 //! The rows that a kernel reads are copied once, widened and with their border of zeros, so that every tap is a constant
 //! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
 //! a convolution with the kernel turned round, for each remainder of the strides; that of the weight sums over pixels what
-//! lies in the same copied rows. A 3x3 kernel with stride 1 over enough channels takes fewer products by Winograd's algorithms.
+//! lies in the same copied rows. A 3x3 kernel with stride 1 over enough channels takes fewer products by Winograd's algorithms, and so
+//! does its gradient.
 //! Where the processor has a unit of tiles for bf16, that computes all three, from copies that are not widened. Of kernels for
 //! each channel there is no such block: vectors of channels are read where the images lie, for neighbouring places at once.
 //!
