@@ -69,6 +69,7 @@ OPS = {
     "max_unpool": max_unpool,
     "lp_pool": in_f64(lp_pool),
     "max_pool": max_pool,
+    "max_pool_values": lambda *args: max_pool(*args)[0],
     "max_pool_backward": in_f64(max_pool_backward),
     "avg_pool": in_f64(avg_pool),
     "avg_pool_backward": in_f64(avg_pool_backward),

@@ -110,6 +110,10 @@ fn max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])
 }
 
+fn max_pool_values(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    Ok(max_pool(inputs)?.into_iter().take(1).collect())
+}
+
 /// The sizes in a list argument.
 fn listed(inputs: &Inputs, i: usize) -> Result<Vec<usize>, Unknown> {
     let sizes = inputs.ints(i)?.iter().map(|&n| usize::try_from(n));
@@ -243,6 +247,7 @@ pub const ALL: Family = &[
     ("avg_pool_backward", avg_pool_backward),
     ("lp_pool", lp_pool),
     ("max_pool", max_pool),
+    ("max_pool_values", max_pool_values),
     ("max_pool_backward", max_pool_backward),
     ("max_unpool", max_unpool),
 ];

@@ -1,4 +1,4 @@
-//! `max_pool` and its gradient.
+//! `max_pool`, its values alone, and its gradient.
 
 use super::Window;
 use super::lines::{Lines, Reduce};
@@ -34,6 +34,22 @@ macro_rules! largest {
 }
 largest!(i32, i64);
 
+/// The largest element alone.
+pub struct LargestValue;
+
+impl<A: Real> Reduce<A> for LargestValue {
+    type Place = ();
+    const FIRST: (A, ()) = (A::NEG_INFINITY, ());
+
+    #[inline(always)]
+    fn place(_: usize) {}
+
+    #[inline(always)]
+    fn take((largest, ()): (A, ()), x: A, (): ()) -> (A, ()) {
+        (if x > largest || x.is_nan() { x } else { largest }, ())
+    }
+}
+
 fn max_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     let count: usize = Volume::<T>::argument(call, 0)?.sizes[2..].iter().product();
     // Places of four bytes are found as fast as the elements.
@@ -57,6 +73,21 @@ where
         Lines { input: &input, axes: &axes }.each::<Largest<P>, _>(&values, |line, largest, at| {
             line.write(&values, largest);
             line.write_places(&places, at);
+        })
+    }
+}
+
+fn max_pool_values<T: Lanes>(call: &Call) -> Result<(), Error> {
+    let (input, values) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
+    if values.sizes.contains(&0) {
+        return Ok(());
+    }
+    let [_, _, counts @ ..] = values.sizes;
+    let axes = Window::of(call, 1, three(call.ints(4)?, 1))?.axes(&input, counts)?;
+    // SAFETY: as in `largest`.
+    unsafe {
+        Lines { input: &input, axes: &axes }.each::<LargestValue, _>(&values, |line, largest, _| {
+            line.write(&values, largest);
         })
     }
 }
@@ -154,6 +185,7 @@ fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 }
 
 kernel!("max_pool", "TIIIIb>TT", max_pool, [f32, f64, f16, bf16]);
+kernel!("max_pool_values", "TIIIIb>T", max_pool_values, [f32, f64, f16, bf16]);
 kernel!("max_pool_backward", "TTI>T", max_pool_backward, [f32, f64, f16, bf16]);
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
         "conv_weight_grad" => {
             CONVS.iter().map(|conv| conv.call([&conv.result(), conv.image], spatial(conv.kernel))).collect()
         }
-        "max_pool" => {
+        "max_pool" | "max_pool_values" => {
             vec![sample([plain(&IMAGE)].into_iter().chain(window()).chain([pair(1), SampleArg::Bool(false)]))]
         }
         "max_pool_backward" => {

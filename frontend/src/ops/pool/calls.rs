@@ -1,7 +1,7 @@
 //! The methods of [`Tensor`](crate::Tensor), one for each number of spatial dimensions.
 
 use super::options::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
-use super::{avg_pool, lp_pool, max_pool};
+use super::{avg_pool, lp_pool, max_pool, max_pool_values};
 use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::composite::whole;
@@ -34,7 +34,9 @@ macro_rules! pools {
             /// than half the window.
             $(#[$of_max])*
             pub fn $max(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<Tensor> {
-                Ok(largest(stringify!($max), self, options.into())?.0)
+                let run = |args: &[Arg<'_>]| Ok([max_pool_values::DEF.run(args)?]);
+                let [values] = largest(stringify!($max), self, options.into(), run)?;
+                Ok(values)
             }
 
             #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
@@ -51,7 +53,8 @@ macro_rules! pools {
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($max), "`].")]
             pub fn $with_indices(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<(Tensor, Tensor)> {
-                largest(stringify!($with_indices), self, options.into())
+                let run = |args: &[Arg<'_>]| Ok(max_pool::DEF.run_two(args)?.into());
+                Ok(largest(stringify!($with_indices), self, options.into(), run)?.into())
             }
 
             #[doc = concat!("The mean of the elements under each place of a window in `", $images, "`, or in one without a ")]
@@ -109,16 +112,18 @@ pools! {
     "(1, 1, 1, 1, 4)" "[1, 1, 2]";
 }
 
-fn largest<const N: usize>(
+/// What `run` makes of images with a batch, in the arguments of `max_pool`.
+fn largest<const N: usize, const RESULTS: usize>(
     op: &'static str,
     input: &Tensor,
     options: MaxPoolOptions<N>,
-) -> Result<(Tensor, Tensor)> {
+    run: impl FnOnce(&[Arg<'_>]) -> Result<[Tensor; RESULTS]>,
+) -> Result<[Tensor; RESULTS]> {
     called(op, &["self", "kernel_size", "stride", "padding", "dilation"], || {
         let (x, had_batch) = batched(op, input, N)?;
         let MaxPoolOptions { kernel, stride, padding, dilation, ceil_mode } = options;
         let [kernel, stride, padding, dilation] = [kernel, stride, padding, dilation].map(|list| list.ints());
-        let (values, places) = max_pool::DEF.run_two(&[
+        let mut made = run(&[
             (&x).into(),
             Arg::Ints(&kernel),
             Arg::Ints(&stride),
@@ -126,7 +131,10 @@ fn largest<const N: usize>(
             Arg::Ints(&dilation),
             Arg::Bool(ceil_mode),
         ])?;
-        Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+        for result in &mut made {
+            *result = unbatched(result.clone(), had_batch)?;
+        }
+        Ok(made)
     })
 }
 

@@ -6,14 +6,20 @@ use crate::DType;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::FIRST;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, sample, tensor};
+use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+/// The sizes of the result.
+pub(super) fn result_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     let (rank, x) = (rank(args, 0)?, args.tensor(0)?);
     let places = Window::of(args, rank, 1, Some(4), 5)?.places(args, &x.sizes()[2..])?;
-    let (sizes, strides) = (with_spatial(x.sizes(), &places), Strides::Images(FIRST));
-    Ok(Plan::one(x.dtype(), sizes.clone(), x.dtype(), strides.clone()).and(sizes, DType::I64, strides))
+    Ok(with_spatial(x.sizes(), &places))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (sizes, strides, dtype) = (result_sizes(args)?, Strides::Images(FIRST), args.tensor(0)?.dtype());
+    Ok(Plan::one(dtype, sizes.clone(), dtype, strides.clone()).and(sizes, DType::I64, strides))
 }
 
 fn call(sizes: &[usize], [kernel, stride, padding, dilation]: [&[i64]; 4], ceil: bool) -> Vec<SampleArg> {
@@ -25,7 +31,7 @@ fn call(sizes: &[usize], [kernel, stride, padding, dilation]: [&[i64]; 4], ceil:
         .collect()
 }
 
-fn samples() -> Vec<Sample> {
+pub(super) fn samples() -> Vec<Sample> {
     let case = |sizes: &[usize], lists: [&[i64]; 4], ceil| sample(call(sizes, lists, ceil));
     vec![
         case(&[2, 2, 7], [&[3], &[2], &[1], &[1]], false),
@@ -40,7 +46,7 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-fn errors() -> Vec<ErrorSample> {
+pub(super) fn errors() -> Vec<ErrorSample> {
     let one: &[i64] = &[1, 1];
     let (two, none): (&[i64], &[i64]) = (&[2, 2], &[0, 0]);
     let wrong = |sizes: &[usize], lists: [&[i64]; 4], message| error(call(sizes, lists, false), message);

@@ -19,5 +19,6 @@ crate::ops::family! {
     lp_pool,
     max_pool,
     max_pool_backward,
+    max_pool_values,
     max_unpool,
 }
