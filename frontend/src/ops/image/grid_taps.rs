@@ -92,7 +92,7 @@ pub(super) fn check_grid(
     if !fits {
         let between = match places {
             Some(places) => places.iter().map(|size| format!("{size}, ")).collect(),
-            None => "..".to_string() + ", ",
+            None => ".., ".to_string(),
         };
         let text = format!("of {} dimensions, [{batch}, {between}{rank}], a place for each pixel", rank + 2);
         return Err(wrong_shape(args, i, text, sizes));
@@ -171,7 +171,7 @@ impl Side {
         self.is_turned(at)?.where_cond(&rest.mul(-1.0)?.add(span)?, &rest)?.add(low)
     }
 
-    /// Whether a place on the first mirror's one side is mirrored an odd number of times, at the other ones.
+    /// Whether a place is mirrored an odd number of times, once it is on the inner side of the first mirror.
     fn is_turned(self, at: &Tensor) -> Result<Tensor> {
         let (low, span) = self.mirrors();
         at.detach().sub(low)?.abs()?.div(span)?.floor()?.fmod(2.0)?.eq(1.0)

@@ -72,11 +72,15 @@ impl<T: Pixel> WeightGrad<'_, T> {
         if !self.axes.iter().all(fits) || rows.min(channels) < LEAST[0] || rows * channels < LEAST[1] {
             return None;
         }
-        let count = |side: usize| Tiles::of(self.grad.sizes[0], self.axes, side).count();
-        let by_2x2 = (count(2) * F2x2::SUMMED[0] + F2x2::SUMMED[1], 2);
-        let by_4x4 = (count(4) * F4x4::SUMMED[0] + F4x4::SUMMED[1], 4);
-        let is_small = 36 * channels * rows.next_multiple_of(WIDE) <= SUMS;
-        let (time, side) = if may_be_rounded && is_small { by_2x2.min(by_4x4) } else { by_2x2 };
+        // How long tiles of a side take; none where their sums would need too much memory.
+        let time = |side: usize, [tile, sums]: [usize; 2], most: usize| {
+            let numbers = (channels * rows.next_multiple_of(WIDE)).saturating_mul((side + 2) * (side + 2));
+            let time = Tiles::of(self.grad.sizes[0], self.axes, side).count() * tile + sums;
+            (numbers <= most).then_some((time, side))
+        };
+        let by_2x2 = time(2, F2x2::SUMMED, F2x2::MOST / 4);
+        let by_4x4 = time(4, F4x4::SUMMED, SUMS).filter(|_| may_be_rounded);
+        let (time, side) = by_2x2.into_iter().chain(by_4x4).min()?;
         let places = self.grad.sizes[0] * self.axes[0].count * self.axes[1].count;
         (time < places * 9).then_some(side)
     }

@@ -202,3 +202,29 @@ fn large_numbers_and_those_that_are_none_are_left_to_direct_sums() {
         assert!(made.is_empty() || made.iter().all(|x| x.is_finite()), "by {side}");
     }
 }
+
+#[test]
+fn sizes_decide_by_which_tiles() {
+    let chosen = |sizes: [usize; 4], rows: usize, may_be_rounded: bool| {
+        let case = Case { sizes, rows, padding: 1 };
+        let mut none: [f32; 0] = [];
+        // SAFETY: no element is read.
+        let data = unsafe { Lanes::new(none.as_mut_ptr()) };
+        let of = |sizes: [usize; 4]| {
+            let [n, c, h, w] = sizes;
+            Volume { data, sizes: [n, c, 1, h, w], strides: steps(sizes, true) }
+        };
+        let (input, grad, out) = (of(sizes), of(case.grad_sizes()), of(case.kernel_sizes()));
+        let moves = Moves { stride: [1; 3], padding: [0, 1, 1], dilation: [1; 3], groups: 1 };
+        let [_, _, places @ ..] = grad.sizes;
+        let [_, height, width] = moves.axes(&input, places, [1, 3, 3]).unwrap();
+        WeightGrad { grad: &grad, input: &input, out: &out, axes: &[height, width] }.fastest(may_be_rounded)
+    };
+    assert_eq!(chosen([8, 64, 56, 56], 64, false), Some(2));
+    assert_eq!(chosen([8, 64, 56, 56], 64, true), Some(4));
+    assert_eq!(chosen([8, 512, 7, 7], 512, true), Some(2), "the sums of larger tiles");
+    assert_eq!(chosen([2, 512, 7, 7], 512, false), None, "more sums than products");
+    assert_eq!(chosen([8, 8192, 56, 56], 8192, true), None, "sums beyond memory");
+    assert_eq!(chosen([8, 16, 56, 56], 64, true), None, "few channels");
+    assert_eq!(chosen([8, 64, 2, 56], 64, true), None, "few rows");
+}
