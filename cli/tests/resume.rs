@@ -157,7 +157,10 @@ fn a_checkpoint_of_another_run_is_refused() {
     let before = std::fs::read(&checkpoint).unwrap();
     let json = folder.path().join("r.json");
     for (arguments, parts) in [
-        (vec!["digits", "--model", "mlp"], vec!["`--model cnn` there and `--model mlp` here"]),
+        (
+            vec!["digits", "--model", "mlp"],
+            vec!["`--model cnn` there and `--model mlp` here", "leave these options out"],
+        ),
         (vec!["digits", "--epochs", "2"], vec!["`--epochs 1` there and `--epochs 2` here"]),
         (vec!["digits", "--lr", "0.5"], vec!["`--lr 0.02` there and `--lr 0.5` here"]),
         (
@@ -168,7 +171,7 @@ fn a_checkpoint_of_another_run_is_refused() {
             vec!["digits", "--memory-format", "channels_last"],
             vec!["`--memory-format contiguous` there and `--memory-format channels_last` here"],
         ),
-        (vec!["cifar10", "--data", "."], vec!["`digits` there and `cifar10` here"]),
+        (vec!["cifar10", "--data", "."], vec!["`digits` there and `cifar10` here", "train `digits` without"]),
     ] {
         let files = ["--resume", text(&checkpoint), "--json", text(&json)];
         let ran = keyway(&[["train"].as_slice(), &arguments, &files].concat()).expect(2);

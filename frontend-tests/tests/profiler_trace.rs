@@ -478,3 +478,49 @@ fn a_file_says_where_events_were_left_out_and_escapes_what_perfetto_refuses() {
     assert!(last.contains(&format!("{} more events left out", trace.left_out)), "{last}");
     assert_eq!(Trace::read_json(text.as_bytes()).unwrap(), trace);
 }
+
+#[test]
+fn profiles_may_end_in_any_order_and_keep_their_own_numbers_of_events() {
+    let x = ramp(&[4]);
+    let ops = |profile: &profiler::Profile| -> Vec<String> {
+        profile.trace().events.iter().map(|event| event.name.to_string()).collect()
+    };
+    // Each begins before the one before it ends.
+    let mut profile = profiler::trace();
+    x.relu().unwrap();
+    assert_eq!(ops(&profile), ["relu"]);
+    for _ in 0..2 {
+        profile = profiler::trace();
+        x.exp().unwrap();
+        x.tanh().unwrap();
+        assert_eq!((ops(&profile), profile.report().calls()), (vec!["exp".to_string(), "tanh".into()], 2));
+    }
+    drop(profile);
+
+    // The outer one ends first, and the innermost is added to the one that is around it then.
+    let [outer, middle, inner] = [(); 3].map(|()| profiler::trace());
+    x.exp().unwrap();
+    let part = profiler::scope("part");
+    drop(outer);
+    x.tanh().unwrap();
+    drop(part);
+    assert_eq!((ops(&middle).len(), ops(&inner)), (0, vec!["exp".to_string(), "part".into(), "tanh".into()]));
+    drop(inner);
+    assert_eq!(ops(&middle), ["exp", "part", "tanh"]);
+    drop(middle);
+
+    // A profile within another keeps what the other one wants too, and shows what it wants itself.
+    let outer = profiler::trace();
+    let (few, none) = (profiler::trace_at_most(2), profiler::profile());
+    for _ in 0..5 {
+        x.exp().unwrap();
+    }
+    let trace = none.trace();
+    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (0, 0, 5));
+    drop(none);
+    let trace = few.trace();
+    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (2, 3, 5));
+    drop(few);
+    let trace = outer.trace();
+    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (5, 0, 5));
+}

@@ -46,7 +46,8 @@ impl Settings {
     ) -> Result<Settings, Failure> {
         let mut chosen =
             Choices { notes: resumed.map(|(_, notes)| notes), differing: Vec::new(), unread: Vec::new() };
-        let source = chosen.named("dataset", "", Some(source), Source::Digits);
+        let asked = source;
+        let source = chosen.named("dataset", "", Some(asked), Source::Digits);
         let network = chosen.named("model", "--model", options.model, source.network());
         let count = |text: &str| text.parse().ok().filter(|&count: &u32| count > 0);
         let settings = Settings {
@@ -73,9 +74,13 @@ impl Settings {
             return Err(Failure::Read { what: "the checkpoint", path: path.to_path_buf(), reason });
         }
         if !differing.is_empty() {
+            // What it names first is no option.
+            let go_on = match source != asked {
+                true => format!("train `{}` without such options", name(source)),
+                false => "leave these options out".to_string(),
+            };
             return Err(Failure::Usage(format!(
-                "the checkpoint in {} is of another run: {}; leave these options out to go on with it, or leave `--resume` \
-                 out to begin anew",
+                "the checkpoint in {} is of another run: {}; {go_on} to go on with it, or leave `--resume` out to begin anew",
                 path.display(),
                 differing.join(", ")
             )));

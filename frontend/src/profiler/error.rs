@@ -16,10 +16,10 @@ pub enum TraceError {
         /// What is wrong, and where.
         reason: String,
     },
-    /// JSON of another program.
+    /// JSON that is no such trace.
     #[error(
-        "expected a trace that `--profile FILE` wrote, got JSON of another program: it has no member `keyway` with the \
-         figures of all calls"
+        "expected a trace that `--profile FILE` wrote, got other JSON, of memory or of another program: it has no member \
+         `keyway` with the figures of all calls"
     )]
     Foreign,
     /// A trace of another version.

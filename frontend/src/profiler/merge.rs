@@ -2,15 +2,10 @@
 
 use super::kind::{Kind, Tally};
 use super::state::{State, What};
-use std::time::Duration;
 
 impl State {
     /// Adds what a profile within this one has recorded.
     pub(super) fn absorb(&mut self, inner: State) {
-        // Around the outermost profile nobody asks.
-        if self.start.is_none() {
-            return;
-        }
         let mut indices = vec![0; inner.kinds.len()];
         for (code, at) in inner.codes {
             let kind = &inner.kinds[at];
@@ -20,10 +15,7 @@ impl State {
             indices[at] = found.unwrap_or_else(|| self.learn(&mut code, fresh));
             self.kinds[indices[at]].tally.add(kind.tally);
         }
-        let shift = match (self.start, inner.start) {
-            (Some(outer), Some(inner)) => inner.saturating_duration_since(outer),
-            _ => Duration::ZERO,
-        };
+        let shift = inner.start.saturating_duration_since(self.start);
         for ((at, place), found) in inner.reorderings {
             self.add_reordering((indices[at], place), found);
         }

@@ -74,10 +74,11 @@ pub(crate) fn install() -> DispatchResult<()> {
 /// ```
 #[must_use = "calls are counted only while the profile lives"]
 pub struct Profile {
+    number: u64,
     start: Instant,
+    /// How many events are wanted, if any.
+    events: Option<usize>,
     fallbacks: Vec<Fallback>,
-    /// What the profile around this one had recorded when this one began.
-    outer: State,
     // Sets the thread's keys back when dropped; not `Send`, as they belong to the thread.
     _key: KeyGuard,
     _scratch: Counting,
@@ -85,7 +86,8 @@ pub struct Profile {
 
 /// Counts and times every call of this thread while the result lives.
 ///
-/// A profile within another takes its own figures, which are added to the outer one when it ends.
+/// A profile within another takes its own figures, which are added to the outer one when it ends. Where the outer one ends first, the
+/// inner one goes on.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -144,16 +146,18 @@ impl Profile {
     fn begin(events: Option<usize>) -> Profile {
         let start = Instant::now();
         PROFILES.set(PROFILES.get() + 1);
-        let outer = LOCAL.with(|local| {
-            let mut state = local.state.borrow_mut();
+        let number = LOCAL.with(|local| {
+            let (number, mut states) = (local.number(), local.states.borrow_mut());
             // What is added to the outer profile later must have been kept.
-            let events = events.max(state.room());
-            std::mem::replace(&mut *state, State::new(start, events))
+            let kept = events.max(states.last().and_then(State::room));
+            states.push(State::new(number, start, kept));
+            number
         });
         Profile {
+            number,
             start,
+            events,
             fallbacks: ledger::fallbacks(),
-            outer,
             _key: KeyGuard::include(KeySet::of(DispatchKey::PROFILER)),
             _scratch: Counting::begin(),
         }
@@ -173,7 +177,8 @@ impl Profile {
     /// # Ok(()) }
     /// ```
     pub fn report(&self) -> Report {
-        LOCAL.with(|local| local.state.borrow().report(self.start.elapsed(), self.fallbacks_since()))
+        let (time, fallbacks) = (self.start.elapsed(), self.fallbacks_since());
+        self.with_state(|state| state.report(time, fallbacks))
     }
 
     /// What was recorded so far, with the calls that have ended as events if the profile keeps them; recording goes on.
@@ -190,7 +195,15 @@ impl Profile {
     /// ```
     pub fn trace(&self) -> Trace {
         let report = self.report();
-        LOCAL.with(|local| local.state.borrow().trace(report))
+        self.with_state(|state| state.trace(report, self.events))
+    }
+
+    /// What it has recorded, which no profile within it has taken along.
+    fn with_state<R>(&self, read: impl FnOnce(&State) -> R) -> R {
+        LOCAL.with(|local| match local.states.borrow().iter().find(|state| state.number == self.number) {
+            Some(state) => read(state),
+            None => read(&State::new(self.number, self.start, None)),
+        })
     }
 
     /// The calls that ran on another device than they asked for, those of other threads included.
@@ -209,9 +222,13 @@ impl Drop for Profile {
         PROFILES.set(PROFILES.get().saturating_sub(1));
         // At the end of a thread there is nothing left to add to.
         let _ = LOCAL.try_with(|local| {
-            let mut state = local.state.borrow_mut();
-            let inner = std::mem::replace(&mut *state, std::mem::take(&mut self.outer));
-            state.absorb(inner);
+            let mut states = local.states.borrow_mut();
+            let Some(at) = states.iter().rposition(|state| state.number == self.number) else { return };
+            let own = states.remove(at);
+            // Those within it go on, and are added to the one around it when they end.
+            if let Some(outer) = at.checked_sub(1).and_then(|at| states.get_mut(at)) {
+                outer.absorb(own);
+            }
         });
     }
 }

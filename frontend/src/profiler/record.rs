@@ -1,6 +1,6 @@
 //! What a thread records while it calls: the stack of what is open, and the end of each call.
 
-use super::state::{Around, State, Took};
+use super::state::{Around, Slot, State, Took};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::KeySet;
@@ -25,7 +25,8 @@ pub(super) enum Frame {
 
 /// What a thread records.
 pub(super) struct Local {
-    pub(super) state: RefCell<State>,
+    /// What each profile that is being taken has recorded, the innermost last.
+    pub(super) states: RefCell<Vec<State>>,
     /// What is open, the innermost last, by numbers that count up.
     pub(super) stack: RefCell<Vec<(u64, Frame)>>,
     /// The next of these numbers.
@@ -44,7 +45,7 @@ thread_local! {
     pub(super) static PROFILES: Cell<u32> = const { Cell::new(0) };
     pub(super) static LOCAL: Local = const {
         Local {
-            state: RefCell::new(State::EMPTY),
+            states: RefCell::new(Vec::new()),
             stack: RefCell::new(Vec::new()),
             next: Cell::new(0),
             inside: Cell::new(Duration::ZERO),
@@ -54,6 +55,20 @@ thread_local! {
     };
 }
 
+impl Local {
+    /// A number that nothing else of this thread has.
+    pub(super) fn number(&self) -> u64 {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        number
+    }
+
+    /// A place in the innermost profile for an event that begins now.
+    pub(super) fn reserve(&self) -> Option<Slot> {
+        self.states.borrow_mut().last_mut()?.reserve()
+    }
+}
+
 /// A frame of the stack while it lives; it is gone from there also if what it stands for unwinds. Scopes may end in any order.
 pub(super) struct Open {
     number: u64,
@@ -61,8 +76,7 @@ pub(super) struct Open {
 
 impl Open {
     pub(super) fn push(local: &Local, frame: Frame) -> Open {
-        let number = local.next.get();
-        local.next.set(number + 1);
+        let number = local.number();
         local.stack.borrow_mut().push((number, frame));
         Open { number }
     }
@@ -81,7 +95,7 @@ impl Drop for Open {
 
 pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
     LOCAL.with(|local| {
-        let slot = local.state.borrow_mut().reserve();
+        let slot = local.reserve();
         let frame = Open::push(local, Frame::Op(call.args.op.name));
         let changed = local.changed.replace(false);
         let before = local.inside.replace(Duration::ZERO);
@@ -96,7 +110,11 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
         let stack = local.stack.borrow();
         let around = Around { stack: &stack, changed: local.changed.get() };
         let took = Took { start, own, total, scratch };
-        let told = local.state.borrow_mut().record(call, result.as_ref().ok(), took, slot, around);
+        let mut states = local.states.borrow_mut();
+        let told = match states.last_mut() {
+            Some(state) => state.record(call, result.as_ref().ok(), took, slot, around),
+            None => false,
+        };
         local.changed.set(changed | told);
         result
     })

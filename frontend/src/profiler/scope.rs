@@ -49,7 +49,13 @@ fn leave(Entered { start, name, slot, open }: Entered) {
     let total = start.elapsed();
     drop(open);
     // At the end of a thread nobody asks for it any more.
-    let _ = LOCAL.try_with(|local| local.state.borrow_mut().end_scope(name, start, total, slot));
+    let _ = LOCAL.try_with(|local| {
+        let mut states = local.states.borrow_mut();
+        // A profile may have begun since, or the one that keeps the scope have ended.
+        if let Some(state) = slot.and_then(|slot| states.iter_mut().find(|state| state.keeps(slot))) {
+            state.end_scope(name, start, total, slot);
+        }
+    });
 }
 
 /// Runs `name` only while this thread is profiled: a name for the trace, and a frame for the stack.
@@ -62,7 +68,7 @@ fn enter(name: impl FnOnce() -> (Arc<str>, Frame)) -> Scope {
 #[cold]
 fn record((name, frame): (Arc<str>, Frame)) -> Option<Box<Entered>> {
     let enter = |local: &Local| {
-        let slot = local.state.borrow_mut().reserve();
+        let slot = local.reserve();
         let open = Open::push(local, frame);
         Box::new(Entered { start: Instant::now(), name, slot, open })
     };
@@ -70,7 +76,8 @@ fn record((name, frame): (Arc<str>, Frame)) -> Option<Box<Entered>> {
 }
 
 /// Shows the calls of this thread under a name in the trace while the result lives, as PyTorch's `record_function` does.
-/// Costs nothing worth mention while the thread is not profiled.
+/// Costs nothing worth mention while the thread is not profiled. It belongs to its thread: a thread's own calls stand in its own scopes
+/// and its own profile.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -24,7 +24,7 @@ type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     /// Which profile keeps it.
-    state: Instant,
+    state: u64,
     index: usize,
 }
 
@@ -83,8 +83,9 @@ fn others() -> Place {
 
 /// What one profile has recorded.
 pub(super) struct State {
-    /// `None` while nothing is profiled.
-    pub(super) start: Option<Instant>,
+    /// Of which profile.
+    pub(super) number: u64,
+    pub(super) start: Instant,
     pub(super) codes: FxMap<Box<[u64]>, usize>,
     pub(super) kinds: Vec<Kind>,
     /// By kind, and where it came about.
@@ -96,27 +97,23 @@ pub(super) struct State {
     code: Vec<u64>,
 }
 
-impl Default for State {
-    fn default() -> State {
-        State::EMPTY
-    }
-}
-
 impl State {
-    /// Of no profile.
-    pub(super) const EMPTY: State = State {
-        start: None,
-        codes: HashMap::with_hasher(FxBuildHasher),
-        kinds: Vec::new(),
-        reorderings: HashMap::with_hasher(FxBuildHasher),
-        changes: HashMap::with_hasher(FxBuildHasher),
-        events: None,
-        code: Vec::new(),
-    };
+    pub(super) fn new(number: u64, start: Instant, events: Option<usize>) -> State {
+        State {
+            number,
+            start,
+            codes: HashMap::default(),
+            kinds: Vec::new(),
+            reorderings: HashMap::default(),
+            changes: HashMap::default(),
+            events: events.map(|most| Events { kept: Vec::new(), most, left_out: 0 }),
+            code: Vec::new(),
+        }
+    }
 
-    pub(super) fn new(start: Instant, events: Option<usize>) -> State {
-        let events = events.map(|most| Events { kept: Vec::new(), most, left_out: 0 });
-        State { start: Some(start), events, ..State::EMPTY }
+    /// Whether it has this place.
+    pub(super) fn keeps(&self, slot: Slot) -> bool {
+        self.number == slot.state
     }
 
     /// How many more events are kept; `None` if none are wanted.
@@ -126,7 +123,7 @@ impl State {
 
     /// A place for an event that begins now; those behind the last place are counted.
     pub(super) fn reserve(&mut self) -> Option<Slot> {
-        let (state, events) = (self.start?, self.events.as_mut()?);
+        let (state, events) = (self.number, self.events.as_mut()?);
         if events.kept.len() >= events.most {
             events.left_out += 1;
             return None;
@@ -138,13 +135,11 @@ impl State {
 
     fn finish(&mut self, slot: Option<Slot>, start: Instant, (time, scratch): (Duration, u64), what: What) {
         // A profile that began or ended while the call ran has other places.
-        let (Some(slot), Some(began), Some(events)) = (slot, self.start, self.events.as_mut()) else {
+        let (Some(slot), Some(events)) = (slot.filter(|slot| self.keeps(*slot)), self.events.as_mut()) else {
             return;
         };
-        if slot.state == began
-            && let Some(place) = events.kept.get_mut(slot.index)
-        {
-            *place = Recorded { start: start.saturating_duration_since(began), time, scratch, what };
+        if let Some(place) = events.kept.get_mut(slot.index) {
+            *place = Recorded { start: start.saturating_duration_since(self.start), time, scratch, what };
         }
     }
 
@@ -187,7 +182,7 @@ impl State {
                 let key = (index, caller.as_str().into());
                 self.note_reordering(key, texts, (callers, path), (bytes, total));
             } else if let Some(formats) = change {
-                let at = self.start.map_or(Duration::ZERO, |began| start.saturating_duration_since(began));
+                let at = start.saturating_duration_since(self.start);
                 let key = (call.args.op.name, format!("{caller}, from {}", formats.0).into());
                 self.note_change(key, (index, formats), (callers, path), at);
             }

@@ -186,11 +186,15 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 impl State {
-    /// The events of calls that have ended, with these figures.
-    pub(super) fn trace(&self, report: Report) -> Trace {
+    /// The events of calls that have ended, with these figures: so many at most, if any are wanted. More may be kept for a profile
+    /// around this one.
+    pub(super) fn trace(&self, report: Report, most: Option<usize>) -> Trace {
+        let (most, is_wanted) = (most.unwrap_or(0), most.is_some());
         let kept = self.events.as_ref().map_or(&[][..], |events| &events.kept);
+        let beyond = kept.len().saturating_sub(most);
+        let kept = &kept[..kept.len() - beyond];
         let mut events: Vec<Event> = kept.iter().filter_map(|event| self.event(event)).collect();
-        if self.events.is_some() {
+        if is_wanted {
             let told = |(at, change): &(Duration, super::FormatChange)| Event {
                 name: format!("{} makes {} of {}", change.op, change.to, change.from).into(),
                 kind: EventKind::FormatChange(change.place().into()),
@@ -203,7 +207,8 @@ impl State {
             events.sort_by_key(|event| event.start_ns);
             nest(&mut events);
         }
-        let left_out = self.events.as_ref().map_or(0, |events| events.left_out);
+        let left_out = self.events.as_ref().map_or(0, |events| events.left_out) + beyond as u64;
+        let left_out = if is_wanted { left_out } else { 0 };
         Trace { report, events, left_out, thread: Thread::current() }
     }
 

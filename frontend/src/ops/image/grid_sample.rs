@@ -35,7 +35,9 @@ impl Tensor {
     }
 
     /// [`Tensor::grid_sample`] with these options. An infinite place with `Reflection`, which has no limit, gives 0 (PyTorch reads a
-    /// pixel at the border there).
+    /// pixel at the border there). With `Border` it reads the border; but it gives NaN in `Bicubic`, as in PyTorch, and 0 along a
+    /// dimension of one pixel whose corners are aligned. A place that is NaN gives 0 with each of them (PyTorch reads a pixel in
+    /// some).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

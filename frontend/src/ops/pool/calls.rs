@@ -19,7 +19,8 @@ macro_rules! pools {
         impl Tensor {$(
             #[doc = concat!("The largest element under each place of a window in `", $images, "`, or in one without a batch. ")]
             /// Along each spatial dimension there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` places,
-            /// rounded down or with `ceil_mode` up. NaN is the largest of all.
+            /// rounded down, or with `ceil_mode` up, but for a last window that would begin behind the elements. NaN is the
+            /// largest of all.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -30,8 +31,8 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
-            /// than half the window.
+            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input, or one that meets no
+            /// element at some place; a padding of more than half the window.
             $(#[$of_max])*
             pub fn $max(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<Tensor> {
                 let run = |args: &[Arg<'_>]| Ok([max_pool_values::DEF.run(args)?]);
@@ -40,7 +41,7 @@ macro_rules! pools {
             }
 
             #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
-            /// spatial dimensions; the first of equal elements.
+            /// spatial dimensions; the first of equal elements, the last NaN.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
