@@ -400,6 +400,20 @@ fn names(trace: &Trace) -> Vec<String> {
     nested(trace).iter().map(|around| around.join(" in ")).collect()
 }
 
+/// How many events there are; fails unless they nest.
+fn nested_depths(trace: &Trace) -> usize {
+    let mut around: Vec<u64> = Vec::new();
+    for event in &trace.events {
+        let end = event.start_ns + event.duration_ns;
+        while around.last().is_some_and(|outer| *outer <= event.start_ns) {
+            around.pop();
+        }
+        assert!(around.last().is_none_or(|outer| end <= *outer), "{event:?}");
+        around.push(end);
+    }
+    trace.events.len()
+}
+
 #[test]
 fn scopes_that_end_in_any_order_are_events_that_nest() {
     let x = ramp(&[64, 64]);
@@ -423,6 +437,23 @@ fn scopes_that_end_in_any_order_are_events_that_nest() {
     work();
     drop(scopes);
     assert_eq!(names(&profile.trace()), ["a", "b in a", "c in b in a", "exp in c in b in a"]);
+    drop(profile);
+
+    // Many, in each order, take no time worth mention.
+    for reversed in [false, true] {
+        let profile = profiler::trace();
+        let mut scopes: Vec<_> = (0..40_000).map(|_| profiler::scope("s")).collect();
+        let mut state = 7u64;
+        while !scopes.is_empty() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = if reversed { state as usize % scopes.len() } else { scopes.len() - 1 };
+            drop(scopes.swap_remove(at));
+        }
+        assert_eq!(nested_depths(&profile.trace()), 40_000);
+    }
+    let profile = profiler::trace();
+    drop((0..40_000).map(|_| profiler::scope("s")).collect::<Vec<_>>());
+    assert_eq!(nested_depths(&profile.trace()), 40_000);
     drop(profile);
 
     // What ends early is no longer around what is called then.
@@ -450,6 +481,9 @@ fn the_thread_in_a_file_is_that_which_was_profiled() {
     let [first, second] = ["wörker \"1\"", "second"].map(profiled);
     assert_eq!((first.thread.name.as_str(), first.thread.process), ("wörker \"1\"", std::process::id()));
     assert_ne!(first.thread.id, second.thread.id);
+    // Another thread may have the main thread's name.
+    let [main, other] = ["main", "main"].map(profiled);
+    assert_ne!(main.thread.id, other.thread.id);
     for trace in [first, second] {
         let mut file = Vec::new();
         trace.write_json(&mut file).unwrap();
@@ -508,6 +542,21 @@ fn profiles_may_end_in_any_order_and_keep_their_own_numbers_of_events() {
     drop(inner);
     assert_eq!(ops(&middle), ["exp", "part", "tanh"]);
     drop(middle);
+
+    // A scope that ends while another profile lives, or begins there.
+    let outer = profiler::trace();
+    let across = profiler::scope("across");
+    let inner = profiler::profile();
+    let within = profiler::scope("within");
+    x.exp().unwrap();
+    drop(across);
+    drop(inner);
+    x.tanh().unwrap();
+    drop(within);
+    let mut seen = ops(&outer);
+    seen.sort();
+    assert_eq!(seen, ["across", "exp", "tanh", "within"]);
+    drop(outer);
 
     // A profile within another keeps what the other one wants too, and shows what it wants itself.
     let outer = profiler::trace();

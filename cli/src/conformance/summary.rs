@@ -75,11 +75,12 @@ pub fn print(report: &Report, screen: &mut Screen) {
         screen.line(format!("\nThe known failure `{case}` matches no case: take it from the list"));
     }
     screen.line(format!(
-        "\n{} {} ({}): {} ops, {} cases in {:.1} s{}{}",
+        "\n{} {} ({}): {} op{}, {} cases in {:.1} s{}{}",
         report.plugin,
         report.plugin_version,
         report.library.display(),
         report.ops,
+        if report.ops == 1 { "" } else { "s" },
         report.cases.len(),
         report.seconds,
         if report.is_green() { ", every one as expected" } else { "" },

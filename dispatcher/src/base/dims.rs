@@ -221,7 +221,8 @@ pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
         if strides[i] != expected {
             return false;
         }
-        expected *= sizes[i];
+        // Where there are elements memory holds as many. Else a later size may be 0.
+        expected = expected.wrapping_mul(sizes[i]);
     }
     true
 }

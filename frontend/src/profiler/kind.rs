@@ -28,11 +28,11 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn add(&mut self, other: Tally) {
-        self.calls += other.calls;
-        self.own += other.own;
-        self.total += other.total;
-        self.bytes += other.bytes;
-        self.scratch += other.scratch;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.own = self.own.saturating_add(other.own);
+        self.total = self.total.saturating_add(other.total);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.scratch = self.scratch.saturating_add(other.scratch);
     }
 }
 

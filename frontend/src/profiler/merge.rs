@@ -1,7 +1,7 @@
 //! A profile within another: what it has recorded is added to the outer one.
 
 use super::kind::{Kind, Tally};
-use super::state::{State, What};
+use super::state::{Added, State, What};
 
 impl State {
     /// Adds what a profile within this one has recorded.
@@ -24,6 +24,14 @@ impl State {
         }
         let (Some(events), Some(new)) = (&mut self.events, inner.events) else { return };
         events.left_out += new.left_out;
+        let first = events.kept.len();
+        let count = events.most.saturating_sub(first).min(new.kept.len());
+        // Only what has not ended yet is looked for.
+        if new.kept.iter().any(|event| matches!(event.what, What::Open)) {
+            self.added.push(Added { number: inner.number, first, count });
+            let within = inner.added.into_iter().map(|added| Added { first: first + added.first, ..added });
+            self.added.extend(within.filter(|added| added.first + added.count <= first + count));
+        }
         for mut event in new.kept {
             if events.kept.len() >= events.most {
                 events.left_out += 1;

@@ -28,7 +28,7 @@ pub(super) struct Local {
     /// What each profile that is being taken has recorded, the innermost last.
     pub(super) states: RefCell<Vec<State>>,
     /// What is open, the innermost last, by numbers that count up.
-    pub(super) stack: RefCell<Vec<(u64, Frame)>>,
+    pub(super) stack: RefCell<Stack>,
     /// The next of these numbers.
     next: Cell<u64>,
     /// Time taken so far by the calls inside the one that runs now.
@@ -46,7 +46,7 @@ thread_local! {
     pub(super) static LOCAL: Local = const {
         Local {
             states: RefCell::new(Vec::new()),
-            stack: RefCell::new(Vec::new()),
+            stack: RefCell::new(Stack { frames: Vec::new(), gone: 0 }),
             next: Cell::new(0),
             inside: Cell::new(Duration::ZERO),
             scratch_inside: Cell::new(0),
@@ -77,19 +77,43 @@ pub(super) struct Open {
 impl Open {
     pub(super) fn push(local: &Local, frame: Frame) -> Open {
         let number = local.number();
-        local.stack.borrow_mut().push((number, frame));
+        local.stack.borrow_mut().frames.push((number, Some(frame)));
         Open { number }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let _ = LOCAL.try_with(|local| {
-            let mut stack = local.stack.borrow_mut();
-            if let Some(at) = stack.iter().rposition(|(number, _)| *number == self.number) {
-                stack.remove(at);
-            }
-        });
+        let _ = LOCAL.try_with(|local| local.stack.borrow_mut().remove(self.number));
+    }
+}
+
+/// The frames of a thread by their numbers, which count up. Those that ended before the ones within them are gone, and taken out when
+/// they are many.
+pub(super) struct Stack {
+    frames: Vec<(u64, Option<Frame>)>,
+    gone: usize,
+}
+
+impl Stack {
+    fn remove(&mut self, number: u64) {
+        let Ok(at) = self.frames.binary_search_by_key(&number, |(number, _)| *number) else { return };
+        if self.frames[at].1.take().is_some() {
+            self.gone += 1;
+        }
+        while self.frames.last().is_some_and(|(_, frame)| frame.is_none()) {
+            self.frames.pop();
+            self.gone -= 1;
+        }
+        if self.gone * 2 > self.frames.len() {
+            self.frames.retain(|(_, frame)| frame.is_some());
+            self.gone = 0;
+        }
+    }
+
+    /// The frames that are open, from the outermost on.
+    fn open(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().filter_map(|(_, frame)| frame.as_ref())
     }
 }
 
@@ -121,9 +145,9 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
 }
 
 /// The ops and derivatives in a stack from the outermost on, and the path of the modules.
-pub(super) fn place(stack: &[(u64, Frame)]) -> (Vec<String>, String) {
+pub(super) fn place(stack: &Stack) -> (Vec<String>, String) {
     let (mut callers, mut path) = (Vec::new(), String::new());
-    for (_, frame) in stack {
+    for frame in stack.open() {
         match frame {
             Frame::Op(op) => callers.push((*op).to_string()),
             Frame::Backward(op) => callers.push(format!("backward of {op}")),

@@ -278,8 +278,8 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
             key: key.to_string(),
             calls: sum.calls,
             // Of the parts, so that they add up whatever fractions were cut off.
-            self_ns: shapes.iter().map(|part| part.self_ns).sum(),
-            total_ns: shapes.iter().map(|part| part.total_ns).sum(),
+            self_ns: total(shapes.iter().map(|part| part.self_ns)),
+            total_ns: total(shapes.iter().map(|part| part.total_ns)),
             bytes: sum.bytes,
             scratch_bytes: sum.scratch,
             shapes,
@@ -289,6 +289,11 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
     // The groups came in the order of their names, which decides between equals.
     rows.sort_by_key(|row| std::cmp::Reverse(row.self_ns));
     rows
+}
+
+/// The sum of figures, which a file that was changed may have as large as it likes.
+fn total(figures: impl Iterator<Item = u64>) -> u64 {
+    figures.fold(0, u64::saturating_add)
 }
 
 impl State {
@@ -322,7 +327,7 @@ impl Report {
     /// # Ok(()) }
     /// ```
     pub fn calls(&self) -> u64 {
-        self.rows.iter().map(|row| row.calls).sum()
+        total(self.rows.iter().map(|row| row.calls))
     }
 
     /// Nanoseconds spent in ops: the own times of all rows.
@@ -338,7 +343,7 @@ impl Report {
     /// # Ok(()) }
     /// ```
     pub fn op_ns(&self) -> u64 {
-        self.rows.iter().map(|row| row.self_ns).sum()
+        total(self.rows.iter().map(|row| row.self_ns))
     }
 
     /// Bytes that all rows read and wrote.
@@ -355,7 +360,7 @@ impl Report {
     /// # Ok(()) }
     /// ```
     pub fn bytes(&self) -> u64 {
-        self.rows.iter().map(|row| row.bytes).sum()
+        total(self.rows.iter().map(|row| row.bytes))
     }
 
     /// Bytes of scratch memory of all rows.
@@ -371,7 +376,7 @@ impl Report {
     /// # Ok(()) }
     /// ```
     pub fn scratch_bytes(&self) -> u64 {
-        self.rows.iter().map(|row| row.scratch_bytes).sum()
+        total(self.rows.iter().map(|row| row.scratch_bytes))
     }
 }
 

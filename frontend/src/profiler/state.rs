@@ -1,7 +1,7 @@
 //! What one profile has recorded: calls by kind, where memory was reordered, where a format changed, and events.
 
 use super::kind::{Kind, Tally, describe, encode};
-use super::record::{Frame, place};
+use super::record::{Stack, place};
 use super::report::{FormatChange, Reordering, in_words, nanoseconds};
 use keyway_dispatcher::ledger;
 use keyway_dispatcher::op::{Call, Outputs};
@@ -57,6 +57,14 @@ pub(super) struct Events {
     pub(super) left_out: u64,
 }
 
+/// A profile whose first `count` events are kept from this one on.
+#[derive(Clone, Copy)]
+pub(super) struct Added {
+    pub(super) number: u64,
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
+
 /// What a call took: time of its own, with that of the calls inside it, and bytes of scratch memory of its own.
 #[derive(Clone, Copy)]
 pub(super) struct Took {
@@ -68,7 +76,7 @@ pub(super) struct Took {
 
 /// What a call stands in.
 pub(super) struct Around<'a> {
-    pub(super) stack: &'a [(u64, Frame)],
+    pub(super) stack: &'a Stack,
     /// Whether an op inside the call has changed the format of images.
     pub(super) changed: bool,
 }
@@ -93,6 +101,8 @@ pub(super) struct State {
     /// By op, and where it came about: when first, and what.
     pub(super) changes: FxMap<(&'static str, Box<str>), (Duration, FormatChange)>,
     pub(super) events: Option<Events>,
+    /// The profiles within it that were added to it: what began in one may end now.
+    pub(super) added: Vec<Added>,
     /// Where the code of a call is put together.
     code: Vec<u64>,
 }
@@ -107,13 +117,23 @@ impl State {
             reorderings: HashMap::default(),
             changes: HashMap::default(),
             events: events.map(|most| Events { kept: Vec::new(), most, left_out: 0 }),
+            added: Vec::new(),
             code: Vec::new(),
         }
     }
 
     /// Whether it has this place.
     pub(super) fn keeps(&self, slot: Slot) -> bool {
-        self.number == slot.state
+        self.index(slot).is_some()
+    }
+
+    /// Where it has this place, of its own or of a profile that was added to it.
+    fn index(&self, slot: Slot) -> Option<usize> {
+        if slot.state == self.number {
+            return Some(slot.index);
+        }
+        let added = self.added.iter().find(|added| added.number == slot.state && slot.index < added.count)?;
+        Some(added.first + slot.index)
     }
 
     /// How many more events are kept; `None` if none are wanted.
@@ -135,10 +155,11 @@ impl State {
 
     fn finish(&mut self, slot: Option<Slot>, start: Instant, (time, scratch): (Duration, u64), what: What) {
         // A profile that began or ended while the call ran has other places.
-        let (Some(slot), Some(events)) = (slot.filter(|slot| self.keeps(*slot)), self.events.as_mut()) else {
+        let (Some(index), Some(events)) = (slot.and_then(|slot| self.index(slot)), self.events.as_mut())
+        else {
             return;
         };
-        if let Some(place) = events.kept.get_mut(slot.index) {
+        if let Some(place) = events.kept.get_mut(index) {
             *place = Recorded { start: start.saturating_duration_since(self.start), time, scratch, what };
         }
     }

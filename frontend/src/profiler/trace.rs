@@ -2,8 +2,12 @@
 
 use super::report::Report;
 use super::state::{Recorded, State, What};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 /// What is known of a call besides its time.
@@ -104,7 +108,7 @@ pub struct Event {
 pub struct Thread {
     /// The id of its process.
     pub process: u32,
-    /// A number that no other thread of the process has: of the main thread the id of the process.
+    /// A number that no other profiled thread of the process has: of the main thread the id of the process.
     pub id: u32,
     /// Its name; `profiled thread` where it has none.
     pub name: String,
@@ -113,13 +117,16 @@ pub struct Thread {
 impl Thread {
     /// The thread that calls.
     pub(super) fn current() -> Thread {
+        static MAIN: OnceLock<ThreadId> = OnceLock::new();
         static OTHERS: AtomicU32 = AtomicU32::new(1);
         thread_local! {
             static NUMBER: u32 = OTHERS.fetch_add(1, Ordering::Relaxed);
         }
         let (process, thread) = (std::process::id(), std::thread::current());
         let name = thread.name().unwrap_or("profiled thread").to_string();
-        let number = if name == "main" { 0 } else { NUMBER.try_with(|number| *number).unwrap_or(0) };
+        // Other threads may have the main thread's name, too.
+        let is_main = name == "main" && *MAIN.get_or_init(|| thread.id()) == thread.id();
+        let number = if is_main { 0 } else { NUMBER.try_with(|number| *number).unwrap_or(0) };
         Thread { process, id: process.wrapping_add(number), name }
     }
 }
@@ -150,34 +157,53 @@ pub struct Trace {
     pub thread: Thread,
 }
 
+/// How often an event may begin later, so that it is not within those that end before it does.
+const MOVES: u32 = 8;
+
 /// Takes from events, in the order in which they began, what reaches out of the events around them.
-fn nest(events: &mut [Event]) {
+fn nest(events: Vec<Event>) -> Vec<Event> {
     let end = |event: &Event| event.start_ns.saturating_add(event.duration_ns);
+    let mut nested: Vec<Event> = Vec::with_capacity(events.len());
     // When the events end that are around the next one, the innermost last.
     let mut around: Vec<u64> = Vec::new();
-    let mut i = 0;
-    while i < events.len() {
-        let begin = events[i].start_ns;
+    // Events that begin later now, by when, and how often they were moved.
+    let mut moved: BinaryHeap<Reverse<(u64, u32, usize)>> = BinaryHeap::new();
+    let mut waiting: Vec<Option<Event>> = Vec::new();
+    let mut rest = events.into_iter().peekable();
+    loop {
+        let next = rest.peek().map_or(u64::MAX, |event| event.start_ns);
+        // Before those that begin with it, which are within it.
+        let (mut event, moves) = match moved.peek() {
+            Some(&Reverse((start, moves, at))) if start <= next => {
+                moved.pop();
+                let Some(event) = waiting[at].take() else { continue };
+                (event, moves)
+            }
+            _ => match rest.next() {
+                Some(event) => (event, 0),
+                None => return nested,
+            },
+        };
+        let begin = event.start_ns;
         while around.last().is_some_and(|outer| *outer <= begin) {
             around.pop();
         }
-        match around.last() {
-            Some(&outer) if end(&events[i]) > outer => {
-                let (within, beyond) = (outer - begin, end(&events[i]) - outer);
-                if within >= beyond {
-                    events[i].duration_ns = within;
-                } else {
-                    (events[i].start_ns, events[i].duration_ns) = (outer, beyond);
-                    // Before those that begin with it, which are within it.
-                    let later = events[i + 1..].partition_point(|event| event.start_ns < outer);
-                    events[i..=i + later].rotate_left(1);
-                }
+        let outer = around.last().copied().filter(|outer| end(&event) > *outer);
+        if let Some(outer) = outer {
+            // Beyond the last of those that end before it does.
+            let ends = around.partition_point(|outer| *outer >= end(&event));
+            let later = around.get(ends).copied().unwrap_or(outer);
+            let (within, beyond) = (outer - begin, end(&event) - later);
+            if within < beyond && moves < MOVES {
+                (event.start_ns, event.duration_ns) = (later, beyond);
+                moved.push(Reverse((later, moves + 1, waiting.len())));
+                waiting.push(Some(event));
+                continue;
             }
-            _ => {
-                around.push(end(&events[i]));
-                i += 1;
-            }
+            event.duration_ns = within;
         }
+        around.push(end(&event));
+        nested.push(event);
     }
 }
 
@@ -205,7 +231,7 @@ impl State {
             events.extend(self.changes.values().map(told));
             // Stable, so that of two that began at once the outer one stays first.
             events.sort_by_key(|event| event.start_ns);
-            nest(&mut events);
+            events = nest(events);
         }
         let left_out = self.events.as_ref().map_or(0, |events| events.left_out) + beyond as u64;
         let left_out = if is_wanted { left_out } else { 0 };

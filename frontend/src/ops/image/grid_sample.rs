@@ -72,7 +72,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (own, grid) = (tensor(args, 0)?, widened(&tensor(args, 1)?)?);
     let x = widened(&own)?;
     let sizes = with_spatial(x.shape(), &grid.shape()[1..x.rank() - 1]);
-    let made = Sampled::of(&grid, &x.shape()[2..], Reading::of(args, 2)?)?.gathered(&x)?;
+    let reading = Reading::of(args, 2)?;
+    let made = Sampled::of(&grid, &x.shape()[2..], reading, (x.dtype(), false))?.gathered(&x)?;
     cast(in_format_of(&own, made.reshape_as_sizes(&sizes)?)?, own.dtype())
 }
 
@@ -102,7 +103,7 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(
         |args| one(compose(args)),
-        parts![Part::widened("gather"), Part::widened("sum")],
+        parts![Part::widened; Part::widened("gather"), Part::widened("sum")],
     ),
     derivative: Derivative::of_inputs(FIRST_TWO, |b, g| {
         let (grad, [mode, padding, align]) = (b.grad(0)?, [2, 3, 4].map(|i| b.arg(i)));

@@ -1,6 +1,8 @@
 //! `grid_sample_grid_grad`
 
-use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled, parts};
+use super::grid_taps::{
+    CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled, in_f64, parts,
+};
 use super::options::GridMode;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
@@ -30,11 +32,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let own = tensor(args, 0)?;
     let own_grid = tensor(args, 2)?;
-    let (grad, x, grid) = (widened(&own)?, widened(&tensor(args, 1)?)?, widened(&own_grid)?);
+    let (grad, x) = (widened(&own)?, widened(&tensor(args, 1)?)?);
+    let grid = cast(own_grid.clone(), DType::F64)?;
     let reading = Reading::of(args, 3)?;
     let places = grad.shape()[2..].iter().product();
     let flat = grad.reshape_as_sizes(&[grad.shape()[0], grad.shape()[1], places])?;
-    let made = Sampled::with_slopes(&grid, &x.shape()[2..], reading)?.by_places(&x, &flat)?;
+    let made = Sampled::of(&grid, &x.shape()[2..], reading, (x.dtype(), true))?.by_places(&x, &flat)?;
     let mut made = made.reshape_as_sizes(grid.shape())?;
     if reading.mode == GridMode::Nearest {
         // Infinity times a slope of 0 is no number. No place is below that.
@@ -51,7 +54,7 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(
         |args| one(compose(args)),
-        parts![Part::widened("gather"), Part::widened("stack"), Part::widened("sum")],
+        parts![in_f64; Part::widened("gather"), Part::widened("stack"), Part::widened("sum")],
     ),
     derivative: Derivative::Composite,
     forms: Forms::New,

@@ -1,6 +1,6 @@
 //! `grid_sample_input_grad`
 
-use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_rank, filled, parts};
+use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_rank, filled, in_f64, parts};
 use super::{grid_sample, grid_sample_grid_grad};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
@@ -22,13 +22,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (own, grid) = (tensor(args, 0)?, widened(&tensor(args, 1)?)?);
+    let (own, grid) = (tensor(args, 0)?, cast(tensor(args, 1)?, DType::F64)?);
     let grad = widened(&own)?;
     let sizes = with_spatial(grad.shape(), &sizes(args, 2, grad.rank() - 2)?);
     let (spatial, [batch, channels]) = (&sizes[2..], [sizes[0], sizes[1]]);
     let flat = grad.reshape_as_sizes(&[batch, channels, grad.shape()[2..].iter().product()])?;
-    let made =
-        Sampled::of(&grid, spatial, Reading::of(args, 3)?)?.scattered(&flat, spatial.iter().product())?;
+    let sampled = Sampled::of(&grid, spatial, Reading::of(args, 3)?, (grad.dtype(), false))?;
+    let made = sampled.scattered(&flat, spatial.iter().product())?;
     cast(in_format_of(&own, made.reshape_as_sizes(&sizes)?)?, own.dtype())
 }
 
@@ -39,7 +39,7 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(
         |args| one(compose(args)),
-        parts![Part::widened("fill"), Part::widened("scatter_add")],
+        parts![in_f64; Part::widened("fill"), Part::widened("scatter_add")],
     ),
     derivative: Derivative::of_inputs(FIRST_TWO, |b, g| {
         // The op is linear in `grad`, and its sum with any images is that of `grad` with their pixels.

@@ -3,11 +3,12 @@
 
 use super::options::{GridMode, GridPadding};
 use crate::error::Result;
+use crate::ops::composite::cast;
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, plain, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::Args;
+use keyway_dispatcher::op::{Args, Part};
 
 const MODES: [(GridMode, &str); 3] =
     [(GridMode::Bilinear, "bilinear"), (GridMode::Nearest, "nearest"), (GridMode::Bicubic, "bicubic")];
@@ -197,7 +198,14 @@ impl Side {
     /// The elements at these whole places, each counting so much, and nothing outside.
     fn inside(self, at: &Tensor, weight: &Tensor) -> Result<Taps> {
         let at = at.detach();
-        let inside = at.ge(0.0)?.logical_and(&at.le(self.last())?)?;
+        // The largest number of f32 that is no larger than the last element's: what that is rounded to may be.
+        let last = match self.last() as f32 {
+            rounded if at.dtype() == DType::F32 && f64::from(rounded) > self.last() => {
+                rounded.next_down().into()
+            }
+            _ => self.last(),
+        };
+        let inside = at.ge(0.0)?.logical_and(&at.le(last)?)?;
         let at = inside.where_cond(&at, 0)?.to_dtype(DType::I64)?;
         let weight = inside.where_cond(weight, 0)?;
         Ok(Taps { at, inside, weight })
@@ -291,17 +299,14 @@ pub(super) struct Sampled {
 }
 
 impl Sampled {
-    /// Of images of these spatial sizes, for a grid `[batch, .., rank]`.
-    pub(super) fn of(grid: &Tensor, spatial: &[usize], reading: Reading) -> Result<Sampled> {
-        Sampled::with(grid, spatial, reading, false)
-    }
-
-    /// The same with slopes.
-    pub(super) fn with_slopes(grid: &Tensor, spatial: &[usize], reading: Reading) -> Result<Sampled> {
-        Sampled::with(grid, spatial, reading, true)
-    }
-
-    fn with(grid: &Tensor, spatial: &[usize], reading: Reading, slopes: bool) -> Result<Sampled> {
+    /// Of images of these spatial sizes, for a grid `[batch, .., rank]`: how much elements count in this dtype, and slopes if they are
+    /// wanted.
+    pub(super) fn of(
+        grid: &Tensor,
+        spatial: &[usize],
+        reading: Reading,
+        (dtype, slopes): (DType, bool),
+    ) -> Result<Sampled> {
         let (batch, rank) = (grid.shape()[0], spatial.len());
         let places: usize = grid.shape()[1..=rank].iter().product();
         let along = |d: usize, what: Weight| {
@@ -317,8 +322,10 @@ impl Sampled {
         let each = at.shape()[1];
         let at = at.reshape_as_sizes(&[batch, 1, each * places])?;
         let axes = if slopes { rank } else { 0 };
-        let slopes = (0..axes).map(|axis| Ok(all(Some(rank - 1 - axis))?.weight)).collect::<Result<_>>()?;
-        Ok(Sampled { at, inside: inside.unsqueeze(1)?, weight: weight.unsqueeze(1)?, slopes, each, places })
+        let slope = |axis| cast(all(Some(rank - 1 - axis))?.weight, dtype);
+        let slopes = (0..axes).map(slope).collect::<Result<_>>()?;
+        let weight = cast(weight, dtype)?.unsqueeze(1)?;
+        Ok(Sampled { at, inside: inside.unsqueeze(1)?, weight, slopes, each, places })
     }
 
     /// What images `[batch, channels, ..]` have there, `[batch, channels, elements of a place, places]`; 0 outside.
@@ -353,38 +360,49 @@ impl Sampled {
     }
 }
 
-/// The ops that taps are composed of, and these.
+/// The ops that taps are composed of, in what dtype `$places` says, and these.
 macro_rules! parts {
-    ($($part:expr),*) => {
+    ($places:path; $($part:expr),*) => {
         &[
-            Part::widened("abs"),
-            Part::widened("add"),
-            Part::widened("arange"),
-            Part::widened("cat"),
-            Part::widened("clamp"),
+            $places("abs"),
+            $places("add"),
+            $places("arange"),
+            $places("cat"),
+            $places("clamp"),
+            $places("clone"),
+            $places("div"),
+            $places("eq"),
+            $places("floor"),
+            $places("fmod"),
+            $places("ge"),
+            $places("gt"),
+            $places("le"),
+            $places("lt"),
+            $places("mul"),
+            $places("round"),
+            $places("sub"),
+            $places("to_dtype"),
+            $places("where"),
             Part::widened("clone"),
-            Part::widened("div"),
-            Part::widened("eq"),
-            Part::widened("floor"),
-            Part::widened("fmod"),
-            Part::widened("ge"),
-            Part::widened("gt"),
-            Part::widened("le"),
-            Part::widened("lt"),
             Part::widened("mul"),
-            Part::widened("round"),
-            Part::widened("sub"),
+            Part::widened("to_dtype"),
             Part::widened("where"),
             Part::fixed("logical_and", DType::BOOL),
             Part::fixed("add", DType::I64),
             Part::fixed("mul", DType::I64),
             Part::fixed("to_dtype", DType::I64),
-            Part::widened("to_dtype"),
             Part::new("to_dtype"),
             $($part),*
         ]
     };
 }
+
+/// A part of gradients, whose places are computed in f64: small weights lose their digits else, and are all that is left where
+/// large elements cancel.
+pub(super) const fn in_f64(op: &'static str) -> Part {
+    Part::fixed(op, DType::F64)
+}
+
 pub(super) use parts;
 
 /// A case of all three ops: sizes of the images, spatial sizes of the result; mode, padding mode, align_corners.

@@ -34,7 +34,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let padded = if (top, left) == (0, 0) { x } else { x.constant_pad(&[left, left, top, top], 0)? };
     // `[batch, channels, places, window]`, which lie over each other.
     let windows = columns(&padded, &places)?;
-    let sizes = [batch, channels * places.window(), places.count()];
+    let sizes = [batch, channels.saturating_mul(places.window()), places.count()];
     // Always a copy: nothing records that the result were a view.
     let windows = windows.permute([0, 1, 4, 5, 2, 3])?;
     clone::DEF.run(&[(&windows).into(), Arg::Str("contiguous")])?.reshape_as_sizes(&sizes)

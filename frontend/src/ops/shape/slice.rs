@@ -102,10 +102,12 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let start = position(args.optional_int(2)?, 0);
     let length = (position(args.optional_int(3)?, size) - start).max(0) as usize;
     let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));
-    let offset = t.offset() + if length > 0 { start as usize * strides[dim] } else { 0 };
+    // A tensor without elements may have sizes and strides whose products no memory could hold.
+    let skipped = if t.sizes().contains(&0) || length == 0 { 0 } else { start as usize * strides[dim] };
+    let offset = t.offset() + skipped;
     sizes[dim] = length.div_ceil(step as usize);
     if sizes[dim] > 1 {
-        strides[dim] *= step as usize;
+        strides[dim] = strides[dim].saturating_mul(step as usize);
     }
     Ok(ViewSpec { offset, sizes, strides: Some(strides) })
 }

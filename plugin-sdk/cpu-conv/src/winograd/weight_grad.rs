@@ -188,6 +188,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
     ///
     /// # Safety
     /// As for [`WeightGrad::run`]; there must be sums for each product, which lie `apart`.
+    #[expect(clippy::needless_range_loop, reason = "the channel is the second index")]
     unsafe fn write<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
         &self,
         (row, channel): (usize, usize),
