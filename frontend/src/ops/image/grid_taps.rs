@@ -328,18 +328,17 @@ impl Sampled {
         Ok(Sampled { at, inside: inside.unsqueeze(1)?, weight, slopes, each, places })
     }
 
-    /// What images `[batch, channels, ..]` have there, `[batch, channels, elements of a place, places]`; 0 outside.
+    /// What images `[batch, channels, ..]` have there, `[batch, channels, elements of a place, places]`; anything outside.
     fn read(&self, x: &Tensor) -> Result<Tensor> {
         let [batch, channels] = [x.shape()[0], x.shape()[1]];
         let flat = x.reshape_as_sizes(&[batch, channels, x.shape()[2..].iter().product()])?;
         let at = self.at.expand([batch, channels, self.each * self.places])?;
-        let read = flat.gather(2, &at)?.reshape_as_sizes(&[batch, channels, self.each, self.places])?;
-        self.inside.where_cond(&read, 0)
+        flat.gather(2, &at)?.reshape_as_sizes(&[batch, channels, self.each, self.places])
     }
 
     /// The pixels of images, `[batch, channels, places]`.
     pub(super) fn gathered(&self, x: &Tensor) -> Result<Tensor> {
-        self.read(x)?.mul(&self.weight)?.sum(2)
+        self.inside.where_cond(&self.read(x)?.mul(&self.weight)?, 0)?.sum(2)
     }
 
     /// The gradient of that by images of so many elements a channel, `[batch, channels, elements]`, for one of `[batch, channels,
@@ -355,6 +354,7 @@ impl Sampled {
     /// The gradient of that by the places, `[batch, places, axes]`.
     pub(super) fn by_places(&self, x: &Tensor, grad: &Tensor) -> Result<Tensor> {
         let products = self.read(x)?.mul(&grad.unsqueeze(2)?)?.sum(1)?;
+        let products = self.inside.squeeze(1)?.where_cond(&products, 0)?;
         let axes = self.slopes.iter().map(|slope| products.mul(slope)?.sum(1));
         Tensor::stack(&axes.collect::<Result<Vec<_>>>()?, -1)
     }
