@@ -246,6 +246,9 @@ fn keys_slope(distance: f64) -> f64 {
     slope * distance.signum()
 }
 
+/// An element of images by its index so far, and of each of these dimensions how much it counts and the derivative of that.
+type Partly = (Vec<usize>, Vec<(f64, f64)>);
+
 /// How images are read at the places of a grid.
 struct Reading<'a> {
     mode: &'a str,
@@ -283,9 +286,9 @@ impl<'a> Reading<'a> {
             sampled(grid.at(&at).float(), self, spatial[d])
         };
         let first = vec![(Vec::new(), Vec::new())];
-        let all = (0..rank).fold(first, |made: Vec<(Vec<usize>, Vec<(f64, f64)>)>, d| {
+        let all = (0..rank).fold(first, |made: Vec<Partly>, d| {
             let taps = along(d);
-            let with = |(index, parts): &(Vec<usize>, Vec<(f64, f64)>)| -> Vec<_> {
+            let with = |(index, parts): &Partly| -> Vec<_> {
                 let add = |&(at, weight, slope): &Moving| {
                     let index = index.iter().copied().chain([at]).collect();
                     (index, parts.iter().copied().chain([(weight, slope)]).collect())
@@ -294,7 +297,7 @@ impl<'a> Reading<'a> {
             };
             made.iter().flat_map(with).collect()
         });
-        let element = |(index, parts): (Vec<usize>, Vec<(f64, f64)>)| {
+        let element = |(index, parts): Partly| {
             let product = |moved: Option<usize>| -> f64 {
                 parts.iter().enumerate().map(|(d, &(w, s))| if moved == Some(d) { s } else { w }).product()
             };

@@ -21,8 +21,8 @@ fn steps([n, c, h, w]: [usize; 4], is_last: bool) -> [usize; 5] {
 
 fn volume<T>(data: &mut [T], sizes: [usize; 4], is_last: bool) -> Volume<'_, T> {
     let [n, c, h, w] = sizes;
-    // SAFETY: the slices have as many elements as these sizes name.
     Volume {
+        // SAFETY: the slices have as many elements as these sizes name.
         data: unsafe { Lanes::new(data.as_mut_ptr()) },
         sizes: [n, c, 1, h, w],
         strides: steps(sizes, is_last),
@@ -157,9 +157,9 @@ fn each_order_gives_the_same_bits() {
                 let moved = |from: &[f16], sizes: [usize; 4], is_last: bool| {
                     let mut to = from.to_vec();
                     let [n, c, h, w] = sizes;
-                    for i in 0..n * c * h * w {
+                    for (i, number) in from.iter().enumerate().take(n * c * h * w) {
                         let at = [i / w / h / c, i / w / h % c, i / w % h, i % w];
-                        to[index(sizes, is_last, at)] = from[i];
+                        to[index(sizes, is_last, at)] = *number;
                     }
                     to
                 };
