@@ -1,7 +1,7 @@
 //! `grid_sample`
 
 use super::GRAIN;
-use super::places::{Grid, Places, check_near};
+use super::places::{Grid, Places, check_near, gathered};
 use super::side::{Side, sides};
 use super::sums::{Made, pixel};
 use super::turned::{BLOCK, elements, side_by_side, turned_steps};
@@ -27,8 +27,6 @@ const SPARSE: usize = 16;
 const ENOUGH: usize = 8;
 /// Channels from which on they are turned, where elements can be gathered as they are.
 const GATHERED: usize = 4;
-/// Lanes of the widest vector.
-const MOST: usize = 16;
 
 /// What is computed.
 struct Sampling<'a, T: Elements> {
@@ -180,26 +178,15 @@ impl<T: Elements> Sampling<'_, T> {
         pixels: usize,
     ) -> bool {
         let (lanes, zero) = (T::Vector::LANES, T::Vector::splat(T::Acc::ZERO));
-        // SAFETY: the caller guarantees the elements; there are whole vectors of places.
-        let gather = |at: *const i32| unsafe {
-            if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
-                return T::Vector::gather(from.cast(), at);
-            }
-            let mut elements = [T::from_acc(T::Acc::ZERO); MOST];
-            for (i, element) in elements.iter_mut().enumerate().take(lanes) {
-                *element = *from.offset(*at.add(i) as isize);
-            }
-            T::read(elements.as_ptr())
-        };
         // 0 as long as all are, else no number.
         let mut zeros = zero;
         for p in (0..pixels).step_by(lanes) {
             let mut total = zero;
             for k in 0..room.places.taps {
                 let at = room.at.as_ptr().wrapping_add(room.places.index(k, p));
-                // SAFETY: there are whole vectors of weights.
-                let weights = unsafe { T::Vector::load(room.places.weights(k, p)) };
-                total = gather(at).mul_add(weights, total);
+                // SAFETY: the caller guarantees the elements; there are whole vectors of places and weights.
+                total =
+                    unsafe { gathered(from, at).mul_add(T::Vector::load(room.places.weights(k, p)), total) };
             }
             zeros = total.mul_add(zero, zeros);
             // SAFETY: as the caller guarantees.

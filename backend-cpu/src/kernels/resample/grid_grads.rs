@@ -2,14 +2,17 @@
 
 use super::GRAIN;
 use super::places::{Grid, Places, check_near};
-use super::side::{Mode, Side, sides};
-use super::turned::{BLOCK, apart, elements, line_by_line, side_by_side, turned_steps};
+use super::side::{Side, sides};
+use super::turned::{BLOCK, apart, elements, line_by_line, turned_steps};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, read_some, sum};
+use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
 use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
+use of_grid::OfGrid;
 use std::ops::Range;
+
+mod of_grid;
 
 /// Pixels whose places are found at once, and those whose gradients are turned at once.
 const CHUNK: usize = 256;
@@ -120,7 +123,7 @@ impl<T: Elements> Gradients<'_, T> {
         let [samples, channels, ..] = self.image.sizes;
         let (block, by_vector) = match self.block() {
             Some(block) if channels >= FEW => (block, true),
-            _ => ((channels * samples / ENOUGH).clamp(1, FEW), false),
+            _ => (channels.min(FEW), false),
         };
         let blocks = channels.div_ceil(block);
         let work = (self.pixels() * self.taps() + elements(&self.image)).saturating_mul(block);
@@ -218,207 +221,6 @@ unsafe fn add_planes<T: Elements>(
             }
         }
     }
-}
-
-/// The largest number of coordinates of a place.
-const AXES: usize = 3;
-
-/// The gradient of the grid, coordinate by coordinate, and where it goes.
-struct OfGrid<'a, 'b, T: Elements> {
-    of: &'b Gradients<'a, T>,
-    out: Grid<'a, T>,
-}
-
-impl<T: Elements> OfGrid<'_, '_, T> {
-    /// # Safety
-    /// The grid must have a place for each pixel, gradient and images their elements, and nobody else may use the result.
-    unsafe fn run(&self) -> Result<(), Error> {
-        let of = self.of;
-        let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
-        if of.sides[2].mode == Mode::Nearest || channels == 0 {
-            let zeros = [T::Acc::ZERO; AXES];
-            for (sample, p) in (0..samples).flat_map(|sample| (0..all).map(move |p| (sample, p))) {
-                // SAFETY: as the caller guarantees.
-                unsafe { self.write(sample, p, &zeros[..of.grid.rank]) };
-            }
-            return Ok(());
-        }
-        let is_dense = of.grad.strides[1] == 1 && of.image.strides[1] == 1;
-        let block = of.block().filter(|_| !is_dense && elements(&of.image) / SPARSE <= all);
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            match block {
-                Some(block) => self.turned(block),
-                None => self.as_they_lie(),
-            }
-        }
-    }
-
-    /// # Safety
-    /// The grid must have the place, which nobody else may use.
-    unsafe fn write(&self, sample: usize, pixel: usize, numbers: &[T::Acc]) {
-        let [.., height, width] = self.of.grad.sizes;
-        let [by_layer, by_row, by_column] = self.out.of_place;
-        let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
-        let at = sample * self.out.of_sample + z * by_layer + y * by_row + x * by_column;
-        for (axis, number) in numbers.iter().enumerate() {
-            // SAFETY: as the caller guarantees.
-            unsafe {
-                *self.out.data.as_ptr().wrapping_add(at + axis * self.out.of_axis) = T::from_acc(*number)
-            };
-        }
-    }
-
-    /// Computes pixels one by one, from channels as they lie.
-    ///
-    /// # Safety
-    /// As for [`OfGrid::run`].
-    unsafe fn as_they_lie(&self) -> Result<(), Error> {
-        let of = self.of;
-        let ([samples, channels, _, height, width], all) = (of.grad.sizes, of.pixels());
-        let [by_sample, plane, by_layer, by_row, by_column] = of.grad.strides;
-        let chunks = all.div_ceil(CHUNK);
-        let work = CHUNK.min(all) * of.taps() * channels;
-        parallel_try(samples * chunks, GRAIN / work.max(1), |range| {
-            let mut places = of.places(true)?;
-            for i in range {
-                let (sample, first) = (i / chunks, i % chunks * CHUNK);
-                let pixels = first..(first + CHUNK).min(all);
-                let [image_sample, image_plane, steps @ ..] = of.image.strides;
-                let image = of.image.data.as_ptr().cast_const().wrapping_add(sample * image_sample);
-                let grad = of.grad.data.as_ptr().cast_const().wrapping_add(sample * by_sample);
-                // SAFETY: as the caller guarantees; each pixel is one piece's.
-                unsafe { of.find((sample, &pixels), (steps, -1), &mut places) };
-                for (p, pixel) in pixels.enumerate() {
-                    let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
-                    let grad = grad.wrapping_add(z * by_layer + y * by_row + x * by_column);
-                    let numbers = slopes(&places, p, of.grid.rank, |at| {
-                        let image = image.wrapping_add(at);
-                        // SAFETY: as the caller guarantees.
-                        let read = |from: *const T, step, c, n| unsafe {
-                            read_some(from.wrapping_add(c * step), step, n)
-                        };
-                        products::<T::Vector>(
-                            channels,
-                            |c, n| read(image, image_plane, c, n),
-                            |c, n| read(grad, plane, c, n),
-                        )
-                    });
-                    // SAFETY: as above.
-                    unsafe { self.write(sample, pixel, &numbers[..of.grid.rank]) };
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// Computes sums over blocks of channels that lie side by side, which are added then.
-    ///
-    /// # Safety
-    /// As for [`OfGrid::run`].
-    unsafe fn turned(&self, block: usize) -> Result<(), Error> {
-        let (of, rank) = (self.of, self.of.grid.rank);
-        let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
-        let (blocks, outside) = (channels.div_ceil(block), elements(&of.image) * block);
-        // SAFETY: each is written before it is read.
-        let mut parts = unsafe { Scratch::<T::Acc>::unwritten(samples * blocks * all * rank)? };
-        // SAFETY: they are used within this call.
-        let parts = unsafe { Lanes::new(parts.as_mut_ptr()) };
-        let work = (all * of.taps() + elements(&of.image)).saturating_mul(block);
-        parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
-            let mut places = of.places(true)?;
-            let mut image = Scratch::<T::Acc>::zeroed(outside)?;
-            let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
-            for i in range {
-                let (sample, first) = (i / blocks, i % blocks * block);
-                let channels = first..(first + block).min(channels);
-                // The last block may have fewer, beside which zeros must lie.
-                image.fill(T::Acc::ZERO);
-                staged.fill(T::Acc::ZERO);
-                // SAFETY: as the caller guarantees; copies have room for a block; numbers of a block are one piece's.
-                unsafe {
-                    side_by_side(&of.image, sample, &channels, block, &mut image);
-                    for pixels in of.chunks() {
-                        let steps = (turned_steps(&of.image, block), -1);
-                        of.find((sample, &pixels), steps, &mut places);
-                        for p in 0..pixels.len() {
-                            let in_group = p % GROUP;
-                            if in_group == 0 {
-                                let begin = pixels.start + p;
-                                let group = begin..(begin + GROUP).min(pixels.end);
-                                of.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
-                            }
-                            let grad = staged[in_group * block..].as_ptr();
-                            let numbers = slopes(&places, p, rank, |at| {
-                                let image = image.as_ptr().add(at);
-                                let load = |from: *const T::Acc, c| T::Vector::load(from.add(c));
-                                products::<T::Vector>(block, |c, _| load(image, c), |c, _| load(grad, c))
-                            });
-                            let to = parts.as_ptr().add((i * all + pixels.start + p) * rank);
-                            to.copy_from_nonoverlapping(numbers.as_ptr(), rank);
-                        }
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        parallel_try(samples * all, GRAIN / (blocks * rank), |range| {
-            for i in range {
-                let (sample, p) = (i / all, i % all);
-                let mut numbers = [T::Acc::ZERO; AXES];
-                for block in 0..blocks {
-                    for (axis, number) in numbers.iter_mut().enumerate().take(rank) {
-                        let at = ((sample * blocks + block) * all + p) * rank + axis;
-                        // SAFETY: it was written above.
-                        *number += unsafe { *parts.as_ptr().add(at) };
-                    }
-                }
-                // SAFETY: as the caller guarantees; each place is written once.
-                unsafe { self.write(sample, p, &numbers[..rank]) };
-            }
-            Ok(())
-        })
-    }
-}
-
-/// The sum of the elements of pixel `p` that there are, each times its slope by each coordinate: `product` says what an element
-/// is times the pixel's gradient.
-#[inline(always)]
-fn slopes<T: Elements>(
-    places: &Places<T>,
-    p: usize,
-    rank: usize,
-    product: impl Fn(usize) -> T::Vector,
-) -> [T::Acc; AXES] {
-    let zero = T::Vector::splat(T::Acc::ZERO);
-    let mut sums = [zero; AXES];
-    for k in 0..places.taps {
-        let (at, _) = places.tap(k, p);
-        // What lies outside is not read: infinity times its slope, 0, is no number.
-        if at >= 0 {
-            let products = product(at as usize);
-            for (axis, sum) in sums.iter_mut().enumerate().take(rank) {
-                *sum = products.mul_add(T::Vector::splat(places.slope(axis, k, p)), *sum);
-            }
-        }
-    }
-    let mut numbers = [T::Acc::ZERO; AXES];
-    numbers.iter_mut().zip(sums).take(rank).for_each(|(number, lanes)| *number = sum(lanes, zero));
-    numbers
-}
-
-/// Products of two lists of numbers, added by lanes.
-#[inline(always)]
-fn products<V: Vector>(n: usize, left: impl Fn(usize, usize) -> V, right: impl Fn(usize, usize) -> V) -> V {
-    let mut sums = V::splat(V::Number::ZERO);
-    let whole = n - n % V::LANES;
-    for c in (0..whole).step_by(V::LANES) {
-        sums = left(c, V::LANES).mul_add(right(c, V::LANES), sums);
-    }
-    if whole < n {
-        sums = left(whole, n - whole).mul_add(right(whole, n - whole), sums);
-    }
-    sums
 }
 
 fn grid_sample_input_grad<T: Elements>(call: &Call) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use super::side::{Along, Side};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
 use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
+use std::any::TypeId;
 use std::ops::Range;
 
 /// The places at which images are read.
@@ -182,6 +183,12 @@ impl<T: Elements> Places<T> {
         self.slope[self.index(axis * self.taps + k, p)]
     }
 
+    /// The same of the pixels from `p` on.
+    #[inline(always)]
+    pub fn slopes(&self, axis: usize, k: usize, p: usize) -> *const T::Acc {
+        self.slope[self.index(axis * self.taps + k, p)..].as_ptr()
+    }
+
     /// Where tap `k` of pixel `p` lies, and how much it counts.
     #[inline(always)]
     pub fn tap(&self, k: usize, p: usize) -> (i32, T::Acc) {
@@ -258,5 +265,27 @@ fn each([layers, rows, columns]: &[Along; 3]) -> impl Iterator<Item = [usize; 3]
 fn products<A: Real>(to: &mut [A], layers: &[f64], rows: &[f64], columns: &[f64]) {
     for (to, ((layer, row), column)) in to.iter_mut().zip(layers.iter().zip(rows).zip(columns)) {
         *to = A::from_f64(layer * row * column);
+    }
+}
+
+/// Lanes of the widest vector.
+const MOST: usize = 16;
+
+/// Widens the elements that lie at these places from here on.
+///
+/// # Safety
+/// There must be the elements, and as many places as a vector has lanes.
+#[inline(always)]
+pub unsafe fn gathered<T: Elements>(from: *const T, at: *const i32) -> T::Vector {
+    // SAFETY: as the caller guarantees; the copy has as many elements as the widest vector.
+    unsafe {
+        if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+            return T::Vector::gather(from.cast(), at);
+        }
+        let mut elements = [T::from_acc(T::Acc::ZERO); MOST];
+        for (i, element) in elements.iter_mut().enumerate().take(T::Vector::LANES) {
+            *element = *from.offset(*at.add(i) as isize);
+        }
+        T::read(elements.as_ptr())
     }
 }

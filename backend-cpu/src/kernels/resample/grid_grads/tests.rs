@@ -1,5 +1,5 @@
 use super::super::grid::tests::{LAST, PADDINGS, ROWS, count, numbers, steps, taps, volume};
-use super::super::side::Padding;
+use super::super::side::{Mode, Padding};
 use super::*;
 
 /// One problem: images, places, and the order and the gap of the elements of each.

@@ -1,0 +1,296 @@
+//! The gradient of the places.
+
+use super::super::places::{Grid, Places, gathered};
+use super::super::side::Mode;
+use super::super::turned::{elements, side_by_side, turned_steps};
+use super::{CHUNK, FEW, GRAIN, GROUP, Gradients, SPARSE};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, load_some, read_some, sum};
+use keyway_sdk::author::{Error, Lanes, Real, Scratch};
+
+/// The largest number of coordinates of a place.
+const AXES: usize = 3;
+
+/// The gradient of the grid, coordinate by coordinate, and where it goes.
+pub(super) struct OfGrid<'a, 'b, T: Elements> {
+    pub(super) of: &'b Gradients<'a, T>,
+    pub(super) out: Grid<'a, T>,
+}
+
+impl<T: Elements> OfGrid<'_, '_, T> {
+    /// # Safety
+    /// The grid must have a place for each pixel, gradient and images their elements, and nobody else may use the result.
+    pub(super) unsafe fn run(&self) -> Result<(), Error> {
+        let of = self.of;
+        let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
+        if of.sides[2].mode == Mode::Nearest || channels == 0 {
+            let zeros = [T::Acc::ZERO; AXES];
+            for (sample, p) in (0..samples).flat_map(|sample| (0..all).map(move |p| (sample, p))) {
+                // SAFETY: as the caller guarantees.
+                unsafe { self.write(sample, p, &zeros[..of.grid.rank]) };
+            }
+            return Ok(());
+        }
+        let is_dense = of.grad.strides[1] == 1 && of.image.strides[1] == 1;
+        let block = of.block().filter(|_| !is_dense && elements(&of.image) / SPARSE <= all);
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            match block {
+                _ if channels < 2 * FEW => self.by_planes(),
+                Some(block) => self.turned(block),
+                None => self.as_they_lie(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The grid must have the place, which nobody else may use.
+    unsafe fn write(&self, sample: usize, pixel: usize, numbers: &[T::Acc]) {
+        let [.., height, width] = self.of.grad.sizes;
+        let [by_layer, by_row, by_column] = self.out.of_place;
+        let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
+        let at = sample * self.out.of_sample + z * by_layer + y * by_row + x * by_column;
+        for (axis, number) in numbers.iter().enumerate() {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                *self.out.data.as_ptr().wrapping_add(at + axis * self.out.of_axis) = T::from_acc(*number)
+            };
+        }
+    }
+
+    /// Computes pixels one by one, from channels as they lie.
+    ///
+    /// # Safety
+    /// As for [`OfGrid::run`].
+    pub(super) unsafe fn as_they_lie(&self) -> Result<(), Error> {
+        let of = self.of;
+        let ([samples, channels, _, height, width], all) = (of.grad.sizes, of.pixels());
+        let [by_sample, plane, by_layer, by_row, by_column] = of.grad.strides;
+        let chunks = all.div_ceil(CHUNK);
+        let work = CHUNK.min(all) * of.taps() * channels;
+        parallel_try(samples * chunks, GRAIN / work.max(1), |range| {
+            let mut places = of.places(true)?;
+            for i in range {
+                let (sample, first) = (i / chunks, i % chunks * CHUNK);
+                let pixels = first..(first + CHUNK).min(all);
+                let [image_sample, image_plane, steps @ ..] = of.image.strides;
+                let image = of.image.data.as_ptr().cast_const().wrapping_add(sample * image_sample);
+                let grad = of.grad.data.as_ptr().cast_const().wrapping_add(sample * by_sample);
+                // SAFETY: as the caller guarantees; each pixel is one piece's.
+                unsafe { of.find((sample, &pixels), (steps, -1), &mut places) };
+                for (p, pixel) in pixels.enumerate() {
+                    let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
+                    let grad = grad.wrapping_add(z * by_layer + y * by_row + x * by_column);
+                    let numbers = slopes(&places, p, of.grid.rank, |at| {
+                        let image = image.wrapping_add(at);
+                        // SAFETY: as the caller guarantees.
+                        let read = |from: *const T, step, c, n| unsafe {
+                            read_some(from.wrapping_add(c * step), step, n)
+                        };
+                        products::<T::Vector>(
+                            channels,
+                            |c, n| read(image, image_plane, c, n),
+                            |c, n| read(grad, plane, c, n),
+                        )
+                    });
+                    // SAFETY: as above.
+                    unsafe { self.write(sample, pixel, &numbers[..of.grid.rank]) };
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Computes channels one by one, by vectors of pixels.
+    ///
+    /// # Safety
+    /// As for [`OfGrid::run`].
+    pub(super) unsafe fn by_planes(&self) -> Result<(), Error> {
+        let (of, rank, lanes) = (self.of, self.of.grid.rank, T::Vector::LANES);
+        let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
+        let [image_sample, image_plane, steps @ ..] = of.image.strides;
+        let chunks = all.div_ceil(CHUNK);
+        let wide = CHUNK.min(all).next_multiple_of(lanes);
+        let work = CHUNK.min(all) * of.taps() * channels;
+        parallel_try(samples * chunks, GRAIN / work.max(1), |range| {
+            let zero = T::Vector::splat(T::Acc::ZERO);
+            let mut places = of.places(true)?;
+            let (mut partly, mut at) = (Vec::new(), Scratch::<i32>::zeroed(places.taps * wide)?);
+            let mut sums = Scratch::<T::Acc>::zeroed(rank * wide)?;
+            let mut grad = Scratch::<T::Acc>::zeroed(wide * channels)?;
+            let mut planes = Scratch::<T::Acc>::zeroed(wide * channels)?;
+            for i in range {
+                let (sample, first) = (i / chunks, i % chunks * CHUNK);
+                let pixels = first..(first + CHUNK).min(all);
+                let image = of.image.data.as_ptr().cast_const().wrapping_add(sample * image_sample);
+                sums.fill(T::Acc::ZERO);
+                // SAFETY: as the caller guarantees; lists and copies have whole vectors of pixels.
+                unsafe {
+                    of.find((sample, &pixels), (steps, -1), &mut places);
+                    places.list_partly(pixels.len(), &mut partly, &mut at);
+                    of.turn_grad((sample, &(0..channels)), pixels.clone(), channels, grad.as_mut_ptr());
+                    for (c, plane) in planes.chunks_exact_mut(wide).enumerate() {
+                        let pixels = grad[c..].iter().step_by(channels).take(pixels.len());
+                        plane.iter_mut().zip(pixels).for_each(|(to, number)| *to = *number);
+                    }
+                    for (c, p) in
+                        (0..channels).flat_map(|c| (0..pixels.len()).step_by(lanes).map(move |p| (c, p)))
+                    {
+                        let grad = T::Vector::load(planes[c * wide + p..].as_ptr());
+                        let from = image.wrapping_add(c * image_plane);
+                        for k in 0..places.taps {
+                            let products = gathered(from, at[places.index(k, p)..].as_ptr());
+                            let products = products.mul_add(grad, zero);
+                            for axis in 0..rank {
+                                let to = sums[axis * wide + p..].as_mut_ptr();
+                                let slopes = T::Vector::load(places.slopes(axis, k, p));
+                                products.mul_add(slopes, T::Vector::load(to)).store(to);
+                            }
+                        }
+                    }
+                }
+                // What has no slope was read too, and infinity times 0 is no number.
+                for &p in &partly {
+                    let p = p as usize;
+                    let numbers = (0..rank).map(|axis| sums[axis * wide + p]);
+                    if numbers.clone().all(|number| number * T::Acc::ZERO == T::Acc::ZERO) {
+                        continue;
+                    }
+                    let numbers = slopes(&places, p, rank, |at| {
+                        // SAFETY: as the caller guarantees.
+                        let read = |from: *const T, step, c, n| unsafe {
+                            read_some(from.wrapping_add(c * step), step, n)
+                        };
+                        let turned = grad[p * channels..].as_ptr();
+                        products::<T::Vector>(
+                            channels,
+                            |c, n| read(image.wrapping_add(at), image_plane, c, n),
+                            // SAFETY: a pixel has as many numbers.
+                            |c, n| unsafe { load_some(turned.add(c), n) },
+                        )
+                    });
+                    (0..rank).for_each(|axis| sums[axis * wide + p] = numbers[axis]);
+                }
+                for (p, pixel) in pixels.enumerate() {
+                    let mut numbers = [T::Acc::ZERO; AXES];
+                    numbers
+                        .iter_mut()
+                        .take(rank)
+                        .enumerate()
+                        .for_each(|(axis, n)| *n = sums[axis * wide + p]);
+                    // SAFETY: as the caller guarantees; each pixel is one piece's.
+                    unsafe { self.write(sample, pixel, &numbers[..rank]) };
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Computes sums over blocks of channels that lie side by side, which are added then.
+    ///
+    /// # Safety
+    /// As for [`OfGrid::run`].
+    pub(super) unsafe fn turned(&self, block: usize) -> Result<(), Error> {
+        let (of, rank) = (self.of, self.of.grid.rank);
+        let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
+        let (blocks, outside) = (channels.div_ceil(block), elements(&of.image) * block);
+        // SAFETY: each is written before it is read.
+        let mut parts = unsafe { Scratch::<T::Acc>::unwritten(samples * blocks * all * rank)? };
+        // SAFETY: they are used within this call.
+        let parts = unsafe { Lanes::new(parts.as_mut_ptr()) };
+        let work = (all * of.taps() + elements(&of.image)).saturating_mul(block);
+        parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
+            let mut places = of.places(true)?;
+            let mut image = Scratch::<T::Acc>::zeroed(outside)?;
+            let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
+            for i in range {
+                let (sample, first) = (i / blocks, i % blocks * block);
+                let channels = first..(first + block).min(channels);
+                // The last block may have fewer, beside which zeros must lie.
+                image.fill(T::Acc::ZERO);
+                staged.fill(T::Acc::ZERO);
+                // SAFETY: as the caller guarantees; copies have room for a block; numbers of a block are one piece's.
+                unsafe {
+                    side_by_side(&of.image, sample, &channels, block, &mut image);
+                    for pixels in of.chunks() {
+                        let steps = (turned_steps(&of.image, block), -1);
+                        of.find((sample, &pixels), steps, &mut places);
+                        for p in 0..pixels.len() {
+                            let in_group = p % GROUP;
+                            if in_group == 0 {
+                                let begin = pixels.start + p;
+                                let group = begin..(begin + GROUP).min(pixels.end);
+                                of.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
+                            }
+                            let grad = staged[in_group * block..].as_ptr();
+                            let numbers = slopes(&places, p, rank, |at| {
+                                let image = image.as_ptr().add(at);
+                                let load = |from: *const T::Acc, c| T::Vector::load(from.add(c));
+                                products::<T::Vector>(block, |c, _| load(image, c), |c, _| load(grad, c))
+                            });
+                            let to = parts.as_ptr().add((i * all + pixels.start + p) * rank);
+                            to.copy_from_nonoverlapping(numbers.as_ptr(), rank);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        parallel_try(samples * all, GRAIN / (blocks * rank), |range| {
+            for i in range {
+                let (sample, p) = (i / all, i % all);
+                let mut numbers = [T::Acc::ZERO; AXES];
+                for block in 0..blocks {
+                    for (axis, number) in numbers.iter_mut().enumerate().take(rank) {
+                        let at = ((sample * blocks + block) * all + p) * rank + axis;
+                        // SAFETY: it was written above.
+                        *number += unsafe { *parts.as_ptr().add(at) };
+                    }
+                }
+                // SAFETY: as the caller guarantees; each place is written once.
+                unsafe { self.write(sample, p, &numbers[..rank]) };
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The sum of the elements of pixel `p` that there are, each times its slope by each coordinate: `product` says what an element
+/// is times the pixel's gradient.
+#[inline(always)]
+fn slopes<T: Elements>(
+    places: &Places<T>,
+    p: usize,
+    rank: usize,
+    product: impl Fn(usize) -> T::Vector,
+) -> [T::Acc; AXES] {
+    let zero = T::Vector::splat(T::Acc::ZERO);
+    let mut sums = [zero; AXES];
+    for k in 0..places.taps {
+        let (at, _) = places.tap(k, p);
+        // What lies outside is not read: infinity times its slope, 0, is no number.
+        if at >= 0 {
+            let products = product(at as usize);
+            for (axis, sum) in sums.iter_mut().enumerate().take(rank) {
+                *sum = products.mul_add(T::Vector::splat(places.slope(axis, k, p)), *sum);
+            }
+        }
+    }
+    let mut numbers = [T::Acc::ZERO; AXES];
+    numbers.iter_mut().zip(sums).take(rank).for_each(|(number, lanes)| *number = sum(lanes, zero));
+    numbers
+}
+
+/// Products of two lists of numbers, added by lanes.
+#[inline(always)]
+fn products<V: Vector>(n: usize, left: impl Fn(usize, usize) -> V, right: impl Fn(usize, usize) -> V) -> V {
+    let mut sums = V::splat(V::Number::ZERO);
+    let whole = n - n % V::LANES;
+    for c in (0..whole).step_by(V::LANES) {
+        sums = left(c, V::LANES).mul_add(right(c, V::LANES), sums);
+    }
+    if whole < n {
+        sums = left(whole, n - whole).mul_add(right(whole, n - whole), sums);
+    }
+    sums
+}
