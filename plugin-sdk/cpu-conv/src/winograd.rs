@@ -29,7 +29,7 @@ use crate::turn::Staged;
 use algorithms::Transforms;
 pub use choice::Algorithm;
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Vector, load_some, sum, write_some};
+use keyway_cpu_loops::vectors::{Vector, load_some, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use rows::{Image, Rows};
 use std::ops::Range;
@@ -100,21 +100,19 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
             let (piece, part) = (piece(task / parts), task % parts);
             let size = products * weight::apart(of.channels);
             let to = pixels.as_mut_ptr();
+            let (channels, by) = ((0..of.channels, Numbers::LANES), (F::of_pixels, F::PIXELS));
+            let place = |i, c| to.wrapping_add(i * pitch + c);
             // SAFETY: as the caller guarantees; the pixels have room for those of a piece, and the copy for its rows.
             let squares = unsafe {
                 match &rows {
-                    None => transform::<_, F, _, _>(
-                        of.channels,
-                        &Image::of(&of.input, &of.axes, &all),
-                        &piece,
-                        zeros.as_ptr(),
-                        to,
-                        apart,
-                    ),
+                    None => {
+                        let image = Image::of(&of.input, &of.axes, &all);
+                        image.transform(zeros.as_ptr(), &piece, channels, by, (place, apart))
+                    }
                     Some(rows) => {
-                        rows.copy((&of.input, 0), &all, &piece, copied.as_mut_ptr());
-                        let copied = rows.copied(&all, &piece, copied.as_ptr());
-                        transform::<_, F, _, _>(of.channels, &copied, &piece, none.as_ptr(), to, apart)
+                        rows.copy(&of.input, &all, &piece, copied.as_mut_ptr());
+                        let image = rows.copied(&all, &piece, copied.as_ptr());
+                        image.transform(none.as_ptr(), &piece, channels, by, (place, apart))
                     }
                 }
             };
@@ -134,34 +132,6 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
         Ok(())
     })?;
     Ok(!large.into_inner())
-}
-
-/// Transforms the pixels of a piece's tiles to `[READ * READ]`, `apart`, of `[tiles][channels in whole vectors]`, and returns
-/// the sum of all their squares.
-///
-/// # Safety
-/// The image must have the pixels; there must be `READ * READ * apart` places, and as many zeros as channels.
-unsafe fn transform<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
-    channels: usize,
-    image: &Image<'_, T>,
-    piece: &Range<usize>,
-    zeros: *const T,
-    to: *mut f32,
-    apart: usize,
-) -> f32 {
-    let pitch = channels.next_multiple_of(Numbers::LANES);
-    let mut squares = [Numbers::splat(0.0); READ];
-    for (i, tile) in piece.clone().enumerate() {
-        let pixels = image.pixels::<READ>(tile, zeros);
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            let to = to.wrapping_add(i * pitch);
-            let place = |c| to.wrapping_add(c);
-            let by = (F::of_pixels, F::PIXELS);
-            transforms::spread(&pixels, (channels, Numbers::LANES), by, (place, apart), &mut squares);
-        }
-    }
-    squares.chunks(2).map(|pair| sum(pair[0], pair[1])).sum()
 }
 
 /// The products of a piece's tiles with a block of the weight, as `[groups of tiles][products]` of [`Sums`].

@@ -6,6 +6,7 @@ use super::tiles::Tiles;
 use crate::block::WIDE;
 use crate::gathered::Product;
 use crate::image::Pixel;
+use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::{Error, MatmulPrecision, float32_matmul_precision};
 use std::any::TypeId;
 
@@ -47,15 +48,14 @@ pub fn may_be_rounded<T: Pixel>() -> bool {
     TypeId::of::<T>() == TypeId::of::<f32>() && float32_matmul_precision() == MatmulPrecision::High
 }
 
+/// Whether a kernel has three neighbouring elements along the axis, and stride 1.
+pub fn is_three_wide(axis: &Axis) -> bool {
+    axis.step == 1 && axis.taps.len() == 3 && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
+}
+
 /// Whether it is a 3x3 kernel with stride 1, over enough channels and pixels.
 pub fn fits<T: Pixel>(of: &Product<'_, T>) -> bool {
-    let axis = |d: usize| {
-        let axis = &of.axes[d];
-        axis.step == 1
-            && axis.size >= SHORT
-            && axis.taps.len() == 3
-            && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
-    };
+    let axis = |d: usize| is_three_wide(&of.axes[d]) && of.axes[d].size >= SHORT;
     let enough = [of.channels, of.rows, of.channels.saturating_mul(of.rows)]
         .iter()
         .zip(LEAST)

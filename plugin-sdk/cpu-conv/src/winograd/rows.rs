@@ -1,8 +1,10 @@
 //! Where the pixels of tiles lie: in an image whose channels are dense, or in copied rows of one whose columns are.
 
 use super::tiles::Tiles;
-use crate::image::{Band, Pixel};
+use super::transforms::{spread, total};
+use crate::image::{Band, Numbers, Pixel};
 use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::vectors::Vector;
 use keyway_sdk::author::Error;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -61,6 +63,34 @@ impl<'a, T> Image<'a, T> {
     }
 }
 
+impl<T: Pixel> Image<'_, T> {
+    /// Transforms the pixels of a piece's tiles, as many channels from a multiple of `step` on as a vector has, to products that lie
+    /// `apart`: `place` says where the first is of a tile, counted in the piece, and of the channels from one on. Returns the sum
+    /// of all squares, of channels in two vectors twice.
+    ///
+    /// # Safety
+    /// The image must have the pixels, and there must be as many zeros as channels; places must be of whole vectors that nobody else
+    /// may use.
+    pub unsafe fn transform<const FROM: usize, const TO: usize>(
+        &self,
+        zeros: *const T,
+        piece: &Range<usize>,
+        (channels, step): (Range<usize>, usize),
+        by: (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
+        (place, apart): (impl Fn(usize, usize) -> *mut f32, usize),
+    ) -> f32 {
+        let mut squares = [Numbers::splat(0.0); FROM];
+        for (i, tile) in piece.clone().enumerate() {
+            let pixels = self.pixels::<FROM>(tile, zeros);
+            let pixels = pixels.map(|row| row.map(|pixel| pixel.wrapping_add(channels.start)));
+            let channels = (channels.len(), step);
+            // SAFETY: as the caller guarantees.
+            unsafe { spread(&pixels, channels, (&by.0, by.1), (|c| place(i, c), apart), &mut squares) };
+        }
+        squares.into_iter().map(total).sum()
+    }
+}
+
 /// How rows are copied that the tiles of a piece read, with their border of zeros. They are counted over all images.
 pub struct Rows {
     pub band: Band,
@@ -99,24 +129,23 @@ impl Rows {
         first.start..last.end
     }
 
-    /// Copies what a piece reads of the channels from this one on.
+    /// Copies what a piece reads.
     ///
     /// # Safety
     /// The volume must hold its elements, and be an [image](crate::image::image); there must be room for
     /// [these rows](Rows::of_piece), which nobody else may use.
     pub unsafe fn copy<T: Pixel>(
         &self,
-        (image, first_channel): (&Volume<'_, T>, usize),
+        from: &Volume<'_, T>,
         all: &Tiles,
         piece: &Range<usize>,
         to: *mut f32,
     ) {
-        let from = image;
         let first = self.of_piece(all, piece).start;
         for (image, places) in self.images(all, piece) {
             let to = to.wrapping_add((image * self.tall + places.start - first) * self.band.row);
             // SAFETY: as the caller guarantees.
-            unsafe { self.band.copy(to, from, image, &places, first_channel) };
+            unsafe { self.band.copy(to, from, image, &places, 0) };
         }
     }
 

@@ -8,7 +8,7 @@ use super::algorithms::Transforms;
 use super::{is_large, transforms};
 use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Vector, sum};
+use keyway_cpu_loops::vectors::Vector;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,7 +61,7 @@ pub unsafe fn transformed<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usi
                     }
                 }
             }
-            if is_large(sum(squares, Numbers::splat(0.0)), F::LARGE) {
+            if is_large(transforms::total(squares), F::LARGE) {
                 large.store(true, Ordering::Relaxed);
             }
         }

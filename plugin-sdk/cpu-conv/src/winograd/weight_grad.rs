@@ -4,7 +4,7 @@
 
 use super::WORK;
 use super::algorithms::{F2x2, F4x4, Transforms, times};
-use super::choice::{SHORT, may_be_rounded};
+use super::choice::{SHORT, is_three_wide, may_be_rounded};
 use super::rows::{Image, Rows};
 use super::tiles::Tiles;
 use super::{is_large, transforms};
@@ -62,12 +62,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
 
     /// The side of the tiles by which it is fastest, larger ones only where factors `may_be_rounded`.
     fn fastest(&self, may_be_rounded: bool) -> Option<usize> {
-        let fits = |axis: &Axis| {
-            axis.step == 1
-                && axis.count >= SHORT
-                && axis.taps.len() == 3
-                && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
-        };
+        let fits = |axis: &Axis| is_three_wide(axis) && axis.count >= SHORT;
         let [rows, channels, ..] = self.out.sizes;
         if !self.axes.iter().all(fits) || rows.min(channels) < LEAST[0] || rows * channels < LEAST[1] {
             return None;
@@ -278,51 +273,29 @@ impl<'a, T: Pixel> Side<'a, T> {
         &self,
         tiles: &Tiles,
         piece: &Range<usize>,
-        (channels, block): (Range<usize>, [usize; 2]),
+        (channels, [block, pitch]): (Range<usize>, [usize; 2]),
         by: (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
         room: &mut Room,
     ) -> f32 {
         let (copied, to) = (room.copied.as_mut_ptr(), room.made.as_mut_ptr());
+        let apart = channels.len().div_ceil(block) * pitch * piece.len();
+        let place = |i, c| to.wrapping_add((c / block * piece.len() + i) * pitch + c % block);
+        let channels = (channels, block.min(Numbers::LANES));
         // SAFETY: as the caller guarantees.
         unsafe {
             match &self.rows {
                 None => {
                     let image = Image::of(self.image, &self.axes, tiles);
-                    transform((&image, self.zeros.as_ptr()), piece, (channels, block), by, to)
+                    image.transform(self.zeros.as_ptr(), piece, channels, by, (place, apart))
                 }
                 Some(rows) => {
-                    rows.copy((self.image, 0), tiles, piece, copied);
+                    rows.copy(self.image, tiles, piece, copied);
                     let image = rows.copied(tiles, piece, copied);
-                    transform((&image, self.none.as_ptr()), piece, (channels, block), by, to)
+                    image.transform(self.none.as_ptr(), piece, channels, by, (place, apart))
                 }
             }
         }
     }
-}
-
-/// [`Side::transform`] of one image, with as many zeros as it has channels.
-///
-/// # Safety
-/// As there.
-unsafe fn transform<T: Pixel, const FROM: usize, const TO: usize>(
-    (image, zeros): (&Image<'_, T>, *const T),
-    piece: &Range<usize>,
-    (channels, [block, pitch]): (Range<usize>, [usize; 2]),
-    by: (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
-    to: *mut f32,
-) -> f32 {
-    let (count, n) = (piece.len(), channels.len());
-    let apart = n.div_ceil(block) * pitch * count;
-    let step = block.min(Numbers::LANES);
-    let mut squares = [Numbers::splat(0.0); FROM];
-    for (i, tile) in piece.clone().enumerate() {
-        let pixels = image.pixels::<FROM>(tile, zeros);
-        let pixels = pixels.map(|row| row.map(|pixel| pixel.wrapping_add(channels.start)));
-        let place = |c: usize| to.wrapping_add((c / block * count + i) * pitch + c % block);
-        // SAFETY: as the caller guarantees.
-        unsafe { transforms::spread(&pixels, (n, step), (&by.0, by.1), (place, apart), &mut squares) };
-    }
-    squares.iter().map(|&lanes| transforms::total(lanes)).sum()
 }
 
 /// Adds the products of all channels, which lie in blocks, with a block of rows over so many tiles.

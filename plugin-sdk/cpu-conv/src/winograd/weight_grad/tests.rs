@@ -195,11 +195,11 @@ fn large_numbers_and_those_that_are_none_are_left_to_direct_sums() {
         }
     }
     // Of numbers just below the limit no sum overflows.
-    for (side, scale) in [(2, 1e15f32), (4, 1e10)] {
+    for (side, scale) in [(2, 1e14f32), (4, 1e9)] {
         let scaled = |numbers: &[f32]| numbers.iter().map(|x| x * scale).collect::<Vec<f32>>();
         let (x, g) = (scaled(&x), scaled(&g));
-        let made = case.computed([&x, &g], ORDERS[0], Some(side)).unwrap_or_default();
-        assert!(made.is_empty() || made.iter().all(|x| x.is_finite()), "by {side}");
+        let made = case.computed([&x, &g], ORDERS[0], Some(side)).expect("no large numbers");
+        assert!(made.iter().all(|x| x.is_finite()), "by {side}");
     }
 }
 
