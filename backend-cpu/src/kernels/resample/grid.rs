@@ -1,10 +1,10 @@
 //! `grid_sample`
 
 use super::GRAIN;
-use super::places::{Grid, Places, check_near, gathered};
+use super::places::{CHUNK, Grid, Places, check_near, gathered};
 use super::side::{Side, sides};
 use super::sums::{Made, pixel};
-use super::turned::{BLOCK, elements, side_by_side, turned_steps};
+use super::turned::{GROUP, block, elements, is_sparse, side_by_side, turned_steps};
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, sum, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};
@@ -13,18 +13,8 @@ use keyway_sdk::half::{bf16, f16};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Pixels whose places are found at once.
-const CHUNK: usize = 256;
-/// Pixels that are turned to planes at once, and the fewest that are turned by the vector.
-const GROUP: usize = 32;
+/// The fewest pixels that are turned to planes by the vector.
 const FEWEST: usize = 8;
-/// Bytes that channels fill which are turned at once.
-const BYTES: usize = 1 << 20;
-/// Bytes of the fewest channels beyond which none are turned, and elements for each pixel of the result.
-const TOO_MANY: usize = 1 << 25;
-const SPARSE: usize = 16;
-/// Pieces of work below which they become smaller.
-const ENOUGH: usize = 8;
 /// Channels from which on they are turned, where elements can be gathered as they are.
 const GATHERED: usize = 4;
 
@@ -61,22 +51,16 @@ impl<T: Elements> Sampling<'_, T> {
     }
 
     fn way(&self) -> Way {
-        let ([samples, channels, ..], lanes) = (self.out.sizes, T::Vector::LANES);
+        let channels = self.out.sizes[1];
         // Channels side by side are read together, else pixels.
         let Some(step) = self.step().filter(|_| channels == 1 || self.image.strides[1] != 1) else {
             return Way::Pixels;
         };
-        let bytes = elements(&self.image).saturating_mul(size_of::<T::Acc>());
         let is_same = TypeId::of::<T>() == TypeId::of::<T::Acc>();
-        if step != 1
-            || is_same && channels < GATHERED
-            || elements(&self.image) / SPARSE > self.pixels()
-            || bytes.saturating_mul(lanes) > TOO_MANY
-        {
+        if step != 1 || is_same && channels < GATHERED || is_sparse(&self.image, self.pixels()) {
             return Way::Planes(step);
         }
-        let most = (BYTES / bytes).min(BLOCK).min(channels * samples / ENOUGH).min(channels);
-        Way::Turned(most.next_multiple_of(lanes).clamp(lanes, BLOCK))
+        block(&self.image).map_or(Way::Planes(step), Way::Turned)
     }
 
     /// Computes all pixels of some channels of a sample.
@@ -260,7 +244,7 @@ struct Room<T: Elements> {
 impl<T: Elements> Room<T> {
     fn new(of: &Sampling<'_, T>, way: Way) -> Result<Self, Error> {
         let wide = CHUNK.min(of.pixels()).next_multiple_of(T::Vector::LANES);
-        let places = Places::new(&of.sides, of.grid.rank, wide)?;
+        let places = Places::new(&of.sides, of.grid.rank, wide, false)?;
         let (image, staged) = match way {
             Way::Turned(block) => ((elements(&of.image) + 1) * block, GROUP * block),
             _ => (0, 0),

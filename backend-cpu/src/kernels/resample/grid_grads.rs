@@ -1,9 +1,9 @@
 //! The gradients of `grid_sample`, by some channels at a time that lie side by side.
 
 use super::GRAIN;
-use super::places::{Grid, Places, check_near};
+use super::places::{CHUNK, Grid, Places, check_near};
 use super::side::{Side, sides};
-use super::turned::{BLOCK, apart, elements, line_by_line, turned_steps};
+use super::turned::{GROUP, apart, block, elements, line_by_line, turned_steps};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
@@ -14,16 +14,6 @@ use std::ops::Range;
 
 mod of_grid;
 
-/// Pixels whose places are found at once, and those whose gradients are turned at once.
-const CHUNK: usize = 256;
-const GROUP: usize = 32;
-/// Bytes that channels fill which are turned at once, and those beyond which single channels are not turned.
-const BYTES: usize = 1 << 20;
-const TOO_MANY: usize = 1 << 25;
-/// Elements of a channel for each of its pixels, from which on images are not copied.
-const SPARSE: usize = 16;
-/// Pieces of work below which they become smaller.
-const ENOUGH: usize = 8;
 /// Channels from which on a vector of them is filled well enough.
 const FEW: usize = 4;
 
@@ -48,15 +38,6 @@ impl<T: Elements> Gradients<'_, T> {
         (3 - self.grid.rank..3).map(|d| self.sides[d].taps()).product()
     }
 
-    /// How many channels lie side by side: whole vectors of them, or none where copies would be too large.
-    fn block(&self) -> Option<usize> {
-        let ([samples, channels, ..], lanes) = (self.grad.sizes, T::Vector::LANES);
-        let bytes = elements(&self.image).saturating_mul(size_of::<T::Acc>());
-        let most = (BYTES / bytes).min(channels * samples / ENOUGH).min(channels);
-        (bytes.saturating_mul(lanes) <= TOO_MANY)
-            .then(|| most.next_multiple_of(lanes).clamp(lanes, BLOCK.max(lanes)))
-    }
-
     fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
         let all = self.pixels();
         (0..all).step_by(CHUNK).map(move |first| first..(first + CHUNK).min(all))
@@ -65,8 +46,7 @@ impl<T: Elements> Gradients<'_, T> {
     /// Room for the places of a chunk, and for slopes if they are wanted.
     fn places(&self, slopes: bool) -> Result<Places<T>, Error> {
         let wide = CHUNK.min(self.pixels()).next_multiple_of(T::Vector::LANES);
-        let new = if slopes { Places::with_slopes } else { Places::new };
-        new(&self.sides, self.grid.rank, wide)
+        Places::new(&self.sides, self.grid.rank, wide, slopes)
     }
 
     /// Finds the places of a chunk in images whose elements are so far apart.
@@ -121,9 +101,11 @@ impl<T: Elements> Gradients<'_, T> {
     /// The grid must have a place for each pixel, the gradient its elements, and nobody else may use the result.
     unsafe fn of_images(&self) -> Result<(), Error> {
         let [samples, channels, ..] = self.image.sizes;
-        let (block, by_vector) = match self.block() {
+        let (block, by_vector) = match block(&self.image) {
             Some(block) if channels >= FEW => (block, true),
-            _ => (channels.min(FEW), false),
+            Some(_) => (channels, false),
+            // Of images as large as that one plane of sums is enough.
+            None => (1, false),
         };
         let blocks = channels.div_ceil(block);
         let work = (self.pixels() * self.taps() + elements(&self.image)).saturating_mul(block);

@@ -7,6 +7,9 @@ use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
+/// Pixels whose places are found at once.
+pub const CHUNK: usize = 256;
+
 /// The places at which images are read.
 pub struct Grid<'a, T> {
     pub data: Lanes<'a, T>,
@@ -93,17 +96,8 @@ pub struct Places<T: Elements> {
 }
 
 impl<T: Elements> Places<T> {
-    /// Room for so many pixels, whole vectors of them.
-    pub fn new(sides: &[Side; 3], rank: usize, wide: usize) -> Result<Self, Error> {
-        Places::with(sides, rank, wide, false)
-    }
-
-    /// The same, and for slopes.
-    pub fn with_slopes(sides: &[Side; 3], rank: usize, wide: usize) -> Result<Self, Error> {
-        Places::with(sides, rank, wide, true)
-    }
-
-    fn with(sides: &[Side; 3], rank: usize, wide: usize, slopes: bool) -> Result<Self, Error> {
+    /// Room for so many pixels, whole vectors of them, and for slopes if they are wanted.
+    pub fn new(sides: &[Side; 3], rank: usize, wide: usize, slopes: bool) -> Result<Self, Error> {
         let along = |d: usize| match d < 3 - rank {
             true => Along::single(wide),
             false => Along::new(sides[d].taps(), wide, slopes),

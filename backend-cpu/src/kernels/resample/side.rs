@@ -126,19 +126,30 @@ impl Side {
         }
     }
 
+    /// The outermost centres, or outer edges, at which places are mirrored: the first, and how far away the other is.
+    #[inline(always)]
+    fn mirrors(&self) -> (f64, f64) {
+        if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) }
+    }
+
+    /// Whether a place is mirrored an odd number of times, once it is on the inner side of the first mirror.
+    #[inline(always)]
+    fn is_turned(&self, at: f64) -> bool {
+        let (low, span) = self.mirrors();
+        ((at - low).abs() / span).floor() % 2.0 == 1.0
+    }
+
     /// A place that was outside moved inside, unless zeros lie there.
     #[inline(always)]
     fn moved(&self, at: f64) -> f64 {
-        let (low, span) = if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) };
+        let (low, span) = self.mirrors();
         match self.padding {
             Padding::Zeros => at,
             Padding::Border => at.clamp(0.0, self.last()),
             Padding::Reflection if span == 0.0 => at * 0.0,
             Padding::Reflection => {
-                let away = (at - low).abs();
-                let rest = away % span;
-                let odd = (away / span).floor() % 2.0 == 1.0;
-                (low + if odd { span - rest } else { rest }).clamp(0.0, self.last())
+                let rest = (at - low).abs() % span;
+                (low + if self.is_turned(at) { span - rest } else { rest }).clamp(0.0, self.last())
             }
         }
     }
@@ -157,16 +168,9 @@ impl Side {
         match self.padding {
             Padding::Zeros => 1.0,
             Padding::Border => f64::from(u8::from(is_inside(at))),
-            Padding::Reflection => {
-                let (low, span) =
-                    if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) };
-                let odd = ((at - low).abs() / span).floor() % 2.0 == 1.0;
-                match is_inside(self.moved(at)) {
-                    true if (at >= low) != odd => 1.0,
-                    true => -1.0,
-                    false => 0.0,
-                }
-            }
+            Padding::Reflection if !is_inside(self.moved(at)) => 0.0,
+            Padding::Reflection if (at >= self.mirrors().0) != self.is_turned(at) => 1.0,
+            Padding::Reflection => -1.0,
         }
     }
 

@@ -2,20 +2,39 @@
 //! back.
 
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::vectors::{Lanes, narrow, widen};
+use keyway_cpu_loops::vectors::{Lanes, Vector, narrow, widen};
 use keyway_cpu_loops::{transpose, widen_transposed};
 use keyway_sdk::author::Real;
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Channels that lie side by side, at most.
+/// Channels that lie side by side, at most, and the bytes that they fill.
 pub const BLOCK: usize = 64;
-/// Pixels that are rounded before they are turned back.
-const GROUP: usize = 32;
+const BYTES: usize = 1 << 20;
+/// Bytes of the fewest channels beyond which none are turned, and elements for each pixel that reads them.
+const TOO_MANY: usize = 1 << 25;
+const SPARSE: usize = 16;
+/// Pieces of work below which they become smaller.
+const ENOUGH: usize = 8;
+/// Pixels that are turned at once.
+pub const GROUP: usize = 32;
 
 /// Elements of a channel.
 pub fn elements<T>(image: &Volume<'_, T>) -> usize {
     image.sizes[2..].iter().fold(1, |all, size| all.saturating_mul(*size))
+}
+
+/// How many channels of images are copied so that they lie side by side: whole vectors, or none where that would be too many bytes.
+pub fn block<T: Lanes>(image: &Volume<'_, T>) -> Option<usize> {
+    let ([samples, channels, ..], lanes) = (image.sizes, T::Vector::LANES);
+    let bytes = elements(image).saturating_mul(size_of::<T::Acc>());
+    let most = (BYTES / bytes).min(channels * samples / ENOUGH).min(channels);
+    (bytes.saturating_mul(lanes) <= TOO_MANY).then(|| most.next_multiple_of(lanes).clamp(lanes, BLOCK))
+}
+
+/// Whether so few pixels read the images that these are not worth a copy.
+pub fn is_sparse<T>(image: &Volume<'_, T>, pixels: usize) -> bool {
+    elements(image) / SPARSE > pixels
 }
 
 /// Elements between neighbours of a channel where `block` channels lie side by side.

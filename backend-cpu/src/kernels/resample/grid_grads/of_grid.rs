@@ -1,9 +1,9 @@
 //! The gradient of the places.
 
-use super::super::places::{Grid, Places, gathered};
+use super::super::places::{CHUNK, Grid, Places, gathered};
 use super::super::side::Mode;
-use super::super::turned::{elements, side_by_side, turned_steps};
-use super::{CHUNK, FEW, GRAIN, GROUP, Gradients, SPARSE};
+use super::super::turned::{GROUP, block, elements, is_sparse, side_by_side, turned_steps};
+use super::{FEW, GRAIN, Gradients};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, load_some, read_some, sum};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
@@ -32,7 +32,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
             return Ok(());
         }
         let is_dense = of.grad.strides[1] == 1 && of.image.strides[1] == 1;
-        let block = of.block().filter(|_| !is_dense && elements(&of.image) / SPARSE <= all);
+        let block = block(&of.image).filter(|_| !is_dense && !is_sparse(&of.image, all));
         // SAFETY: as the caller guarantees.
         unsafe {
             match block {

@@ -1,5 +1,6 @@
 use super::super::grid::tests::{LAST, PADDINGS, ROWS, count, numbers, steps, taps, volume};
 use super::super::side::{Mode, Padding};
+use super::super::turned::is_sparse;
 use super::*;
 
 /// One problem: images, places, and the order and the gap of the elements of each.
@@ -188,8 +189,8 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
 /// The other way for the gradient of a grid: a block of channels, or 0 for channels as they lie.
 fn block_that_is_not_chosen<T: Elements>(of: &Gradients<'_, T>) -> Option<usize> {
     let is_dense = of.grad.strides[1] == 1 && of.image.strides[1] == 1;
-    let block = of.block()?;
-    Some(if is_dense || elements(&of.image) / SPARSE > of.pixels() { block } else { 0 })
+    let block = block(&of.image)?;
+    Some(if is_dense || is_sparse(&of.image, of.pixels()) { block } else { 0 })
 }
 
 fn check_all<T: Elements>(tolerance: f64) {
