@@ -79,11 +79,11 @@ impl<T: Pixel> Image<'_, T> {
         by: (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
         (place, apart): (impl Fn(usize, usize) -> *mut f32, usize),
     ) -> f32 {
+        let own = Image { data: self.data.wrapping_add(channels.start), ..*self };
+        let (zeros, channels) = (zeros.wrapping_add(channels.start), (channels.len(), step));
         let mut squares = [Numbers::splat(0.0); FROM];
         for (i, tile) in piece.clone().enumerate() {
-            let pixels = self.pixels::<FROM>(tile, zeros);
-            let pixels = pixels.map(|row| row.map(|pixel| pixel.wrapping_add(channels.start)));
-            let channels = (channels.len(), step);
+            let pixels = own.pixels::<FROM>(tile, zeros);
             // SAFETY: as the caller guarantees.
             unsafe { spread(&pixels, channels, (&by.0, by.1), (|c| place(i, c), apart), &mut squares) };
         }
