@@ -11,6 +11,7 @@ mod junit;
 
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -64,6 +65,8 @@ impl Tally {
 
 /// The folders in which programs look for backends.
 const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
+/// Test programs load what was just built; trials have tests of their own, and the user's state is left alone.
+const PROBE: (&str, &str) = ("KEYWAY_PROBE", "off");
 /// Names the program to the examples that judge by it.
 const PROGRAM: &str = "KEYWAY";
 
@@ -95,8 +98,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut parts = Vec::new();
     let mut step = |name: &str, mut command: Command, counts: Counts| -> Result<()> {
         println!("\n== {name}: {}", workspace::line(&command));
-        // Test programs load what was just built; trials have tests of their own, and the user's state is left alone.
-        command.env("KEYWAY_PROBE", "off");
+        command.env(PROBE.0, PROBE.1);
         let tally = match counts {
             Counts::Lines => follow(&mut command)?,
             Counts::Report(path) => report(&mut command, &path)?,
@@ -111,21 +113,18 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         command.env_remove(BACKENDS);
         command
     };
-    if !options.plain && has_nextest(workspace) {
+    let nextest = !options.plain && has_nextest(workspace);
+    if nextest {
         let mut tests = cargo();
         tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]).args(selection(&options.arguments));
         step("workspace", tests, Counts::Report(workspace.path(REPORT)))?;
-        if options.arguments.is_empty() {
-            let mut docs = cargo();
-            docs.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
-            step("documentation", docs, Counts::Lines)?;
-        }
     } else {
         let mut tests = cargo();
         tests.args(["test", "--no-fail-fast"]).args(selection(&options.arguments));
         step("workspace", tests, Counts::Lines)?;
     }
     if options.arguments.is_empty() {
+        let documentation = nextest.then(|| Aside::start(workspace, cargo())).transpose()?;
         let backend = installed_backend(workspace)?;
         for manifest in example_workspaces(&workspace.path("examples"))? {
             let name = manifest
@@ -146,6 +145,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             tests.args(["--workspace", "--no-fail-fast"]);
             step(&format!("examples/{name}"), tests, Counts::Lines)?;
         }
+        if let Some(documentation) = documentation {
+            parts.push(documentation.ended()?);
+        }
     }
 
     let mut sum = Tally::default();
@@ -159,6 +161,37 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     match sum {
         Tally { failed: 0, broken: 0, .. } => Ok(()),
         Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
+    }
+}
+
+/// The tests of the documentation, beside the examples' tests: they are one program to the compiler, which keeps one core busy
+/// with it, and the examples get the other. What they print is kept until they have ended.
+struct Aside {
+    line: String,
+    log: PathBuf,
+    tests: std::thread::JoinHandle<Result<Tally>>,
+}
+
+impl Aside {
+    fn start(workspace: &Workspace, mut command: Command) -> Result<Aside> {
+        command.args(["test", "--workspace", "--no-fail-fast", "--doc"]).env(PROBE.0, PROBE.1);
+        let line = workspace::line(&command);
+        let log = workspace.target().join("documentation.log");
+        let output = File::create(&log).map_err(Failure::file("write", &log))?;
+        let errors = output.try_clone().map_err(Failure::file("write", &log))?;
+        let tests = std::thread::spawn(move || follow_into(&mut command, output, errors));
+        Ok(Aside { line, log, tests })
+    }
+
+    /// Waits, shows what was printed, and gives the part's name and counts.
+    fn ended(self) -> Result<(String, Tally)> {
+        const NAME: &str = "documentation";
+        let tally = self.tests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        println!("\n== {NAME}: {}", self.line);
+        let mut log = File::open(&self.log).map_err(Failure::file("read", &self.log))?;
+        // A closed terminal must not stop the count.
+        let _ = std::io::copy(&mut log, &mut std::io::stdout());
+        Ok((NAME.to_owned(), tally))
     }
 }
 
@@ -224,6 +257,11 @@ fn report(command: &mut Command, path: &Path) -> Result<Tally> {
 /// Runs a command, shows both of its outputs as they come, and sums the counts that stand in their lines. A command that
 /// fails while no test of it failed counts as broken.
 pub fn follow(command: &mut Command) -> Result<Tally> {
+    follow_into(command, std::io::stdout(), std::io::stderr())
+}
+
+/// As [`follow`], with outputs that go elsewhere.
+fn follow_into(command: &mut Command, to: impl Write, errors_to: impl Write + Send) -> Result<Tally> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -233,9 +271,9 @@ pub fn follow(command: &mut Command) -> Result<Tally> {
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let mut tally = Tally::default();
     std::thread::scope(|scope| {
-        let errors = scope.spawn(move || errors.map(|stream| echo(stream, std::io::stderr())));
+        let errors = scope.spawn(move || errors.map(|stream| echo(stream, errors_to)));
         if let Some(stream) = output {
-            tally.add(echo(stream, std::io::stdout()));
+            tally.add(echo(stream, to));
         }
         if let Ok(Some(other)) = errors.join() {
             tally.add(other);

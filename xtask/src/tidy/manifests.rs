@@ -32,7 +32,7 @@ pub fn check(workspace: &Workspace, files: &[File]) -> Result<Vec<Violation>> {
     found.extend(lints(&packages, files));
     for package in WITHOUT_BACKENDS {
         let mut command = workspace.cargo();
-        command.args(["tree", "--package", package, "--edges", "normal", "--offline"]);
+        command.args(["tree", "--package", package, "--edges", "normal", "--locked"]);
         command.args(["--prefix", "none", "--format", "{p}"]);
         let tree = workspace::capture(&mut command, advice)?;
         let path =
