@@ -23,6 +23,10 @@ pub struct Options {
     /// Run the workspace's tests by `cargo test` even if cargo-nextest is installed.
     #[arg(long)]
     pub plain: bool,
+    /// Leave out the tests in which the suite judges a backend of this repository, because the staged program is to judge it
+    /// afterwards, by every case. For `.ci/run`; with cargo-nextest only.
+    #[arg(long, conflicts_with = "plain")]
+    pub judged_later: bool,
     /// Arguments for the runner, as after `cargo test`; with any, only the workspace's tests run.
     #[arg(last = true)]
     pub arguments: Vec<String>,
@@ -70,6 +74,16 @@ const PROBE: (&str, &str) = ("KEYWAY_PROBE", "off");
 /// Names the program to the examples that judge by it.
 const PROGRAM: &str = "KEYWAY";
 
+/// What `--judged-later` leaves out. `.ci/run` judges the staged libraries by these cases and all others.
+const JUDGED_LATER: &[&str] = &[
+    "the_cpu_backend_passes_the_quick_run_of_large_sizes",
+    "the_cpu_backend_passes_the_quick_run_of_many_calls",
+    "the_backend_for_images_passes_every_case",
+    "every_case_is_as_expected",
+    "every_case_of_a_product_is_as_expected_with_cublaslt",
+    "every_case_of_coordinates_is_as_expected",
+];
+
 /// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
@@ -116,7 +130,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let nextest = !options.plain && has_nextest(workspace);
     if nextest {
         let mut tests = cargo();
-        tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]).args(selection(&options.arguments));
+        tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]);
+        if options.judged_later {
+            println!("left out, to be judged later by more cases: {}", JUDGED_LATER.join(", "));
+            tests.arg("-E").arg(all_but(JUDGED_LATER));
+        }
+        tests.args(selection(&options.arguments));
         step("workspace", tests, Counts::Report(workspace.path(REPORT)))?;
     } else {
         let mut tests = cargo();
@@ -218,6 +237,12 @@ fn has_nextest(workspace: &Workspace) -> bool {
     let mut command = workspace.cargo();
     command.args(["nextest", "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+/// Nextest's expression for all tests but these.
+fn all_but(names: &[&str]) -> String {
+    let each: Vec<String> = names.iter().map(|name| format!("test(/(^|::){name}$/)")).collect();
+    format!("not ({})", each.join(" | "))
 }
 
 /// The caller's arguments, with `--workspace` before them unless they name packages: cargo lets it win over names.
@@ -363,6 +388,18 @@ mod tests {
         assert_eq!(words("--package=a"), "--package=a");
         assert_eq!(words("name -- -p"), "--workspace name -- -p");
         assert_eq!(selection(&[]), ["--workspace"]);
+    }
+
+    #[test]
+    fn what_is_judged_later_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+        let texts = ["cli/tests/conformance.rs", "test-plugins/cuda-driver/tests/conformance.rs"]
+            .map(|path| std::fs::read_to_string(root.join(path)).expect("a test"));
+        for name in JUDGED_LATER {
+            let head = format!("\n#[test]\nfn {name}() {{\n");
+            assert!(texts.iter().any(|text| text.contains(&head)), "{name}");
+        }
+        assert_eq!(all_but(&["a", "b"]), "not (test(/(^|::)a$/) | test(/(^|::)b$/))");
     }
 
     #[test]

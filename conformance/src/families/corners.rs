@@ -63,7 +63,7 @@ const FAR: [Filling; 2] =
 
 /// Elements of a tensor, spread over it, whose second derivatives are looked at: each takes five backward passes, and a sample has
 /// several fillings, of equal elements most of them.
-const SECOND: usize = 12;
+const SECOND: usize = 6;
 
 /// How many times the usual tolerance results of them may be off: wrong lines are looked for, and the digits of numbers near 0
 /// are lost to the others.
