@@ -21,6 +21,7 @@ const FACTS: &[Facts] = &[
     Facts::KEEPS_ZERO_ABOVE_0,
     Facts::AUTOCAST,
     Facts::AUTOCAST_F32,
+    Facts::DERIVED_IN_F32,
 ];
 
 /// The SHA-256 of what cases are made of: the sources of this crate, and the definitions of the ops with their samples. No

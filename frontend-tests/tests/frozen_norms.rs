@@ -130,3 +130,44 @@ fn it_is_differentiated_again_and_by_its_statistics() -> Result<()> {
     assert!(wrong.is_none(), "{:?}", wrong.map(|m| (m.input, m.numeric, m.analytic)));
     Ok(())
 }
+
+/// Narrow images are not converted for the sake of weights in f32: the gradients' sums are of f32 anyway.
+#[test]
+fn narrow_images_beside_wide_weights_stay_narrow_in_training() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    let [x, _, _, weight, bias] = numbers()?;
+    let incoming = random(&[3, CHANNELS, 6, 7], 9)?;
+    for (dtype, within) in [(DType::F16, 2e-3), (DType::BF16, 1e-2)] {
+        for format in [ROWS, LAST] {
+            let leaf = |t: &Tensor| t.detach().requires_grad_(true);
+            let image = leaf(&x.to_dtype(dtype)?.to(format)?)?;
+            let affine = [&weight, &bias].map(|t| leaf(&t.to_dtype(DType::F32)?));
+            let [weight, bias] = affine;
+            let (weight, bias) = (weight?, bias?);
+            let given = incoming.to((dtype, format))?;
+            let profile = profiler::profile();
+            let y = image.batch_norm(None, Some(&weight), Some(&bias), true, 0.1, 1e-5)?;
+            y.backward_with(keyway::autograd::BackwardOptions::from(&given))?;
+            let report = profile.report();
+            let shapes = report.rows.iter().filter(|row| row.op == "to_dtype").flat_map(|row| &row.shapes);
+            assert!(shapes.into_iter().all(|shapes| !shapes.inputs[0].contains("6,7")), "{report}");
+            assert_eq!(calls(&report, "channel_norm_backward"), 1, "{report}");
+
+            let wide = [&image, &weight, &bias].map(|t| leaf(&t.detach().to_dtype(DType::F64)?));
+            let [wx, ww, wb] = wide;
+            let (wx, ww, wb) = (wx?, ww?, wb?);
+            let expected = wx.batch_norm(None, Some(&ww), Some(&wb), true, 0.1, 1e-5)?;
+            expected.backward_with(keyway::autograd::BackwardOptions::from(&given.to_dtype(DType::F64)?))?;
+            for (nth, (got, expected)) in
+                [(&image, &wx), (&weight, &ww), (&bias, &wb)].into_iter().enumerate()
+            {
+                let (got, expected) = (got.grad().unwrap(), expected.grad().unwrap());
+                assert_eq!(got.dtype(), if nth == 0 { dtype } else { DType::F32 });
+                let scale = expected.abs()?.max_all()?.item::<f64>()?;
+                let off = got.to_dtype(DType::F64)?.sub(&expected)?.abs()?.max_all()?.item::<f64>()?;
+                assert!(off <= within * scale, "{dtype} {format}, gradient {nth}: {off} of {scale}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -10,11 +10,11 @@ use super::pending::{Pending, Slots, Waiting, places};
 use super::{custom, hooks, view};
 use crate::error::Result;
 use crate::functionality;
-use crate::ops::def::Derivative;
+use crate::ops::def::{Derivative, Facts};
 use crate::ops::memory::from_components::{map_stored, unchecked};
 use crate::profiler::{backward_scope, scope};
 use crate::tensor::refs;
-use crate::{MemoryFormat, Tensor};
+use crate::{DType, MemoryFormat, Tensor};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::layouts::{can_project, has_pattern_of};
 use keyway_dispatcher::memory::Shared;
@@ -427,7 +427,10 @@ fn op_backward(
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
     // A plugin's backward op is given the dtypes that its op has.
-    let wide = call.def.and_then(|_| widest(grads, came, &call.inputs, wanted));
+    let wide = call.def.and_then(|def| {
+        let by_itself = |wide: &DType| *wide == DType::F32 && def.is(Facts::DERIVED_IN_F32);
+        widest(grads, came, &call.inputs, wanted).filter(|wide| !by_itself(wide))
+    });
     let converted: SmallVec<[Tensor; 2]>;
     let grads = match wide {
         None => grads,

@@ -135,6 +135,10 @@ impl Facts {
     /// As [`Facts::KEEPS_ZERO`] where the second argument is a number other than 0.
     pub const KEEPS_ZERO_BUT_BY_0: Facts = Facts(1 << 12);
 
+    /// The formula of the derivative computes f16 and bf16 in f32 itself, and gives gradients of f32 where arguments may be of it: so
+    /// its tensors come as they are where f32 is the widest, and images need not be converted for the sake of weights.
+    pub const DERIVED_IN_F32: Facts = Facts(1 << 13);
+
     /// Those of both sets.
     ///
     /// ```

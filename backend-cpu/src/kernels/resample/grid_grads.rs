@@ -112,7 +112,8 @@ impl<T: Elements> Gradients<'_, T> {
         parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
             let mut places = self.places(false)?;
             // One more is for what lies outside.
-            let mut sums = Scratch::<T::Acc>::zeroed((elements(&self.image) + 1) * block)?;
+            let plane = elements(&self.image) + 1;
+            let mut sums = Scratch::<T::Acc>::zeroed(plane * block)?;
             let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
             for i in range {
                 let (sample, first) = (i / blocks, i % blocks * block);
@@ -129,10 +130,15 @@ impl<T: Elements> Gradients<'_, T> {
                         for begin in (0..pixels.len()).step_by(GROUP) {
                             let some = begin..(begin + GROUP).min(pixels.len());
                             let group = pixels.start + some.start..pixels.start + some.end;
-                            self.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
-                            match by_vector {
-                                true => add_vectors(&places, some, block, &staged, &mut sums),
-                                false => add_planes(&places, some, channels.len(), block, &staged, &mut sums),
+                            if by_vector {
+                                self.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
+                                add_vectors(&places, some, block, &staged, &mut sums);
+                                continue;
+                            }
+                            for (c, sums) in channels.clone().zip(sums.chunks_exact_mut(plane)) {
+                                let channel = (sample, &(c..c + 1));
+                                self.turn_grad(channel, group.clone(), 1, staged.as_mut_ptr());
+                                add_plane(&places, &some, &staged, sums);
                             }
                         }
                     }
@@ -142,8 +148,8 @@ impl<T: Elements> Gradients<'_, T> {
                     match by_vector {
                         true => apart(&self.image, sample, &channels, block, &sums),
                         false => {
-                            for (c, plane) in channels.zip(sums.chunks_exact(elements(&self.image) + 1)) {
-                                apart(&self.image, sample, &(c..c + 1), 1, plane);
+                            for (c, sums) in channels.zip(sums.chunks_exact(plane)) {
+                                apart(&self.image, sample, &(c..c + 1), 1, sums);
                             }
                         }
                     }
@@ -182,25 +188,21 @@ unsafe fn add_vectors<T: Elements>(
     }
 }
 
-/// The same channel by channel, for sums that have channels one behind the other, each with an element more for what lies outside.
+/// The same of a channel, whose sums have an element more for what lies outside. Tap by tap: pixels side by side add to the same
+/// elements by different taps, and would wait for each other.
 ///
 /// # Safety
 /// Places must be of such elements.
-unsafe fn add_planes<T: Elements>(
+unsafe fn add_plane<T: Elements>(
     places: &Places<T>,
-    pixels: Range<usize>,
-    channels: usize,
-    block: usize,
+    pixels: &Range<usize>,
     grad: &[T::Acc],
     sums: &mut [T::Acc],
 ) {
-    let plane = sums.len() / block;
-    for (c, sums) in sums.chunks_exact_mut(plane).take(channels).enumerate() {
-        for (p, grad) in pixels.clone().zip(grad.chunks_exact(block)) {
-            for (at, weight) in (0..places.taps).map(|k| places.tap(k, p)) {
-                // SAFETY: as the caller guarantees.
-                unsafe { *sums.get_unchecked_mut(at as usize) += grad[c] * weight };
-            }
+    for k in 0..places.taps {
+        for ((at, weight), grad) in places.of_tap(k, pixels).zip(grad) {
+            // SAFETY: as the caller guarantees.
+            unsafe { *sums.get_unchecked_mut(at as usize) += *grad * weight };
         }
     }
 }

@@ -53,30 +53,56 @@ impl<'a, T: Elements> Grid<'a, T> {
         Ok(Grid { data, rank: places.len(), of_sample, of_place: three(places, 0), of_axis })
     }
 
-    /// Reads an axis of some pixels' places; the pixels are `[.., height, width]`.
-    ///
-    /// # Safety
-    /// The grid must have a place for each.
-    unsafe fn read(
+    /// The parts of rows that some pixels `[.., height, width]` are: how many they are, and where the first one's coordinate on an
+    /// axis lies.
+    fn rows(
         &self,
         (sample, axis): (usize, usize),
         pixels: &Range<usize>,
         [height, width]: [usize; 2],
-        to: &mut [f64],
-    ) {
-        let [by_layer, by_row, by_column] = self.of_place;
-        let begin = sample * self.of_sample + axis * self.of_axis;
-        let (mut next, mut rest) = (pixels.start, to);
-        while !rest.is_empty() {
+    ) -> impl Iterator<Item = (usize, *mut T)> + use<T> {
+        let ([by_layer, by_row, by_column], data, end) = (self.of_place, self.data.as_ptr(), pixels.end);
+        let (begin, mut next) = (sample * self.of_sample + axis * self.of_axis, pixels.start);
+        std::iter::from_fn(move || {
             let [z, y, x] = [next / (height * width), next / width % height, next % width];
-            let (row, others) = rest.split_at_mut((width - x).min(rest.len()));
-            let from = self.data.as_ptr().wrapping_add(begin + z * by_layer + y * by_row + x * by_column);
-            for (i, place) in row.iter_mut().enumerate() {
+            let at = begin + z * by_layer + y * by_row + x * by_column;
+            let count = (width - x).min(end - next);
+            next += count;
+            (count > 0).then(|| (count, data.wrapping_add(at)))
+        })
+    }
+
+    /// Reads an axis of some pixels' places; the pixels are `[.., height, width]`.
+    ///
+    /// # Safety
+    /// The grid must have a place for each.
+    unsafe fn read(&self, of: (usize, usize), pixels: &Range<usize>, area: [usize; 2], mut to: &mut [f64]) {
+        for (count, from) in self.rows(of, pixels, area) {
+            for (i, place) in to.iter_mut().enumerate().take(count) {
                 // SAFETY: a coordinate of a place, as the caller guarantees.
-                *place = unsafe { *from.wrapping_add(i * by_column) }.to_f64();
+                *place = unsafe { *from.wrapping_add(i * self.of_place[2]) }.to_f64();
             }
-            next += row.len();
-            rest = others;
+            to = &mut to[count..];
+        }
+    }
+
+    /// Writes an axis of some pixels' places.
+    ///
+    /// # Safety
+    /// As for [`Grid::read`], and nobody else may use them.
+    pub unsafe fn write(
+        &self,
+        of: (usize, usize),
+        pixels: &Range<usize>,
+        area: [usize; 2],
+        mut from: &[T::Acc],
+    ) {
+        for (count, to) in self.rows(of, pixels, area) {
+            for (i, number) in from.iter().enumerate().take(count) {
+                // SAFETY: a coordinate of a place, as the caller guarantees.
+                unsafe { *to.wrapping_add(i * self.of_place[2]) = T::from_acc(*number) };
+            }
+            from = &from[count..];
         }
     }
 }
@@ -183,6 +209,13 @@ impl<T: Elements> Places<T> {
         self.slope[self.index(axis * self.taps + k, p)..].as_ptr()
     }
 
+    /// Where tap `k` of some pixels lies, and how much it counts.
+    #[inline(always)]
+    pub fn of_tap(&self, k: usize, pixels: &Range<usize>) -> impl Iterator<Item = (i32, T::Acc)> {
+        let range = self.index(k, pixels.start)..self.index(k, pixels.end);
+        self.at[range.clone()].iter().copied().zip(self.weight[range].iter().copied())
+    }
+
     /// Where tap `k` of pixel `p` lies, and how much it counts.
     #[inline(always)]
     pub fn tap(&self, k: usize, p: usize) -> (i32, T::Acc) {
@@ -239,8 +272,13 @@ impl<T: Elements> Places<T> {
     /// Lists the pixels of which a part is outside, and lets those parts stand at the first element.
     pub fn list_partly(&self, n: usize, to: &mut Vec<u32>, at: &mut [i32]) {
         to.clear();
+        let mut least = 0;
         for (at, &from) in at.iter_mut().zip(self.at.iter()) {
             *at = from.max(0);
+            least = from.min(least);
+        }
+        if least == 0 {
+            return;
         }
         let partly = |p: &usize| (0..self.taps).any(|k| self.at[k * self.wide + p] < 0);
         to.extend((0..n).filter(partly).map(|p| p as u32));

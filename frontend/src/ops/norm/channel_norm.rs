@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ops::composite::{
     cast, centred, decomposed, float_tensor, gradient_in_format_of, optional, tensor, wide, widened,
 };
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -171,4 +171,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::DERIVED_IN_F32);

@@ -171,15 +171,11 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                     });
                     (0..rank).for_each(|axis| sums[axis * wide + p] = numbers[axis]);
                 }
-                for (p, pixel) in pixels.enumerate() {
-                    let mut numbers = [T::Acc::ZERO; AXES];
-                    numbers
-                        .iter_mut()
-                        .take(rank)
-                        .enumerate()
-                        .for_each(|(axis, n)| *n = sums[axis * wide + p]);
+                let [.., height, width] = of.grad.sizes;
+                for axis in 0..rank {
+                    let sums = &sums[axis * wide..];
                     // SAFETY: as the caller guarantees; each pixel is one piece's.
-                    unsafe { self.write(sample, pixel, &numbers[..rank]) };
+                    unsafe { self.out.write((sample, axis), &pixels, [height, width], sums) };
                 }
             }
             Ok(())
