@@ -61,10 +61,6 @@ const LARGE: [Filling; 2] =
 const FAR: [Filling; 2] =
     [("far_rows", |index| far(index, index.first())), ("far_columns", |index| far(index, index.last()))];
 
-/// Elements of a tensor, spread over it, whose second derivatives are looked at: each takes five backward passes, and a sample has
-/// several fillings, of equal elements most of them.
-const SECOND: usize = 6;
-
 /// How many times the usual tolerance results of them may be off: wrong lines are looked for, and the digits of numbers near 0
 /// are lost to the others.
 const FAR_LOOSE: f64 = 100.0;
@@ -383,11 +379,8 @@ fn derivatives(context: &Context<'_>) -> Steps {
     };
     for (tensor, gradient) in made.iter().enumerate() {
         let Some(gradient) = gradient else { continue };
-        let count = gradient.values.len();
-        let looked_at = if second { count.min(SECOND) } else { count };
-        for nth in 0..looked_at {
-            let element = nth * count / looked_at;
-            let got = gradient.values[element].float();
+        for (element, got) in gradient.values.iter().enumerate() {
+            let got = got.float();
             let at = |by: f64| value(&moved(&wide, tensor, element, by));
             let Some((low, high, mut allowed)) = one_sided(at) else { continue };
             if narrow {
