@@ -281,8 +281,9 @@ mod tests {
     use super::*;
 
     fn check<W: Copy + PartialEq + std::fmt::Debug + Default, const AVX: bool>(element: impl Fn(usize) -> W) {
-        let all = [(1, 1), (8, 8), (16, 4), (9, 5), (24, 7), (7, 30), (24, 40), (19, 21), (64, 33), (9, 3)];
-        for &(rows, columns) in if cfg!(miri) { &all[..4] } else { &all[..] } {
+        for (rows, columns) in
+            [(1, 1), (8, 8), (16, 4), (24, 7), (9, 5), (7, 30), (24, 40), (19, 21), (64, 33), (9, 3)]
+        {
             let (from_step, to_step) = (columns + 3, rows + 2);
             let from: Vec<W> = (0..rows * from_step).map(&element).collect();
             let untouched = element(rows * from_step);

@@ -420,8 +420,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 16 } else { 256 }))]
-
         #[test]
         fn each_index_is_visited_once((sizes, strides) in cases()) {
             let made = Strided::new(&sizes, of(&strides)).unwrap();
