@@ -220,11 +220,7 @@ impl<'a> InnerLoop<'a> {
     /// `out[i] = f(inputs[i])`.
     #[inline(always)]
     pub(crate) fn of_elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>>(f: &'a F) -> Self {
-        // A condition that is known when this is compiled for a function, so that one loop is compiled for it.
-        let (run, lanes): (Run, usize) = match const { CHUNK / widest(&bytes::<I, O>()) } {
-            ..LANES => (elements::<I, O, F, 32>, 32),
-            _ => (elements::<I, O, F, LANES>, LANES),
-        };
+        let (run, lanes) = const { chunked::<I, O, F>() };
         InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes, _borrow: PhantomData }
     }
 
@@ -252,6 +248,14 @@ impl<'a> InnerLoop<'a> {
     pub(crate) unsafe fn run(&self, [out, a, b, c]: Addresses, repeated: Repeated, n: usize) {
         // SAFETY: as the caller guarantees; the function is borrowed for the life of `self`.
         unsafe { (self.run)(self.function, out, a, b, c, repeated, n) }
+    }
+}
+
+/// The loop over chunks of a function, and the elements of one. In a constant, so that no other loop is compiled for it.
+const fn chunked<I: Inputs, O: Output, F: Function<I::Item, O::Value>>() -> (Run, usize) {
+    match CHUNK / widest(&bytes::<I, O>()) {
+        ..LANES => (elements::<I, O, F, 32>, 32),
+        _ => (elements::<I, O, F, LANES>, LANES),
     }
 }
 
