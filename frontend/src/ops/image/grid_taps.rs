@@ -107,17 +107,17 @@ struct Taps {
     at: Tensor,
     /// Which of them there are.
     inside: Tensor,
-    /// How much each counts, or how much more where the place moves on; 0 outside.
+    /// How much each counts; 0 outside.
     weight: Tensor,
+    /// The derivative of that by the place, where it was asked for.
+    slope: Option<Tensor>,
 }
 
-/// What is asked of a dimension's taps.
-#[derive(Clone, Copy, PartialEq)]
-enum Weight {
-    /// How much each element counts.
-    Value,
-    /// The derivative of that by the place.
-    Slope,
+impl Taps {
+    /// How much each element counts, or the derivative of that.
+    fn counted(&self, by_place: bool) -> &Tensor {
+        self.slope.as_ref().filter(|_| by_place).unwrap_or(&self.weight)
+    }
 }
 
 /// A spatial dimension of the images.
@@ -196,7 +196,7 @@ impl Side {
     }
 
     /// The elements at these whole places, each counting so much, and nothing outside.
-    fn inside(self, at: &Tensor, weight: &Tensor) -> Result<Taps> {
+    fn inside(self, at: &Tensor, weight: &Tensor, slope: Option<Tensor>) -> Result<Taps> {
         let at = at.detach();
         // The largest number of f32 that is no larger than the last element's: what that is rounded to may be.
         let last = match self.last() as f32 {
@@ -208,11 +208,12 @@ impl Side {
         let inside = at.ge(0.0)?.logical_and(&at.le(last)?)?;
         let at = inside.where_cond(&at, 0)?.to_dtype(DType::I64)?;
         let weight = inside.where_cond(weight, 0)?;
-        Ok(Taps { at, inside, weight })
+        let slope = slope.map(|slope| inside.where_cond(&slope, 0)).transpose()?;
+        Ok(Taps { at, inside, weight, slope })
     }
 
-    /// For places `[batch, 1, places]`.
-    fn taps(self, places: &Tensor, what: Weight) -> Result<Taps> {
+    /// For places `[batch, 1, places]`, with slopes if they are wanted.
+    fn taps(self, places: &Tensor, slopes: bool) -> Result<Taps> {
         let at = self.elements(places)?;
         // From these elements on so many.
         let following = |first: &Tensor, from: i64, count: i64| {
@@ -224,31 +225,30 @@ impl Side {
                 let near = self.padded(&at)?.round()?;
                 // 0, with the gradient of a step, zeros, so that the grid has one.
                 let slope = near.sub(&near.detach())?;
-                self.inside(&near, &if what == Weight::Slope { slope } else { slope.add(1.0)? })
+                self.inside(&near, &slope.add(1.0)?, slopes.then_some(slope))
             }
             GridMode::Bilinear => {
                 let moved = self.padded(&at)?;
                 let first = moved.detach().floor()?;
                 let share = moved.sub(&first)?;
-                let weights = if what == Weight::Value {
-                    [share.mul(-1.0)?.add(1.0)?, share]
-                } else {
+                let slope = || {
                     let slope = match self.direction(&at)? {
                         Some(direction) => direction,
                         None => share.detach().mul(0.0)?.add(1.0)?,
                     };
-                    [slope.mul(-self.scale())?, slope.mul(self.scale())?]
+                    Tensor::cat(&[slope.mul(-self.scale())?, slope.mul(self.scale())?], 1)
                 };
-                self.inside(&following(&first, 0, 2)?, &Tensor::cat(&weights, 1)?)
+                let slope = slopes.then(slope).transpose()?;
+                let weight = Tensor::cat(&[share.mul(-1.0)?.add(1.0)?, share], 1)?;
+                self.inside(&following(&first, 0, 2)?, &weight, slope)
             }
             GridMode::Bicubic => {
                 let first = at.detach().floor()?;
                 let share = at.sub(&first)?;
-                let weights = match what {
-                    Weight::Value => cubic(&share)?,
-                    Weight::Slope => cubic_slope(&share, self.scale())?,
-                };
-                self.inside(&self.padded(&following(&first, -1, 4)?)?, &Tensor::cat(&weights, 1)?)
+                let slope = || Tensor::cat(&cubic_slope(&share, self.scale())?, 1);
+                let slope = slopes.then(slope).transpose()?;
+                let weight = Tensor::cat(&cubic(&share)?, 1)?;
+                self.inside(&self.padded(&following(&first, -1, 4)?)?, &weight, slope)
             }
         }
     }
@@ -274,15 +274,15 @@ fn cubic_slope(t: &Tensor, scale: f64) -> Result<[Tensor; 4]> {
     Ok([far(&t.add(1.0)?, scale)?, near(t, scale)?, near(&rest, -scale)?, far(&rest.add(1.0)?, -scale)?])
 }
 
-/// Each of `outer` with each of `inner`, along a dimension of so many elements.
-fn product(outer: &Taps, inner: &Taps, size: usize) -> Result<Taps> {
-    let (rows, columns) = (outer.at.shape(), inner.at.shape());
+/// Each element of a place along one dimension, of `outer`, with each along another.
+fn crossed(
+    outer: &Tensor,
+    inner: &Tensor,
+    with: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let (rows, columns) = (outer.shape(), inner.shape());
     let sizes = [rows[0], rows[1] * columns[1], rows[2]];
-    let at = outer.at.mul(size as i64)?.unsqueeze(2)?.add(&inner.at.unsqueeze(1)?)?;
-    let inside = outer.inside.unsqueeze(2)?.logical_and(&inner.inside.unsqueeze(1)?)?;
-    let weight = outer.weight.unsqueeze(2)?.mul(&inner.weight.unsqueeze(1)?)?;
-    let [at, inside, weight] = [at, inside, weight].map(|t| t.reshape_as_sizes(&sizes));
-    Ok(Taps { at: at?, inside: inside?, weight: weight? })
+    with(&outer.unsqueeze(2)?, &inner.unsqueeze(1)?)?.reshape_as_sizes(&sizes)
 }
 
 /// The elements of images of some sizes that the places of a grid read.
@@ -309,23 +309,28 @@ impl Sampled {
     ) -> Result<Sampled> {
         let (batch, rank) = (grid.shape()[0], spatial.len());
         let places: usize = grid.shape()[1..=rank].iter().product();
-        let along = |d: usize, what: Weight| {
+        let along = |d: usize| {
             let of_places = grid.select(-1, (rank - 1 - d) as i64)?.reshape_as_sizes(&[batch, 1, places])?;
-            Side { size: spatial[d], reading }.taps(&of_places, what)
+            Side { size: spatial[d], reading }.taps(&of_places, slopes)
         };
-        // With the slope of one dimension, or of none.
-        let all = |slope: Option<usize>| {
-            let what = |d: usize| if slope == Some(d) { Weight::Slope } else { Weight::Value };
-            (1..rank).try_fold(along(0, what(0))?, |taps, d| product(&taps, &along(d, what(d))?, spatial[d]))
+        let along = (0..rank).map(along).collect::<Result<Vec<_>>>()?;
+        // How much elements count, or the derivative of that along one dimension.
+        let counted = |by: Option<usize>| {
+            let of = |d: usize| along[d].counted(by == Some(d));
+            let all = (1..rank).try_fold(of(0).clone(), |all, d| crossed(&all, of(d), |a, b| a.mul(b)));
+            cast(all?, dtype)
         };
-        let Taps { at, inside, weight } = all(None)?;
+        let (mut at, mut inside) = (along[0].at.clone(), along[0].inside.clone());
+        for (taps, &size) in along.iter().zip(spatial).skip(1) {
+            at = crossed(&at.mul(size as i64)?, &taps.at, |a, b| a.add(b))?;
+            inside = crossed(&inside, &taps.inside, |a, b| a.logical_and(b))?;
+        }
         let each = at.shape()[1];
         let at = at.reshape_as_sizes(&[batch, 1, each * places])?;
         let axes = if slopes { rank } else { 0 };
-        let slope = |axis| cast(all(Some(rank - 1 - axis))?.weight, dtype);
-        let slopes = (0..axes).map(slope).collect::<Result<_>>()?;
-        let weight = cast(weight, dtype)?.unsqueeze(1)?;
-        Ok(Sampled { at, inside: inside.unsqueeze(1)?, weight, slopes, each, places })
+        let slopes = (0..axes).map(|axis| counted(Some(rank - 1 - axis))).collect::<Result<_>>()?;
+        let weight = counted(None)?;
+        Ok(Sampled { at, inside: inside.unsqueeze(1)?, weight: weight.unsqueeze(1)?, slopes, each, places })
     }
 
     /// What images `[batch, channels, ..]` have there, `[batch, channels, elements of a place, places]`; anything outside.
