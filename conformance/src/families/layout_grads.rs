@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::inputs;
 use crate::known_layouts::{self, Known};
 use crate::memory::{Arrangement, Placed, read};
-use crate::oracle;
+use crate::oracle::{self, Inputs};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::recorder;
 use keyway::autograd::{BackwardOptions, grad};
@@ -144,18 +144,17 @@ fn judge(
     let Some(gradients) = gradients else { return Ok(Came::NotServed) };
     let (weight, narrow) = (weight_of(context), context.dtype());
     let wide = widened(&placed.inputs, narrow);
+    let value = |inputs: &Inputs| weighted(&kernels::by_oracle(def, inputs, placed)?, weight);
+    let middle = value(&wide);
     for (nth, (leaf, gradient)) in leaves.iter().zip(gradients).enumerate() {
         if !leaf.requires_grad() {
             continue;
         }
         let mut differences = BTreeMap::new();
         for (element, got) in at_places(leaf, gradient.as_ref(), &placed.stored[nth])? {
-            let sides = *differences.entry(element).or_insert_with(|| {
-                one_sided(|by| {
-                    let there = moved(&wide, nth, element, by);
-                    weighted(&kernels::by_oracle(def, &there, placed)?, weight)
-                })
-            });
+            let sides = *differences
+                .entry(element)
+                .or_insert_with(|| one_sided(middle?, |by| value(&moved(&wide, nth, element, by))));
             // A jump, an infinite slope, or the end of the domain.
             let Some((low, high, mut allowed)) = sides else { continue };
             if narrow != DType::F64 {
