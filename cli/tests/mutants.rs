@@ -13,6 +13,11 @@ fn judge(fault: &str, ops: &[&str]) -> (Ran, Value) {
 
 /// The same of another plugin.
 fn judge_library(library_name: &str, fault: &str, ops: &[&str]) -> (Ran, Value) {
+    judge_with(library_name, fault, ops, &[])
+}
+
+/// The same with these options.
+fn judge_with(library_name: &str, fault: &str, ops: &[&str], options: &[&str]) -> (Ran, Value) {
     let (mutant, folder) = (library_of(library_name), tempfile::tempdir().unwrap());
     let report = folder.path().join("report.json");
     let mut command = program(&library());
@@ -21,6 +26,7 @@ fn judge_library(library_name: &str, fault: &str, ops: &[&str]) -> (Ran, Value) 
     ops.iter().for_each(|op| {
         command.args(["--op", op]);
     });
+    command.args(options);
     command.env("KEYWAY_FAULT", fault).env("KEYWAY_MUTANT_OF", library());
     let ran = run(command);
     let text = std::fs::read_to_string(&report).unwrap_or_default();
@@ -131,6 +137,22 @@ fn a_panic_fails_only_the_cases_in_which_it_happens() {
             "{case}"
         );
     }
+}
+
+#[test]
+fn a_run_may_end_at_the_first_case_that_fails() {
+    let fast = |fault| judge_with("keyway_test_mutant", fault, &["relu"], &["--jobs", "1", "--fail-fast"]);
+    let (ran, report) = fast("nan_swallowed");
+    let cases = report["cases"].as_array().unwrap();
+    assert!(cases.len() < report["wanted"].as_u64().unwrap() as usize, "{} cases", cases.len());
+    let failed = |case: &Value| case["status"] == "failed";
+    assert!(failed(cases.last().unwrap()) && !cases[..cases.len() - 1].iter().any(failed));
+    assert_eq!(report["interrupted"], true);
+    assert!(ran.expect(1).err.contains("1 of "), "not as an interrupt");
+
+    let (ran, report) = fast("");
+    assert_eq!((bad(&report), &report["interrupted"]), (BTreeSet::new(), &Value::Bool(false)));
+    ran.expect(0);
 }
 
 /// Also where the suite asks for a refusal first, to see what the kernel left behind.

@@ -41,6 +41,9 @@ pub struct Options {
     /// Let the program in `dist/` judge, and wrap the CPU backend there: these are optimised.
     #[arg(long, conflicts_with = "backend")]
     staged: bool,
+    /// End each run at the first case that fails: enough to say that a fault is caught, not how many cases catch it.
+    #[arg(long)]
+    fail_fast: bool,
     /// Write the result here, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -88,6 +91,8 @@ struct Judge {
     backend: PathBuf,
     /// Where the reports go, a file for each run that is under way.
     reports: PathBuf,
+    /// Whether a run ends at the first case that fails.
+    fail_fast: bool,
 }
 
 /// Builds, judges, prints the table.
@@ -155,7 +160,7 @@ impl Judge {
         std::fs::create_dir_all(&reports).map_err(Failure::file("make", &reports))?;
         let mutants = MUTANTS.into_iter().map(|package| Ok((package, built.library(package)?)));
         let mutants = mutants.collect::<Result<_>>()?;
-        Ok(Judge { program, mutants, backend, reports })
+        Ok(Judge { program, mutants, backend, reports, fail_fast: options.fail_fast })
     }
 
     /// The program with the wrapped backend and, given by `option` and so before it, the mutant.
@@ -231,6 +236,9 @@ impl Judge {
         let mut words = vec!["conformance", "--quick", "--timeout", TIMEOUT];
         if fault.is_some() {
             words.extend(["--jobs", "1"]);
+        }
+        if self.fail_fast {
+            words.push("--fail-fast");
         }
         ops.iter().for_each(|op| words.extend(["--op", op]));
         families.iter().for_each(|family| words.extend(["--family", family]));

@@ -13,13 +13,14 @@ use keyway_conformance::certificate::Certificate;
 use keyway_conformance::families;
 use keyway_conformance::known::KnownFailures;
 use keyway_conformance::report::Report;
-use keyway_conformance::runner::{self, Limits, RunError, Selection, worker};
+use keyway_conformance::runner::{self, Finished, Judged, Limits, Progress, RunError, Selection, worker};
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What to judge, and how.
@@ -61,6 +62,9 @@ pub struct Options {
     /// The longest that a case may take, in seconds.
     #[arg(long, default_value_t = 20.0, value_parser = seconds, allow_negative_numbers = true, value_name = "S")]
     timeout: f64,
+    /// End the run at the first case that is not as expected. Its report is that of an interrupted run.
+    #[arg(long)]
+    fail_fast: bool,
     /// The list of known failures; that beside the library if not given.
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
@@ -224,7 +228,8 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     });
     certify(&report, screen);
     let mut failures: Vec<Failure> = files::tell(written, screen).err().into_iter().collect();
-    if report.interrupted {
+    let ended_by_case = options.fail_fast && report.bad().next().is_some();
+    if report.interrupted && !ended_by_case {
         failures.push(Failure::Interrupted { done: report.cases.len(), of: report.wanted });
     } else if report.cases.is_empty() {
         failures.push(Failure::Usage("no case is left: narrow the run less".to_string()));
@@ -278,7 +283,22 @@ fn judge(
         screen::warning(&format!("an interrupt will not leave a report: {error}"));
     }
     let progress = progress::Progress::new();
-    let ran = runner::run(&command, limits, &stop, &|done, all, finished| progress.step(done, all, finished));
+    // Of an installed library it is read when a worker has said which that is. One that cannot be read is told of afterwards.
+    let known = OnceLock::new();
+    let done = |judged: &Judged, at: Progress, finished: &Finished| {
+        progress.step(at, finished);
+        if !options.fail_fast || !finished.outcome.is_failure() {
+            return ControlFlow::Continue(());
+        }
+        let known = given
+            .as_ref()
+            .unwrap_or_else(|| known.get_or_init(|| beside(&judged.library).unwrap_or_default()));
+        match known.reason(&finished.case.id) {
+            Some(_) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+        }
+    };
+    let ran = runner::run(&command, limits, &stop, &done);
     progress.finish();
     let mut ran = ran.map_err(|error| match error {
         _ if stop.load(Ordering::Relaxed) => Failure::Interrupted { done: 0, of: 0 },

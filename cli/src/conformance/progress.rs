@@ -2,7 +2,7 @@
 
 use crate::screen;
 use indicatif::ProgressBar;
-use keyway_conformance::runner::Finished;
+use keyway_conformance::runner::{self, Finished};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How far the judging is.
@@ -19,7 +19,7 @@ impl Progress {
     }
 
     /// After a case.
-    pub fn step(&self, done: usize, all: usize, finished: &Finished) {
+    pub fn step(&self, runner::Progress { done, all }: runner::Progress, finished: &Finished) {
         if finished.outcome.is_failure() {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }

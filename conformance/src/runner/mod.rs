@@ -11,6 +11,7 @@ pub use selection::{Selection, SelectionError};
 
 use crate::outcome::Outcome;
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,7 +59,7 @@ pub struct Ran {
     pub finished: Vec<Finished>,
     /// How many there were to run.
     pub wanted: usize,
-    /// Whether it was interrupted.
+    /// Whether it was interrupted, or ended because of a case.
     pub interrupted: bool,
     /// Whether the library's file was another one when a later worker loaded it.
     pub changed: bool,
@@ -90,16 +91,27 @@ struct Shared<'a> {
     command: &'a (dyn Fn() -> Command + Sync),
     limits: Limits,
     stop: &'a AtomicBool,
+    /// Whether no further case is to begin.
+    enough: AtomicBool,
     queue: Mutex<VecDeque<usize>>,
     judged: &'a Judged,
     changed: AtomicBool,
     cases: &'a [CaseName],
-    done: &'a (dyn Fn(usize, usize, &Finished) + Sync),
+    done: &'a (dyn Fn(&Judged, Progress, &Finished) -> ControlFlow<()> + Sync),
     count: AtomicUsize,
 }
 
+/// How far a run is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// The cases that ended.
+    pub done: usize,
+    /// All of them.
+    pub all: usize,
+}
+
 /// Runs all cases that a worker lists. `command` makes the command of a worker, which may be given [`UNLISTED`]; `stop` ends the run early, and
-/// `done` is told of each case that ended, with the number of those that ended and of all.
+/// `done` is told of each case that ended, and says whether others are to follow.
 ///
 /// # Errors
 /// [`RunError`].
@@ -107,7 +119,7 @@ pub fn run(
     command: &(dyn Fn() -> Command + Sync),
     limits: Limits,
     stop: &AtomicBool,
-    done: &(dyn Fn(usize, usize, &Finished) + Sync),
+    done: &(dyn Fn(&Judged, Progress, &Finished) -> ControlFlow<()> + Sync),
 ) -> Result<Ran, RunError> {
     let begun = Instant::now();
     let (first, judged, cases) = ready(command(), limits, stop)?;
@@ -115,6 +127,7 @@ pub fn run(
         command,
         limits,
         stop,
+        enough: AtomicBool::new(false),
         queue: Mutex::new((0..cases.len()).collect()),
         judged: &judged,
         changed: AtomicBool::new(false),
@@ -136,12 +149,13 @@ pub fn run(
     });
     finished.sort_by_key(|(nth, _)| *nth);
     let changed = shared.changed.load(Ordering::Relaxed);
+    let enough = shared.enough.load(Ordering::Relaxed) && finished.len() < cases.len();
     Ok(Ran {
         judged,
         changed,
         wanted: cases.len(),
         finished: finished.into_iter().map(|(_, f)| f).collect(),
-        interrupted: stop.load(Ordering::Relaxed),
+        interrupted: enough || stop.load(Ordering::Relaxed),
         duration: begun.elapsed(),
     })
 }
@@ -205,11 +219,15 @@ fn drain(shared: &Shared<'_>, mut worker: Option<Worker>) -> Vec<(usize, Finishe
     let mut finished = Vec::new();
     loop {
         let next = shared.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop_front();
-        let Some(nth) = next.filter(|_| !shared.stop.load(Ordering::Relaxed)) else { return finished };
+        let ends = shared.stop.load(Ordering::Relaxed) || shared.enough.load(Ordering::Relaxed);
+        let Some(nth) = next.filter(|_| !ends) else { return finished };
         let case = &shared.cases[nth];
         let Some(result) = one(shared, &mut worker, case) else { return finished };
-        let count = shared.count.fetch_add(1, Ordering::Relaxed) + 1;
-        (shared.done)(count, shared.cases.len(), &result);
+        let done = shared.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let progress = Progress { done, all: shared.cases.len() };
+        if (shared.done)(shared.judged, progress, &result).is_break() {
+            shared.enough.store(true, Ordering::Relaxed);
+        }
         finished.push((nth, result));
     }
 }
@@ -324,12 +342,29 @@ mod tests {
         let limits = Limits { jobs: 1, turns: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
         let stop = AtomicBool::new(false);
         let noted = |wanted: &dyn Fn(&str) -> bool| -> Vec<(bool, bool)> {
-            let mut ran = run(&worker, limits, &stop, &|_, _, _| {}).unwrap();
+            let mut ran = run(&worker, limits, &stop, &|_, _, _| ControlFlow::Continue(())).unwrap();
+            assert!(!ran.interrupted);
             assert!(ran.finished.iter().all(|finished| !finished.passed_alone));
             again(&worker, limits, &stop, &mut ran, wanted);
             ran.finished.iter().map(|f| (f.outcome.is_failure(), f.passed_alone)).collect()
         };
         assert_eq!(noted(&|_| true), [(false, false), (true, false), (true, true)]);
         assert_eq!(noted(&|id| id != "c"), [(false, false), (true, false), (true, false)]);
+    }
+
+    #[test]
+    fn a_run_may_end_at_a_failed_case() {
+        let limits = Limits { jobs: 1, turns: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
+        let stop = AtomicBool::new(false);
+        let until = |id: &'static str| {
+            let done = move |judged: &Judged, progress: Progress, finished: &Finished| {
+                assert_eq!((judged.plugin.as_str(), progress.all), ("p", 3));
+                if finished.case.id == id { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let ran = run(&worker, limits, &stop, &done).unwrap();
+            (ran.finished.len(), ran.wanted, ran.interrupted)
+        };
+        assert_eq!(until("b"), (2, 3, true));
+        assert_eq!(until("c"), (3, 3, false), "nothing was left");
     }
 }

@@ -4,9 +4,10 @@
 mod support;
 
 use keyway_conformance::runner::{self, Finished, Limits, Selection, worker};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
@@ -151,13 +152,11 @@ fn judged(
     };
     let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
     // Of what is left out one failed case says enough.
-    let over = AtomicBool::new(false);
-    let done = |_, _, case: &Finished| {
-        if skipped.is_some() && case.outcome.is_failure() {
-            over.store(true, Ordering::Relaxed);
-        }
+    let done = |_: &_, _, case: &Finished| match skipped {
+        Some(_) if case.outcome.is_failure() => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
     };
-    let ran = runner::run(&command, limits, &over, &done).unwrap();
+    let ran = runner::run(&command, limits, &AtomicBool::new(false), &done).unwrap();
     (ran.finished.iter().filter(|case| case.outcome.is_failure()).count(), ran.finished.len())
 }
 

@@ -5,6 +5,7 @@ mod support;
 
 use keyway_conformance::runner::{self, Limits, Selection, worker};
 use keyway_test_cuda_driver::blas;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -106,7 +107,8 @@ fn judge(which: &str, driver: &Path, library: &str) -> usize {
         command
     };
     let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
-    let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
+    let ran =
+        runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ControlFlow::Continue(())).unwrap();
     assert_eq!((ran.judged.plugin.as_str(), ran.interrupted), ("keyway-cuda", false));
     let failed: Vec<String> = ran
         .finished
