@@ -24,6 +24,11 @@ const SHORT: usize = 4;
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 24;
 
+/// Memory from the beginning of a line of the cache on. A tile's row that is stored across two lines is not forwarded to the loads
+/// that follow.
+#[repr(align(64))]
+struct Lines<T>(T);
+
 /// This processor's unit, if it multiplies elements of this type.
 pub fn unit<T: 'static>() -> Option<Native> {
     if TypeId::of::<T>() == TypeId::of::<bf16>() { Native::find() } else { None }
@@ -106,7 +111,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     parallel_try(cut.count * of.groups * pieces, WORK / work.max(1), |range| {
         // SAFETY: the copy is written before it is read.
         let mut copied = unsafe { Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel) }?;
-        let (mut sums, mut stage) = ([0f32; STEP], [[T::from_acc(0.0); STEP]; 2]);
+        let (mut sums, mut stage) = (Lines([0f32; STEP]), Lines([[T::from_acc(0.0); STEP]; 2]));
         unit.with_tiles(|| {
             for task in range {
                 let (piece, task) = (task % pieces, task / pieces);
@@ -131,7 +136,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                         weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * steps * STEP);
                     let left = left.wrapping_add(begin * planes.pixel);
                     let line = planes.pixel;
-                    let to = sums.as_mut_ptr();
+                    let to = sums.0.as_mut_ptr();
                     // SAFETY: copy and weight have the elements of these places, this thread has tiles, and each result
                     // is written by one task.
                     unsafe {
@@ -141,7 +146,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                             of,
                             &planes,
                             &part,
-                            (&sums, &mut stage),
+                            (&sums.0, &mut stage.0),
                             [begin, first],
                             (g, block * SIDE),
                             &bias,
@@ -177,7 +182,8 @@ unsafe fn write<T: Pixel>(
 ) {
     let [step, plane, _, down, across] = of.out.strides;
     let (channels, channel) = (SIDE.min(of.rows - row), g * of.rows + row);
-    let mut added = [0f32; SIDE];
+    // What a sum plus it is the sum, also one of -0.
+    let mut added = [-0f32; SIDE];
     if !bias.is_empty() {
         added[..channels].copy_from_slice(&bias[channel..channel + channels]);
     }
@@ -188,10 +194,7 @@ unsafe fn write<T: Pixel>(
             // SAFETY: the result has these channels, and sums and addends whole vectors.
             unsafe {
                 let sum = Numbers::load(sums.add(v));
-                let result = match bias {
-                    [] => sum,
-                    _ => Numbers::splat(1.0).mul_add(sum, Numbers::load(added.as_ptr().add(v))),
-                };
+                let result = Numbers::splat(1.0).mul_add(sum, Numbers::load(added.as_ptr().add(v)));
                 let result = of.epilogue.apply(add.wrapping_add(v), n, result);
                 write_some(to.wrapping_add(v), 1, n, result);
             }
@@ -222,6 +225,29 @@ unsafe fn write<T: Pixel>(
             None
         })
     };
+    // All channels of the block, as they are: what is added stays in registers, and rounding is one run of instructions.
+    let plain = channels == SIDE && of.epilogue.is_none();
+    if plain && !of.is_staged() {
+        const VECTORS: usize = SIDE / Numbers::LANES;
+        // SAFETY: these are whole vectors.
+        let added: [Numbers; VECTORS] =
+            std::array::from_fn(|v| unsafe { Numbers::load(added[v * Numbers::LANES..].as_ptr()) });
+        for (at, flat, count) in runs() {
+            let mut to = of.out.data.as_ptr().wrapping_add(at);
+            for place in sums[(flat - begin) * SIDE..].chunks_exact(SIDE).take(count) {
+                for (v, added) in added.iter().enumerate() {
+                    // SAFETY: as above; the result has all channels of the block.
+                    unsafe {
+                        let sum = Numbers::load(place[v * Numbers::LANES..].as_ptr());
+                        let sum = Numbers::splat(1.0).mul_add(sum, *added);
+                        T::write(to.wrapping_add(v * Numbers::LANES), sum);
+                    }
+                }
+                to = to.wrapping_add(across);
+            }
+        }
+        return;
+    }
     if !of.is_staged() {
         for (at, flat, count) in runs() {
             let (to, add) = (of.out.data.as_ptr().wrapping_add(at), of.epilogue.place(at));

@@ -279,9 +279,32 @@ impl Planes {
         let source =
             |x: usize, column: usize| (x * self.step[1] + column).wrapping_add_signed(self.first[1]) * across;
         let all = inside(columns[0]);
+        let neighbours = across == c && columns.iter().enumerate().all(|(i, &column)| column == i);
+        let whole = match neighbours {
+            true => all.start.max(inside(0).start)..inside(columns.len() - 1).end.max(all.start),
+            false => all.start..all.start,
+        };
+        let step = self.step[1] * across;
+        // Of those, the pixels behind which there are as many elements of the row as a pixel of the copy has.
+        let mut lines = whole.start..whole.start;
+        if columns.len() > 1 && pixel == SIDE && !whole.is_empty() {
+            let room = (size * across).saturating_sub(source(whole.start, 0));
+            lines.end += room.checked_sub(SIDE).map_or(0, |room| room / step + 1).min(whole.len());
+        }
         // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image.
         unsafe {
-            if columns.len() > 1 || c < pixel {
+            if !lines.is_empty() {
+                // Each is written once, and what follows its taps in the row masked out.
+                let mask: [u16; SIDE] =
+                    std::array::from_fn(|e| if e < columns.len() * c { u16::MAX } else { 0 });
+                for x in lines.clone() {
+                    let mut line = *from.wrapping_add(source(x, 0)).cast::<[u16; SIDE]>();
+                    line.iter_mut().zip(&mask).for_each(|(element, kept)| *element &= kept);
+                    *to.add(x * SIDE).cast() = line;
+                }
+                to.write_bytes(0, lines.start * SIDE);
+                to.add(lines.end * SIDE).write_bytes(0, (self.pitch - lines.end) * SIDE);
+            } else if columns.len() > 1 || c < pixel {
                 to.write_bytes(0, self.pitch * pixel);
             } else {
                 to.write_bytes(0, all.start * pixel);
@@ -292,16 +315,10 @@ impl Planes {
                 first.copy_to_nonoverlapping(to.add(all.start * pixel), all.len() * pixel);
                 return;
             }
-            let neighbours = across == c && columns.iter().enumerate().all(|(i, &column)| column == i);
-            let whole = match neighbours {
-                true => all.start.max(inside(0).start)..inside(columns.len() - 1).end.max(all.start),
-                false => all.start..all.start,
-            };
-            for x in whole.clone() {
+            for x in lines.end..whole.end {
                 let from = from.wrapping_add(source(x, 0));
                 copy_few(to.add(x * pixel), from, columns.len() * c);
             }
-            let step = self.step[1] * across;
             for (i, &column) in columns.iter().enumerate() {
                 let inside = inside(column);
                 let before = inside.start..whole.start.clamp(inside.start, inside.end);
