@@ -70,12 +70,22 @@ pub fn dtype(text: &str) -> Result<DType, Failure> {
     DType::from_name(text).ok_or_else(|| unknown("dtype", text, &DTYPES))
 }
 
+/// The op that a method of images calls, whose name has their spatial dimensions: `conv` for `conv2d`.
+fn of_method(name: &str) -> String {
+    let name = ["1d", "2d", "3d"].iter().fold(name.to_string(), |name, rank| name.replace(rank, ""));
+    match name.trim_end_matches("_with_indices") {
+        // The same sums as those of the gradient.
+        "conv_transpose" => "conv_input_grad".to_string(),
+        op => op.to_string(),
+    }
+}
+
 /// An op.
 ///
 /// # Errors
 /// Wrong usage, with the names that come nearest.
 pub fn op(text: &str) -> Result<&'static OpEntry, Failure> {
-    if let Some(op) = registry::find_op(text) {
+    if let Some(op) = registry::find_op(text).or_else(|| registry::find_op(&of_method(text))) {
         return Ok(op);
     }
     let near: Vec<String> = registry::near_ops(text).iter().map(|name| format!("`{name}`")).collect();

@@ -120,6 +120,8 @@ fn images_are_resampled_as_pytorch_does() -> Result<()> {
     assert_near(&resized(&x, InterpolateOptions::scale(1.6), Bilinear)?, &scaled);
     let again = InterpolateOptions::scale(1.6).recompute_scale_factor(true);
     assert_near(&resized(&x, again, Bilinear)?, &linear);
+    let sized = resized(&x, to().recompute_scale_factor(true), Bilinear).unwrap_err().to_string();
+    assert!(sized.contains("recompute_scale_factor") && sized.contains("`scale`"), "{sized}");
     let x = counted(&[1, 1, 5]);
     let seven = || InterpolateOptions::size(7);
     assert_eq!(values(&resized(&x, seven(), Nearest)?), [1., 1., 2., 3., 3., 4., 5.]);

@@ -139,7 +139,7 @@ impl Tensor {
     /// The transposed convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
     /// `[channels, output channels / groups, length]`, to which a bias `[output channels]` is added: each element adds its
     /// channel's kernels, times itself, to the output, as the gradient of a convolution goes to its input. The length is
-    /// `length + kernel - 1`.
+    /// `length + kernel - 1`. In f16 and bf16 the sum is rounded before the bias is added.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

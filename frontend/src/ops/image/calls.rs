@@ -32,6 +32,10 @@ fn each<T: Copy + std::fmt::Debug>(argument: &'static str, list: &[T], rank: usi
 fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f64>)> {
     let rank = x.rank() - 2;
     let factors = match &options.to {
+        Resize::Size(sizes) if options.recompute_scale_factor => {
+            let expected = "`scale`, whose factors it computes anew from the sizes".to_string();
+            return Err(wrong("recompute_scale_factor", expected, format!("size {sizes:?}")));
+        }
         Resize::Size(sizes) => return Ok((each("size", sizes, rank)?, Vec::new())),
         Resize::Scale(factors) => each("scale_factor", factors, rank)?,
     };
@@ -68,7 +72,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A rank that the mode is not for, no float; sizes of 0, factors that are not above 0; `align_corners` in another mode than
-    /// the linear and cubic ones.
+    /// the linear and cubic ones; `recompute_scale_factor` with sizes.
     #[doc(alias = "upsample_bilinear2d")]
     #[doc(alias = "upsample_nearest2d")]
     #[doc(alias = "upsample")]

@@ -17,7 +17,8 @@ impl Tensor {
     /// The pixels of images `[batch, channels, height, width]` at the places of a grid `[batch, rows, columns, 2]`: images
     /// `[batch, channels, rows, columns]`. Of volumes, a grid `[batch, layers, rows, columns, 3]`. A place is `(x, y, ..)` in
     /// -1..1, the last dimension first; [`Tensor::affine_grid`] makes such grids (M. Jaderberg and others, "Spatial transformer
-    /// networks", 2015). Between pixels it is bilinear, outside the image 0; a place that is NaN gives 0.
+    /// networks", 2015). Between pixels it is bilinear, outside the image 0; a place that is NaN or infinite gives 0,
+    /// and NaN in PyTorch.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -35,9 +36,9 @@ impl Tensor {
     }
 
     /// [`Tensor::grid_sample`] with these options. An infinite place with `Reflection`, which has no limit, gives 0 (PyTorch reads a
-    /// pixel at the border there). With `Border` it reads the border; but it gives NaN in `Bicubic`, as in PyTorch, and 0 along a
-    /// dimension of one pixel whose corners are aligned. A place that is NaN gives 0 with each of them (PyTorch reads a pixel in
-    /// some).
+    /// pixel at the border there, and gives NaN in `Bicubic`). With `Border` it reads the border; but it gives NaN in `Bicubic`, as in
+    /// PyTorch, and 0 along a dimension of one pixel whose corners are aligned. A place that is NaN gives 0 with each of them; PyTorch
+    /// gives NaN in `Bicubic` and in `Bilinear` with `Zeros`, and reads a pixel in others. Where a place may be NaN, look at the grid.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
