@@ -21,8 +21,10 @@ const NEAR: usize = 1 << 19;
 /// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
 const ENOUGH: usize = 16;
 const SHORT: usize = 4;
-/// Multiplications that are worth handing to a thread.
+/// Multiplications by tiles, of which the unit does 32 at once, that parts of their own are worth, and those that are worth handing to
+/// a thread: some 200 us.
 const WORK: usize = 1 << 24;
+const GRAIN: usize = 1 << 21;
 
 /// Memory from the beginning of a line of the cache on. A tile's row that is stored across two lines is not forwarded to the loads
 /// that follow.
@@ -108,7 +110,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
 
     let pieces = enough.div_ceil(cut.count * of.groups).min(blocks);
     let work = steps * STEP * cut.samples * cut.rows * planes.width * blocks.div_ceil(pieces) / SIDE;
-    parallel_try(cut.count * of.groups * pieces, WORK / work.max(1), |range| {
+    parallel_try(cut.count * of.groups * pieces, GRAIN / work.max(1), |range| {
         // SAFETY: the copy is written before it is read.
         let mut copied = unsafe { Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel) }?;
         let (mut sums, mut stage) = (Lines([0f32; STEP]), Lines([[T::from_acc(0.0); STEP]; 2]));
