@@ -21,13 +21,11 @@ const NEAR: usize = 1 << 19;
 /// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
 const ENOUGH: usize = 16;
 const SHORT: usize = 4;
-/// Multiplications by tiles, of which the unit does 32 at once, that parts of their own are worth, and those that are worth handing to
-/// a thread: some 200 us.
+/// Work, in multiplications divided by [`SIDE`], that is worth a piece of its own, and that is worth handing to a thread (some 200 us).
 const WORK: usize = 1 << 24;
 const GRAIN: usize = 1 << 21;
 
-/// Memory from the beginning of a line of the cache on. A tile's row that is stored across two lines is not forwarded to the loads
-/// that follow.
+/// Memory from the beginning of a line of the cache on, so that no row of a tile crosses one.
 #[repr(align(64))]
 struct Lines<T>(T);
 
