@@ -291,7 +291,8 @@ impl Planes {
             let room = (size * across).saturating_sub(source(whole.start, 0));
             lines.end += room.checked_sub(SIDE).map_or(0, |room| room / step + 1).min(whole.len());
         }
-        // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image.
+        // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image, and behind where one of
+        // `lines` begins the row has as many elements as are read.
         unsafe {
             if !lines.is_empty() {
                 // Each is written once, and what follows its taps in the row masked out.
