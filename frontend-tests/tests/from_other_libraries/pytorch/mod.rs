@@ -170,6 +170,12 @@ const ABSENT: &[(&str, &str)] = &[
         "`Tensor::from_blob` with the other's deleter; `storage` and `strides` to hand out",
     ),
     ("torch.utils.tensorboard, torchvision.transforms", "a crate for it"),
+    (
+        "Conv2d(padding_mode=\"reflect\"), nn.ReflectionPad2d",
+        "`x.pad_with` with a `PadMode` in your module's `forward`, before a layer without padding",
+    ),
+    ("F.interpolate(antialias=True)", "`InterpolateMode::Area`, to make images smaller"),
+    ("F.interpolate, F.max_pool2d, F.conv2d of integers", "`x.to_dtype(DType::F32)?` first"),
     ("torch.set_printoptions", "`to_vec` and `format!`"),
     ("x[::-1]", "`x.flip(0)?`; a step is 1 or more"),
 ];
