@@ -282,6 +282,20 @@ fn windows_as_columns_and_back() -> Result<()> {
 }
 
 #[test]
+fn padding_of_which_nothing_is_read_takes_no_memory() -> Result<()> {
+    // The padded image would be of 16,392 by 16,392, and of the places' elements the image is under the middle one alone.
+    let x = counted(&[1, 2, 8, 8]);
+    let options = UnfoldOptions::new(3).dilation(8192).padding(8192);
+    let columns = x.im2col(options)?;
+    assert_eq!(columns.shape(), [1, 18, 64]);
+    let of_window = columns.reshape((2, 9, 64))?;
+    assert_eq!(values(&of_window.select(1, 4)?), values(&x));
+    assert_eq!(values(&of_window.sum(1)?), values(&x));
+    assert_eq!(values(&columns.col2im([8, 8], options)?), values(&x));
+    Ok(())
+}
+
+#[test]
 fn sums_of_f16_columns_are_rounded_once() -> Result<()> {
     // 2048 and 1 and 1: in f16 each sum with 1 alone is 2048 again.
     let columns = of(&[0., 0., 2048., 0., 1., 0., 1., 0., 0.], &[1, 3, 3]).to_dtype(DType::F16)?;

@@ -113,11 +113,14 @@ impl ChannelNorm {
 
     /// Refuses inputs of another number of dimensions or features.
     pub(super) fn check(&self, input: &Tensor, dims: &[usize]) -> Result<()> {
-        if dims.contains(&input.rank()) && input.shape()[1] == self.features {
+        let expected = if !dims.contains(&input.rank()) {
+            let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
+            format!("of {} dimensions, [batch, {}, ..]", dims.join(" or "), self.features)
+        } else if input.shape()[1] != self.features {
+            format!("of {0} channels, [batch, {0}, ..]", self.features)
+        } else {
             return Ok(());
-        }
-        let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
-        let expected = format!("of {} dimensions, [batch, {}, ..]", dims.join(" or "), self.features);
+        };
         Err(ModuleError::Input { owner: self.owner, expected, got: input.shape().to_vec() }.into())
     }
 

@@ -1,6 +1,6 @@
 //! Named parts of a program in a trace.
 
-use super::record::{Frame, LOCAL, Local, Open, PROFILES};
+use super::record::{Frame, LOCAL, Local, Open, PROFILES, place};
 use super::state::Slot;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -97,9 +97,14 @@ pub fn scope(name: &str) -> Scope {
     enter(|| (name.into(), Frame::Region))
 }
 
-/// The forward function of a module: its name in the module around it is part of the path at which calls are told.
+/// The forward function of a module: its name in the module around it is part of the path at which calls are told, by which the trace names
+/// it.
 pub(crate) fn module_scope(name: &str, kind: &str) -> Scope {
-    enter(|| (format!("{name} ({kind})").into(), Frame::Module(name.into())))
+    enter(|| {
+        let around = LOCAL.try_with(|local| place(&local.stack.borrow()).1).unwrap_or_default();
+        let dot = if around.is_empty() { "" } else { "." };
+        (format!("{around}{dot}{name} ({kind})").into(), Frame::Module(name.into()))
+    })
 }
 
 /// The derivative of an op.

@@ -14,6 +14,10 @@ pub const TALL: usize = match ROWS {
     _ => 4,
 };
 
+/// Products that are summed in one chain; the sums of such chains are summed in turn. Errors grow with the length of a chain, and a
+/// convolution of many channels has thousands of products for each result.
+const CHAIN: usize = 128;
+
 /// A part of what is summed: where it begins in both operands, and its length.
 #[derive(Clone, Copy)]
 pub struct Run {
@@ -71,37 +75,68 @@ pub unsafe fn block(of: &Operands<'_>, (rows, columns): (usize, usize), sums: &m
 )]
 unsafe fn fixed<const R: usize, const V: usize>(of: &Operands<'_>, to: &mut Sums) {
     let mut sums = [[Numbers::splat(0.0); V]; R];
+    let mut left = CHAIN;
+    let mut is_first = true;
     for run in of.runs {
         let (mut a, mut b) = (of.a.wrapping_add(run.a), of.b.wrapping_add(run.b));
-        for _ in 0..run.depth {
-            // SAFETY: the caller guarantees the numbers.
-            unsafe {
-                let mut line = [Numbers::splat(0.0); V];
-                for v in 0..V {
-                    line[v] = Numbers::load(b.add(v * Numbers::LANES));
-                }
-                // Two loops, each short enough for the compiler to write it out.
-                for r in 0..R / 2 {
-                    let x = Numbers::splat(*a.add(r * of.row));
-                    for v in 0..V {
-                        sums[r][v] = x.mul_add(line[v], sums[r][v]);
-                    }
-                }
-                for r in R / 2..R {
-                    let x = Numbers::splat(*a.add(r * of.row));
-                    for v in 0..V {
-                        sums[r][v] = x.mul_add(line[v], sums[r][v]);
-                    }
-                }
+        let mut depth = run.depth;
+        while depth > 0 {
+            if left == 0 {
+                // SAFETY: a row of the sums has places for its vectors.
+                unsafe { add(&sums, to, is_first) };
+                (sums, left, is_first) = ([[Numbers::splat(0.0); V]; R], CHAIN, false);
             }
-            a = a.wrapping_add(of.step);
-            b = b.wrapping_add(of.next);
+            let now = depth.min(left);
+            for _ in 0..now {
+                // SAFETY: the caller guarantees the numbers.
+                unsafe {
+                    let mut line = [Numbers::splat(0.0); V];
+                    for v in 0..V {
+                        line[v] = Numbers::load(b.add(v * Numbers::LANES));
+                    }
+                    // Two loops, each short enough for the compiler to write it out.
+                    for r in 0..R / 2 {
+                        let x = Numbers::splat(*a.add(r * of.row));
+                        for v in 0..V {
+                            sums[r][v] = x.mul_add(line[v], sums[r][v]);
+                        }
+                    }
+                    for r in R / 2..R {
+                        let x = Numbers::splat(*a.add(r * of.row));
+                        for v in 0..V {
+                            sums[r][v] = x.mul_add(line[v], sums[r][v]);
+                        }
+                    }
+                }
+                a = a.wrapping_add(of.step);
+                b = b.wrapping_add(of.next);
+            }
+            (depth, left) = (depth - now, left - now);
         }
     }
+    // SAFETY: as above.
+    unsafe { add(&sums, to, is_first) };
+}
+
+/// Adds the sums of a chain to a block's; those of the first one are its sums.
+///
+/// # Safety
+/// A row of the block must have places for `V` vectors.
+#[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "as in `fixed`")]
+unsafe fn add<const R: usize, const V: usize>(sums: &[[Numbers; V]; R], to: &mut Sums, is_first: bool) {
     for r in 0..R {
         for v in 0..V {
-            // SAFETY: a row of the sums has places for its vectors.
-            unsafe { sums[r][v].store(to[r].as_mut_ptr().add(v * Numbers::LANES)) };
+            let at = to[r].as_mut_ptr().wrapping_add(v * Numbers::LANES);
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let sum = if is_first {
+                    sums[r][v]
+                } else {
+                    Numbers::splat(1.0).mul_add(Numbers::load(at), sums[r][v])
+                };
+                sum.store(at);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::ops::spatial::{BORDER, MOVES, list};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::Args;
 use keyway_dispatcher::tensor::TensorRef;
+use std::ops::Range;
 
 /// Tensor argument 0, `[.., channels, height, width]`, and the factor in argument 1.
 pub(super) fn with_factor<'a>(args: &Args<'a>) -> RuleResult<(&'a TensorRef, usize)> {
@@ -75,21 +76,45 @@ impl Places {
         self.kernel[0].saturating_mul(self.kernel[1])
     }
 
+    /// In dimension `d` of images of this size, where an element of the window is at the first of its places that lies in the image, and
+    /// the places that do.
+    fn inside(&self, d: usize, element: usize, size: usize) -> Option<(usize, Range<usize>)> {
+        let stride = self.stride[d] as i128;
+        // Where the element is at the first place of all.
+        let begin = element as i128 * self.dilation[d] as i128 - i128::from(self.padding[d]);
+        let first = (-begin + stride - 1).max(0) / stride;
+        let end = (size as i128 - begin + stride - 1).max(0) / stride;
+        let end = end.min(self.counts[d] as i128);
+        (first < end).then(|| ((begin + first * stride) as usize, first as usize..end as usize))
+    }
+
     /// Its places.
     pub(super) fn count(&self) -> usize {
         self.counts[0].saturating_mul(self.counts[1])
     }
 }
 
-/// What one element of the window reads at each place in padded images: a view `[batch, channels, places..]`.
-pub(super) fn under(padded: &Tensor, places: &Places, element: [usize; 2]) -> Result<Tensor> {
-    let mut view = padded.clone();
+/// What one element of the window reads of images, at those of its places where it reads no padding: the elements, a view
+/// `[batch, channels, places..]`, and the same places of `grid`, whose last two dimensions are all places. None where it reads
+/// padding alone.
+pub(super) fn under(
+    images: &Tensor,
+    grid: &Tensor,
+    places: &Places,
+    element: [usize; 2],
+) -> Result<Option<(Tensor, Tensor)>> {
+    let (mut read, mut at) = (images.clone(), grid.clone());
     for (d, element) in element.into_iter().enumerate() {
-        let first = (element * places.dilation[d]) as i64;
-        let end = first + ((places.counts[d] - 1) * places.stride[d]) as i64 + 1;
-        view = view.slice(d as i64 + 2, Some(first), Some(end), places.stride[d] as i64)?;
+        let Some((first, inside)) = places.inside(d, element, images.shape()[d + 2]) else {
+            return Ok(None);
+        };
+        let stride = places.stride[d];
+        let count = inside.len();
+        let end = first + (count - 1) * stride + 1;
+        read = read.slice(d as i64 + 2, Some(first as i64), Some(end as i64), stride as i64)?;
+        at = at.narrow(d as i64 - 2, inside.start as i64, count)?;
     }
-    Ok(view)
+    Ok(Some((read, at)))
 }
 
 /// What each element of the window reads at each place: a view `[batch, channels, places.., window..]`.

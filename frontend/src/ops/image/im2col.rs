@@ -1,7 +1,7 @@
 //! `im2col`
 
 use super::col2im;
-use super::geometry::{Places, columns};
+use super::geometry::{Places, columns, under};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, float_tensor, one, tensor};
@@ -31,22 +31,47 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let &[batch, channels, height, width] = x.shape() else { return Ok(x) };
     let places = Places::of(args, 1, [height, width])?;
     let [top, left] = places.padding;
+    let sizes = [batch, channels.saturating_mul(places.window()), places.count()];
+    let elements = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
+    let padded = elements(&[batch, channels])
+        * (height as f64 + 2.0 * top as f64)
+        * (width as f64 + 2.0 * left as f64);
+    if (top, left) != (0, 0) && padded > elements(x.shape()) + elements(&sizes) {
+        return element_by_element(&x, &places)?.reshape_as_sizes(&sizes);
+    }
     let padded = if (top, left) == (0, 0) { x } else { x.constant_pad(&[left, left, top, top], 0)? };
     // `[batch, channels, places, window]`, which lie over each other.
     let windows = columns(&padded, &places)?;
-    let sizes = [batch, channels.saturating_mul(places.window()), places.count()];
     // Always a copy: nothing records that the result were a view.
     let windows = windows.permute([0, 1, 4, 5, 2, 3])?;
     clone::DEF.run(&[(&windows).into(), Arg::Str("contiguous")])?.reshape_as_sizes(&sizes)
 }
 
+/// `[batch, channels, window.., places..]`, for each element of the window what it reads: a wide padding, of which little is read, takes no
+/// memory so.
+fn element_by_element(x: &Tensor, places: &Places) -> Result<Tensor> {
+    let ([kh, kw], [rows, columns]) = (places.kernel, places.counts);
+    let made = x.new_zeros([x.shape()[0], x.shape()[1], kh, kw, rows, columns])?;
+    let elements = if made.elem_count() == 0 { 0 } else { kh };
+    for (i, j) in (0..elements).flat_map(|i| (0..kw).map(move |j| (i, j))) {
+        let to = made.select(2, i)?.select(2, j)?;
+        if let Some((from, to)) = under(x, &to, places, [i, j])? {
+            to.copy_(&from)?;
+        }
+    }
+    Ok(made)
+}
+
 /// The sizes of images, and kernel, dilation, padding and stride.
-pub(super) const CASES: [(&[usize], [[i64; 2]; 4]); 6] = [
+pub(super) const CASES: [(&[usize], [[i64; 2]; 4]); 8] = [
     (&[2, 3, 4, 5], [[2, 3], [1, 1], [0, 0], [1, 1]]),
     (&[1, 2, 5, 4], [[3, 3], [1, 1], [1, 1], [2, 1]]),
     (&[2, 2, 5, 6], [[2, 2], [2, 3], [1, 0], [1, 2]]),
     (&[1, 1, 3, 3], [[1, 1], [1, 1], [0, 0], [1, 1]]),
     (&[1, 2, 4, 4], [[2, 2], [1, 1], [0, 0], [2, 2]]),
+    // Paddings of which little is read, beside the image and in it.
+    (&[2, 2, 3, 4], [[2, 2], [9, 3], [7, 1], [5, 1]]),
+    (&[1, 2, 3, 3], [[3, 3], [20, 20], [20, 20], [1, 2]]),
     (&[0, 2, 3, 3], [[2, 2], [1, 1], [1, 1], [1, 1]]),
 ];
 
@@ -59,7 +84,10 @@ pub(super) fn options(lists: [[i64; 2]; 4]) -> impl Iterator<Item = SampleArg> {
 pub static DEF: OpDef = OpDef {
     schema: "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("constant_pad"), Part::new("clone")]),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("constant_pad"), Part::new("clone"), Part::new("fill"), Part::new("copy")],
+    ),
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
             let sizes = spatial(b.sizes(0));

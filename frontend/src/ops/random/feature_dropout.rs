@@ -38,8 +38,9 @@ fn dropped(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
 
 /// Zero where dropped, the others divided by `1 - p`; where none is left, their gradients are 0, too.
 fn scaled(x: &Tensor, p: f64) -> Result<Tensor> {
-    let kept = widened(x)?.mul(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) })?;
-    cast(dropped(x, p, true)?.where_cond(0, &kept)?, x.dtype())
+    // A product with a number is rounded once, in f16 and bf16, too.
+    let kept = x.mul(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) })?;
+    dropped(x, p, true)?.where_cond(0, &kept)
 }
 
 /// The floor of `selu` where dropped, then all scaled and moved so that mean and variance stay those of standard normal input.
