@@ -5,9 +5,13 @@ use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
-/// Fills the result, then copies the part of the source that lies in it; a negative width cuts off.
 fn constant_pad<T: Element>(call: &Call) -> Result<(), Error> {
-    let value: T = call.scalar(2)?;
+    filled::<T>(call, 2)
+}
+
+/// Fills the result with argument `value`, then copies the part of the source that lies in it; a negative width cuts off.
+pub fn filled<T: Element>(call: &Call, value: usize) -> Result<(), Error> {
+    let value: T = call.scalar(value)?;
     let widths = call.ints(1)?;
     let (from, out) = (Cells::<T>::argument(call, 0)?, Cells::<T>::output(call, 0)?);
     if widths.iter().any(|&w| w > 0) {

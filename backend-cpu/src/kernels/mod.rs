@@ -129,6 +129,7 @@ mod nll_loss;
 mod nonzero;
 mod norm;
 mod one_hot;
+mod pad;
 mod pool;
 mod pow;
 mod predicates;
