@@ -2,6 +2,7 @@
 
 use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
+use std::ops::Range;
 
 /// Vectors of a block's row.
 pub const VECTORS: usize = if ROWS > 1 { 2 } else { 1 };
@@ -14,8 +15,8 @@ pub const TALL: usize = match ROWS {
     _ => 4,
 };
 
-/// Products that are summed in one chain; the sums of such chains are summed in turn. Errors grow with the length of a chain, and a
-/// convolution of many channels has thousands of products for each result.
+/// Products that are summed in one chain, about. Rounding errors grow with the length of a chain, and a convolution of many channels has
+/// thousands of products for each result: the sums of chains are summed in turn.
 const CHAIN: usize = 128;
 
 /// A part of what is summed: where it begins in both operands, and its length.
@@ -24,6 +25,40 @@ pub struct Run {
     pub a: usize,
     pub b: usize,
     pub depth: usize,
+}
+
+/// What is summed, in chains of like length, near [`CHAIN`]: a run is cut where a chain ends. So sums are the same however runs are made of
+/// the same products.
+pub struct Chains {
+    runs: Vec<Run>,
+    /// Where each chain ends among the runs.
+    ends: Vec<usize>,
+}
+
+impl Chains {
+    /// Those of runs whose products are `step` and `next` apart in the operands.
+    pub fn of(of: &[Run], step: usize, next: usize) -> Chains {
+        let depth: usize = of.iter().map(|run| run.depth).sum();
+        let longest = depth.div_ceil(((depth + CHAIN / 2) / CHAIN).max(1));
+        let (mut runs, mut ends, mut left) = (Vec::with_capacity(of.len()), Vec::new(), longest);
+        for &Run { mut a, mut b, depth: mut rest } in of {
+            while rest > 0 {
+                let depth = rest.min(left);
+                runs.push(Run { a, b, depth });
+                (a, b) = (a + depth * step, b + depth * next);
+                (rest, left) = (rest - depth, left - depth);
+                if left == 0 {
+                    ends.push(runs.len());
+                    left = longest;
+                }
+            }
+        }
+        // No products have a sum, too.
+        if ends.last() != Some(&runs.len()) {
+            ends.push(runs.len());
+        }
+        Chains { runs, ends }
+    }
 }
 
 /// The operands: the numbers of row `r` at depth `k` of a run are `a[run.a + r * row + k * step]`, and those of the columns
@@ -35,7 +70,7 @@ pub struct Operands<'a> {
     pub step: usize,
     pub b: *const f32,
     pub next: usize,
-    pub runs: &'a [Run],
+    pub chains: &'a Chains,
 }
 
 /// The sums of a block.
@@ -46,25 +81,31 @@ pub type Sums = [[f32; WIDE]; TALL];
 /// # Safety
 /// All numbers that the operands name must exist; the caller upholds this.
 pub unsafe fn block(of: &Operands<'_>, (rows, columns): (usize, usize), sums: &mut Sums) {
-    macro_rules! by_rows {
-        ($($rows:literal)*) => {
-            match rows {
-                // SAFETY: as the caller guarantees.
-                $($rows if $rows <= TALL => unsafe {
-                    if columns <= Numbers::LANES {
-                        fixed::<$rows, 1>(of, sums);
-                    } else {
-                        fixed::<$rows, VECTORS>(of, sums);
-                    }
-                },)*
-                _ => debug_assert!(false, "a block of {rows} rows"),
-            }
-        };
+    let mut first = 0;
+    for &end in &of.chains.ends {
+        let chain = first..end;
+        macro_rules! by_rows {
+            ($($rows:literal)*) => {
+                match rows {
+                    // SAFETY: as the caller guarantees.
+                    $($rows if $rows <= TALL => unsafe {
+                        if columns <= Numbers::LANES {
+                            fixed::<$rows, 1>(of, chain, sums);
+                        } else {
+                            fixed::<$rows, VECTORS>(of, chain, sums);
+                        }
+                    },)*
+                    _ => debug_assert!(false, "a block of {rows} rows"),
+                }
+            };
+        }
+        by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+        first = end;
     }
-    by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
 }
 
-/// A function of its own with plain loops over constants, for the compiler to find that the sums fit its registers.
+/// Computes the sums of a chain and adds those of the chains before it. A function of its own with plain loops over constants, for the
+/// compiler to find that the sums fit its registers.
 ///
 /// # Safety
 /// As for [`block`].
@@ -73,69 +114,49 @@ pub unsafe fn block(of: &Operands<'_>, (rows, columns): (usize, usize), sums: &m
     clippy::needless_range_loop,
     reason = "the sums stay in registers only where each index is a constant"
 )]
-unsafe fn fixed<const R: usize, const V: usize>(of: &Operands<'_>, to: &mut Sums) {
+unsafe fn fixed<const R: usize, const V: usize>(of: &Operands<'_>, chain: Range<usize>, to: &mut Sums) {
+    let is_first = chain.start == 0;
     let mut sums = [[Numbers::splat(0.0); V]; R];
-    let mut left = CHAIN;
-    let mut is_first = true;
-    for run in of.runs {
+    for run in &of.chains.runs[chain] {
         let (mut a, mut b) = (of.a.wrapping_add(run.a), of.b.wrapping_add(run.b));
-        let mut depth = run.depth;
-        while depth > 0 {
-            if left == 0 {
-                // SAFETY: a row of the sums has places for its vectors.
-                unsafe { add(&sums, to, is_first) };
-                (sums, left, is_first) = ([[Numbers::splat(0.0); V]; R], CHAIN, false);
-            }
-            let now = depth.min(left);
-            for _ in 0..now {
-                // SAFETY: the caller guarantees the numbers.
-                unsafe {
-                    let mut line = [Numbers::splat(0.0); V];
+        for _ in 0..run.depth {
+            // SAFETY: the caller guarantees the numbers.
+            unsafe {
+                let mut line = [Numbers::splat(0.0); V];
+                for v in 0..V {
+                    line[v] = Numbers::load(b.add(v * Numbers::LANES));
+                }
+                // Two loops, each short enough for the compiler to write it out.
+                for r in 0..R / 2 {
+                    let x = Numbers::splat(*a.add(r * of.row));
                     for v in 0..V {
-                        line[v] = Numbers::load(b.add(v * Numbers::LANES));
-                    }
-                    // Two loops, each short enough for the compiler to write it out.
-                    for r in 0..R / 2 {
-                        let x = Numbers::splat(*a.add(r * of.row));
-                        for v in 0..V {
-                            sums[r][v] = x.mul_add(line[v], sums[r][v]);
-                        }
-                    }
-                    for r in R / 2..R {
-                        let x = Numbers::splat(*a.add(r * of.row));
-                        for v in 0..V {
-                            sums[r][v] = x.mul_add(line[v], sums[r][v]);
-                        }
+                        sums[r][v] = x.mul_add(line[v], sums[r][v]);
                     }
                 }
-                a = a.wrapping_add(of.step);
-                b = b.wrapping_add(of.next);
+                for r in R / 2..R {
+                    let x = Numbers::splat(*a.add(r * of.row));
+                    for v in 0..V {
+                        sums[r][v] = x.mul_add(line[v], sums[r][v]);
+                    }
+                }
             }
-            (depth, left) = (depth - now, left - now);
+            a = a.wrapping_add(of.step);
+            b = b.wrapping_add(of.next);
         }
     }
-    // SAFETY: as above.
-    unsafe { add(&sums, to, is_first) };
-}
-
-/// Adds the sums of a chain to a block's; those of the first one are its sums.
-///
-/// # Safety
-/// A row of the block must have places for `V` vectors.
-#[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "as in `fixed`")]
-unsafe fn add<const R: usize, const V: usize>(sums: &[[Numbers; V]; R], to: &mut Sums, is_first: bool) {
-    for r in 0..R {
-        for v in 0..V {
-            let at = to[r].as_mut_ptr().wrapping_add(v * Numbers::LANES);
-            // SAFETY: as the caller guarantees.
-            unsafe {
-                let sum = if is_first {
-                    sums[r][v]
-                } else {
-                    Numbers::splat(1.0).mul_add(Numbers::load(at), sums[r][v])
-                };
-                sum.store(at);
+    // SAFETY: a row of the sums has places for its vectors.
+    unsafe {
+        if !is_first {
+            for r in 0..R {
+                for v in 0..V {
+                    let before = Numbers::load(to[r].as_ptr().add(v * Numbers::LANES));
+                    sums[r][v] = Numbers::splat(1.0).mul_add(before, sums[r][v]);
+                }
+            }
+        }
+        for r in 0..R {
+            for v in 0..V {
+                sums[r][v].store(to[r].as_mut_ptr().add(v * Numbers::LANES));
             }
         }
     }

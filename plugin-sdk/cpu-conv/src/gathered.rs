@@ -1,7 +1,7 @@
 //! A convolution: at each place the products of a kernel with what lies under it, of which `conv` is one and
 //! `conv_input_grad` one for each remainder of its strides.
 
-use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
 use super::epilogue::Epilogue;
 use super::winograd::Algorithm;
@@ -195,7 +195,7 @@ impl<T: Pixel> Product<'_, T> {
             Some(band) => (band.row, band.channels),
         };
         let step = [0, 1].map(|d| self.axes[d].step);
-        let runs = runs(&self.axes, row, pixel, self.channels);
+        let chains = Chains::of(&runs(&self.axes, row, pixel, self.channels), 1, WIDE);
         let blocks = self.rows.div_ceil(WIDE);
         let (samples, height) = (self.out.sizes[0], self.axes[0].count);
         let tall = (BAND / (row * step[0]).max(1)).clamp(1, height);
@@ -253,7 +253,8 @@ impl<T: Pixel> Product<'_, T> {
                     } else {
                         weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * size)
                     };
-                    let of = Operands { a: from, row: step[1] * pixel, step: 1, b, next: WIDE, runs: &runs };
+                    let of =
+                        Operands { a: from, row: step[1] * pixel, step: 1, b, next: WIDE, chains: &chains };
                     let (at, down) = ((sample, g, block * WIDE), row * step[0]);
                     // SAFETY: as above; blocks have results of their own.
                     unsafe { self.rows_of(&of, at, &places, down, stage.as_mut_ptr()) };

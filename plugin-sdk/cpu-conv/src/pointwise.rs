@@ -2,7 +2,7 @@
 //! be turned.
 
 use crate::WORK;
-use crate::block::{Operands, Run, Sums, TALL, WIDE, block};
+use crate::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
 use crate::gathered::{Product, tiles};
 use crate::image::{Numbers, Pixel, has_dense_channels};
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -165,7 +165,7 @@ unsafe fn multiply<T: Pixel>(
     weight: *const f32,
 ) {
     let [step, channel, ..] = of.out.strides;
-    let depth = [Run { a: 0, b: 0, depth: of.channels }];
+    let chains = Chains::of(&[Run { a: 0, b: 0, depth: of.channels }], WIDE, WIDE);
     let mut sums: Sums = [[0.0; WIDE]; TALL];
     for tile in tiles(WIDE.min(of.rows - first)) {
         let row = g * of.rows + first + tile.start;
@@ -174,7 +174,7 @@ unsafe fn multiply<T: Pixel>(
             if at % WIDE == 0 {
                 let a = weight.wrapping_add(tile.start);
                 let b = copied.wrapping_add(at * of.channels);
-                let operands = Operands { a, row: 1, step: WIDE, b, next: WIDE, runs: &depth };
+                let operands = Operands { a, row: 1, step: WIDE, b, next: WIDE, chains: &chains };
                 // SAFETY: as the caller guarantees.
                 unsafe { block(&operands, (tile.len(), WIDE - behind), &mut sums) };
             }

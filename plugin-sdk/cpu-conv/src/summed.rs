@@ -1,7 +1,7 @@
 //! `conv_weight_grad`: for each element of the kernel the products of the output's gradient with what that element read,
 //! summed over all places.
 
-use super::block::{Operands, Run, Sums, TALL, WIDE, block};
+use super::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::winograd::WeightGrad;
 use super::{LEAST, WORK, by_tiles, sum_by_tiles, sum_depthwise};
@@ -323,6 +323,7 @@ impl<T: Pixel> Sum<'_, T> {
             true => (vec![Run { a: 0, b: 0, depth: places }], PITCH),
             false => (self.rows_of(chunk), self.band.step[1] * self.lie.pixel),
         };
+        let chains = Chains::of(&runs, step, self.lie.place);
         if gathered {
             // SAFETY: as the caller guarantees; a copy has room behind its last row.
             unsafe { self.gather(image, chunk, tile.len(), left) };
@@ -337,7 +338,7 @@ impl<T: Pixel> Sum<'_, T> {
                     copied.grad.as_ptr().cast_const().wrapping_add(at)
                 }
             };
-            let of = Operands { a, row: 1, step, b: right, next: self.lie.place, runs: &runs };
+            let of = Operands { a, row: 1, step, b: right, next: self.lie.place, chains: &chains };
             // SAFETY: both operands are there for all places; the first rows are those of a block.
             unsafe {
                 let block_of = &mut *sums.as_mut_ptr().cast::<Sums>();

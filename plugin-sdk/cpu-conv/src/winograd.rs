@@ -22,7 +22,7 @@ mod weight;
 mod weight_grad;
 
 use super::WORK;
-use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::gathered::{self, Product};
 use crate::image::{Numbers, Pixel, has_dense_channels};
 use crate::turn::Staged;
@@ -147,12 +147,12 @@ unsafe fn multiply<T: Pixel>(
     sums: &mut [f32],
 ) {
     let pitch = of.channels.next_multiple_of(Numbers::LANES);
-    let runs = [Run { a: 0, b: 0, depth: of.channels }];
+    let chains = Chains::of(&[Run { a: 0, b: 0, depth: of.channels }], 1, WIDE);
     for p in 0..products {
         let b = weight.wrapping_add(p * weight::apart(of.channels));
         for (group, rows) in gathered::tiles(count).enumerate() {
             let a = pixels.wrapping_add(p * apart + rows.start * pitch);
-            let operands = Operands { a, row: pitch, step: 1, b, next: WIDE, runs: &runs };
+            let operands = Operands { a, row: pitch, step: 1, b, next: WIDE, chains: &chains };
             let at = (group * products + p) * TALL * WIDE;
             // SAFETY: the sums are those of one block, which are numbers without a gap; operands as the caller guarantees.
             unsafe {

@@ -8,7 +8,7 @@ use super::choice::{SHORT, is_three_wide, may_be_rounded};
 use super::rows::{Image, Rows};
 use super::tiles::Tiles;
 use super::{is_large, transforms};
-use crate::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use crate::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use crate::image::{Numbers, Pixel, add, has_dense_channels};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::vectors::{Vector, write_some};
@@ -303,11 +303,11 @@ impl<'a, T: Pixel> Side<'a, T> {
 /// # Safety
 /// Both must have been made for as many tiles.
 unsafe fn add_products((a, b): (*const f32, *const f32), depth: usize, rows: usize, sums: &mut [f32]) {
-    let runs = [Run { a: 0, b: 0, depth }];
+    let chains = Chains::of(&[Run { a: 0, b: 0, depth }], PITCH, WIDE);
     let mut products: Sums = [[0.0; WIDE]; TALL];
     for (i, to) in sums.chunks_mut(TALL * WIDE).enumerate() {
         let a = a.wrapping_add(i * depth * PITCH);
-        let operands = Operands { a, row: 1, step: PITCH, b, next: WIDE, runs: &runs };
+        let operands = Operands { a, row: 1, step: PITCH, b, next: WIDE, chains: &chains };
         // SAFETY: as the caller guarantees.
         unsafe { block(&operands, (to.len() / WIDE, rows), &mut products) };
         add(to, &products.as_flattened()[..to.len()]);
