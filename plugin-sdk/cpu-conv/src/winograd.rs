@@ -6,10 +6,10 @@
 //! the squares of the pixels of some tiles or of the weight add up to more than [`Transforms::LARGE`], or to no number, the
 //! caller computes all results directly.
 //!
-//! Errors are small beside the largest result of a tile, not beside each: by F(2x2) no larger than the direct kernel's where the
-//! pixels are of like size, by F(4x4) one to six times as large, which is up to twice the direct kernel's. So it is taken only
-//! where the program lets the factors of f32 be rounded. That is said of f32 alone, and results in f16 and bf16 that are small
-//! beside others would show such errors: they keep F(2x2).
+//! Errors are small beside the largest result of a tile, not beside each: by F(2x2) no larger than those of sums in one chain where
+//! the pixels are of like size, which is one to two times the direct kernel's, by F(4x4) one to six times as large. So the latter is
+//! taken only where the program lets the factors of f32 be rounded. That is said of f32 alone, and results in f16 and bf16 that
+//! are small beside others would show such errors: they keep F(2x2).
 
 mod algorithms;
 mod choice;
