@@ -7,6 +7,7 @@
 use super::gathered::{Product, Weight};
 use super::planes::{Part, Planes, copy_few};
 use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
+use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::tiles::{Gathered, Native, Operand, SIDE, STEP, Source, Unit, pack};
 use keyway_cpu_loops::vectors::{Vector, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};
@@ -72,9 +73,14 @@ impl Cut {
 }
 
 /// The copies that a convolution is computed from. What would mostly multiply zeros is refused.
-pub fn planes<T: Pixel>(of: &Product<'_, T>) -> Result<Planes, Error> {
-    let planes = Planes::of(&of.axes, of.channels, of.groups == 1 && has_dense_channels(&of.input));
-    match planes.mostly_zeros(&of.axes) {
+pub fn planes<T: Pixel>(
+    input: &Volume<'_, T>,
+    axes: &[Axis; 2],
+    groups: usize,
+    channels: usize,
+) -> Result<Planes, Error> {
+    let planes = Planes::of(axes, channels, groups == 1 && has_dense_channels(input));
+    match planes.mostly_zeros(axes) {
         true => Err(unsupported("taps so far apart")),
         false => Ok(planes),
     }
@@ -86,7 +92,7 @@ pub fn planes<T: Pixel>(of: &Product<'_, T>) -> Result<Planes, Error> {
 /// As for [`Product::run`], with elements of bf16.
 pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(), Error> {
     let (samples, height) = (of.out.sizes[0], of.axes[0].count);
-    let planes = planes(of)?;
+    let planes = planes(&of.input, &of.axes, of.groups, of.channels)?;
     let (steps, blocks) = (planes.taps * planes.pixel / SIDE, of.rows.div_ceil(SIDE));
     let near = of.groups * blocks * steps * STEP <= NEAR;
     let work = steps * STEP * blocks * (samples * height * planes.width) / SIDE;

@@ -5,7 +5,7 @@ use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
 use super::epilogue::Epilogue;
 use super::winograd::Algorithm;
-use super::{LEAST, WORK, by_tiles, depthwise, pointwise};
+use super::{LEAST, WORK, by_tiles, depthwise, pointwise, together};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use crate::turn::Staged;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -87,15 +87,24 @@ impl<T: Pixel> Product<'_, T> {
         if depthwise && depthwise::are_few(self) {
             return Err(unsupported("a depthwise convolution of so few planes"));
         }
-        if self.groups > 1 && !depthwise && self.rows.min(self.channels) < LEAST {
-            return Err(unsupported("groups of so few channels"));
+        let together = if depthwise { 1 } else { self.together()? };
+        // Of groups one by one, as of those that are computed as one.
+        for count in [1, together] {
+            let channels = count * self.channels;
+            if !depthwise && by_tiles::unit::<T>().is_some() {
+                by_tiles::planes(&self.input, &self.axes, self.groups / count, channels)?;
+            } else if depthwise || !self.in_place() {
+                Band::of(&self.axes, channels)?;
+            }
         }
-        if !depthwise && by_tiles::unit::<T>().is_some() {
-            return by_tiles::planes(self).map(|_| ());
-        }
-        match !depthwise && self.in_place() {
-            true => Ok(()),
-            false => Band::of(&self.axes, self.channels).map(|_| ()),
+        Ok(())
+    }
+
+    /// How many groups are computed as one. Those of single channels are refused.
+    fn together(&self) -> Result<usize, Error> {
+        match self.groups > 1 && self.rows.min(self.channels) < LEAST {
+            true => Err(unsupported("groups of single channels")),
+            false => Ok(together::count::<T>(self.groups, self.rows, self.channels)),
         }
     }
 
@@ -124,8 +133,16 @@ impl<T: Pixel> Product<'_, T> {
             // SAFETY: as the caller guarantees.
             return unsafe { depthwise::run(&self) };
         }
-        if self.groups > 1 && self.rows.min(self.channels) < LEAST {
-            return Err(unsupported("groups of so few channels"));
+        let together = self.together()?;
+        // What the weight reads from.
+        let _kernels;
+        // SAFETY: as the caller guarantees.
+        if together > 1 && unsafe { together::is_finite(&self.input) }? {
+            let sizes = [self.groups, together, self.rows, self.channels];
+            // SAFETY: as above; the memory lives as long as this call.
+            (_kernels, self.weight) = unsafe { together::weight(&self.weight, sizes) }?;
+            self.groups /= together;
+            (self.rows, self.channels) = (together * self.rows, together * self.channels);
         }
         if let Some(unit) = by_tiles::unit::<T>() {
             // SAFETY: as the caller guarantees; the unit multiplies elements of this type.

@@ -32,6 +32,7 @@ mod pointwise;
 mod sum_by_tiles;
 mod sum_depthwise;
 mod summed;
+mod together;
 mod turn;
 mod winograd;
 
@@ -41,6 +42,8 @@ mod depthwise_tests;
 mod order_tests;
 #[cfg(test)]
 mod tile_tests;
+#[cfg(test)]
+mod together_tests;
 
 use epilogue::Epilogue;
 use gathered::{Product, Weight};
@@ -51,8 +54,8 @@ pub use operands::Operands;
 
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 20;
-/// Channels of a group below which a block would mostly multiply zeros.
-const LEAST: usize = 8;
+/// Channels of a group below which it is gone through plane by plane, by others.
+const LEAST: usize = 2;
 
 /// An image of any strides, that of a single channel being 1.
 fn results<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {

@@ -56,6 +56,11 @@ impl<T: Pixel> Tensor<T> {
         index.iter().zip(self.strides).map(|(i, stride)| i * stride).sum()
     }
 
+    pub fn set(&mut self, index: [usize; 4], number: f32) {
+        let at = self.place(index);
+        self.data[at] = T::from_acc(number);
+    }
+
     pub fn volume(&mut self) -> Volume<'_, T> {
         let ([n, c, h, w], [sample, channel, row, column]) = (self.sizes, self.strides);
         // SAFETY: the vector has the elements, which nobody else uses meanwhile.

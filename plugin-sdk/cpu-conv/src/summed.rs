@@ -4,7 +4,7 @@
 use super::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::winograd::WeightGrad;
-use super::{LEAST, WORK, by_tiles, sum_by_tiles, sum_depthwise};
+use super::{LEAST, WORK, by_tiles, sum_by_tiles, sum_depthwise, together};
 use crate::image::{Band, Numbers, Pixel, add, dense, has_dense_channels, unsupported};
 use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
@@ -44,7 +44,12 @@ pub unsafe fn run<T: Pixel>(
         return unsafe { sum_depthwise::run(grad, input, out, moves) };
     }
     if moves.groups > 1 && rows.min(channels) < LEAST {
-        return Err(unsupported("groups of so few channels"));
+        return Err(unsupported("groups of single channels"));
+    }
+    let together = together::count::<T>(moves.groups, rows, channels);
+    if together > 1 {
+        // SAFETY: as the caller guarantees.
+        return unsafe { together::weight_grad(grad, input, out, (moves, together)) };
     }
     if let Some(unit) = by_tiles::unit::<T>() {
         // SAFETY: as the caller guarantees; the unit multiplies elements of this type.

@@ -62,6 +62,10 @@ pub fn cases() -> Vec<Case> {
         Case { image: [2, 32, 8, 7], rows: 48, groups: 4, bias: true, ..PLAIN },
         Case { groups: 2, ..PLAIN },
         Case { groups: 4, ..PLAIN },
+        // Groups of few channels, several of which are computed as one.
+        Case { image: [2, 32, 8, 7], rows: 32, groups: 8, bias: true, ..PLAIN },
+        Case { image: [1, 36, 6, 5], rows: 24, groups: 12, stride: [2, 1], ..PLAIN },
+        Case { image: [1, 15, 6, 5], rows: 10, groups: 5, kernel: [1, 1], padding: [0, 0], ..PLAIN },
         Case { image: [1, 66, 6, 7], rows: 66, groups: 2, stride: [1, 2], ..PLAIN },
         // More than one band of rows, and more than one piece of work.
         Case { image: [1, 64, 60, 50], rows: 8, ..PLAIN },

@@ -1,0 +1,124 @@
+//! Groups of few channels, several of them as one.
+//!
+//! A block of sums has vectors of channels, which a group of two or four does not fill. So neighbouring groups are computed as one, whose
+//! kernels are 0 where a row and a channel are of different groups: more products, and yet fewer instructions. A pixel that is infinite
+//! or no number would meet those zeros: then each group is computed by itself.
+
+use crate::gathered::Weight;
+use crate::image::{Numbers, Pixel, has_dense_channels};
+use crate::{WORK, by_tiles, summed};
+use keyway_cpu_loops::images::{Moves, Volume};
+use keyway_cpu_loops::tiles::SIDE;
+use keyway_cpu_loops::vectors::{Vector, read_some};
+use keyway_sdk::author::{Error, Lanes, Scratch, parallel_for};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Channels of groups that are computed as one, at most: a vector of the widest processors, or a block of others.
+const MOST: usize = 16;
+
+/// How many groups of so many rows and channels of this type are computed as one.
+pub fn count<T: Pixel>(groups: usize, rows: usize, channels: usize) -> usize {
+    let most = if by_tiles::unit::<T>().is_some() { SIDE } else { MOST };
+    (1..=most / rows.max(channels).max(1)).rev().find(|count| groups.is_multiple_of(*count)).unwrap_or(1)
+}
+
+/// Kernels of `count` groups each, with zeros between them: the memory that holds them, from which the returned weight reads.
+///
+/// # Safety
+/// The elements that the weight names must exist, and the result must outlive what is computed with it.
+pub unsafe fn weight<'a, T: Pixel>(
+    of: &Weight<'a, T>,
+    [groups, count, rows, channels]: [usize; 4],
+) -> Result<(Scratch<T>, Weight<'a, T>), Error> {
+    let (taps, wide) = (of.taps.len(), count * channels);
+    let row = taps * wide;
+    let mut made = Scratch::<T>::zeroed(groups * rows * row)?;
+    for (i, line) in made.chunks_exact_mut(row).enumerate() {
+        let (g, r) = (i / rows, i % rows);
+        let from = of.data.as_ptr().cast_const().wrapping_add(g * of.group + r * of.row);
+        for (tap, line) in of.taps.iter().zip(line.chunks_exact_mut(wide)) {
+            for (c, to) in line[g % count * channels..][..channels].iter_mut().enumerate() {
+                // SAFETY: the caller guarantees the element.
+                *to = unsafe { *from.wrapping_add(tap + c * of.channel) };
+            }
+        }
+    }
+    // SAFETY: the memory is handed out with the weight, and only read by it.
+    let data = unsafe { Lanes::new(made.as_mut_ptr()) };
+    let taps = (0..taps).map(|t| t * wide).collect();
+    Ok((made, Weight { data, group: count * rows * row, row, channel: 1, taps }))
+}
+
+/// Whether all elements of an [`image`](crate::image::image) are finite.
+///
+/// # Safety
+/// They must exist.
+pub unsafe fn is_finite<T: Pixel>(image: &Volume<'_, T>) -> Result<bool, Error> {
+    let ([n, c, _, h, w], [sample, channel, _, down, _]) = (image.sizes, image.strides);
+    let (planes, row) = if has_dense_channels(image) { (1, w * c) } else { (c, w) };
+    let finite = AtomicBool::new(true);
+    parallel_for(n * planes * h, WORK / row.max(1), |range| {
+        let mut sums = [Numbers::splat(0.0); 4];
+        for i in range {
+            let at = i / h / planes * sample + i / h % planes * channel + i % h * down;
+            let from = image.data.as_ptr().cast_const().wrapping_add(at);
+            for (v, first) in (0..row).step_by(Numbers::LANES).enumerate() {
+                let count = (row - first).min(Numbers::LANES);
+                // SAFETY: the caller guarantees the elements of a row.
+                let numbers = unsafe {
+                    if count == Numbers::LANES {
+                        T::read(from.wrapping_add(first))
+                    } else {
+                        read_some(from.wrapping_add(first), 1, count)
+                    }
+                };
+                // Infinity times 0 is no number, and nothing makes it one again.
+                sums[v % 4] = numbers.mul_add(Numbers::splat(0.0), sums[v % 4]);
+            }
+        }
+        let mut lanes = [0.0; Numbers::LANES];
+        for sum in sums {
+            // SAFETY: there is room for the lanes of a vector.
+            unsafe { sum.store(lanes.as_mut_ptr()) };
+            if lanes.iter().any(|lane| lane.is_nan()) {
+                finite.store(false, Ordering::Relaxed);
+            }
+        }
+    })?;
+    Ok(finite.into_inner())
+}
+
+/// The gradient of the weight, of which what lies between groups is not kept.
+///
+/// # Safety
+/// As for [`summed::run`].
+pub unsafe fn weight_grad<T: Pixel>(
+    grad: &Volume<'_, T>,
+    input: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    (moves, count): (&Moves, usize),
+) -> Result<(), Error> {
+    let [rows, channels, depth, height, width] = out.sizes;
+    let (wide, each, taps) = (count * channels, rows / moves.groups, height * width);
+    // SAFETY: all of it is written by the call below.
+    let mut made = unsafe { Scratch::<T>::unwritten(rows * taps * wide) }?;
+    // SAFETY: the memory is used within this call.
+    let data = unsafe { Lanes::new(made.as_mut_ptr()) };
+    let sizes = [rows, wide, depth, height, width];
+    let whole = Volume { data, sizes, strides: [taps * wide, 1, taps * wide, width * wide, wide] };
+    let Moves { stride, padding, dilation, groups } = *moves;
+    let moves = Moves { stride, padding, dilation, groups: groups / count };
+    // SAFETY: as the caller guarantees.
+    unsafe { summed::run(grad, input, &whole, &moves)? };
+    let [step, channel, _, down, across] = out.strides;
+    for (r, line) in made.chunks_exact(taps * wide).enumerate() {
+        for (tap, elements) in line.chunks_exact(wide).enumerate() {
+            let to = out.data.as_ptr().wrapping_add(r * step + tap / width * down + tap % width * across);
+            for (c, element) in elements[r / each % count * channels..][..channels].iter().enumerate() {
+                // SAFETY: the caller guarantees the results.
+                unsafe { to.wrapping_add(c * channel).write(*element) };
+            }
+        }
+    }
+    Ok(())
+}
