@@ -321,7 +321,7 @@ fn an_infinite_pixel_reaches_the_taps_that_read_it_alone() -> Result<()> {
 #[test]
 fn groups_narrower_than_a_tile_have_gradients_of_their_own() -> Result<()> {
     let _guard = load(&[IMAGES]);
-    for (channels, groups) in [(32, 2), (32, 4), (64, 2), (48, 3)] {
+    for (channels, groups) in [(32, 2), (32, 4), (64, 2), (48, 3), (24, 12), (64, 16), (32, 16)] {
         let [x, grad] = [0, 1].map(|_| numbers(&[1, channels, 8, 8]).to_dtype(DType::BF16).unwrap());
         let lists: [&[i64]; 4] = [&[3, 3], &[1, 1], &[1, 1], &[1, 1]];
         let expected = run("conv_weight_grad", [&grad, &x], lists, groups)?;

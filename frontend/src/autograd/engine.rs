@@ -410,6 +410,10 @@ fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
             Some(grad) => grad,
             None => match &shape.pattern {
                 Some(zeros) => Tensor::from_ref(zeros.clone()),
+                // Indices, say, which no formula asks for a gradient.
+                None if !shape.dtype.is_differentiable() => {
+                    Tensor::zeros_with((), (shape.dtype, shape.device))?.expand(&shape.sizes[..])?
+                }
                 None => filled(shape, 0.0)?,
             },
         });

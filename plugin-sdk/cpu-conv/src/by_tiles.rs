@@ -96,7 +96,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     let (steps, blocks) = (planes.taps * planes.pixel / SIDE, of.rows.div_ceil(SIDE));
     let near = of.groups * blocks * steps * STEP <= NEAR;
     let work = steps * STEP * blocks * (samples * height * planes.width) / SIDE;
-    let enough = (work / WORK).clamp(1, ENOUGH);
+    let enough = (work.saturating_mul(unit.slowness()) / WORK).clamp(1, ENOUGH);
     let cut = Cut::of(&planes, [samples, height], BAND, if near { enough } else { 1 });
     let plane = planes.plane(cut.samples * (cut.rows + planes.reach));
     let offsets: Vec<usize> = planes
@@ -114,7 +114,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
 
     let pieces = enough.div_ceil(cut.count * of.groups).min(blocks);
     let work = steps * STEP * cut.samples * cut.rows * planes.width * blocks.div_ceil(pieces) / SIDE;
-    parallel_try(cut.count * of.groups * pieces, GRAIN / work.max(1), |range| {
+    parallel_try(cut.count * of.groups * pieces, GRAIN / unit.slowness() / work.max(1), |range| {
         // SAFETY: the copy is written before it is read.
         let mut copied = unsafe { Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel) }?;
         let (mut sums, mut stage) = (Lines([0f32; STEP]), Lines([[T::from_acc(0.0); STEP]; 2]));

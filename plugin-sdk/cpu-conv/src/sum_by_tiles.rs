@@ -62,7 +62,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
         let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
         let each = cut.count.div_ceil(parts);
         let work = size.saturating_mul(each * cut.samples * cut.rows * of.planes.width);
-        parallel_try(parts, WORK / work.max(1), |range| {
+        parallel_try(parts, WORK / unit.slowness() / work.max(1), |range| {
             // SAFETY: each is filled before it is read.
             let (mut copied, mut lines, mut panels) = unsafe {
                 let count = of.planes.count() * of.planes.pixel;

@@ -1,6 +1,6 @@
 //! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
 //!
-//! Those of images are the shared engine's (`keyway-cpu-conv`). What it does not serve, f64, volumes, groups of few channels and
+//! Those of images are the shared engine's (`keyway-cpu-conv`). What it does not serve, f64, volumes, groups of single channels and
 //! images whose columns lie apart, are products of matrices; depthwise convolutions that it refuses (f64, few planes, several
 //! results for a channel) are gone through plane by plane.
 //! Of `conv_act` the engine and these planes do what follows the sums; all else is left to its steps.

@@ -78,6 +78,11 @@ pub trait Unit: Copy + Sync {
     /// Whether the processor has AVX-512 (F and BW), with which panels are packed.
     const VECTORS: bool;
 
+    /// How many times as long as tiles it takes for a block, about: what is worth handing to a thread is so many times less.
+    fn slowness(self) -> usize {
+        1
+    }
+
     /// Runs `body`, within which [`Unit::block`] may be called on this thread.
     fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R;
 
@@ -233,6 +238,13 @@ static CONFIGURATION: Configuration = Configuration {
 #[cfg(target_arch = "x86_64")]
 impl Unit for Native {
     const VECTORS: bool = true;
+
+    fn slowness(self) -> usize {
+        match self.0 {
+            Kind::Tiles => 1,
+            Kind::Dots => 8,
+        }
+    }
 
     fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R {
         /// Gives the tiles back, also where `body` panics: a thread with tiles in use is slower to switch.
