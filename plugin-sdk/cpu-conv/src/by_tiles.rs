@@ -22,9 +22,11 @@ const NEAR: usize = 1 << 19;
 /// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
 const ENOUGH: usize = 16;
 const SHORT: usize = 4;
-/// Work, in multiplications divided by [`SIDE`], that is worth a piece of its own, and that is worth handing to a thread (some 200 us).
-const WORK: usize = 1 << 24;
+/// Work, in multiplications divided by [`SIDE`], that is worth handing to a thread: some 200 us of tiles. A band of rows, of which it
+/// copies what its neighbour copies, has twice as much at least, and a part of a large weight, of which each is read once, half.
 const GRAIN: usize = 1 << 21;
+/// Elements of the weight that are worth handing to a thread.
+const PACKED: usize = 1 << 18;
 
 /// Memory from the beginning of a line of the cache on, so that no row of a tile crosses one.
 #[repr(align(64))]
@@ -96,7 +98,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     let (steps, blocks) = (planes.taps * planes.pixel / SIDE, of.rows.div_ceil(SIDE));
     let near = of.groups * blocks * steps * STEP <= NEAR;
     let work = steps * STEP * blocks * (samples * height * planes.width) / SIDE;
-    let enough = (work.saturating_mul(unit.slowness()) / WORK).clamp(1, ENOUGH);
+    let least = if near { 2 * GRAIN } else { GRAIN / 2 };
+    let enough = (work.saturating_mul(unit.slowness()) / least).clamp(1, ENOUGH);
     let cut = Cut::of(&planes, [samples, height], BAND, if near { enough } else { 1 });
     let plane = planes.plane(cut.samples * (cut.rows + planes.reach));
     let offsets: Vec<usize> = planes
@@ -106,8 +109,10 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
             (first..first + planes.pixel).step_by(SIDE).map(|at| at * size_of::<u16>())
         })
         .collect();
+    // A panel that is taken once is packed where it is taken, and stays in the second cache.
+    let once = cut.count == 1 && !near;
     // SAFETY: as the caller guarantees.
-    let mut weight = unsafe { packed::<U, T>(of, &planes, blocks) }?;
+    let mut weight = unsafe { packed::<U, T>(of, &planes, if once { 0 } else { blocks }) }?;
     // SAFETY: the address is read within this call.
     let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
     let bias: Vec<f32> = of.bias.iter().flatten().map(|number| number.to_acc()).collect();
@@ -115,8 +120,14 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     let pieces = enough.div_ceil(cut.count * of.groups).min(blocks);
     let work = steps * STEP * cut.samples * cut.rows * planes.width * blocks.div_ceil(pieces) / SIDE;
     parallel_try(cut.count * of.groups * pieces, GRAIN / unit.slowness() / work.max(1), |range| {
-        // SAFETY: the copy is written before it is read.
-        let mut copied = unsafe { Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel) }?;
+        // SAFETY: the copy and the panel are written before they are read.
+        let (mut copied, mut own) = unsafe {
+            let panel = if once { steps * STEP } else { 0 };
+            (
+                Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel)?,
+                Scratch::<u16>::unwritten(panel)?,
+            )
+        };
         let (mut sums, mut stage) = (Lines([0f32; STEP]), Lines([[T::from_acc(0.0); STEP]; 2]));
         unit.with_tiles(|| {
             for task in range {
@@ -136,10 +147,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                     }
                 };
                 let blocks_here = piece * blocks / pieces..(piece + 1) * blocks / pieces;
-                let mut one = |first: usize, block: usize| {
+                let mut one = |first: usize, block: usize, right: *const u16| {
                     let begin = if in_place { first.min(flat - SIDE) } else { first };
-                    let right =
-                        weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * steps * STEP);
                     let left = left.wrapping_add(begin * planes.pixel);
                     let line = planes.pixel;
                     let to = sums.0.as_mut_ptr();
@@ -160,10 +169,23 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                     }
                 };
                 let places = || (0..flat).step_by(SIDE);
+                let panel =
+                    |block| weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * steps * STEP);
                 if near {
-                    places().for_each(|first| blocks_here.clone().for_each(|block| one(first, block)));
-                } else {
-                    blocks_here.for_each(|block| places().for_each(|first| one(first, block)));
+                    places().for_each(|first| {
+                        blocks_here.clone().for_each(|block| one(first, block, panel(block)));
+                    });
+                    continue;
+                }
+                for block in blocks_here {
+                    let right = if once {
+                        // SAFETY: the caller guarantees the elements; there is room for a panel.
+                        unsafe { pack_block::<U, T>(of, &planes, (g, block), own.as_mut_ptr()) };
+                        own.as_ptr()
+                    } else {
+                        panel(block)
+                    };
+                    places().for_each(|first| one(first, block, right));
                 }
             }
         });
@@ -311,43 +333,57 @@ unsafe fn packed<U: Unit, T: Pixel>(
     planes: &Planes,
     blocks: usize,
 ) -> Result<Scratch<u16>, Error> {
-    let Weight { data, group, row, channel, taps } = &of.weight;
-    let (tap, panel) = (planes.pixel * SIDE, planes.taps * planes.pixel * SIDE);
+    let panel = planes.taps * planes.pixel * SIDE;
     // SAFETY: each panel is written below.
     let mut made = unsafe { Scratch::<u16>::unwritten(of.groups * blocks * panel) }?;
     // SAFETY: the address is used within this call, by pieces of work that write panels of their own.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
-    parallel_try(of.groups * blocks, (WORK / 64 / panel).max(1), |range| {
+    parallel_try(of.groups * blocks, (PACKED / panel).max(1), |range| {
         for i in range {
-            let (g, first) = (i / blocks, i % blocks * SIDE);
-            let rows = SIDE.min(of.rows - first);
-            let from = data.as_ptr().cast_const().cast::<u16>().wrapping_add(g * group + first * row);
-            for t in 0..planes.taps {
-                let to = to.as_ptr().wrapping_add(i * panel + t * tap);
-                // SAFETY: the caller guarantees the elements; a unit with `VECTORS` comes with the processor's features.
-                unsafe {
-                    if planes.taps == taps.len() {
-                        let data = from.wrapping_add(taps[t]);
-                        let source = Source { data, row: *row, column: *channel };
-                        pack_right::<U>(to, source, (rows, of.channels));
-                    } else {
-                        let mut lines = vec![0u16; rows * planes.pixel];
-                        for (r, line) in lines.chunks_exact_mut(planes.pixel).enumerate() {
-                            for (e, slot) in line.iter_mut().enumerate() {
-                                if let Some((t, c)) = planes.meaning(t, e) {
-                                    *slot = *from.wrapping_add(r * row + taps[t] + c * channel);
-                                }
-                            }
-                        }
-                        let source = Source { data: lines.as_ptr(), row: planes.pixel, column: 1 };
-                        pack_right::<U>(to, source, (rows, planes.pixel));
-                    }
-                }
-            }
+            // SAFETY: as the caller guarantees; each panel has its place.
+            unsafe { pack_block::<U, T>(of, planes, (i / blocks, i % blocks), to.as_ptr().add(i * panel)) };
         }
         Ok(())
     })?;
     Ok(made)
+}
+
+/// A panel of a group's weight.
+///
+/// # Safety
+/// As for [`run`]; there must be room for it, which nobody else may use.
+unsafe fn pack_block<U: Unit, T: Pixel>(
+    of: &Product<'_, T>,
+    planes: &Planes,
+    (g, block): (usize, usize),
+    to: *mut u16,
+) {
+    let Weight { data, group, row, channel, taps } = &of.weight;
+    let (first, tap) = (block * SIDE, planes.pixel * SIDE);
+    let rows = SIDE.min(of.rows - first);
+    let from = data.as_ptr().cast_const().cast::<u16>().wrapping_add(g * group + first * row);
+    for t in 0..planes.taps {
+        let to = to.wrapping_add(t * tap);
+        // SAFETY: the caller guarantees the elements; a unit with `VECTORS` comes with the processor's features.
+        unsafe {
+            if planes.taps == taps.len() {
+                let data = from.wrapping_add(taps[t]);
+                let source = Source { data, row: *row, column: *channel };
+                pack_right::<U>(to, source, (rows, of.channels));
+            } else {
+                let mut lines = vec![0u16; rows * planes.pixel];
+                for (r, line) in lines.chunks_exact_mut(planes.pixel).enumerate() {
+                    for (e, slot) in line.iter_mut().enumerate() {
+                        if let Some((t, c)) = planes.meaning(t, e) {
+                            *slot = *from.wrapping_add(r * row + taps[t] + c * channel);
+                        }
+                    }
+                }
+                let source = Source { data: lines.as_ptr(), row: planes.pixel, column: 1 };
+                pack_right::<U>(to, source, (rows, planes.pixel));
+            }
+        }
+    }
 }
 
 /// Packs the columns of a right operand.

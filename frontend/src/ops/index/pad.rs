@@ -6,6 +6,7 @@ use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::constant_pad::padded_sizes;
 use crate::ops::index::geometry::{kept, wrong_value};
+use crate::ops::rules::holds;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -141,6 +142,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (t, widths) = (args.tensor(0)?, args.ints(1)?);
     let (sizes, mode) = (padded_sizes(args)?, mode(args)?);
     args.float(3)?;
+    if mode == PadMode::Constant {
+        holds(args, 3, t.dtype())?;
+    }
     for (d, before, after) in borders(widths, t.ndim()) {
         let size = t.sizes()[d];
         let most = most(mode, size as i64, before, after);
