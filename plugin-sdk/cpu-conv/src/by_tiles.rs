@@ -37,7 +37,7 @@ pub fn unit<T: 'static>() -> Option<Native> {
     if TypeId::of::<T>() == TypeId::of::<bf16>() { Native::find() } else { None }
 }
 
-/// How the places are cut into parts, by the sizes alone.
+/// How the places are cut into parts: where sums go over places, by the sizes alone.
 pub struct Cut {
     /// Samples and rows of places that a part has at most.
     pub samples: usize,
