@@ -139,7 +139,8 @@ impl Tensor {
     /// The transposed convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
     /// `[channels, output channels / groups, length]`, to which a bias `[output channels]` is added: each element adds its
     /// channel's kernels, times itself, to the output, as the gradient of a convolution goes to its input. The length is
-    /// `length + kernel - 1`. In f16 and bf16 the sum is rounded before the bias is added.
+    /// `length + kernel - 1`. In f16 and bf16 the sum is rounded before the bias is added. A weight that is infinite or no number may
+    /// make results NaN to which it adds nothing: zeros beyond the input meet it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -383,6 +384,10 @@ fn transpose<const N: usize>(
             let expected = format!("of shape [{}, ..], as the input has so many channels", x.shape()[1]);
             return Err(wrong_shape(op, "weight", expected, weight.shape()));
         }
+        if options.groups > 0 && !x.shape()[1].is_multiple_of(options.groups) {
+            let expected = format!("a divisor of the {} input channels", x.shape()[1]);
+            return Err(wrong_value(op, "groups", expected, options.groups.to_string()));
+        }
         let outputs = weight.shape()[1].saturating_mul(options.groups);
         if let Some(bias) = bias.filter(|bias| bias.shape() != [outputs]) {
             let expected = format!("of shape [{outputs}], a number for each output channel");
@@ -401,10 +406,14 @@ fn transpose<const N: usize>(
                     format!("below the stride {stride} or the dilation {dilation} in spatial dimension {d}");
                 return Err(wrong_value(op, "output_padding", expected, added.to_string()));
             }
+            if x.shape()[d + 2] == 0 {
+                let expected = format!("of 1 or more elements in spatial dimension {d}");
+                return Err(wrong_shape(op, "input", expected, x.shape()));
+            }
             let [size, kernel] = [x.shape()[d + 2], weight.shape()[d + 2]].map(|size| size as i128);
             let reach = dilation as i128 * (kernel - 1) + 1;
             let made = (size - 1) * stride as i128 - 2 * padding as i128 + reach + added as i128;
-            sizes[d] = i64::try_from(made).ok().filter(|&made| made > 0 && size > 0).ok_or_else(|| {
+            sizes[d] = i64::try_from(made).ok().filter(|&made| made > 0).ok_or_else(|| {
                 let expected = format!(
                     "sizes and options that make an output of 1 or more elements in spatial dimension {d}"
                 );

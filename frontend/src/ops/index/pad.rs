@@ -152,7 +152,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
             return Err(wrong_value(
                 args,
                 1,
-                format!("widths of at most {most} for a dimension of size {size}"),
+                match mode {
+                    PadMode::Circular if before < 0 || after < 0 => {
+                        format!(
+                            "widths of at most {most}, which is what negative ones leave of a dimension of size {size}"
+                        )
+                    }
+                    _ => format!("widths of at most {most} for a dimension of size {size}"),
+                },
             ));
         }
     }
