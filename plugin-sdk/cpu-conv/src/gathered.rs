@@ -5,7 +5,7 @@ use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
 use super::epilogue::Epilogue;
 use super::winograd::Algorithm;
-use super::{LEAST, WORK, by_tiles, depthwise, pointwise, together};
+use super::{WORK, by_tiles, depthwise, pointwise, together};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use crate::turn::Staged;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -100,12 +100,9 @@ impl<T: Pixel> Product<'_, T> {
         Ok(())
     }
 
-    /// How many groups are computed as one. Those of single channels are refused.
+    /// How many groups are computed as one.
     fn together(&self) -> Result<usize, Error> {
-        match self.groups > 1 && self.rows.min(self.channels) < LEAST {
-            true => Err(unsupported("groups of single channels")),
-            false => Ok(together::count::<T>(self.groups, self.rows, self.channels)),
-        }
+        together::count::<T>(self.groups, self.rows, self.channels)
     }
 
     fn is_empty(&self) -> bool {

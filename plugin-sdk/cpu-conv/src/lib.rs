@@ -54,8 +54,6 @@ pub use operands::Operands;
 
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 20;
-/// Channels of a group below which it is gone through plane by plane, by others.
-const LEAST: usize = 2;
 
 /// An image of any strides, that of a single channel being 1.
 fn results<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {

@@ -4,8 +4,8 @@
 use super::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::winograd::WeightGrad;
-use super::{LEAST, WORK, by_tiles, sum_by_tiles, sum_depthwise, together};
-use crate::image::{Band, Numbers, Pixel, add, dense, has_dense_channels, unsupported};
+use super::{WORK, by_tiles, sum_by_tiles, sum_depthwise, together};
+use crate::image::{Band, Numbers, Pixel, add, dense, has_dense_channels};
 use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::vectors::{Vector, load_some, widen, write_some};
@@ -43,10 +43,7 @@ pub unsafe fn run<T: Pixel>(
         // SAFETY: as the caller guarantees.
         return unsafe { sum_depthwise::run(grad, input, out, moves) };
     }
-    if moves.groups > 1 && rows.min(channels) < LEAST {
-        return Err(unsupported("groups of single channels"));
-    }
-    let together = together::count::<T>(moves.groups, rows, channels);
+    let together = together::count::<T>(moves.groups, rows, channels)?;
     if together > 1 {
         // SAFETY: as the caller guarantees.
         return unsafe { together::weight_grad(grad, input, out, (moves, together)) };

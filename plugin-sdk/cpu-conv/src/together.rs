@@ -5,7 +5,7 @@
 //! or no number would meet those zeros: then each group is computed by itself.
 
 use crate::gathered::Weight;
-use crate::image::{Numbers, Pixel, has_dense_channels};
+use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
 use crate::{WORK, by_tiles, summed};
 use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_cpu_loops::tiles::SIDE;
@@ -16,10 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Channels of groups that are computed as one, at most: a vector of the widest processors, or a block of others.
 const MOST: usize = 16;
 
-/// How many groups of so many rows and channels of this type are computed as one.
-pub fn count<T: Pixel>(groups: usize, rows: usize, channels: usize) -> usize {
+/// How many groups of so many rows and channels of this type are computed as one. Groups of single channels are refused: others go
+/// through them plane by plane.
+pub fn count<T: Pixel>(groups: usize, rows: usize, channels: usize) -> Result<usize, Error> {
+    if groups > 1 && rows.min(channels) < 2 {
+        return Err(unsupported("groups of single channels"));
+    }
     let most = if by_tiles::unit::<T>().is_some() { SIDE } else { MOST };
-    (1..=most / rows.max(channels).max(1)).rev().find(|count| groups.is_multiple_of(*count)).unwrap_or(1)
+    let mut counts = (1..=most / rows.max(channels).max(1)).rev();
+    Ok(counts.find(|count| groups.is_multiple_of(*count)).unwrap_or(1))
 }
 
 /// Kernels of `count` groups each, with zeros between them: the memory that holds them, from which the returned weight reads.
