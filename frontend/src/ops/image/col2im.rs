@@ -1,6 +1,6 @@
 //! `col2im`
 
-use super::geometry::{Places, under};
+use super::geometry::{Places, each_under};
 use super::im2col::{self, CASES, options};
 use crate::Tensor;
 use crate::error::Result;
@@ -46,14 +46,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let [kh, kw] = places.kernel;
     let split = x.reshape_as_sizes(&[sizes[0], sizes[1], kh, kw, places.counts[0], places.counts[1]])?;
     let sums = x.new_zeros(&sizes[..])?;
-    // A window may have more elements than there is time for, as long as they are those of no channel.
-    let elements = if x.elem_count() == 0 { 0 } else { kh };
-    for (i, j) in (0..elements).flat_map(|i| (0..kw).map(move |j| (i, j))) {
-        let from = split.select(2, i)?.select(2, j)?;
-        if let Some((to, from)) = under(&sums, &from, &places, [i, j])? {
-            to.add_(&from)?;
-        }
-    }
+    each_under(&sums, &split, &places, |to, from| to.add_(&from).map(drop))?;
     cast(sums, own.dtype())
 }
 

@@ -97,7 +97,7 @@ impl Places {
 /// What one element of the window reads of images, at those of its places where it reads no padding: the elements, a view
 /// `[batch, channels, places..]`, and the same places of `grid`, whose last two dimensions are all places. None where it reads
 /// padding alone.
-pub(super) fn under(
+fn under(
     images: &Tensor,
     grid: &Tensor,
     places: &Places,
@@ -115,6 +115,24 @@ pub(super) fn under(
         at = at.narrow(d as i64 - 2, inside.start as i64, count)?;
     }
     Ok(Some((read, at)))
+}
+
+/// Gives `each` what every element of the window reads of images and the same places of `grid`, `[batch, channels, window.., places..]`,
+/// as [`under`] does.
+pub(super) fn each_under(
+    images: &Tensor,
+    grid: &Tensor,
+    places: &Places,
+    each: impl Fn(Tensor, Tensor) -> Result<()>,
+) -> Result<()> {
+    // A window may have more elements than there is time for, as long as they are those of no channel.
+    let [rows, columns] = if grid.elem_count() == 0 { [0; 2] } else { places.kernel };
+    for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
+        if let Some((read, at)) = under(images, &grid.select(2, i)?.select(2, j)?, places, [i, j])? {
+            each(read, at)?;
+        }
+    }
+    Ok(())
 }
 
 /// What each element of the window reads at each place: a view `[batch, channels, places.., window..]`.

@@ -1,7 +1,7 @@
 //! `im2col`
 
 use super::col2im;
-use super::geometry::{Places, columns, under};
+use super::geometry::{Places, columns, each_under};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, float_tensor, one, tensor};
@@ -52,13 +52,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 fn element_by_element(x: &Tensor, places: &Places) -> Result<Tensor> {
     let ([kh, kw], [rows, columns]) = (places.kernel, places.counts);
     let made = x.new_zeros([x.shape()[0], x.shape()[1], kh, kw, rows, columns])?;
-    let elements = if made.elem_count() == 0 { 0 } else { kh };
-    for (i, j) in (0..elements).flat_map(|i| (0..kw).map(move |j| (i, j))) {
-        let to = made.select(2, i)?.select(2, j)?;
-        if let Some((from, to)) = under(x, &to, places, [i, j])? {
-            to.copy_(&from)?;
-        }
-    }
+    each_under(x, &made, places, |from, to| to.copy_(&from).map(drop))?;
     Ok(made)
 }
 
