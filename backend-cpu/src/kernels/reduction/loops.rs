@@ -36,6 +36,9 @@ pub trait Reducer: Sync {
 /// The lanes of a run: with fewer each addition of f64 waits for the one before it.
 pub const LANES: usize = 32;
 
+/// The lanes of what a run has more than a multiple of [`LANES`].
+const FEW_LANES: usize = 4;
+
 /// Rows that are combined before they meet the accumulators.
 pub const ROWS: usize = 8;
 
@@ -49,8 +52,16 @@ pub trait Loops: Sync {
     fn sizes(&self) -> Sizes;
     /// Sets `n` accumulators to the result of no elements.
     unsafe fn start(&self, accs: *mut u8, n: usize);
-    /// Adds `n` elements in a row to one accumulator.
-    unsafe fn run(&self, context: *const u8, at: *const u8, n: usize, acc: *mut u8);
+    /// Adds `n` elements in a row to each of `lines` accumulators, those of one `apart` elements from those of the one before.
+    unsafe fn lines(
+        &self,
+        contexts: *const u8,
+        at: *const u8,
+        n: usize,
+        apart: usize,
+        lines: usize,
+        accs: *mut u8,
+    );
     /// Adds the `n` elements at each of at most [`ROWS`] places to `n` accumulators.
     unsafe fn rows(&self, contexts: *const u8, rows: &[*const u8], n: usize, accs: *mut u8);
     /// Adds `n` results to `n` accumulators.
@@ -88,13 +99,25 @@ impl<R: Reducer> Loops for R {
         }
     }
 
-    unsafe fn run(&self, context: *const u8, at: *const u8, n: usize, acc: *mut u8) {
-        let (at, acc) = (at.cast::<R::In>(), acc.cast::<R::Acc>());
-        // SAFETY: the caller guarantees the elements, the context and the accumulator.
-        unsafe {
-            let context = context.cast::<R::Context>().read();
-            let part = if R::ANY_ORDER { plain(self, context, at, n) } else { lanes(self, context, at, n) };
-            *acc = self.combine(*acc, part);
+    unsafe fn lines(
+        &self,
+        contexts: *const u8,
+        at: *const u8,
+        n: usize,
+        apart: usize,
+        lines: usize,
+        accs: *mut u8,
+    ) {
+        for k in 0..lines {
+            // SAFETY: the caller guarantees the elements, the contexts and the accumulators.
+            unsafe {
+                let at = at.cast::<R::In>().add(k * apart);
+                let context = contexts.cast::<R::Context>().add(k).read();
+                let acc = accs.cast::<R::Acc>().add(k);
+                let part =
+                    if R::ANY_ORDER { plain(self, context, at, n) } else { in_lanes(self, context, at, n) };
+                *acc = self.combine(*acc, part);
+            }
         }
     }
 
@@ -129,7 +152,7 @@ impl<R: Reducer> Loops for R {
 /// # Safety
 /// See [`Loops`].
 #[inline(always)]
-unsafe fn lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize) -> R::Acc {
+unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize) -> R::Acc {
     let mut result = r.identity();
     let mut i = 0;
     if n >= LANES {
@@ -155,11 +178,16 @@ unsafe fn lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usi
         }
         result = r.total(&mut parts);
     }
-    for i in i..n {
-        // SAFETY: the caller guarantees the elements.
-        result = r.combine(result, r.load(context, unsafe { R::In::load(at.add(i)) }));
+    // The rest by fewer lanes, whose operations do not wait for the total.
+    let mut rest = [r.identity(); FEW_LANES];
+    while i + FEW_LANES <= n {
+        // SAFETY: the caller guarantees the elements, of which there are as many behind `i`.
+        unsafe { add(r, context, at.add(i), &mut rest) };
+        i += FEW_LANES;
     }
-    result
+    let rest = halves(&mut rest, |a, b| r.combine(a, b));
+    // SAFETY: the caller guarantees the elements.
+    r.combine(result, r.combine(rest, unsafe { plain(r, context, at.add(i), n - i) }))
 }
 
 /// Adds an element to each lane.
@@ -167,7 +195,12 @@ unsafe fn lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usi
 /// # Safety
 /// See [`Loops`].
 #[inline(always)]
-unsafe fn add<R: Reducer>(r: &R, context: R::Context, at: *const R::In, parts: &mut [R::Acc; LANES]) {
+unsafe fn add<R: Reducer, const N: usize>(
+    r: &R,
+    context: R::Context,
+    at: *const R::In,
+    parts: &mut [R::Acc; N],
+) {
     for (k, part) in parts.iter_mut().enumerate() {
         // SAFETY: the caller guarantees the elements.
         *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add(k)) }));

@@ -13,6 +13,8 @@ const FEWEST_ROWS: usize = 64;
 const MOST_ROWS: usize = 4096;
 /// Bytes of a row of accumulators.
 const ROW_BYTES: usize = 16 * 1024;
+/// Elements that make one unit where each output has its own in a row: what a second pass still finds in the first cache.
+const LINES: usize = 8 * 1024;
 /// With this many units there is work for all threads without cutting units into blocks.
 pub const MANY_UNITS: usize = 64;
 /// The least number of elements for one thread.
@@ -57,32 +59,28 @@ impl Cut {
                 let width = inner.size.min(ROW_BYTES / acc.max(1));
                 (width, inner.size.div_ceil(width), (ROW_BLOCK / width).clamp(FEWEST_ROWS, MOST_ROWS))
             }
-            _ => (1, 1, block),
+            Some(inner) => {
+                let width = inner.size.min((LINES / g.count.max(1)).max(1));
+                (width, inner.size.div_ceil(width), block)
+            }
+            None => (1, 1, block),
         };
-        let units = match g.kept.last() {
-            Some(inner) if columnar => g.outputs / inner.size * across,
-            _ => g.outputs,
-        };
+        let units = g.kept.last().map_or(g.outputs, |inner| g.outputs / inner.size * across);
         Cut { width, across, units, block, blocks: g.count.div_ceil(block), columnar }
     }
 
     /// A unit by its number.
     pub fn unit(&self, g: &Geometry, index: usize) -> Unit {
-        match g.kept.split_last() {
-            Some((inner, outer)) if self.columnar => {
-                let (row, column) = (index / self.across, index % self.across * self.width);
-                let (at, out) = offset(outer, row);
-                Unit {
-                    first: row * inner.size + column,
-                    width: self.width.min(inner.size - column),
-                    at: at + column * inner.stride,
-                    out: out + column * inner.out,
-                }
-            }
-            _ => {
-                let (at, out) = offset(&g.kept, index);
-                Unit { first: index, width: 1, at, out }
-            }
+        let Some((inner, outer)) = g.kept.split_last() else {
+            return Unit { first: index, width: 1, at: 0, out: 0 };
+        };
+        let (row, column) = (index / self.across, index % self.across * self.width);
+        let (at, out) = offset(outer, row);
+        Unit {
+            first: row * inner.size + column,
+            width: self.width.min(inner.size - column),
+            at: at + column * inner.stride,
+            out: out + column * inner.out,
         }
     }
 
@@ -173,6 +171,11 @@ impl<'a> Pass<'a> {
         self.input.as_ptr().wrapping_add(at * self.sizes.element)
     }
 
+    /// Elements from one output of a unit to the next in the input.
+    fn apart(&self) -> usize {
+        self.geometry.kept.last().map_or(0, |inner| inner.stride)
+    }
+
     /// Copies the first element of each output of a unit, where contexts are elements.
     ///
     /// # Safety
@@ -181,12 +184,8 @@ impl<'a> Pass<'a> {
         if self.sizes.context == 0 || self.geometry.count == 0 {
             return;
         }
-        let stride = match self.geometry.kept.last() {
-            Some(inner) if self.cut.columnar => inner.stride,
-            _ => 0,
-        };
         // SAFETY: the outputs of a unit lie a stride apart in the input, and each has an element.
-        unsafe { copy(self.sizes.element, to, self.element(unit.at), unit.width, stride) };
+        unsafe { copy(self.sizes.element, to, self.element(unit.at), unit.width, self.apart()) };
     }
 
     /// One block of a unit.
@@ -198,18 +197,25 @@ impl<'a> Pass<'a> {
         // SAFETY: unit and range lie in the sizes of the view, where the host guarantees elements.
         unsafe {
             self.loops.start(accs, unit.width);
-            match g.kept.last() {
-                Some(inner) if self.cut.columnar => self.columns(unit, inner.stride, range, contexts, accs),
-                _ => self.row(unit, range, contexts, accs),
+            if self.cut.columnar {
+                return self.columns(unit, self.apart(), range, contexts, accs);
+            }
+            if let [Dim { stride: 1, .. }] = g.reduced[..] {
+                let at = self.element(unit.at + range.start);
+                return self.loops.lines(contexts, at, range.len(), self.apart(), unit.width, accs);
+            }
+            for k in 0..unit.width {
+                let (context, acc) = (contexts.add(k * self.sizes.context), accs.add(k * self.sizes.acc));
+                self.row(unit.at + k * self.apart(), range.clone(), context, acc);
             }
         }
     }
 
-    /// One output from the elements in `range` of the reduced space.
+    /// One output, whose first element lies at an offset, from the elements in `range` of the reduced space.
     ///
     /// # Safety
     /// As for [`Pass::block`].
-    unsafe fn row(&self, unit: &Unit, range: Range<usize>, context: *const u8, acc: *mut u8) {
+    unsafe fn row(&self, at: usize, range: Range<usize>, context: *const u8, acc: *mut u8) {
         let element = self.sizes.element;
         let one = &[Dim { size: 1, stride: 1, out: 0 }];
         let dims = if self.geometry.reduced.is_empty() { one } else { &self.geometry.reduced[..] };
@@ -221,18 +227,18 @@ impl<'a> Pass<'a> {
         while next < range.end {
             let i = next % inner.size;
             let mut n = (inner.size - i).min(range.end - next);
-            let from = self.element(unit.at + offset(outer, next / inner.size).0 + i * inner.stride);
+            let from = self.element(at + offset(outer, next / inner.size).0 + i * inner.stride);
             // SAFETY: the caller guarantees the elements; `room` is that of `copied`.
             unsafe {
                 if in_place {
-                    self.loops.run(context, from, n, acc);
+                    self.loops.lines(context, from, n, 0, 1, acc);
                 } else {
                     n = n.min(room - held);
                     let to = copied.0.as_mut_ptr().cast::<u8>();
                     copy(element, to.add(held * element), from, n, inner.stride);
                     held += n;
                     if held == room || next + n == range.end {
-                        self.loops.run(context, to, held, acc);
+                        self.loops.lines(context, to, held, 0, 1, acc);
                         held = 0;
                     }
                 }
