@@ -1,48 +1,19 @@
 //! `eye`, `tril` and `triu`: matrices by where an element stands to the diagonal.
 
 use super::cells::{Cells, cell_kernel, copy_all, copy_run, shifted};
-use super::indexed::produce;
-use keyway_cpu_loops::Cost;
+use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, parallel_for};
 use keyway_sdk::half::{bf16, f16};
-use std::ops::Range;
-
-/// Rows and columns of the matrices in a shape.
-fn matrix(sizes: &[i64]) -> (usize, usize) {
-    match sizes {
-        [.., rows, columns] => (*rows as usize, *columns as usize),
-        _ => (1, 1),
-    }
-}
-
-/// Calls `f(row, column, range)` for each part of elements `first..first + n` that lies in one row: the place of its first
-/// element in the matrix, and the part's range within the `n`.
-fn by_rows(
-    first: usize,
-    n: usize,
-    (rows, columns): (usize, usize),
-    mut f: impl FnMut(usize, usize, Range<usize>),
-) {
-    let mut at = 0;
-    while at < n {
-        let (line, column) = ((first + at) / columns, (first + at) % columns);
-        let end = n.min(at + columns - column);
-        f(line % rows, column, at..end);
-        at = end;
-    }
-}
 
 fn eye<T: Element>(call: &Call) -> Result<(), Error> {
-    let out = call.out::<T>(0)?;
-    let matrix = matrix(out.sizes());
-    produce(out, Cost::Cheap, |first, values| {
-        values.fill(T::default());
-        by_rows(first, values.len(), matrix, |row, column, range| {
-            if let Some(i) = row.checked_sub(column).filter(|i| *i < range.len()) {
-                values[range.start + i] = T::from_i64(1);
-            }
-        });
-    })
+    call.map0(Cost::Cheap, T::default)?;
+    let out = Cells::<T>::output(call, 0)?;
+    let (&[rows, columns], &[down, across]) = (&out.sizes[..], &out.strides[..]) else { return Ok(()) };
+    for i in 0..rows.min(columns) as isize {
+        // SAFETY: an element of the output's diagonal; this thread alone writes here.
+        unsafe { out.lanes.as_ptr().offset(i * (down + across)).write(T::from_i64(1)) };
+    }
+    Ok(())
 }
 
 /// What lies below the diagonal `diagonal` above the main one and on it, or what lies above it and on it. Lines are those

@@ -34,10 +34,20 @@ impl Cost {
     }
 }
 
+/// The loop of [`map0`]. Without inputs a loop over a chunk would be unrolled before it becomes vector code.
+fn every<O: Element>(f: impl Fn() -> O + Sync) -> impl Fn((), *mut O, usize) + Sync {
+    move |(), out, n| {
+        for i in 0..n {
+            // SAFETY: an inner loop is given `n` elements of the output.
+            unsafe { out.add(i).write(f()) };
+        }
+    }
+}
+
 /// `out = f()` for each element. The order of the calls is unspecified.
 #[inline]
 pub fn map0<O: Element>(out: ViewMut<'_, O>, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error> {
-    apply(cost, &[Operand::of_output(&out)], InnerLoop::of_elements::<(), *mut O, _>(&|()| f()))
+    apply(cost, &[Operand::of_output(&out)], InnerLoop::of_runs(&every(f)))
 }
 
 /// `out = f(a)` for each element.
@@ -229,9 +239,7 @@ pub trait CallExt<'a> {
 impl<'a> CallExt<'a> for Call<'a> {
     #[inline]
     fn map0<O: Element>(&self, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error> {
-        let f = |()| f();
-        let inner = InnerLoop::of_elements::<(), *mut O, _>(&f);
-        apply_to_call(self, 0, &[ElementType::of::<O>()], cost, inner)
+        apply_to_call(self, 0, &[ElementType::of::<O>()], cost, InnerLoop::of_runs(&every(f)))
     }
 
     #[inline]
