@@ -48,18 +48,21 @@ pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Resu
     let stride = g.stride;
     let (width, steps) = nest.inner();
     if steps == [1, 0, 1] && width <= ROW {
-        return nest.around().for_each_row(width, |[o, i, s], len, [so, si, ss]| {
-            for l in 0..len as isize {
-                // SAFETY: as the caller guarantees.
-                unsafe {
-                    if l + (AHEAD as isize) < len as isize {
-                        let soon = l + AHEAD as isize;
-                        let k = *g.index.as_ptr().offset(i + soon * si) as isize;
-                        fetch(g.source.as_ptr().wrapping_offset(s + soon * ss + k * stride), width);
+        return nest.around().for_each_row(width, |[o, i, s], len, steps| {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let (out, index) = (g.out.as_ptr().offset(o), g.index.as_ptr().cast_const().offset(i));
+                let at = (out, index, g.source.as_ptr().cast_const().offset(s));
+                // Of the sizes that embeddings have, the copy is some instructions that need no look at the size.
+                match width * size_of::<C>() {
+                    64 => whole_rows(at, len, steps, stride, width, |to, from| copy_bytes::<C, 64>(to, from)),
+                    128 => {
+                        whole_rows(at, len, steps, stride, width, |to, from| copy_bytes::<C, 128>(to, from))
                     }
-                    let k = *g.index.as_ptr().offset(i + l * si) as isize;
-                    let from = g.source.as_ptr().cast_const().offset(s + l * ss + k * stride);
-                    copy_dense(g.out.as_ptr().offset(o + l * so), from, width);
+                    256 => {
+                        whole_rows(at, len, steps, stride, width, |to, from| copy_bytes::<C, 256>(to, from))
+                    }
+                    _ => whole_rows(at, len, steps, stride, width, |to, from| copy_dense(to, from, width)),
                 }
             }
         });
@@ -69,6 +72,40 @@ pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Resu
         let (out, index) = (g.out.as_ptr().offset(o), g.index.as_ptr().cast_const().offset(i));
         row((out, index, g.source.as_ptr().cast_const().offset(s)), len, steps, stride);
     })
+}
+
+/// Copies a row of `width` elements by `copy` for each of `len` indices.
+///
+/// # Safety
+/// As for [`gather_rows`], for rows of which each has one index.
+#[inline(always)]
+unsafe fn whole_rows<C>(
+    (out, index, source): (*mut C, *const i64, *const C),
+    len: usize,
+    [so, si, ss]: [isize; 3],
+    stride: isize,
+    width: usize,
+    copy: impl Fn(*mut C, *const C),
+) {
+    // SAFETY: as the caller guarantees: there are as many indices, each of a row.
+    let from = |l: isize| source.wrapping_offset(l * ss + unsafe { *index.offset(l * si) } as isize * stride);
+    for l in 0..len as isize {
+        let soon = l + AHEAD as isize;
+        if soon < len as isize {
+            fetch(from(soon), width);
+        }
+        copy(out.wrapping_offset(l * so), from(l));
+    }
+}
+
+/// Copies so many bytes.
+///
+/// # Safety
+/// As for [`copy_dense`], of as many cells.
+#[inline(always)]
+unsafe fn copy_bytes<C, const BYTES: usize>(to: *mut C, from: *const C) {
+    // SAFETY: as the caller guarantees.
+    unsafe { to.cast::<[u8; BYTES]>().write_unaligned(from.cast::<[u8; BYTES]>().read_unaligned()) };
 }
 
 /// # Safety
