@@ -71,6 +71,7 @@ fn samples() -> Vec<Sample> {
         sample([plain(&[3, 4]), SampleArg::Int(2)]),
         sample([plain(&[3, 4]), SampleArg::Int(3)]),
         sample([base(&[2, 3]), SampleArg::Float(0.5)]),
+        sample([base(&[2, 3]), SampleArg::Float(-0.5)]),
         sample([base(&[2, 3]), SampleArg::Float(-1.0)]),
         sample([base(&[2, 3]), SampleArg::Float(2.3)]),
         sample([SampleArg::Int(2), exponent(&[2, 3])]),
@@ -98,6 +99,7 @@ fn base_slope(base: &Tensor, exponent: Arg<'_>) -> Result<Tensor> {
             t.eq(0)?.where_cond(0, &slope)
         }
         Arg::Int(0) => base.zeros_like(),
+        Arg::Int(2) | Arg::Float(2.0) => base.mul(2),
         // Only of floats, to which the lowest number and the one above it are the same.
         Arg::Int(n) => base.pow(n.saturating_sub(1))?.mul(n),
         Arg::Float(0.0) => base.zeros_like(),

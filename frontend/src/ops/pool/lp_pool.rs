@@ -36,7 +36,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         Arg::None,
     ])?;
     // The mean itself, but with a gradient of 0 where it is 0, at which a root has none.
-    let mean = if p > 1.0 { mean.detach().sign()?.mul(&mean.abs()?.relu()?)? } else { mean };
+    let mean = if p > 1.0 { mean.masked_fill(&mean.eq(0)?, 0)? } else { mean };
     cast(mean.mul(count)?.pow(1.0 / p)?, own.dtype())
 }
 
@@ -78,9 +78,8 @@ pub static DEF: OpDef = OpDef {
         &[
             Part::widened("pow"),
             Part::widened("avg_pool"),
-            Part::widened("sign"),
-            Part::widened("abs"),
-            Part::widened("relu"),
+            Part::widened("eq"),
+            Part::widened("masked_fill"),
             Part::widened("mul"),
             Part::widened("to_dtype"),
             Part::new("to_dtype"),
