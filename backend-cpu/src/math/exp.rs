@@ -193,14 +193,16 @@ pub(super) fn exp_short_f64(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn exp_nonpositive_f32(x: f32) -> f32 {
     let (p, n) = reduced_expm1_f32(bound_f32(x, -104.0, 0.0));
-    scale_f32(1.0 + p, n)
+    // The first product is exact, so this rounds once, too.
+    (1.0 + p) * power_of_two_f32(n.wrapping_add(64)) * power_of_two_f32(-64)
 }
 
 /// `e^x` for `x <= 0` from the corrected reduction, which is a quarter ulp better than [`exp_f64`].
 #[inline(always)]
 pub(super) fn exp_nonpositive_f64(x: f64) -> f64 {
     let (p, n) = reduced_expm1_f64(bound_f64(x, -747.0, 0.0));
-    scale_f64(1.0 + p, n)
+    // The first product is exact, so this rounds once, too.
+    (1.0 + p) * power_of_two_f64(n.wrapping_add(512)) * power_of_two_f64(-512)
 }
 
 /// `e^x` for `x <= 0`, at most 1 ulp, and 0 where that is below `e^-87`: a share that counts nothing beside others.
