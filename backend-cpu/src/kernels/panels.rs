@@ -6,7 +6,7 @@
 //! memory of their own until the last panel.
 
 use super::gemm::call_gemm;
-use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, each_tile, tile_sizes};
+use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, along, each_tile, tile_sizes};
 use super::widen::{finish, widen_matrix};
 use super::{bf16_panels, direct, gemv, skinny};
 use keyway_cpu_loops::parallel_try;
@@ -235,8 +235,11 @@ macro_rules! halves {
 
         impl Multiply for $t {
             unsafe fn batch(all: &Batch<Self>) -> Result<(), Error> {
-                // SAFETY: the caller guarantees the elements.
+                let mut all = *all;
+                // SAFETY: the caller guarantees the elements; the copy lives as long as the products.
                 unsafe {
+                    let _copy = along(&mut all)?;
+                    let all = &all;
                     let early = gemv::multiply(all).or_else(|| $unit(all)).or_else(|| skinny::multiply(all));
                     if let Some(done) = early {
                         return done;

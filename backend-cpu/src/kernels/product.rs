@@ -7,9 +7,11 @@
 //!   ([`panels`](super::panels));
 //! - integers by a plain loop; they wrap ([`integers`](super::integers)).
 
+use super::buffer::Buffer;
+use super::cells::copy_block;
 use super::number::Number;
 use keyway_cpu_loops::parallel_try;
-use keyway_sdk::author::{Error, Plain, View, ViewMut};
+use keyway_sdk::author::{Error, Lanes, Plain, View, ViewMut};
 
 /// The most rows and columns of a tile: large enough that packing the operands costs little.
 const LARGE_TILE: usize = 512;
@@ -219,6 +221,27 @@ unsafe fn run<T: Multiply>(mut all: Batch<T>) -> Result<(), Error> {
     }
     // SAFETY: the caller guarantees the elements.
     unsafe { T::batch(&all) }
+}
+
+/// Replaces an input whose rows lie apart in memory, where those of the output are dense, by a copy that lies as the output
+/// does, for kernels that add it row by row.
+///
+/// # Safety
+/// As for [`Multiply::batch`], of products that are used only as long as what is returned lives.
+pub unsafe fn along<T: Multiply>(all: &mut Batch<T>) -> Result<Option<Buffer<T>>, Error> {
+    let Tile { rows, columns, input, .. } = all.first;
+    let Some((input, beta)) = input.filter(|(input, _)| input.column > 1 && columns > 1) else {
+        return Ok(None);
+    };
+    let mut copy = Buffer::<T>::zeroed(all.count * rows * columns)?;
+    let steps = [all.steps[3], input.row, input.column].map(|step| step as isize);
+    // SAFETY: the caller guarantees the elements of the input; the copy has room for as many and is nobody else's.
+    let (to, from) = unsafe { (Lanes::new(copy.as_mut_ptr()), Lanes::new(input.data.cast_mut())) };
+    let dense = [(rows * columns) as isize, columns as isize, 1];
+    copy_block(to, &dense, from, &steps, &[all.count, rows, columns])?;
+    all.first.input = Some((Matrix { data: copy.as_ptr(), row: columns, column: 1 }, beta));
+    all.steps[3] = rows * columns;
+    Ok(Some(copy))
 }
 
 /// The rows and columns of a tile.
