@@ -1,62 +1,108 @@
 //! `cummax` and `cummin`: of each line the extremes so far and where they stand, the last of equal ones. A NaN is more extreme
 //! than all but another NaN.
 //!
-//! Along the last dimension some lines go on side by side, since each step waits for the one before it; along others
-//! neighbouring columns do, and the row before holds what was found so far.
+//! Along the last dimension most chunks of a line have no element that reaches the extreme before them, and repeat it; in the others
+//! each step waits for the one before it. Along other dimensions neighbouring columns go on side by side, and the row before holds
+//! what was found so far.
 
 use super::running::{Lined, as_it_lies, in_rows};
 use keyway_cpu_loops::CallExt;
-use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, parallel_for};
+use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Widen, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Lines that go on side by side.
-const LINES: usize = 4;
+/// Elements of a line that are looked at together.
+const CHUNK: usize = 8;
 /// Columns that one inner loop takes together.
 const COLUMNS: usize = 1024;
 const GRAIN: usize = 16 * 1024;
 
-/// Whether an element takes the place of the one that stood so far; only NaN differs from itself.
+/// An element type that is compared in the type that arithmetic on it is done in.
+trait Ordered: Plain + Widen {}
+impl<T: Plain + Widen> Ordered for T {}
+
+/// Whether the one that stood so far is more extreme than an element, neither being NaN.
 #[inline(always)]
-#[allow(clippy::eq_op)]
-fn reaches<T: Element, const MAX: bool>(after: T, before: T) -> bool {
-    (if MAX { after >= before } else { after <= before }) | (after != after)
+fn stays<W: Element, const MAX: bool>(before: W, after: W) -> bool {
+    if MAX { before > after } else { before < after }
 }
 
-/// `R` lines of `n` elements.
+/// Only NaN differs from itself.
 #[inline(always)]
-fn lines<T: Element + Plain, const MAX: bool, const R: usize>(
-    from: &[T],
-    (to, at): (&mut [T], &mut [i64]),
-    n: usize,
-) {
-    let mut best: [(T, i64); R] = std::array::from_fn(|r| (from[r * n], 0));
-    for i in 0..n {
-        for r in 0..R {
-            let x = from[r * n + i];
-            if reaches::<T, MAX>(x, best[r].0) {
-                best[r] = (x, i as i64);
+#[allow(clippy::eq_op)]
+fn is_nan<W: Element>(x: W) -> bool {
+    x != x
+}
+
+/// Whether an element takes the place of the one that stood so far.
+#[inline(always)]
+fn reaches<W: Element, const MAX: bool>(after: W, before: W) -> bool {
+    (if MAX { after >= before } else { after <= before }) | is_nan(after)
+}
+
+/// One line. By places, since not all of an iterator over several slices is inlined here.
+#[inline(always)]
+fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
+    let n = from.len();
+    let (to, at) = (&mut to[..n], &mut at[..n]);
+    // The extreme as it was read, and in the type in which it is compared.
+    let (mut best, mut wide, mut place) = (from[0], from[0].widen(), 0);
+    let mut i = 0;
+    while i < n {
+        let end = n.min(i + CHUNK);
+        let mut careful = true;
+        if end - i == CHUNK {
+            let (mut repeats, mut nan) = (true, is_nan(wide));
+            for x in &from[i..i + CHUNK] {
+                let x = x.widen();
+                // Every element reaches a NaN here, so that no chunk repeats one.
+                repeats &= stays::<_, MAX>(wide, x);
+                nan |= is_nan(x);
             }
-            (to[r * n + i], at[r * n + i]) = best[r];
+            if repeats {
+                to[i..i + CHUNK].fill(best);
+                at[i..i + CHUNK].fill(place);
+                i = end;
+                continue;
+            }
+            careful = nan;
+        }
+        while i < end {
+            let x = from[i].widen();
+            if careful {
+                if reaches::<_, MAX>(x, wide) {
+                    (best, wide, place) = (from[i], x, i as i64);
+                }
+            } else {
+                // One instruction finds the extreme, which the next step waits for.
+                let stays = stays::<_, MAX>(wide, x);
+                wide = if stays { wide } else { x };
+                best = if stays { best } else { from[i] };
+                place = if stays { place } else { i as i64 };
+            }
+            (to[i], at[i]) = (best, place);
+            i += 1;
         }
     }
 }
 
 /// The row `x` of some columns, the `i`th, after the one before it, whose results stand in `before`.
 #[inline(never)]
-fn row<T: Element + Plain, const MAX: bool>(
+fn row<T: Ordered, const MAX: bool>(
     i: i64,
     x: &[T],
     before: (&[T], &[i64]),
     (to, at): (&mut [T], &mut [i64]),
 ) {
-    for (((&x, (&best, &place)), to), at) in x.iter().zip(before.0.iter().zip(before.1)).zip(to).zip(at) {
-        let further = reaches::<T, MAX>(x, best);
-        *to = if further { x } else { best };
-        *at = if further { i } else { place };
+    let n = x.len();
+    let (best, place, to, at) = (&before.0[..n], &before.1[..n], &mut to[..n], &mut at[..n]);
+    for l in 0..n {
+        let further = reaches::<_, MAX>(x[l].widen(), best[l].widen());
+        to[l] = if further { x[l] } else { best[l] };
+        at[l] = if further { i } else { place[l] };
     }
 }
 
-fn cumulative<T: Element + Plain, const MAX: bool>(call: &Call) -> Result<(), Error> {
+fn cumulative<T: Ordered, const MAX: bool>(call: &Call) -> Result<(), Error> {
     if let Some(lined) = as_it_lies::<T>(call)? {
         return run::<T, MAX>(&lined, call.out::<T>(0)?.lanes(), call.out::<i64>(1)?.lanes());
     }
@@ -68,7 +114,7 @@ fn cumulative<T: Element + Plain, const MAX: bool>(call: &Call) -> Result<(), Er
 }
 
 /// `to` and `at` hold as many elements as `input`, and are nobody else's.
-fn run<T: Element + Plain, const MAX: bool>(
+fn run<T: Ordered, const MAX: bool>(
     &Lined { input, n, inner }: &Lined<&[T]>,
     to: Lanes<'_, T>,
     at: Lanes<'_, i64>,
@@ -82,14 +128,9 @@ fn run<T: Element + Plain, const MAX: bool>(
             // SAFETY: units write disjoint lines.
             let (to, at) = unsafe { (to.slice_mut(begin, count), at.slice_mut(begin, count)) };
             let from = &input[begin..begin + count];
-            let whole = count / (LINES * n) * (LINES * n);
-            for first in (0..whole).step_by(LINES * n) {
-                let part = first..first + LINES * n;
-                lines::<T, MAX, LINES>(&from[part.clone()], (&mut to[part.clone()], &mut at[part]), n);
-            }
-            for first in (whole..count).step_by(n) {
+            for first in (0..count).step_by(n) {
                 let part = first..first + n;
-                lines::<T, MAX, 1>(&from[part.clone()], (&mut to[part.clone()], &mut at[part]), n);
+                line::<T, MAX>(&from[part.clone()], &mut to[part.clone()], &mut at[part]);
             }
         });
     }
@@ -117,13 +158,57 @@ fn run<T: Element + Plain, const MAX: bool>(
     })
 }
 
-fn cummax<T: Element + Plain>(call: &Call) -> Result<(), Error> {
+fn cummax<T: Ordered>(call: &Call) -> Result<(), Error> {
     cumulative::<T, true>(call)
 }
 
-fn cummin<T: Element + Plain>(call: &Call) -> Result<(), Error> {
+fn cummin<T: Ordered>(call: &Call) -> Result<(), Error> {
     cumulative::<T, false>(call)
 }
 
 kernel!("cummax", "Ti>TT", cummax, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("cummin", "Ti>TT", cummin, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: Ordered, const MAX: bool>(values: &[f64]) {
+        let from: Vec<T> = values.iter().map(|x| T::from_f64(*x)).collect();
+        let (mut to, mut at) = (vec![T::default(); from.len()], vec![-1; from.len()]);
+        line::<T, MAX>(&from, &mut to, &mut at);
+        let mut best = 0;
+        for (i, x) in from.iter().enumerate() {
+            if reaches::<_, MAX>(x.widen(), from[best].widen()) {
+                best = i;
+            }
+            assert_eq!(at[i], best as i64, "{} {MAX} element {i} of {values:?}", T::NAME);
+            let same = to[i] == from[best] || is_nan(to[i]) && is_nan(from[best]);
+            assert!(same && to[i].to_f64().is_sign_negative() == from[best].to_f64().is_sign_negative());
+        }
+    }
+
+    #[test]
+    fn extremes_of_lines_are_those_of_each_step() {
+        for n in [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 70] {
+            for way in 0..8 {
+                let value = |i: usize| match way {
+                    0 => i as f64,
+                    1 => -(i as f64),
+                    2 => 3.0,
+                    3 => [0.0, -0.0][i % 2],
+                    way if i % (5 * way) == way => f64::NAN,
+                    _ => (i * 7919 % 31) as f64,
+                };
+                let values: Vec<f64> = (0..n).map(value).collect();
+                check::<f32, true>(&values);
+                check::<f32, false>(&values);
+                check::<f64, true>(&values);
+                check::<bf16, false>(&values);
+                check::<f16, true>(&values);
+                check::<i64, true>(&values);
+                check::<u8, false>(&values);
+            }
+        }
+    }
+}
