@@ -55,7 +55,8 @@ pub fn uniform_f64(high: u32, low: u32) -> f64 {
 }
 
 /// The upper 53 bits as a number in [0, 1).
-fn fraction(bits: u64) -> f64 {
+#[must_use]
+pub fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
@@ -87,45 +88,74 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 ///
 /// An op of `n` elements takes `n / 4` blocks for one word and `n / 2` for two, rounded up.
 pub mod element {
-    use super::{MULTIPLIERS, ROUNDS, WEYL, block, halves, wide_product};
+    use super::{MULTIPLIERS, ROUNDS, WEYL, block, halves};
 
     /// Blocks that are made side by side, for the compiler to make a loop over them vector code.
-    const SIDE: usize = 64;
+    const SIDE: usize = 32;
+    /// The bits of a word.
+    const WORD: u64 = u32::MAX as u64;
 
     /// Fills `words` with the words from word 0 of block `first` on.
     #[inline]
     pub fn words(seed: u64, first: u64, words: &mut [u32]) {
+        fill::<u32, 4>(seed, first, words, |[a, b, c, d]| [a as u32, b as u32, c as u32, d as u32]);
+    }
+
+    /// Fills `pairs` with two words each from word 0 of block `first` on, the first word above the second.
+    #[inline]
+    pub fn pairs(seed: u64, first: u64, pairs: &mut [u64]) {
+        fill::<u64, 2>(seed, first, pairs, |[a, b, c, d]| [a << 32 | b & WORD, c << 32 | d & WORD]);
+    }
+
+    /// Fills `made` from block `first` on with the `N` numbers that are made of the words of each.
+    #[inline(always)]
+    fn fill<T: Copy, const N: usize>(seed: u64, first: u64, made: &mut [T], of: impl Fn([u64; 4]) -> [T; N]) {
         let (high, low) = halves(seed);
-        let (many, rest) = words.as_chunks_mut::<{ 4 * SIDE }>();
-        let done = (many.len() * SIDE) as u64;
-        for (i, words) in many.iter_mut().enumerate() {
-            blocks([low, high], first.wrapping_add((i * SIDE) as u64), words);
+        let (many, rest) = made.as_chunks_mut::<N>();
+        let (many, few) = many.as_chunks_mut::<SIDE>();
+        let mut next = first;
+        let [mut a, mut b, mut c, mut d] = [[0; SIDE]; 4];
+        for made in many {
+            blocks([low, high], next, (&mut a, &mut b), (&mut c, &mut d));
+            for l in 0..SIDE {
+                made[l] = of([a[l], b[l], c[l], d[l]]);
+            }
+            next = next.wrapping_add(SIDE as u64);
         }
-        for (i, four) in rest.chunks_mut(4).enumerate() {
-            let (counter_high, counter_low) = halves(first.wrapping_add(done + i as u64));
-            let made = block([low, high], [counter_low, counter_high, 0, 0]);
-            four.copy_from_slice(&made[..four.len()]);
+        let mut one = || {
+            let (counter_high, counter_low) = halves(next);
+            let [a, b, c, d] = block([low, high], [counter_low, counter_high, 0, 0]);
+            next = next.wrapping_add(1);
+            of([u64::from(a), u64::from(b), u64::from(c), u64::from(d)])
+        };
+        few.iter_mut().for_each(|made| *made = one());
+        if !rest.is_empty() {
+            rest.copy_from_slice(&one()[..rest.len()]);
         }
     }
 
-    /// [`block`] of the counters from `first` on.
+    /// The words of [`block`] of the counters from `first` on, each in the lower half of a number: a product of two words takes
+    /// the whole, and nobody clears what is left in the upper half.
     #[inline(always)]
-    fn blocks(mut key: [u32; 2], first: u64, words: &mut [u32; 4 * SIDE]) {
-        let [mut a, mut b, mut c, mut d] = [[0u32; SIDE]; 4];
-        for (l, (low, high)) in a.iter_mut().zip(&mut b).enumerate() {
-            (*high, *low) = halves(first.wrapping_add(l as u64));
+    fn blocks(
+        mut key: [u32; 2],
+        first: u64,
+        (a, b): (&mut [u64; SIDE], &mut [u64; SIDE]),
+        (c, d): (&mut [u64; SIDE], &mut [u64; SIDE]),
+    ) {
+        let (m0, m1) = (u64::from(MULTIPLIERS[0]), u64::from(MULTIPLIERS[1]));
+        for l in 0..SIDE {
+            let counter = first.wrapping_add(l as u64);
+            (a[l], b[l], c[l], d[l]) = (counter, counter >> 32, 0, 0);
         }
         for _ in 0..ROUNDS {
+            let (k0, k1) = (u64::from(key[0]), u64::from(key[1]));
             for l in 0..SIDE {
-                let (high0, low0) = wide_product(MULTIPLIERS[0], a[l]);
-                let (high1, low1) = wide_product(MULTIPLIERS[1], c[l]);
-                (a[l], b[l]) = (high1 ^ b[l] ^ key[0], low1);
-                (c[l], d[l]) = (high0 ^ d[l] ^ key[1], low0);
+                let (product0, product1) = (m0 * (a[l] & WORD), m1 * (c[l] & WORD));
+                (a[l], b[l]) = ((product1 >> 32) ^ b[l] ^ k0, product1);
+                (c[l], d[l]) = ((product0 >> 32) ^ d[l] ^ k1, product0);
             }
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
-        }
-        for (l, words) in words.chunks_exact_mut(4).enumerate() {
-            words.copy_from_slice(&[a[l], b[l], c[l], d[l]]);
         }
     }
 
@@ -304,6 +334,14 @@ mod tests {
             for (i, word) in words.into_iter().enumerate() {
                 let (high, low) = halves(first.wrapping_add(i as u64 / 4));
                 assert_eq!(word, block([0x89ab_cdef, 0x0123_4567], [low, high, 0, 0])[i % 4], "{first} {i}");
+            }
+            let mut pairs = vec![0; n];
+            element::pairs(0x0123_4567_89ab_cdef, first, &mut pairs);
+            for (i, pair) in pairs.into_iter().enumerate() {
+                let (high, low) = halves(first.wrapping_add(i as u64 / 2));
+                let words = block([0x89ab_cdef, 0x0123_4567], [low, high, 0, 0]);
+                let k = i % 2 * 2;
+                assert_eq!(halves(pair), (words[k], words[k + 1]), "{first} {i}");
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::math;
 use keyway_cpu_loops::{Cost, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Plain, Widen};
 use keyway_sdk::half::{bf16, f16};
-use keyway_sdk::philox::{element, uniform_f64};
+use keyway_sdk::philox::{element, fraction};
 
 /// Where a call's words come from.
 #[derive(Clone, Copy)]
@@ -30,18 +30,10 @@ impl Stream {
         );
     }
 
-    /// Two words for each of `n` elements from element `first` on, which is the first of a block.
-    fn double(self, first: usize, n: usize, words: &mut [u32; 2 * PIECE]) {
-        element::words(
-            self.seed,
-            self.offset.wrapping_add(first as u64 / 2),
-            &mut words[..(2 * n).next_multiple_of(4)],
-        );
+    /// Two words, the first above the second, for each element from element `first` on, which is the first of a block.
+    fn double(self, first: usize, pairs: &mut [u64]) {
+        element::pairs(self.seed, self.offset.wrapping_add(first as u64 / 2), pairs);
     }
-}
-
-fn wide(words: &[u32; 2 * PIECE], i: usize) -> u64 {
-    (u64::from(words[2 * i]) << 32) | u64::from(words[2 * i + 1])
 }
 
 /// Bits of a uniform fraction in each type.
@@ -77,10 +69,10 @@ fn uniform<T: Digits>(call: &Call) -> Result<(), Error> {
 fn uniform_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
     let (low, high, stream) = (call.float(1)?, call.float(2)?, Stream::of(call, 3)?);
     produce(call.out::<T>(0)?, Cost::Medium, |first, values| {
-        let mut words = [0; 2 * PIECE];
-        stream.double(first, values.len(), &mut words);
-        for (i, value) in values.iter_mut().enumerate() {
-            let made = low + (high - low) * uniform_f64(words[2 * i], words[2 * i + 1]);
+        let mut pairs = [0; PIECE];
+        stream.double(first, &mut pairs[..values.len()]);
+        for (value, pair) in values.iter_mut().zip(pairs) {
+            let made = low + (high - low) * fraction(pair);
             *value = T::from_acc(if made < high { made } else { low });
         }
     })
@@ -121,13 +113,13 @@ fn normal<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
 fn normal_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
     let (mean, std, stream) = (call.float(1)?, call.float(2)?, Stream::of(call, 3)?);
     produce(call.out::<T>(0)?, Cost::Heavy, |first, values| {
-        let (mut words, mut fractions, mut made) = ([0; 2 * PIECE], [[0.0; PIECE / 2]; 2], [0.0; PIECE]);
+        let (mut pairs, mut fractions, mut made) = ([0; PIECE], [[0.0; PIECE / 2]; 2], [0.0; PIECE]);
         let n = values.len().div_ceil(2);
         // Both numbers of a pair are made even where only the first is wanted.
-        stream.double(first, 2 * n, &mut words);
+        stream.double(first, &mut pairs[..2 * n]);
         for k in 0..n {
             for j in 0..2 {
-                fractions[j][k] = uniform_f64(words[4 * k + 2 * j], words[4 * k + 2 * j + 1]);
+                fractions[j][k] = fraction(pairs[2 * k + j]);
             }
         }
         normal_pairs(&fractions, n, &mut made);
@@ -160,18 +152,18 @@ fn random_int<T: Widen<Wide: Plain>>(call: &Call) -> Result<(), Error> {
     let (low, high, stream) = (call.int(1)?, call.int(2)?, Stream::of(call, 3)?);
     let bound = high.wrapping_sub(low) as u64;
     produce(call.out::<T>(0)?, Cost::Medium, |first, values| {
-        let (mut words, mut made) = ([0; 2 * PIECE], [0u64; PIECE]);
+        let mut made = [0; PIECE];
         let made = &mut made[..values.len()];
-        stream.double(first, made.len(), &mut words);
+        stream.double(first, made);
         if let Ok(bound) = u32::try_from(bound) {
             // As `element::below`, by products of 32 bits, for which there are vector instructions.
-            for (i, made) in made.iter_mut().enumerate() {
-                let bound = u64::from(bound);
-                let (upper, lower) = (u64::from(words[2 * i]) * bound, u64::from(words[2 * i + 1]) * bound);
+            let bound = u64::from(bound);
+            for made in made.iter_mut() {
+                let (upper, lower) = ((*made >> 32) * bound, (*made & u64::from(u32::MAX)) * bound);
                 *made = (upper + (lower >> 32)) >> 32;
             }
         } else {
-            made.iter_mut().enumerate().for_each(|(i, made)| *made = element::below(wide(&words, i), bound));
+            made.iter_mut().for_each(|made| *made = element::below(*made, bound));
         }
         zip_wide((&*made,), values, |(made,)| T::Wide::from_i64(low.wrapping_add(made as i64)));
     })
