@@ -89,6 +89,7 @@ mod clamp;
 mod constant_pad;
 mod conv;
 mod copy;
+mod cross;
 mod cummax;
 mod cumsum;
 mod div;
