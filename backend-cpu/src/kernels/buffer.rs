@@ -25,6 +25,18 @@ impl<T: Plain> Buffer<T> {
         }
     }
 
+    /// `n` values that nobody has written yet.
+    ///
+    /// # Safety
+    /// Each must be written before it is read; the caller upholds this.
+    pub unsafe fn unwritten(n: usize) -> Result<Buffer<T>, Error> {
+        match n.checked_mul(size_of::<T>()) {
+            Some(0..=LITTLE) => Buffer::zeroed(n),
+            // SAFETY: as the caller guarantees.
+            _ => unsafe { Scratch::unwritten(n) }.map(Buffer::Many),
+        }
+    }
+
     /// `n` times `value`.
     pub fn filled(n: usize, value: T) -> Result<Buffer<T>, Error> {
         let mut buffer = Buffer::zeroed(n)?;

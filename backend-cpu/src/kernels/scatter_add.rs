@@ -2,27 +2,23 @@
 
 use super::accumulate::Sum;
 use super::buffer::Buffer;
-use super::cells::{Cells, copy_all, copy_dense, shifted};
+use super::cells::{Cells, copy_dense, shifted};
 use super::gather::{AHEAD, fetch};
 use super::nest::Nest;
 use super::number::Number;
-use super::scatter::{Operands, Scatter, scatter_lines};
-use keyway_cpu_loops::{Cost, transpose};
-use keyway_sdk::author::{Call, Element, Error, Lanes, num_threads, parallel_for};
+use super::radix::sort_upper;
+use super::scatter::Operands;
+use super::scatter_panels::{combine, put_run};
+use keyway_cpu_loops::Cost;
+use keyway_sdk::author::{Call, Element, Error, num_threads, parallel_for};
 use keyway_sdk::half::{bf16, f16};
-use std::sync::OnceLock;
 
 /// Fewer slices, or shorter ones, are added by columns.
 const SHORTEST: usize = 8;
 /// So many slices for each source: then those that have none are not looked at.
 const SPARSE: usize = 16;
-/// Sums of a slice, and elements of a line that are widened together.
+/// Sums of a slice that are added to together.
 const BLOCK: usize = 512;
-/// Lines or columns of the type of sums that are added to at a time.
-const LINES: usize = 16;
-const COLUMNS: usize = 128;
-/// Bytes of a line, at most, that is added to in a block although its type is that of sums.
-const LINE: usize = 1 << 16;
 
 /// Adds `alpha` times the source.
 pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Result<(), Error> {
@@ -34,46 +30,7 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     if slices && by_slices(&o, alpha, num_threads())? {
         return Ok(());
     }
-    if T::WIDE || o.target.sizes[o.dim].saturating_mul(size_of::<T>()) <= LINE && lines(&o).2 {
-        return by_panels(o, alpha);
-    }
-    copy_all(&o.out, &o.target)?;
-    let (tasks, lines) = o.loops(&o.out.strides);
-    let (out, stride) = (o.out.lanes.as_ptr().cast::<T::Acc>(), o.out.strides[o.dim]);
-    // SAFETY: `Acc` is `T` itself, so these are the output's elements.
-    let out = unsafe { Lanes::new(out) };
-    let operands = Scatter { out, index: o.index.lanes, source: o.source.lanes, stride };
-    // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
-    // checked; tasks differ in another dimension; source and index are apart from the output.
-    unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen()))) }
-}
-
-/// Sorts by the upper halves, equal ones staying in their order: a radix sort, digit by digit from the lowest, with as few
-/// passes as the largest needs.
-fn sort_upper(pairs: &mut Buffer<u64>) -> Result<(), Error> {
-    const WIDEST: u32 = 12;
-    let most = pairs.iter().copied().max().unwrap_or(0) >> 32;
-    let bits = u64::BITS - most.leading_zeros();
-    let width = bits.div_ceil(bits.div_ceil(WIDEST).max(1)).max(1);
-    let mut places = [0u32; 1 << WIDEST];
-    let places = &mut places[..1 << width];
-    let mut spare = Buffer::<u64>::zeroed(pairs.len())?;
-    for low in (0..bits).step_by(width as usize) {
-        let digit = |pair: u64| (pair >> (32 + low)) as usize & ((1 << width) - 1);
-        places.fill(0);
-        pairs.iter().for_each(|&pair| places[digit(pair)] += 1);
-        let mut at = 0;
-        for place in &mut *places {
-            (*place, at) = (at, at + *place);
-        }
-        for &pair in pairs.iter() {
-            let place = &mut places[digit(pair)];
-            spare[*place as usize] = pair;
-            *place += 1;
-        }
-        std::mem::swap(pairs, &mut spare);
-    }
-    Ok(())
+    combine(o, move |sum, x| sum.plus(alpha.times(x)))
 }
 
 /// The sources of each slice that is added to, in their order.
@@ -103,7 +60,8 @@ impl Sources {
     pub fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
         let mut pairs = Buffer::<u64>::zeroed(n)?;
         pairs.iter_mut().enumerate().for_each(|(j, pair)| *pair = (index(j) as u64) << 32 | j as u64);
-        sort_upper(&mut pairs)?;
+        let mut spare = Buffer::<u64>::zeroed(n)?;
+        let pairs = sort_upper(&mut pairs, &mut spare);
         let slice = |j: usize| (pairs[j] >> 32) as u32;
         let begins = |j: usize| j == 0 || slice(j) != slice(j - 1);
         let groups = (0..n).filter(|&j| begins(j)).count();
@@ -147,6 +105,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
     if steps != [1; 3] || short && !few || u32::try_from(n).is_err() {
         return Ok(false);
     }
+    let put = move |sum: T::Acc, x: T::Acc| sum.plus(alpha.times(x));
     // SAFETY: the op's rule gives so many indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
     if in_place && !T::WIDE && slice.len() == width && threads == 1 {
@@ -160,7 +119,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
             unsafe {
                 let sums = std::slice::from_raw_parts_mut(row(j).cast::<T::Acc>(), width);
                 let from = o.source.lanes.as_ptr().cast_const().offset(j as isize * strides[2]);
-                add_run(sums, from, 1, alpha);
+                put_run(sums, from, 1, put);
             }
         }
         return Ok(true);
@@ -194,7 +153,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
                 let sums = unsafe { std::slice::from_raw_parts_mut(out, width) };
                 for j in sources {
                     // SAFETY: there is a dense slice of the source for each index.
-                    unsafe { add_run(sums, from(*j), 1, alpha) };
+                    unsafe { put_run(sums, from(*j), 1, put) };
                 }
                 continue;
             }
@@ -216,7 +175,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
                         for j in sources {
                             let from =
                                 o.source.lanes.as_ptr().cast_const().offset(*j as isize * strides[2] + s);
-                            add_run(sums, from.add(i), 1, alpha);
+                            put_run(sums, from.add(i), 1, put);
                         }
                         T::narrow_run(sums, out, 1);
                     }
@@ -225,172 +184,6 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
         }
     })?;
     Ok(true)
-}
-
-/// Adds `alpha` times the elements in these steps.
-///
-/// # Safety
-/// There must be an element for each sum, and nothing write it now; the caller upholds this.
-#[inline(always)]
-unsafe fn add_run<T: Sum>(sums: &mut [T::Acc], from: *const T, step: isize, alpha: T::Acc) {
-    // SAFETY: as the caller guarantees.
-    unsafe {
-        if step == 1 {
-            for (l, sum) in sums.iter_mut().enumerate() {
-                *sum = sum.plus(alpha.times(T::load(from.add(l)).widen()));
-            }
-        } else {
-            for (l, sum) in sums.iter_mut().enumerate() {
-                *sum = sum.plus(alpha.times(T::load(from.offset(l as isize * step)).widen()));
-            }
-        }
-    }
-}
-
-/// The loops along the dimension and over the lines along it, with the steps of output, target, index and source, and
-/// whether the source is rather dense along a line than across.
-fn lines<T: Sum>(o: &Operands<'_, T>) -> ([isize; 4], Nest<4>, bool) {
-    let (sizes, index, source) = o.geometry();
-    let strides = [&o.out.strides, &o.target.strides, &index, &source];
-    let others = (0..sizes.len()).filter(|d| *d != o.dim);
-    let tasks = Nest::sorted(others.map(|d| (sizes[d], strides.map(|s| s[d]))).collect());
-    let along = strides.map(|s| s[o.dim]);
-    let dense = along[3].abs() <= tasks.inner().1[3].abs();
-    (along, tasks, dense)
-}
-
-/// Adds in the type of sums, to a part of the output at a time that stays in the caches: lines along the dimension where
-/// the source is dense along it, else some columns across it.
-fn by_panels<T: Sum>(mut o: Operands<'_, T>, alpha: T::Acc) -> Result<(), Error> {
-    let (sizes, ..) = o.geometry();
-    let (dim, count, n) = (o.dim, o.target.sizes[o.dim], sizes[o.dim]);
-    if (0..sizes.len()).any(|d| d != dim && sizes[d] != o.out.sizes[d]) {
-        copy_all(&o.out, &o.target)?;
-        (o.target.lanes, o.target.strides) = (o.out.lanes, o.out.strides.clone());
-    }
-    let (along, tasks, lines) = lines(&o);
-    let shortest = if lines { LINES } else { COLUMNS };
-    let failed = OnceLock::new();
-    tasks.for_each_row_of(count + n, shortest, |at, len, across| {
-        let of = |cells: Lanes<'_, T>, k: usize| cells.as_ptr().wrapping_offset(at[k]);
-        let part = Part {
-            out: of(o.out.lanes, 0),
-            target: of(o.target.lanes, 1).cast_const(),
-            index: o.index.lanes.as_ptr().cast_const().wrapping_offset(at[2]),
-            source: of(o.source.lanes, 3).cast_const(),
-            across,
-            along,
-            count,
-            n,
-            alpha,
-        };
-        // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
-        // checked; tasks differ in another dimension; source and index are apart from the output.
-        let made = unsafe {
-            if lines {
-                (0..len).step_by(LINES).try_for_each(|l| part.lines(l, LINES.min(len - l)))
-            } else {
-                (0..len).step_by(COLUMNS).try_for_each(|l| part.columns(l, COLUMNS.min(len - l)))
-            }
-        };
-        if let Err(error) = made {
-            failed.get_or_init(|| error);
-        }
-    })?;
-    failed.into_inner().map_or(Ok(()), Err)
-}
-
-/// Neighbouring lines of output, target, index and source: their first elements, the steps from line to line and along a
-/// line, the elements of a line of the output and of the source.
-struct Part<T: Sum> {
-    out: *mut T,
-    target: *const T,
-    index: *const i64,
-    source: *const T,
-    across: [isize; 4],
-    along: [isize; 4],
-    count: usize,
-    n: usize,
-    alpha: T::Acc,
-}
-
-impl<T: Sum> Part<T> {
-    /// Adds one line after the other, from line `first` on.
-    ///
-    /// # Safety
-    /// The lines must be there, each index below `count`, and nobody else use the output; the caller upholds this.
-    unsafe fn lines(&self, first: usize, lines: usize) -> Result<(), Error> {
-        let (across, along) = (self.across, self.along);
-        let mut sums = Buffer::<T::Acc>::zeroed(self.count)?;
-        // Lines that cross those of the output are turned together.
-        let turned = along[0] != 1 && across[0] == 1;
-        let mut made = Buffer::<T::Cell>::zeroed(if turned { lines * self.count } else { 0 })?;
-        let mut block = [T::Acc::default(); BLOCK];
-        for l in 0..lines {
-            let at = |k: usize| (first + l) as isize * across[k];
-            // SAFETY: as the caller guarantees; `made` has a place for each sum of each line.
-            unsafe {
-                T::widen_run(&mut sums, self.target.offset(at(1)), along[1]);
-                for j in (0..self.n).step_by(BLOCK) {
-                    let block = &mut block[..BLOCK.min(self.n - j)];
-                    let (index, source) = (self.index.offset(at(2)), self.source.offset(at(3)));
-                    T::widen_run(block, source.offset(j as isize * along[3]), along[3]);
-                    for (b, x) in block.iter().enumerate() {
-                        let sum = sums.as_mut_ptr().add(*index.offset((j + b) as isize * along[2]) as usize);
-                        *sum = (*sum).plus(self.alpha.times(*x));
-                    }
-                }
-                match turned {
-                    true => T::narrow_run(&sums, made.as_mut_ptr().add(l * self.count).cast(), 1),
-                    false => T::narrow_run(&sums, self.out.offset(at(0)), along[0]),
-                }
-            }
-        }
-        if turned {
-            // SAFETY: the output has a place for each line of each element of one; steps of tensors are not negative.
-            unsafe {
-                let to = self.out.add(first).cast::<T::Cell>();
-                transpose(to, along[0] as usize, made.as_ptr(), self.count, lines, self.count);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds to all lines at once, from line `first` on.
-    ///
-    /// # Safety
-    /// As for [`Part::lines`].
-    unsafe fn columns(&self, first: usize, lines: usize) -> Result<(), Error> {
-        let (across, along) = (self.across, self.along);
-        let at = |k: usize, i: usize| first as isize * across[k] + i as isize * along[k];
-        let mut sums = Buffer::<T::Acc>::zeroed(self.count * lines)?;
-        let mut block = [T::Acc::default(); COLUMNS];
-        let block = &mut block[..lines];
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            for (i, row) in sums.chunks_exact_mut(lines).enumerate() {
-                T::widen_run(row, self.target.offset(at(1, i)), across[1]);
-            }
-            for j in 0..self.n {
-                let (index, source) = (self.index.offset(at(2, j)), self.source.offset(at(3, j)));
-                if across[2] == 0 {
-                    let row = &mut sums[*index as usize * lines..][..lines];
-                    add_run(row, source, across[3], self.alpha);
-                    continue;
-                }
-                T::widen_run(block, source, across[3]);
-                for (l, x) in block.iter().enumerate() {
-                    let i = *index.offset(l as isize * across[2]) as usize;
-                    let sum = sums.as_mut_ptr().add(i * lines + l);
-                    *sum = (*sum).plus(self.alpha.times(*x));
-                }
-            }
-            for (i, row) in sums.chunks_exact(lines).enumerate() {
-                T::narrow_run(row, self.out.offset(at(0, i)), across[0]);
-            }
-        }
-        Ok(())
-    }
 }
 
 fn scatter_add<T: Sum>(call: &Call) -> Result<(), Error> {
@@ -411,7 +204,9 @@ kernel!("index_add", "TiTTs>T", index_add, [f32, f64, f16, bf16, i8, i16, i32, i
 
 #[cfg(test)]
 mod tests {
+    use super::super::scatter_panels::{by_lines, by_panels};
     use super::*;
+    use keyway_sdk::author::Lanes;
 
     type Add = fn(Operands<'_, i64>, bool) -> Result<(), Error>;
 
@@ -492,24 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn upper_halves_are_sorted_in_order() {
-        for bits in [0, 1, 12, 13, 24, 25, 32] {
-            let key = |j: u64| j.wrapping_mul(0x9e37_79b9_7f4a_7c15).checked_shr(64 - bits).unwrap_or(0);
-            let mut pairs = Buffer::<u64>::zeroed(3000).unwrap();
-            pairs.iter_mut().zip(0..).for_each(|(pair, j)| *pair = key(j % 1700) << 32 | j);
-            let mut expected = pairs.to_vec();
-            expected.sort();
-            sort_upper(&mut pairs).unwrap();
-            assert_eq!(pairs.to_vec(), expected, "{bits}");
-        }
-    }
-
-    #[test]
     fn each_way_gives_the_same_sums() {
         for dim in [0, 1] {
             for slices in [false, true] {
                 check(slices, dim, |o, slices| add(o, slices, 3));
-                check(slices, dim, |o, _| by_panels(o, 3));
+                check(slices, dim, |o, _| by_panels(o, |sum, x| sum + 3 * x));
+                check(slices, dim, |o, _| by_lines(o, |sum, x| sum + 3 * x));
             }
         }
     }

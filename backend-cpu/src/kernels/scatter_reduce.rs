@@ -1,24 +1,32 @@
 //! `scatter_reduce` and `index_reduce` to extremes that count what is there; the other ways are left to the parts that the ops are
 //! composed of, which sort the sources by their places.
 
+use super::accumulate::Sum;
 use super::cells::copy_all;
 use super::maximum::larger;
 use super::minimum::smaller;
 use super::scatter::{Operands, Scatter, scatter_lines};
-use keyway_sdk::author::{Call, Element, Error, Plain};
+use super::scatter_panels::{by_panels, fits};
+use keyway_sdk::author::{Call, Error, Plain};
 use keyway_sdk::half::{bf16, f16};
 
-fn reduced<T: Element + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
+fn reduced<T: Sum + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
     let reduce = call.str(4)?;
     if !call.bool(5)? || !matches!(reduce, "amax" | "amin") {
         return Err(Error::Unsupported { what: "other ways than extremes with `include_self`".to_string() });
     }
     let mut o = Operands::<T>::of(call, slices)?;
     o.source = o.source.apart_from(&o.out)?;
-    copy_all(&o.out, &o.target)?;
     if o.out.numel() == 0 {
         return Ok(());
     }
+    if fits(&o) {
+        return match reduce {
+            "amax" => by_panels(o, larger::<T::Acc>),
+            _ => by_panels(o, smaller::<T::Acc>),
+        };
+    }
+    copy_all(&o.out, &o.target)?;
     let (tasks, lines) = o.loops(&o.out.strides);
     let operands = Scatter {
         out: o.out.lanes,
@@ -36,11 +44,11 @@ fn reduced<T: Element + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
     }
 }
 
-fn scatter_reduce<T: Element + Plain>(call: &Call) -> Result<(), Error> {
+fn scatter_reduce<T: Sum + Plain>(call: &Call) -> Result<(), Error> {
     reduced::<T>(call, false)
 }
 
-fn index_reduce<T: Element + Plain>(call: &Call) -> Result<(), Error> {
+fn index_reduce<T: Sum + Plain>(call: &Call) -> Result<(), Error> {
     reduced::<T>(call, true)
 }
 
