@@ -1,6 +1,7 @@
 //! Elements as unsigned keys of the same order, for the ops that sort and search. NaN is the greatest of
 //! all, and -0 equals 0.
 
+use super::radix::sort_upper;
 use keyway_sdk::author::{Element, Error, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
@@ -8,33 +9,41 @@ use keyway_sdk::half::{bf16, f16};
 pub trait Key: Element {
     /// Whether keys have at most 32 bits.
     const NARROW: bool;
+    /// Whether no two elements have the same key.
+    const EXACT: bool;
     /// A number that is smaller where the element is.
     fn key(self) -> u64;
+    /// An element that has this key.
+    fn of_key(key: u64) -> Self;
 }
 
 macro_rules! integers {
-    ($($t:ty, $narrow:literal, $flip:expr);* $(;)?) => {$(
+    ($($t:ty, $narrow:literal, $flip:expr, $back:expr);* $(;)?) => {$(
         impl Key for $t {
             const NARROW: bool = $narrow;
+            const EXACT: bool = true;
             #[inline(always)]
             fn key(self) -> u64 { $flip(self) }
+            #[inline(always)]
+            fn of_key(key: u64) -> Self { $back(key) }
         }
     )*};
 }
 integers! {
-    u8, true, u64::from;
-    u16, true, u64::from;
-    u32, true, u64::from;
-    u64, false, |x| x;
-    bool, true, u64::from;
-    i8, true, |x: i8| (i64::from(x) + (1 << 7)) as u64;
-    i16, true, |x: i16| (i64::from(x) + (1 << 15)) as u64;
-    i32, true, |x: i32| (i64::from(x) + (1 << 31)) as u64;
-    i64, false, |x: i64| (x as u64) ^ (1 << 63);
+    u8, true, u64::from, |key| key as u8;
+    u16, true, u64::from, |key| key as u16;
+    u32, true, u64::from, |key| key as u32;
+    u64, false, |x| x, |key| key;
+    bool, true, u64::from, |key| key != 0;
+    i8, true, |x: i8| (i64::from(x) + (1 << 7)) as u64, |key: u64| (key as i64 - (1 << 7)) as i8;
+    i16, true, |x: i16| (i64::from(x) + (1 << 15)) as u64, |key: u64| (key as i64 - (1 << 15)) as i16;
+    i32, true, |x: i32| (i64::from(x) + (1 << 31)) as u64, |key: u64| (key as i64 - (1 << 31)) as i32;
+    i64, false, |x: i64| (x as u64) ^ (1 << 63), |key: u64| (key ^ (1 << 63)) as i64;
 }
 
 impl Key for f32 {
     const NARROW: bool = true;
+    const EXACT: bool = false;
     #[inline(always)]
     fn key(self) -> u64 {
         if self.is_nan() {
@@ -43,10 +52,16 @@ impl Key for f32 {
         let bits = (self + 0.0).to_bits(); // -0 + 0 is 0
         u64::from(if bits >> 31 == 0 { bits | 1 << 31 } else { !bits })
     }
+    #[inline(always)]
+    fn of_key(key: u64) -> Self {
+        let key = key as u32;
+        f32::from_bits(if key >> 31 == 1 { key ^ 1 << 31 } else { !key })
+    }
 }
 
 impl Key for f64 {
     const NARROW: bool = false;
+    const EXACT: bool = false;
     #[inline(always)]
     fn key(self) -> u64 {
         if self.is_nan() {
@@ -55,33 +70,54 @@ impl Key for f64 {
         let bits = (self + 0.0).to_bits();
         if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
     }
+    #[inline(always)]
+    fn of_key(key: u64) -> Self {
+        f64::from_bits(if key >> 63 == 1 { key ^ 1 << 63 } else { !key })
+    }
 }
 
 impl Key for f16 {
     const NARROW: bool = true;
+    const EXACT: bool = false;
     #[inline(always)]
     fn key(self) -> u64 {
         self.to_f32().key()
+    }
+    #[inline(always)]
+    fn of_key(key: u64) -> Self {
+        f16::from_f32(f32::of_key(key))
     }
 }
 
 impl Key for bf16 {
     const NARROW: bool = true;
+    const EXACT: bool = false;
     #[inline(always)]
     fn key(self) -> u64 {
         self.to_f32().key()
     }
+    #[inline(always)]
+    fn of_key(key: u64) -> Self {
+        bf16::from_f32(f32::of_key(key))
+    }
 }
 
-/// Whether place and key of one among `n` elements fit one `u64`.
-const fn is_narrow<T: Key>(n: usize) -> bool {
-    T::NARROW && n <= u32::MAX as usize
+/// The least and the greatest key of `n` elements, which are not none.
+pub fn range<T: Key>(n: usize, read: impl Fn(usize) -> T) -> (u64, u64) {
+    (0..n).fold((u64::MAX, 0), |(least, most), i| {
+        let key = read(i).key();
+        (least.min(key), most.max(key))
+    })
 }
+
+/// Elements from which on all of a line are sorted by the digits of their keys.
+const MANY: usize = 256;
 
 /// Memory for the order of a number of elements, kept between lines.
 pub struct Ranking {
     memory: Scratch<u64>,
     n: usize,
+    k: usize,
 }
 
 /// Places of elements in their order.
@@ -93,37 +129,44 @@ pub enum Places<'a> {
 }
 
 impl Ranking {
-    /// For lines of `n` elements.
-    pub fn new<T: Key>(n: usize) -> Result<Ranking, Error> {
-        let words = if is_narrow::<T>(n) { n } else { n.saturating_mul(2) };
+    /// For the first `k` of lines of `n` elements.
+    pub fn new<T: Key>(n: usize, k: usize) -> Result<Ranking, Error> {
+        let one = T::NARROW && u32::try_from(n).is_ok() && (k < n || n < MANY);
+        let words = if one { n } else { n.saturating_mul(2) };
         // SAFETY: `rank` writes each word before anybody reads it.
-        Ok(Ranking { memory: unsafe { Scratch::unwritten(words) }?, n })
+        Ok(Ranking { memory: unsafe { Scratch::unwritten(words) }?, n, k })
     }
 
-    /// The places of the first `k` of the elements in order. Equal elements keep their order.
-    pub fn rank<T: Key>(&mut self, k: usize, descending: bool, read: impl Fn(usize) -> T) -> Places<'_> {
-        if self.n == 0 {
+    /// The places of the elements in order. Equal elements keep their order.
+    pub fn rank<T: Key>(&mut self, descending: bool, read: impl Fn(usize) -> T) -> Places<'_> {
+        let (n, k) = (self.n, self.k);
+        if n == 0 {
             // Memory of no words is aligned for none.
             return Places::Narrow(&[]);
         }
+        let flip = if descending { u64::MAX } else { 0 };
+        let (digits, few) = (k == n && n >= MANY, u32::try_from(n).is_ok());
+        let whole = (0, u64::from(u32::MAX));
+        let (least, most) = if few && (digits || !T::NARROW) { range(n, &read) } else { whole };
+        let first = if descending { most } else { least } ^ flip;
         // Place and key in one number: the order of the numbers is the stable order of the elements.
         let fill = self.memory.as_mut_ptr();
-        // For no elements no memory was taken, whose address would be aligned for two words.
-        if self.n == 0 || is_narrow::<T>(self.n) {
-            let flip = if descending { u64::from(u32::MAX) } else { 0 };
-            for i in 0..self.n {
+        if few && most - least <= whole.1 {
+            for i in 0..n {
+                let key = (read(i).key() ^ flip).wrapping_sub(first);
                 // SAFETY: the memory has a word for each element.
-                unsafe { fill.add(i).write((read(i).key() ^ flip) << 32 | i as u64) };
+                unsafe { fill.add(i).write(key << 32 | i as u64) };
             }
-            Places::Narrow(smallest(&mut self.memory, k))
+            let (pairs, spare) = self.memory.split_at_mut(n);
+            Places::Narrow(if digits { sort_upper(pairs, &mut spare[..n]) } else { smallest(pairs, k) })
         } else {
-            let (flip, fill) = (if descending { u64::MAX } else { 0 }, fill.cast::<u128>());
-            for i in 0..self.n {
+            let fill = fill.cast::<u128>();
+            for i in 0..n {
                 // SAFETY: the memory has two words for each element, and is aligned to 64 bytes.
                 unsafe { fill.add(i).write(u128::from(read(i).key() ^ flip) << 64 | i as u128) };
             }
             // SAFETY: the elements were just written, are borrowed as the memory is, and as there are some, it is aligned.
-            Places::Wide(smallest(unsafe { std::slice::from_raw_parts_mut(fill, self.n) }, k))
+            Places::Wide(smallest(unsafe { std::slice::from_raw_parts_mut(fill, n) }, k))
         }
     }
 }
@@ -235,14 +278,64 @@ mod tests {
                             if x == 49 { f32::NAN } else { x as f32 - 20.0 }
                         })
                         .collect();
-                    let mut ranking = Ranking::new::<f32>(n).unwrap();
+                    let mut ranking = Ranking::new::<f32>(n, k).unwrap();
                     let mut expected = Vec::new();
-                    ranking.rank(k, descending, |i| line[i]).each(|_, i| expected.push(i));
+                    ranking.rank(descending, |i| line[i]).each(|_, i| expected.push(i));
                     let mut first = First::new(k, descending);
                     first.find(n, |i| line[i]);
                     assert_eq!(first.places().collect::<Vec<_>>(), expected, "{k} of {n}, {descending}");
                 }
             }
         }
+    }
+
+    fn check_whole<T: Key>(line: &[T]) {
+        for descending in [false, true] {
+            let mut expected: Vec<usize> = (0..line.len()).collect();
+            let flip = if descending { u64::MAX } else { 0 };
+            expected.sort_by_key(|i| line[*i].key() ^ flip);
+            let (mut ranking, mut made) = (Ranking::new::<T>(line.len(), line.len()).unwrap(), Vec::new());
+            ranking.rank(descending, |i| line[i]).each(|_, i| made.push(i));
+            assert_eq!(made, expected, "{} of {}, {descending}", T::NAME, line.len());
+        }
+    }
+
+    #[test]
+    fn whole_lines_are_in_stable_order() {
+        for n in [1, MANY - 1, MANY, 5000] {
+            let bits = |i: usize| (i as u64 % 1700 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            for shift in [0, 20, 32, 50, 63] {
+                check_whole::<i64>(&(0..n).map(|i| bits(i) as i64 >> shift).collect::<Vec<_>>());
+                check_whole::<u64>(&(0..n).map(|i| bits(i) >> shift).collect::<Vec<_>>());
+                check_whole::<i32>(
+                    &(0..n).map(|i| (bits(i) >> 32) as i32 >> (shift / 2)).collect::<Vec<_>>(),
+                );
+                check_whole::<u8>(&(0..n).map(|i| (bits(i) >> 56) as u8).collect::<Vec<_>>());
+                let floats = (0..n).map(|i| if i % 7 == 3 { f64::NAN } else { bits(i) as i64 as f64 });
+                check_whole::<f64>(&floats.clone().collect::<Vec<_>>());
+                check_whole::<f32>(&floats.clone().map(|x| x as f32).collect::<Vec<_>>());
+                check_whole::<f16>(&floats.map(|x| f16::from_f64(x / 1e15)).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_leads_back_to_its_element() {
+        fn check<T: Key>(elements: &[T]) {
+            elements.iter().for_each(|x| assert_eq!(T::of_key(x.key()), *x, "{}", T::NAME));
+        }
+        check(&[i8::MIN, -1, 0, i8::MAX]);
+        check(&[i16::MIN, -1, 0, i16::MAX]);
+        check(&[i32::MIN, -1, 0, i32::MAX]);
+        check(&[i64::MIN, -1, 0, i64::MAX]);
+        check(&[0, u8::MAX]);
+        check(&[0, u16::MAX]);
+        check(&[0, u32::MAX]);
+        check(&[0, u64::MAX]);
+        check(&[false, true]);
+        check(&[f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-40, f32::INFINITY]);
+        check(&[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-310, f64::INFINITY]);
+        check(&[-1.5, 0.0, 6e-8, 100.0].map(f16::from_f64));
+        check(&[-1.5, 0.0, 1e-40, 100.0].map(bf16::from_f64));
     }
 }

@@ -23,7 +23,7 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
     let work = n * (n.max(2).ilog2() as usize);
     let failed = OnceLock::new();
     Nest::sorted(lines).for_each_row(work, |[v, p, f], len, [vs, ps, fs]| {
-        let mut ranking = match Ranking::new::<T>(n) {
+        let mut ranking = match Ranking::new::<T>(n, k) {
             Ok(ranking) => ranking,
             Err(error) => {
                 failed.get_or_init(|| error);
@@ -38,7 +38,7 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
                 let at = |i: usize| line.offset(i as isize * fd);
                 let (values, places) =
                     (values.lanes.as_ptr().offset(v + l * vs), places.lanes.as_ptr().offset(p + l * ps));
-                ranking.rank(k, descending, |i| T::load(at(i))).each(|r, i| {
+                ranking.rank(descending, |i| T::load(at(i))).each(|r, i| {
                     values.offset(r as isize * vd).write(T::load(at(i)));
                     places.offset(r as isize * pd).write(i as i64);
                 });

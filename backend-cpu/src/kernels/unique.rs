@@ -1,7 +1,8 @@
 //! `unique`
 
+use super::buffer::Buffer;
 use super::cells::Cells;
-use super::order::{Key, Places, Ranking};
+use super::order::{Key, Places, Ranking, range};
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 
@@ -20,47 +21,49 @@ fn for_each_in_order<T: Key>(
     });
 }
 
-/// The values of a byte: with as many elements, each value is counted rather than the elements sorted.
-const BYTES: usize = 256;
+/// The most keys from the least to the greatest that are counted, each in a place of its own, rather than the elements sorted.
+const KEYS: u64 = 1 << 16;
 
-/// As [`unique`] of elements of one byte.
-fn of_bytes<T: Key>(call: &Call, n: usize, read: impl Fn(usize) -> T) -> Result<(), Error> {
-    let mut found = [(0i64, None); BYTES];
+/// As [`unique`], of elements whose keys from `least` on are at most `last` more.
+fn counted<T: Key>(
+    call: &Call,
+    n: usize,
+    read: impl Fn(usize) -> T,
+    (least, last): (u64, usize),
+) -> Result<(), Error> {
+    let mut found = Buffer::<u32>::zeroed(last + 1)?;
+    let found = &mut found[..=last];
+    // Another thread may write to elements meanwhile.
+    let place = |i: usize| (read(i).key().wrapping_sub(least) as usize).min(last);
     for i in 0..n {
-        let value = read(i);
-        let (count, first) = &mut found[value.key() as usize];
-        *count += 1;
-        *first = Some(value);
+        found[place(i)] += 1;
     }
-    let total = found.iter().filter(|(count, _)| *count > 0).count() as i64;
+    let total = found.iter().filter(|count| **count > 0).count() as i64;
     let given = call.tensor(0)?;
     let wanted = (call.bool(1)?, call.bool(2)?);
     let mut values = call.new_tensor::<T>(&[total])?;
     let mut inverse = call.new_tensor::<i64>(if wanted.0 { given.sizes() } else { &[0] })?;
     let mut counts = call.new_tensor::<i64>(&[if wanted.1 { total } else { 0 }])?;
     {
-        let mut ranks = [0i64; BYTES];
         let (mut values, mut counts) = (values.view_mut::<T>()?, counts.view_mut::<i64>()?);
         let (values, counts) = (values.lanes(), counts.lanes());
-        let mut rank = 0;
-        for (key, (count, value)) in found.into_iter().enumerate() {
-            if let Some(value) = value {
-                ranks[key] = rank;
-                // SAFETY: there is a place for each value that was found.
-                unsafe {
-                    values.write(rank as usize, value);
-                    if wanted.1 {
-                        counts.write(rank as usize, count);
-                    }
+        let keys = (least..).zip(found.iter_mut()).filter(|(_, count)| **count > 0);
+        for (rank, (key, count)) in keys.enumerate() {
+            // SAFETY: there is a place for each value that was found.
+            unsafe {
+                values.write(rank, T::of_key(key));
+                if wanted.1 {
+                    counts.write(rank, i64::from(*count));
                 }
-                rank += 1;
             }
+            // From here on it stands for the value's rank, of which there are not more than elements.
+            *count = rank as u32;
         }
         if wanted.0 {
             let mut inverse = inverse.view_mut::<i64>()?;
             let inverse = inverse.lanes();
             // SAFETY: the inverse has as many elements.
-            (0..n).for_each(|i| unsafe { inverse.write(i, ranks[read(i).key() as usize]) });
+            (0..n).for_each(|i| unsafe { inverse.write(i, i64::from(found[place(i)])) });
         }
     }
     call.set_output(0, values)?;
@@ -73,11 +76,15 @@ fn unique<T: Key>(call: &Call) -> Result<(), Error> {
     let n = from.numel();
     // SAFETY: the plan makes the argument contiguous, so its elements are the `n` at this address.
     let read = |i: usize| unsafe { from.lanes.read(i) };
-    if size_of::<T>() == 1 && call.tensor(0)?.numel() >= BYTES {
-        return of_bytes(call, n, read);
+    if T::EXACT && n > 0 && u32::try_from(n).is_ok() {
+        // All that a byte can be are few.
+        let (least, most) = if size_of::<T>() == 1 { (0, 255) } else { range(n, read) };
+        if most - least < KEYS.min(n as u64) {
+            return counted(call, n, read, (least, (most - least) as usize));
+        }
     }
-    let mut ranking = Ranking::new::<T>(n)?;
-    let places = ranking.rank(n, false, read);
+    let mut ranking = Ranking::new::<T>(n, n)?;
+    let places = ranking.rank(false, read);
     let mut count = 0;
     for_each_in_order(&places, read, |new, _| count += i64::from(new));
 
