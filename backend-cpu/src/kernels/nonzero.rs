@@ -8,10 +8,10 @@ use keyway_sdk::author::{
 use keyway_sdk::half::{bf16, f16};
 
 /// Elements of one part.
-const PART: usize = 1 << 15;
+pub(super) const PART: usize = 1 << 15;
 
 /// For each part of `n` elements, how many are chosen before it; last, how many in all.
-fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<Vec<usize>, Error> {
+pub(super) fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<Vec<usize>, Error> {
     let mut counts = Vec::new();
     let parts = n.div_ceil(PART);
     let failed = |_| Error::OutOfMemory { requested: (parts * size_of::<usize>()) as u64, available: 0 };

@@ -1,0 +1,94 @@
+//! `multinomial` with replacement, bit for bit as the parts that the op is composed of make it. All else is left to these: many draws
+//! from few categories, which they share among threads, and what is no distribution, which they refuse.
+
+use super::buffer::{Buffer, try_parallel_for};
+use keyway_cpu_loops::CallExt;
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes};
+use keyway_sdk::half::{bf16, f16};
+use keyway_sdk::philox::{element, fraction};
+
+/// Rows whose running sums go on side by side, since each step waits for the one before it.
+const ROWS: usize = 4;
+/// The least elements of one piece of work.
+const GRAIN: usize = 16 * 1024;
+
+fn left() -> Error {
+    Error::Unsupported { what: "what the parts of `multinomial` do or refuse".to_string() }
+}
+
+/// Writes the probabilities of a row; those of f64 are divided by the largest, so that no sum overflows. Whether they are some.
+fn widen<T: Float>(row: &[T], to: &mut [f64]) -> bool {
+    let wide = |x: T| x.to_acc().to_f64();
+    let mut valid = true;
+    // Numbers that are not negative are in the order of their bits but for the sign, which that of 0 may have.
+    let mut most = 0;
+    for x in row {
+        valid &= wide(*x) >= 0.0 && wide(*x) < f64::INFINITY;
+        most = most.max(wide(*x).to_bits() & !(1 << 63));
+    }
+    let most = f64::from_bits(most);
+    let to = &mut to[..row.len()];
+    if size_of::<T>() == size_of::<f64>() {
+        (0..row.len()).for_each(|i| to[i] = wide(row[i]) / most);
+    } else {
+        (0..row.len()).for_each(|i| to[i] = wide(row[i]));
+    }
+    valid && most > 0.0
+}
+
+/// Makes running sums of `R` rows of `n` numbers.
+fn accumulate<const R: usize>(rows: &mut [f64], n: usize) {
+    let mut rest = rows.chunks_exact_mut(n);
+    let rows: [&mut [f64]; R] = std::array::from_fn(|_| &mut rest.next().unwrap_or_default()[..n]);
+    let mut sums = [-0.0; R];
+    for i in 0..n {
+        for r in 0..R {
+            sums[r] += rows[r][i];
+            rows[r][i] = sums[r];
+        }
+    }
+}
+
+fn multinomial<T: Float>(call: &Call) -> Result<(), Error> {
+    let (drawn, sizes) = (call.int(1)? as usize, call.tensor(0)?.sizes());
+    let n = sizes.last().map_or(0, |n| *n as usize);
+    if !call.bool(2)? || drawn > n {
+        return Err(left());
+    }
+    let (seed, offset) = (call.int(3)? as u64, call.int(4)? as u64);
+    let p = call.contiguous::<T>(0)?;
+    let mut out = call.contiguous_out::<i64>(0)?;
+    // SAFETY: the address is used within `out`, which outlives the call.
+    let out = unsafe { Lanes::new(out.as_mut_ptr()) };
+    try_parallel_for(p.len() / n, GRAIN.div_ceil(n), |part| {
+        // SAFETY: `widen` writes each row before it is read.
+        let mut sums = unsafe { Buffer::<f64>::unwritten(n.saturating_mul(ROWS)) }?;
+        let mut draws = Buffer::<u64>::zeroed(drawn + 1)?;
+        for first in part.clone().step_by(ROWS) {
+            let rows = ROWS.min(part.end - first);
+            let given = p[first * n..(first + rows) * n].chunks_exact(n);
+            if !given.zip(sums.chunks_exact_mut(n)).fold(true, |all, (row, to)| all & widen(row, to)) {
+                return Err(left());
+            }
+            match rows {
+                ROWS => accumulate::<ROWS>(&mut sums, n),
+                _ => sums.chunks_exact_mut(n).take(rows).for_each(|row| accumulate::<1>(row, n)),
+            }
+            for (row, sums) in (first..first + rows).zip(sums.chunks_exact(n)) {
+                // A block of random words is that of two draws, of which the first may be that of the row before.
+                let (begin, odd) = (row * drawn, row * drawn % 2);
+                let draws = &mut draws[..odd + drawn];
+                element::pairs(seed, offset.wrapping_add(begin as u64 / 2), draws);
+                for (j, draw) in draws[odd..].iter().enumerate() {
+                    let wanted = fraction(*draw) * sums[n - 1];
+                    let place = sums.partition_point(|sum| *sum <= wanted);
+                    // SAFETY: there is a place for each draw of each row, and rows are apart.
+                    unsafe { out.write(begin + j, place as i64) };
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+kernel!("multinomial", "Tibii>T", multinomial, [f32, f64, f16, bf16]);
