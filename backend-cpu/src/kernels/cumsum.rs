@@ -72,14 +72,16 @@ fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
     n: usize,
 ) {
     let mut sums = [neutral::<T::Sum, SUM>(); R];
-    let from: [&[T]; R] = std::array::from_fn(|r| &from[r * n..][..n]);
-    let mut rest = to.chunks_exact_mut(n);
-    let to: [&mut [T]; R] = std::array::from_fn(|_| &mut rest.next().unwrap_or_default()[..n]);
+    let (from, to) = (&from[..R * n], &mut to[..R * n]);
     for i in 0..n {
         let i = if REVERSE { n - 1 - i } else { i };
-        for r in 0..R {
-            sums[r] = combine::<_, SUM>(sums[r], from[r][i].widen());
-            to[r][i] = T::narrow(sums[r]);
+        for (r, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: `i` is below `n` and `r` below `R`, and both slices have `R` lines of `n`. The compiler does not see it, and a
+            // check of each takes longer than the sum.
+            unsafe {
+                *sum = combine::<_, SUM>(*sum, from.get_unchecked(r * n + i).widen());
+                *to.get_unchecked_mut(r * n + i) = T::narrow(*sum);
+            }
         }
     }
 }

@@ -38,13 +38,15 @@ fn widen<T: Float>(row: &[T], to: &mut [f64]) -> bool {
 
 /// Makes running sums of `R` rows of `n` numbers.
 fn accumulate<const R: usize>(rows: &mut [f64], n: usize) {
-    let mut rest = rows.chunks_exact_mut(n);
-    let rows: [&mut [f64]; R] = std::array::from_fn(|_| &mut rest.next().unwrap_or_default()[..n]);
+    let rows = &mut rows[..R * n];
     let mut sums = [-0.0; R];
     for i in 0..n {
-        for r in 0..R {
-            sums[r] += rows[r][i];
-            rows[r][i] = sums[r];
+        for (r, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: `i` is below `n` and `r` below `R`, and the slice has `R` rows of `n`; a check of each would take longer than
+            // the sum.
+            let place = unsafe { rows.get_unchecked_mut(r * n + i) };
+            *sum += *place;
+            *place = *sum;
         }
     }
 }
