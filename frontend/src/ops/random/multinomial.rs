@@ -147,6 +147,7 @@ fn samples() -> Vec<Sample> {
         call(&[0, 5], 2, true),
         call(&[4, 100], 50, false),
         call(&[2, 300], 40, true),
+        call(&[9, 30], 5, true),
     ]
 }
 
