@@ -7,10 +7,10 @@ mod pixels;
 use keyway_cpu_conv::image::unsupported;
 use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector};
+use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, minus};
 use keyway_sdk::author::{Call, Element, Error, Float};
 use keyway_sdk::half::{bf16, f16};
-use pixels::{Number, Pixels, minus, zero};
+use pixels::{Number, Pixels, zero};
 
 /// Mean and variance of some elements.
 #[derive(Clone, Copy)]

@@ -40,6 +40,7 @@ mod narrow;
 mod operand;
 mod order;
 mod pack;
+mod pixel;
 mod stream;
 mod tasks;
 pub mod tiles;
@@ -51,6 +52,7 @@ pub use elementwise::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices,
 pub use inner_loop::Function;
 pub use lists::reserve;
 pub use narrow::{Slices, narrow_slice, zip_wide};
+pub use pixel::copy_pixel;
 pub use tasks::parallel_try;
 pub use transpose::{transpose, widen_transposed};
 

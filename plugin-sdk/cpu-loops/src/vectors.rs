@@ -2,7 +2,6 @@
 
 use keyway_sdk::author::{Float, Real};
 use keyway_sdk::half::{bf16, f16};
-use std::any::TypeId;
 
 /// A vector register of numbers.
 pub trait Vector: Copy {
@@ -62,6 +61,22 @@ pub trait Vector: Copy {
             Self::load(copy.as_ptr())
         }
     }
+    /// Whether [`Vector::pick`] is one instruction.
+    const PICKS: bool = false;
+    /// For each lane the number at a place of those that `self` and `other` hold one after the other.
+    ///
+    /// # Safety
+    /// There must be as many places as lanes, each below twice as many.
+    #[inline(always)]
+    unsafe fn pick(self, other: Self, at: *const i32) -> Self {
+        let mut both = [Self::Number::ZERO; 2 * MOST];
+        // SAFETY: as the caller guarantees; there is room for the lanes of both.
+        unsafe {
+            self.store(both.as_mut_ptr());
+            other.store(both.as_mut_ptr().add(Self::LANES));
+            Self::gather(both.as_ptr(), at)
+        }
+    }
     /// `self * a + b`.
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// The larger of each pair, or `other` where one is NaN.
@@ -82,6 +97,32 @@ pub trait Lanes: Float {
     /// # Safety
     /// There must be as many places as the vector has lanes, which nobody else may use.
     unsafe fn write(to: *mut Self, vector: Self::Vector);
+    /// Reads `n` elements, of which a vector has at least as many; lanes beyond hold 0.
+    ///
+    /// # Safety
+    /// There must be `n` of them.
+    #[inline(always)]
+    unsafe fn read_few(from: *const Self, n: usize) -> Self::Vector {
+        let mut copy = [Self::from_acc(Self::Acc::ZERO); MOST];
+        // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+        unsafe {
+            copy.iter_mut().take(n).enumerate().for_each(|(i, slot)| *slot = *from.add(i));
+            Self::read(copy.as_ptr())
+        }
+    }
+    /// Writes the first `n` lanes, of which a vector has at least as many.
+    ///
+    /// # Safety
+    /// There must be `n` places, which nobody else may use.
+    #[inline(always)]
+    unsafe fn write_few(to: *mut Self, n: usize, vector: Self::Vector) {
+        let mut copy = [Self::from_acc(Self::Acc::ZERO); MOST];
+        // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+        unsafe {
+            Self::write(copy.as_mut_ptr(), vector);
+            copy.iter().take(n).enumerate().for_each(|(i, element)| *to.add(i) = *element);
+        }
+    }
 }
 
 /// Lanes of the widest vector.
@@ -118,8 +159,8 @@ pub unsafe fn read_some<T: Lanes>(from: *const T, step: usize, n: usize) -> T::V
         if n == T::Vector::LANES && step == 1 {
             return T::read(from);
         }
-        if step == 1 && TypeId::of::<T>() == TypeId::of::<T::Acc>() {
-            return T::Vector::load_few(from.cast(), n);
+        if step == 1 {
+            return T::read_few(from, n);
         }
         let mut copy = [T::from_acc(T::Acc::ZERO); MOST];
         copy.iter_mut().take(n).enumerate().for_each(|(i, slot)| *slot = *from.add(i * step));
@@ -138,8 +179,8 @@ pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T:
         if n == T::Vector::LANES && step == 1 {
             return T::write(to, vector);
         }
-        if step == 1 && TypeId::of::<T>() == TypeId::of::<T::Acc>() {
-            return vector.store_few(to.cast(), n);
+        if step == 1 {
+            return T::write_few(to, n, vector);
         }
         let mut copy = [T::from_acc(T::Acc::ZERO); MOST];
         T::write(copy.as_mut_ptr(), vector);
@@ -158,9 +199,9 @@ pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
         // SAFETY: as the caller guarantees.
         unsafe { T::read(from.add(i)).store(to.add(i)) };
     }
-    for i in whole..n {
+    if whole < n {
         // SAFETY: as above.
-        unsafe { *to.add(i) = (*from.add(i)).to_acc() };
+        unsafe { T::read_few(from.add(whole), n - whole).store_few(to.add(whole), n - whole) };
     }
 }
 
@@ -177,6 +218,18 @@ pub unsafe fn narrow<T: Lanes>(to: *mut T, step: usize, from: &[T::Acc]) {
     }
 }
 
+/// `a + b`.
+#[inline(always)]
+pub fn plus<V: Vector>(a: V, b: V) -> V {
+    a.mul_add(V::splat(V::Number::ONE), b)
+}
+
+/// `a - b`.
+#[inline(always)]
+pub fn minus<V: Vector>(a: V, b: V) -> V {
+    b.mul_add(V::splat(-V::Number::ONE), a)
+}
+
 /// Combines a power of two of values by halves.
 #[inline(always)]
 pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
@@ -191,6 +244,7 @@ pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
 }
 
 /// The sum of the lanes of `a` and `b`, always in the same order.
+#[inline]
 pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
     const { assert!(V::LANES <= MOST && V::LANES.is_power_of_two()) };
     let mut lanes = [V::Number::ZERO; 2 * MOST];
@@ -240,7 +294,8 @@ pub const ROWS: usize = level::ROWS;
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
 macro_rules! vector {
     ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $max:ident
-        , ($from:ident, $at:ident) => $gather:expr $(, $mask:ty, $load_few:ident, $store_few:ident)?) => {
+        , ($from:ident, $at:ident) => $gather:expr
+        $(, $mask:ty, $load_few:ident, $store_few:ident, ($low:ident, $high:ident, $of:ident) => $pick:expr)?) => {
         impl super::Vector for $v {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -270,6 +325,13 @@ macro_rules! vector {
                     // SAFETY: only the places that the caller guarantees are written; the build's level has the instruction.
                     unsafe { $store_few(to, ((1u32 << n) - 1) as $mask, self) }
                 }
+                const PICKS: bool = true;
+                #[inline(always)]
+                unsafe fn pick(self, $high: Self, $of: *const i32) -> Self {
+                    let $low = self;
+                    // SAFETY: the caller guarantees the places; the build's level has the instructions.
+                    unsafe { $pick }
+                }
             )?
             #[inline(always)]
             unsafe fn gather($from: *const $t, $at: *const i32) -> Self {
@@ -292,7 +354,10 @@ macro_rules! vector {
 
 /// How elements are read into a vector, and written from it.
 macro_rules! elements {
-    ($($t:ty, $v:ty, $from:ident => $read:expr, ($to:ident, $vector:ident) => $write:expr;)+) => {$(
+    ($(
+        $t:ty, $v:ty, $from:ident => $read:expr, ($to:ident, $vector:ident) => $write:expr
+        $(, $n:ident few $read_few:expr, $write_few:expr)?;
+    )+) => {$(
         impl super::Lanes for $t {
             type Vector = $v;
             #[inline(always)]
@@ -305,11 +370,23 @@ macro_rules! elements {
                 // SAFETY: the caller guarantees the places; the build's level has the instructions.
                 unsafe { $write }
             }
+            $(
+                #[inline(always)]
+                unsafe fn read_few($from: *const Self, $n: usize) -> $v {
+                    // SAFETY: only elements that the caller guarantees are read; the build's level has the instructions.
+                    unsafe { $read_few }
+                }
+                #[inline(always)]
+                unsafe fn write_few($to: *mut Self, $n: usize, $vector: $v) {
+                    // SAFETY: only places that the caller guarantees are written; the build's level has the instructions.
+                    unsafe { $write_few }
+                }
+            )?
         }
     )+};
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "avx512f"))]
+#[cfg(all(target_arch = "x86_64", target_feature = "avx512bw", target_feature = "avx512vl"))]
 mod level {
     use super::{Vector, bf16, f16};
     use std::arch::x86_64::*;
@@ -327,7 +404,8 @@ mod level {
         (from, at) => _mm512_i32gather_ps::<4>(_mm512_loadu_si512(at.cast()), from),
         __mmask16,
         _mm512_maskz_loadu_ps,
-        _mm512_mask_storeu_ps
+        _mm512_mask_storeu_ps,
+        (low, high, at) => _mm512_permutex2var_ps(low, _mm512_loadu_si512(at.cast()), high)
     );
     vector!(
         __m512d,
@@ -341,27 +419,57 @@ mod level {
         (from, at) => _mm512_i32gather_pd::<8>(_mm256_loadu_si256(at.cast()), from),
         __mmask8,
         _mm512_maskz_loadu_pd,
-        _mm512_mask_storeu_pd
+        _mm512_mask_storeu_pd,
+        (low, high, at) => {
+            _mm512_permutex2var_pd(low, _mm512_cvtepi32_epi64(_mm256_loadu_si256(at.cast())), high)
+        }
     );
     elements! {
-        f32, __m512, from => __m512::load(from), (to, v) => v.store(to);
-        f64, __m512d, from => __m512d::load(from), (to, v) => v.store(to);
-        f16, __m512, from => _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())), (to, v) => {
-            _mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v))
-        };
-        bf16, __m512, from => {
-            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
-            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
-        }, (to, v) => {
-            // Half of the last place is added, and 1 less where that place is even. A NaN stays one by its first bit.
+        f32, __m512, from => __m512::load(from), (to, v) => v.store(to),
+            n few __m512::load_few(from, n), v.store_few(to, n);
+        f64, __m512d, from => __m512d::load(from), (to, v) => v.store(to),
+            n few __m512d::load_few(from, n), v.store_few(to, n);
+        f16, __m512, from => _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())),
+            (to, v) => _mm256_storeu_si256(to.cast(), half(v)),
+            n few _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), from.cast())),
+            _mm256_mask_storeu_epi16(to.cast(), first(n), half(v));
+        bf16, __m512, from => wide(_mm256_loadu_si256(from.cast())),
+            (to, v) => _mm256_storeu_si256(to.cast(), upper_half(v)),
+            n few wide(_mm256_maskz_loadu_epi16(first(n), from.cast())),
+            _mm256_mask_storeu_epi16(to.cast(), first(n), upper_half(v));
+    }
+
+    /// The first `n` lanes.
+    #[inline(always)]
+    fn first(n: usize) -> __mmask16 {
+        ((1u32 << n) - 1) as __mmask16
+    }
+
+    #[inline(always)]
+    fn half(v: __m512) -> __m256i {
+        // SAFETY: the build's level has the instruction.
+        unsafe { _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v) }
+    }
+
+    #[inline(always)]
+    fn wide(halves: __m256i) -> __m512 {
+        // SAFETY: the build's level has the instructions.
+        unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves))) }
+    }
+
+    /// Half of the last place is added, and 1 less where that place is even. A NaN stays one by its first bit.
+    #[inline(always)]
+    fn upper_half(v: __m512) -> __m256i {
+        // SAFETY: the build's level has the instructions.
+        unsafe {
             let bits = _mm512_castps_si512(v);
             let upper = _mm512_srli_epi32::<16>(bits);
-            let half = _mm512_add_epi32(_mm512_and_si512(upper, _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7fff));
+            let half =
+                _mm512_add_epi32(_mm512_and_si512(upper, _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7fff));
             let rounded = _mm512_srli_epi32::<16>(_mm512_add_epi32(bits, half));
             let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v);
-            let rounded = _mm512_mask_or_epi32(rounded, nan, upper, _mm512_set1_epi32(0x40));
-            _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(rounded));
-        };
+            _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, nan, upper, _mm512_set1_epi32(0x40)))
+        }
     }
 }
 
@@ -370,7 +478,7 @@ mod level {
     target_feature = "avx2",
     target_feature = "fma",
     target_feature = "f16c",
-    not(target_feature = "avx512f")
+    not(all(target_feature = "avx512bw", target_feature = "avx512vl"))
 ))]
 mod level {
     use super::{Vector, bf16, f16};
@@ -423,9 +531,11 @@ mod level {
 }
 
 /// Elsewhere arrays, whose loops the compiler turns into what there is.
-#[cfg(not(any(
-    all(target_arch = "x86_64", target_feature = "avx512f"),
-    all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma", target_feature = "f16c")
+#[cfg(not(all(
+    target_arch = "x86_64",
+    target_feature = "avx2",
+    target_feature = "fma",
+    target_feature = "f16c"
 )))]
 mod level {
     use super::{Real, Vector, bf16, f16};
@@ -479,75 +589,4 @@ mod level {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check<T: Lanes<Acc = f32> + std::fmt::Debug>(from_bits: impl Fn(u16) -> T, bits: impl Fn(T) -> u16) {
-        let lanes = T::Vector::LANES;
-        let all: Vec<T> = (0..=u16::MAX).map(&from_bits).collect();
-        let mut wide = vec![0f32; all.len()];
-        for (to, from) in wide.chunks_exact_mut(lanes).zip(all.chunks_exact(lanes)) {
-            // SAFETY: both have the lanes of a vector.
-            unsafe { T::read(from.as_ptr()).store(to.as_mut_ptr()) };
-        }
-        for (wide, element) in wide.iter().zip(&all) {
-            assert!(wide.to_bits() == element.to_acc().to_bits() || wide.is_nan(), "{wide} of {element:?}");
-        }
-        // Each element, and what lies halfway to the next or beside that.
-        let between = wide.windows(2).flat_map(|pair| {
-            let middle = ((f64::from(pair[0]) + f64::from(pair[1])) / 2.0) as f32;
-            [pair[0], middle, middle.next_up(), middle.next_down(), -middle]
-        });
-        let extremes =
-            [f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0xff80_0001), f32::MAX, f32::MIN];
-        let numbers: Vec<f32> = between.chain(extremes).collect();
-        for numbers in numbers.chunks(lanes) {
-            let mut narrow = vec![from_bits(0); lanes];
-            // SAFETY: there are as many numbers and places as are named.
-            unsafe {
-                let vector: T::Vector = load_some(numbers.as_ptr(), numbers.len());
-                write_some(narrow.as_mut_ptr(), 1, numbers.len(), vector);
-            }
-            for (&narrow, &number) in narrow.iter().zip(numbers) {
-                let expected = T::from_acc(number);
-                let nan = number.is_nan() && narrow.to_acc().is_nan();
-                assert!(nan || bits(narrow) == bits(expected), "{narrow:?} of {number:e}, not {expected:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn vectors_are_widened_and_rounded_as_single_elements_are() {
-        check(bf16::from_bits, bf16::to_bits);
-        check(f16::from_bits, f16::to_bits);
-    }
-
-    #[test]
-    fn the_largest_is_found_wherever_it_is() {
-        for n in [1, 5, 16, 63, 64, 65, 200] {
-            for at in 0..n {
-                let mut values: Vec<f32> = (0..n).map(|i| -1.0 - (i % 7) as f32).collect();
-                values[at] = -0.5;
-                assert_eq!(largest(&values), -0.5, "{at} of {n}");
-            }
-        }
-        assert_eq!(largest(&[f64::NEG_INFINITY; 20]), f64::NEG_INFINITY);
-    }
-
-    #[test]
-    fn strided_elements_are_read_and_written_alone() {
-        let from: Vec<f64> = (0..40).map(f64::from).collect();
-        let mut to = vec![-1.0; 40];
-        let n = <f64 as Lanes>::Vector::LANES - 1;
-        // SAFETY: there are more elements and places than `n` at these strides.
-        let total = unsafe {
-            let vector = read_some(from.as_ptr(), 3, n);
-            write_some(to.as_mut_ptr(), 2, n, vector);
-            sum(vector, vector)
-        };
-        assert_eq!(total, (0..n).map(|i| 6.0 * i as f64).sum::<f64>());
-        for (i, &value) in to.iter().enumerate() {
-            assert_eq!(value, if i % 2 == 0 && i / 2 < n { 1.5 * i as f64 } else { -1.0 });
-        }
-    }
-}
+mod tests;

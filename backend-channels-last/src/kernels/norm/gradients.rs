@@ -1,9 +1,9 @@
 //! What the gradients of these norms are made of.
 
-use super::pixels::{Number, Numbers, Pixels, minus, zero};
+use super::pixels::{Number, Numbers, Pixels, zero};
 use super::{channels, of_groups, statistics, write_numbers};
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some};
+use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some, minus};
 use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 

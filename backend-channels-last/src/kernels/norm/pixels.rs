@@ -6,7 +6,7 @@
 use keyway_cpu_conv::image::{dense, unsupported};
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some, read_some, store_some, write_some};
+use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some, plus, read_some, store_some, write_some};
 use keyway_sdk::author::{Error, Float, Lanes, Real, Scratch};
 use std::ops::Range;
 
@@ -253,17 +253,6 @@ impl<'a, T: Pixel> Pixels<'a, T> {
 #[inline(always)]
 pub fn zero<T: Pixel>() -> Numbers<T> {
     Numbers::<T>::splat(Number::<T>::ZERO)
-}
-
-#[inline(always)]
-fn plus<V: Vector>(a: V, b: V) -> V {
-    a.mul_add(V::splat(V::Number::ONE), b)
-}
-
-/// `a - b`.
-#[inline(always)]
-pub fn minus<V: Vector>(a: V, b: V) -> V {
-    b.mul_add(V::splat(-V::Number::ONE), a)
 }
 
 /// What [`Pixels::sums`] makes: by block and channel.
