@@ -2,7 +2,7 @@
 
 use keyway_cpu_conv::image::{dense, unsupported};
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::{parallel_try, transpose};
+use keyway_cpu_loops::{copy_pixel, parallel_try, transpose};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
@@ -45,9 +45,10 @@ unsafe fn turn<W: Copy>(to: *mut W, from: *const W, rows: usize, columns: usize)
                 let n = rows * columns;
                 (std::slice::from_raw_parts_mut(to, n), std::slice::from_raw_parts(from, n))
             };
-            match (rows, columns) {
-                $(($count, n) => return weave::<W, $count>(places, elements, n),)*
-                $((n, $count) => return part::<W, $count>(places, elements, n),)*
+            // The lists of the shorter side are gone through together.
+            match (rows.min(columns), rows <= columns) {
+                $(($count, true) => return weave::<W, $count>(places, elements, columns),)*
+                $(($count, false) => return part::<W, $count>(places, elements, rows),)*
                 _ => {}
             }
         }};
@@ -116,7 +117,7 @@ impl Shuffle {
                     if to_large {
                         turn(pixel.as_mut_ptr(), small, each, square);
                         for (a, from) in pixel.chunks_exact(some).enumerate() {
-                            large(a).copy_from_nonoverlapping(from.as_ptr(), some);
+                            copy_pixel(large(a), from.as_ptr(), some);
                         }
                     } else {
                         for (a, to) in pixel.chunks_exact_mut(some).enumerate() {
