@@ -2,6 +2,7 @@
 
 use super::Window;
 use super::lines::{Lines, Reduce};
+use super::near::Back;
 use super::spread::{even, spread};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::vectors::Lanes;
@@ -146,6 +147,10 @@ impl<T: Lanes> Run<T> {
 fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let (grad, indices) = (Volume::<T>::argument(call, 0)?, Volume::<i64>::argument(call, 1)?);
     let out = Volume::<T>::output(call, 0)?;
+    if let Some(back) = Back::of(&grad, &indices, &out) {
+        // SAFETY: as below.
+        return unsafe { back.run() };
+    }
     let count: usize = out.sizes[2..].iter().product();
     let [_, _, depth, height, width] = grad.sizes;
     // Channels whose elements and places lie at even steps are runs as a whole.

@@ -8,6 +8,7 @@ mod adaptive;
 mod average;
 mod largest;
 mod lines;
+mod near;
 mod spread;
 mod unpool;
 
