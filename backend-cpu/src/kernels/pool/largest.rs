@@ -30,6 +30,11 @@ macro_rules! largest {
                 // NaN is the largest of all, and the last one counts.
                 if x > largest || x.is_nan() || place < 0 { (x, at) } else { (largest, place) }
             }
+
+            #[inline(always)]
+            fn more((largest, place): (A, $place), x: A, at: $place) -> (A, $place) {
+                if x > largest || x.is_nan() { (x, at) } else { (largest, place) }
+            }
         }
     )+};
 }
@@ -53,8 +58,9 @@ impl<A: Real> Reduce<A> for LargestValue {
 
 fn max_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     let count: usize = Volume::<T>::argument(call, 0)?.sizes[2..].iter().product();
-    // Places of four bytes are found as fast as the elements.
-    if i32::try_from(count).is_ok() { largest::<T, i32>(call) } else { largest::<T, i64>(call) }
+    // Places as large as the elements are found as fast as these.
+    let small = size_of::<T::Acc>() == size_of::<i32>() && i32::try_from(count).is_ok();
+    if small { largest::<T, i32>(call) } else { largest::<T, i64>(call) }
 }
 
 fn largest<T: Lanes, P: Copy + Into<i64> + Sync>(call: &Call) -> Result<(), Error>

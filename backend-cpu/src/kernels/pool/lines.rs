@@ -1,5 +1,6 @@
 //! Windows that are gone through line by line.
 
+use crate::kernels::gather::fetch;
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::vectors::{Lanes, Vector, narrow, widen};
 use keyway_cpu_loops::{parallel_try, reserve};
@@ -11,8 +12,14 @@ use std::ops::Range;
 pub const GRAIN: usize = 1 << 14;
 /// Channels below which a line of them is shorter than its bookkeeping.
 const CHANNELS: usize = 8;
-/// Channels whose results stay in registers.
-const TOGETHER: usize = 32;
+/// Channels whose results stay in registers, where these are of 64 bytes, and where not. Halves are read as fast by small pieces of a
+/// pixel, larger elements are not where they come from memory.
+const TOGETHER: [usize; 2] = [64, 32];
+
+/// Bytes of an image from which on it is read from memory, which pieces of rows far apart leave waiting, and the places that the
+/// channels are asked for ahead.
+const LARGE: usize = 16 << 20;
+const AHEAD: usize = 4;
 
 /// What is made of the elements under a window, one after the other in the order of the window.
 pub trait Reduce<A>: Sync {
@@ -24,6 +31,11 @@ pub trait Reduce<A>: Sync {
     fn place(at: usize) -> Self::Place;
     /// With one element more.
     fn take(so_far: (A, Self::Place), x: A, at: Self::Place) -> (A, Self::Place);
+    /// With one element more, which is not the first.
+    #[inline(always)]
+    fn more(so_far: (A, Self::Place), x: A, at: Self::Place) -> (A, Self::Place) {
+        Self::take(so_far, x, at)
+    }
 }
 
 /// The input and how the window moves over it.
@@ -181,6 +193,7 @@ impl<T: Lanes> Lines<'_, T> {
         let rows = Rows::of(&self.axes[2])?;
         let columns = if along == 1 { Columns::of(&self.axes[2])? } else { Columns::default() };
         let parts = if along == 4 { rows.room() } else { 0 };
+        let is_large = self.input.sizes.iter().fold(size_of::<T>(), |n, s| n.saturating_mul(*s)) >= LARGE;
         let lines = counts.iter().product();
         if lines == 0 || length == 0 {
             return Ok(());
@@ -192,7 +205,7 @@ impl<T: Lanes> Lines<'_, T> {
                 // SAFETY: as the caller guarantees.
                 unsafe {
                     if along == 1 {
-                        self.of_channels::<R>(line, &columns, &mut memory);
+                        self.of_channels::<R>(line, &columns, is_large, &mut memory);
                     } else {
                         memory.begin(R::FIRST);
                         self.of_places::<R>(line, &rows, &mut memory);
@@ -226,6 +239,7 @@ impl<T: Lanes> Lines<'_, T> {
         &self,
         line: Line,
         columns: &Columns,
+        is_large: bool,
         memory: &mut Memory<T::Acc, R::Place>,
     ) {
         let [sample, _, d, h, w] = line.first;
@@ -247,6 +261,12 @@ impl<T: Lanes> Lines<'_, T> {
                 memory.window.push((at + x * width.stride, R::place(row + x)));
             }
         }
+        if is_large {
+            for &(at, _) in &memory.rows {
+                let of = |&x: &usize| self.input.data.as_ptr().wrapping_add(at + x * width.stride);
+                columns.new_at(w + AHEAD).map(of).for_each(|pixel| fetch(pixel, self.input.sizes[1]));
+            }
+        }
         // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
         unsafe { Self::under::<R>(self.input.data.as_ptr(), memory) };
     }
@@ -257,12 +277,19 @@ impl<T: Lanes> Lines<'_, T> {
     /// There must be as many channels as results from each element of the window on.
     pub unsafe fn under<R: Reduce<T::Acc>>(from: *const T, memory: &mut Memory<T::Acc, R::Place>) {
         let Memory { values, places, window, read, .. } = memory;
-        let whole = values.len() - values.len() % TOGETHER;
+        let mut whole = 0;
         // SAFETY: as the caller guarantees; there are as many values as places.
         unsafe {
-            for i in (0..whole).step_by(TOGETHER) {
-                let to = (values.as_mut_ptr().add(i).cast(), places.as_mut_ptr().add(i).cast());
-                Self::together::<R>(from.wrapping_add(i), window, to);
+            let (to, at) = (values.as_mut_ptr(), places.as_mut_ptr());
+            while size_of::<T::Vector>() == 64 && size_of::<T>() >= 4 && whole + TOGETHER[0] <= values.len() {
+                let to = (to.add(whole), at.add(whole));
+                Self::together::<R, { TOGETHER[0] }>(from.wrapping_add(whole), window, to);
+                whole += TOGETHER[0];
+            }
+            while whole + TOGETHER[1] <= values.len() {
+                let to = (to.add(whole), at.add(whole));
+                Self::together::<R, { TOGETHER[1] }>(from.wrapping_add(whole), window, to);
+                whole += TOGETHER[1];
             }
             let (values, places) = (&mut values[whole..], &mut places[whole..]);
             values.fill(R::FIRST.0);
@@ -279,29 +306,38 @@ impl<T: Lanes> Lines<'_, T> {
     /// Some channels of one place, whose results stay in registers.
     ///
     /// # Safety
-    /// There must be as many channels from each element of the window on, and places for the results, which nobody else may
-    /// use.
+    /// There must be `N` channels from each element of the window on, and places for the results, which nobody else may use.
     #[inline(always)]
-    unsafe fn together<R: Reduce<T::Acc>>(
+    unsafe fn together<R: Reduce<T::Acc>, const N: usize>(
         from: *const T,
         window: &[(usize, R::Place)],
-        to: (*mut [T::Acc; TOGETHER], *mut [R::Place; TOGETHER]),
+        to: (*mut T::Acc, *mut R::Place),
     ) {
-        let (mut value, mut kept) = ([R::FIRST.0; TOGETHER], [R::FIRST.1; TOGETHER]);
-        for &(at, place) in window {
-            let mut read = [T::Acc::ZERO; TOGETHER];
-            for i in (0..TOGETHER).step_by(T::Vector::LANES) {
+        let read = |at: usize| {
+            let mut read = [T::Acc::ZERO; N];
+            for i in (0..N).step_by(T::Vector::LANES) {
                 // SAFETY: as the caller guarantees; the copy has whole vectors.
                 unsafe { T::read(from.wrapping_add(at + i)).store(read.as_mut_ptr().add(i)) };
             }
-            for i in 0..TOGETHER {
-                (value[i], kept[i]) = R::take((value[i], kept[i]), read[i], place);
+            read
+        };
+        let (mut value, mut kept) = ([R::FIRST.0; N], [R::FIRST.1; N]);
+        if let Some((&(at, place), rest)) = window.split_first() {
+            let first = read(at);
+            for i in 0..N {
+                (value[i], kept[i]) = R::take(R::FIRST, first[i], place);
+            }
+            for &(at, place) in rest {
+                let read = read(at);
+                for i in 0..N {
+                    (value[i], kept[i]) = R::more((value[i], kept[i]), read[i], place);
+                }
             }
         }
         // SAFETY: as the caller guarantees.
         unsafe {
-            to.0.write(value);
-            to.1.write(kept);
+            store(to.0, &value);
+            store(to.1, &kept);
         }
     }
 
@@ -361,6 +397,31 @@ impl Columns {
     #[inline(always)]
     fn at(&self, place: usize) -> &[usize] {
         &self.elements[if place == 0 { 0 } else { self.ends[place - 1] }..self.ends[place]]
+    }
+
+    /// Those of a place, if there is one, that the place before it does not read.
+    fn new_at(&self, place: usize) -> impl Iterator<Item = &usize> {
+        let place = place.min(self.ends.len());
+        let begin = if place == 0 { 0 } else { self.ends[place - 1] };
+        let end = self.ends.get(place).map_or(begin, |end| *end);
+        let last = self.elements[..begin].last().copied();
+        self.elements[begin..end].iter().filter(move |x| last.is_none_or(|last| **x > last))
+    }
+}
+
+/// Writes numbers that are in registers, some at once: as a whole they would go through memory.
+///
+/// # Safety
+/// There must be as many places, which nobody else may use.
+#[inline(always)]
+unsafe fn store<X: Copy, const N: usize>(to: *mut X, from: &[X; N]) {
+    const SOME: usize = 16;
+    const { assert!(N % SOME == 0) };
+    let mut i = 0;
+    while i < N {
+        // SAFETY: as the caller guarantees; both have so many from here on.
+        unsafe { to.add(i).cast::<[X; SOME]>().write(*from.as_ptr().add(i).cast()) };
+        i += SOME;
     }
 }
 
