@@ -1,30 +1,13 @@
 //! Mean and variance of rows that lie densely, which the normalisations share.
 
 use super::buffer::Buffer;
-use keyway_cpu_loops::vectors::halves;
+use keyway_cpu_loops::vectors::{Lanes, Vector, halves, load_some, minus, plus, read_some, sum};
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Error, Float, Real};
 
 const LANES: usize = 32;
 
 // Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
-
-/// The sum of `f` by lanes.
-#[inline(always)]
-#[allow(clippy::needless_range_loop)]
-pub fn total<X: Copy, A: Real>(x: &[X], f: impl Fn(X) -> A) -> A {
-    let mut lanes = [A::ZERO; LANES];
-    let (chunks, rest) = x.as_chunks::<LANES>();
-    for x in chunks {
-        for k in 0..LANES {
-            lanes[k] += f(x[k]);
-        }
-    }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane += f(*x);
-    }
-    halves(&mut lanes, |a, b| a + b)
-}
 
 /// The two sums of `f` by lanes; `x` and `y` are of one length.
 #[inline(always)]
@@ -46,6 +29,73 @@ pub fn totals<X: Copy, Y: Copy, A: Real>(x: &[X], y: &[Y], f: impl Fn(X, Y) -> (
     (halves(&mut left, |a, b| a + b), halves(&mut right, |a, b| a + b))
 }
 
+/// Vectors of each slice that are summed side by side.
+const VECTORS: usize = 4;
+/// Lanes of the widest vector.
+const MOST: usize = 16;
+
+// Arrays are gone through by their indices: of functions of arrays and of iterators not all is inlined, and what is not passes
+// vectors through memory.
+
+/// The sums of what `f` adds to them of the vectors of some slices, which are of one length.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)]
+pub fn sums<T: Lanes, const K: usize, const N: usize>(
+    slices: [&[T]; K],
+    f: impl Fn([T::Vector; K], [T::Vector; N]) -> [T::Vector; N],
+) -> [T::Acc; N] {
+    let (lanes, zero) = (T::Vector::LANES, T::Vector::splat(T::Acc::ZERO));
+    let mut n = slices[0].len();
+    for k in 1..K {
+        n = n.min(slices[k].len());
+    }
+    let mut all = [[zero; N]; VECTORS];
+    let mut i = 0;
+    while i + VECTORS * lanes <= n {
+        for v in 0..VECTORS {
+            all[v] = f(vectors(&slices, i + v * lanes, lanes), all[v]);
+        }
+        i += VECTORS * lanes;
+    }
+    while i < n {
+        let some = lanes.min(n - i);
+        let made = f(vectors(&slices, i, some), [zero; N]);
+        for j in 0..N {
+            // What is made of lanes beyond the elements is left out.
+            all[0][j] = plus(all[0][j], if some == lanes { made[j] } else { first_of(made[j], some) });
+        }
+        i += lanes;
+    }
+    let mut totals = [T::Acc::ZERO; N];
+    for j in 0..N {
+        totals[j] = sum(plus(all[0][j], all[1][j]), plus(all[2][j], all[3][j]));
+    }
+    totals
+}
+
+/// `n` elements of each slice, from this one on, of which there must be as many; a vector has at least as many lanes.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)]
+fn vectors<T: Lanes, const K: usize>(slices: &[&[T]; K], i: usize, n: usize) -> [T::Vector; K] {
+    let mut vectors = [T::Vector::splat(T::Acc::ZERO); K];
+    for k in 0..K {
+        // SAFETY: `sums` names elements of each slice alone.
+        vectors[k] = unsafe { read_some(slices[k].as_ptr().add(i), 1, n) };
+    }
+    vectors
+}
+
+/// The first `n` lanes; 0 in the others.
+#[inline(always)]
+fn first_of<V: Vector>(vector: V, n: usize) -> V {
+    let mut copy = [V::Number::ZERO; MOST];
+    // SAFETY: there is room for the widest vector.
+    unsafe {
+        vector.store(copy.as_mut_ptr());
+        load_some(copy.as_ptr(), n)
+    }
+}
+
 /// Mean and variance of some elements.
 #[derive(Clone, Copy)]
 pub struct Moments<A> {
@@ -60,13 +110,15 @@ pub struct Moments<A> {
 impl<A: Real> Moments<A> {
     /// Those of a row that is not empty. The mean is that of the distances from the first element, so that equal numbers
     /// have no variance.
-    #[inline(always)]
-    pub fn of<T: Float<Acc = A>>(x: &[T]) -> Self {
+    pub fn of<T: Lanes<Acc = A>>(x: &[T]) -> Self {
         let (count, first) = (A::from_f64(x.len() as f64), x[0].to_acc());
-        let mean = first + total(x, |x| x.to_acc() - first) / count;
-        let (sum, squares) = totals(x, x, |x, _| {
-            let d = x.to_acc() - mean;
-            (d, d * d)
+        let from = T::Vector::splat(first);
+        let [distance] = sums([x], |[x], [sum]| [plus(sum, minus(x, from))]);
+        let mean = first + distance / count;
+        let middle = T::Vector::splat(mean);
+        let [sum, squares] = sums([x], |[x], [sum, squares]| {
+            let d = minus(x, middle);
+            [plus(sum, d), d.mul_add(d, squares)]
         });
         if is_beyond(squares) {
             let numbers = x.iter().map(|x| (x.to_acc().to_f64(), 0.0));
@@ -167,6 +219,39 @@ pub fn widened<T: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_sdk::author::Element;
+    use keyway_sdk::half::{bf16, f16};
+
+    fn check<T: Lanes>() {
+        for n in [1, 2, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 127, 150, 1000] {
+            let x: Vec<T> = (0..n).map(|i| T::from_f64((i * 37 % 101) as f64 / 8.0)).collect();
+            let y: Vec<T> = (0..n).map(|i| T::from_f64((i * 11 % 64) as f64 - 30.0)).collect();
+            // Lanes beyond the elements would count by the 3.
+            let three = T::Vector::splat(T::Acc::from_f64(3.0));
+            let made = sums([&x[..], &y[..]], |[x, y], [a, b]| [plus(a, plus(x, three)), x.mul_add(y, b)]);
+            let pairs = || x.iter().zip(&y).map(|(x, y)| (x.to_acc().to_f64(), y.to_acc().to_f64()));
+            let expected = [pairs().map(|(x, _)| x + 3.0).sum(), pairs().map(|(x, y)| x * y).sum::<f64>()];
+            assert_eq!(made.map(|sum| sum.to_f64()), expected, "{} {n}", T::NAME);
+        }
+    }
+
+    #[test]
+    fn sums_are_of_all_elements_and_of_no_other_lanes() {
+        check::<f32>();
+        check::<f64>();
+        check::<f16>();
+        check::<bf16>();
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_in_the_moments_wherever_it_is() {
+        for (n, at) in [(1, 0), (17, 16), (70, 0), (70, 33), (70, 69)] {
+            let mut x = vec![f16::from_f32(1.0); n];
+            x[at] = f16::NAN;
+            let moments = Moments::of(&x);
+            assert!(moments.mean.is_nan() && moments.variance.is_nan(), "{at} of {n}");
+        }
+    }
 
     #[test]
     fn rows_together_are_as_one_row() {

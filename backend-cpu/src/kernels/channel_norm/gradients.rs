@@ -1,19 +1,26 @@
 //! What gradients of these norms are made of.
 
-use super::{Channels, statistics, unsupported};
-use crate::kernels::moments::{Moments, total, totals};
+use super::{Channels, Number, statistics, unsupported};
+use crate::kernels::moments::{Moments, sums};
+use keyway_cpu_loops::vectors::{Vector, minus, plus};
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
 /// The elements of a gradient whose rows lie as the input's.
-fn dense<'a, T: Float>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
+fn dense<'a, T: Number>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
     grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))
 }
 
 /// The number that sums are counted from: from what is no finite one nothing can be counted.
-fn finite<T: Float>(x: T) -> T::Acc {
+fn finite<T: Number>(x: T) -> T::Acc {
     if (x.to_acc() - x.to_acc()) == T::Acc::ZERO { x.to_acc() } else { T::Acc::ZERO }
+}
+
+/// The sums of a gradient and of its products with the distances from the mean.
+fn whole<T: Number>(grad: &[T], x: &[T], mean: T::Acc) -> [T::Acc; 2] {
+    let mean = T::Vector::splat(mean);
+    sums([grad, x], |[g, x], [whole, along]| [plus(whole, g), g.mul_add(minus(x, mean), along)])
 }
 
 /// Sums over some elements of a gradient, of an input, and of their products.
@@ -33,13 +40,14 @@ impl<A: Real> Sums<A> {
         Sums { grad: A::ZERO, product: A::ZERO, distance: A::ZERO, whole: A::ZERO, along: A::ZERO };
 
     /// Of a row.
-    fn of<T: Float<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
-        let (grad_sum, product) = totals(grad, x, |g, x| {
-            let (g, d) = (g.to_acc() - first[0], x.to_acc() - first[1]);
-            (g, g * d)
+    fn of<T: Number<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
+        let [from, start] = first.map(T::Vector::splat);
+        let [grad_sum, product, distance] = sums([grad, x], |[g, x], [sum, product, distance]| {
+            let (g, d) = (minus(g, from), minus(x, start));
+            [plus(sum, g), g.mul_add(d, product), plus(distance, d)]
         });
-        let (whole, along) = totals(grad, x, |g, x| (g.to_acc(), g.to_acc() * (x.to_acc() - mean)));
-        Sums { grad: grad_sum, product, distance: total(x, |x| x.to_acc() - first[1]), whole, along }
+        let [whole, along] = whole(grad, x, mean);
+        Sums { grad: grad_sum, product, distance, whole, along }
     }
 
     fn plus(self, other: Self) -> Self {
@@ -53,7 +61,7 @@ impl<A: Real> Sums<A> {
     }
 }
 
-fn channel_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+fn channel_norm_backward<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 1, Some(4), None)?;
     let grad = call.view::<T>(0)?;
     let grad = dense(&grad)?;
@@ -114,21 +122,19 @@ fn channel_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error>
     Ok(())
 }
 
-fn channel_sums<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+fn channel_sums<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 1, None, None)?;
     let grad = call.view::<T>(0)?;
     let grad = dense(&grad)?;
     let mean = statistics::<T>(call, 2)?;
     let (channels, inner) = (x.channels, x.inner);
-    let mut rows = vec![(T::Acc::ZERO, T::Acc::ZERO); x.rows()];
+    let mut rows = vec![[T::Acc::ZERO; 2]; x.rows()];
     // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
     let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
     parallel_for(x.rows(), x.grain(1), |range| {
         for row in range {
             let mean = mean[row % channels];
-            let sums = totals(&grad[row * inner..][..inner], x.row(row), |g, x| {
-                (g.to_acc() * (x.to_acc() - mean), g.to_acc())
-            });
+            let sums = whole(&grad[row * inner..][..inner], x.row(row), mean);
             // SAFETY: as above.
             unsafe { to.as_ptr().add(row).write(sums) };
         }
@@ -136,15 +142,15 @@ fn channel_sums<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let (mut along, mut whole) = (call.contiguous_out::<T::Acc>(0)?, call.contiguous_out::<T::Acc>(1)?);
     for (c, (along, whole)) in along.iter_mut().zip(whole.iter_mut()).enumerate() {
         (*along, *whole) = (T::Acc::ZERO, T::Acc::ZERO);
-        for sums in rows[c..].iter().step_by(channels) {
-            *along += sums.0;
-            *whole += sums.1;
+        for [own_whole, own_along] in rows[c..].iter().step_by(channels) {
+            *along += *own_along;
+            *whole += *own_whole;
         }
     }
     Ok(())
 }
 
-fn group_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+fn group_norm_backward<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 1, Some(3), None)?;
     let grad = call.view::<T>(0)?;
     let grad = dense(&grad)?;
@@ -167,15 +173,17 @@ fn group_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
                 let (grads, values) = (&grad[row * inner..][..inner], x.row(row));
                 // Gradients are counted from the first one, elements from their mean: equal ones have no sum.
                 let first = finite(grads[0]);
-                let (sum, products) = totals(grads, values, |g, x| {
-                    let (g, d) = (g.to_acc() - first, x.to_acc() - own.mean);
-                    (g, g * d)
-                });
+                let [from, middle] = [first, own.mean].map(T::Vector::splat);
+                let [sum, products, whole_as_it_is] =
+                    sums([grads, values], |[grad, x], [sum, products, whole]| {
+                        let g = minus(grad, from);
+                        [plus(sum, g), g.mul_add(minus(x, middle), products), plus(whole, grad)]
+                    });
                 let (first, n, rest) = (first.to_f64(), inner as f64, own.rest.to_f64());
                 let (apart, whole) = (own.mean.to_f64() - mean, sum.to_f64() + first * n);
                 let along = products.to_f64() + first * rest * n + apart * whole;
                 // Counted from the first one, a sum is as inexact as that one is large.
-                let whole_as_it_is = total(grads, |g: T| g.to_acc()).to_f64();
+                let whole_as_it_is = whole_as_it_is.to_f64();
                 let weight = x.weight[row % channels].to_f64();
                 weighted += weight * whole;
                 product += weight * along;
