@@ -2,8 +2,9 @@
 
 use super::Window;
 use super::adaptive::spread_back;
-use super::lines::{Lines, Reduce, Rows, read};
+use super::lines::{Lines, Reduce, Rows, by_channels, read};
 use super::spread::{Sums, spread};
+use crate::kernels::resample::boxes;
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::reserve;
 use keyway_cpu_loops::vectors::{Lanes, Vector};
@@ -120,6 +121,16 @@ fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     let window = Window::of(call, 1, [1; 3])?;
     let axes = window.axes(&input, counts)?;
     let divisor = Divisor::of(call, 5, &window, &axes)?;
+    if let Some(Quotient { reciprocal: Some(reciprocal), .. }) = divisor.same
+        && T::Vector::PICKS
+        && !by_channels(&input)
+        && input.sizes[4] <= 2 * T::Vector::LANES
+    {
+        // Such rows are in two registers, from which each place picks what it reads.
+        let of = |d: usize| windows(&window, &axes[d], d, 0);
+        // SAFETY: as in `largest`; windows name elements of the image.
+        return unsafe { boxes(&input, &out, &[of(0)?, of(1)?, of(2)?], reciprocal) };
+    }
     // SAFETY: as in `largest`.
     unsafe {
         Lines { input: &input, axes: &axes }.each::<Sum, _>(&out, |line, sums, _| {

@@ -16,6 +16,7 @@ use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::Lanes;
 use keyway_sdk::author::{Call, Error, Real};
 use keyway_sdk::half::{bf16, f16};
+use std::ops::Range;
 use sums::weighted;
 use tables::{Mode, Spacing, Table};
 
@@ -51,6 +52,22 @@ fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Resu
         let scale = scales.get(own).copied();
         Spacing { size: from[d + 2], count: to[d + 2], align_corners, scale }.table(mode)
     })
+}
+
+/// Sums of the elements in a box for each place of the output, which is these ranges of each dimension, times a weight.
+///
+/// # Safety
+/// The volumes must hold the elements that sizes and strides name, the ranges name elements of the image for each place of the
+/// output, and nobody else may use the output.
+pub unsafe fn boxes<T: Lanes>(
+    image: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    ranges: &[Vec<Range<usize>>; 3],
+    weight: T::Acc,
+) -> Result<(), Error> {
+    let tables = three(|d| Table::of_ranges(&ranges[d], if d == 2 { weight } else { T::Acc::ONE }))?;
+    // SAFETY: as the caller guarantees.
+    unsafe { weighted(image, out, &tables) }
 }
 
 fn interpolate<T: Lanes>(call: &Call) -> Result<(), Error> {

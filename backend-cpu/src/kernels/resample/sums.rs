@@ -5,7 +5,7 @@ use super::GRAIN;
 use super::tables::Table;
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, narrow, read_some, store_some, write_some};
-use keyway_cpu_loops::{parallel_try, reserve};
+use keyway_cpu_loops::{copy_pixel, parallel_try, reserve};
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
@@ -159,18 +159,26 @@ impl<T: Lanes> Sums<'_, T> {
         parallel_try(rows, GRAIN / work.max(1), |range| {
             let mut mixed = Scratch::<T::Acc>::zeroed(self.image.sizes[4])?;
             let mut sums = Scratch::<T::Acc>::zeroed(width)?;
-            for i in range {
-                let [nc, d, h] = self.row(i);
-                let (n, c) = (nc / channels, nc % channels);
-                let at = |strides: [usize; 5]| n * strides[0] + c * strides[1];
-                let from = self.image.data.as_ptr().cast_const().wrapping_add(at(self.image.strides));
+            let ([mut nc, mut d, mut h], mut plane) = (self.row(range.start), None);
+            for _ in range {
+                let (from, to) = *plane.get_or_insert_with(|| {
+                    let at = |strides: [usize; 5]| nc / channels * strides[0] + nc % channels * strides[1];
+                    let from = self.image.data.as_ptr().cast_const().wrapping_add(at(self.image.strides));
+                    (from, self.out.data.as_ptr().wrapping_add(at(self.out.strides)))
+                });
                 let [_, _, by_d, by_h, by_w] = self.out.strides;
-                let to = at(self.out.strides) + d * by_d + h * by_h;
                 // SAFETY: as the caller guarantees; each row is written by one task.
                 unsafe {
                     self.mix(from, [d, h], &mut mixed);
-                    columns.take(&mixed, &mut sums);
-                    narrow(self.out.data.as_ptr().wrapping_add(to), by_w, &sums);
+                    columns.take::<T::Vector>(&mixed, &mut sums);
+                    narrow(to.wrapping_add(d * by_d + h * by_h), by_w, &sums);
+                }
+                h += 1;
+                if h == height {
+                    (d, h) = (d + 1, 0);
+                }
+                if d == depth {
+                    (nc, d, plane) = (nc + 1, 0, None);
                 }
             }
             Ok(())
@@ -237,7 +245,7 @@ pub unsafe fn pixel<T: Lanes>(
         && step == 1
     {
         // SAFETY: the caller guarantees channels and places, which lie in two tensors.
-        return unsafe { copy(from.wrapping_add(line + column * across), to, channels) };
+        return unsafe { copy_pixel(to, from.wrapping_add(line + column * across), channels) };
     }
     let whole = channels - channels % (VECTORS * lanes);
     // SAFETY: the caller guarantees channels and places.
@@ -276,29 +284,8 @@ fn sums<T: Lanes, const VECTORS: usize>(
     sums
 }
 
-/// Bytes that are copied at once.
-const LINE: usize = 64;
-
-/// Copies a pixel, which has too few bytes for a call of what copies memory to be worth it.
-///
-/// # Safety
-/// There must be the elements and places for them, which do not meet.
-#[inline(always)]
-unsafe fn copy<T>(from: *const T, to: *mut T, n: usize) {
-    let bytes = n * size_of::<T>();
-    // SAFETY: as the caller guarantees; the last bytes are copied together with some before them.
-    unsafe {
-        if !(LINE..=LINE * LINE).contains(&bytes) {
-            return to.copy_from_nonoverlapping(from, n);
-        }
-        let (from, to) = (from.cast::<[u8; LINE]>(), to.cast::<[u8; LINE]>());
-        for i in 0..bytes / LINE {
-            to.wrapping_add(i).copy_from_nonoverlapping(from.wrapping_add(i), 1);
-        }
-        let last = bytes - LINE;
-        to.wrapping_byte_add(last).copy_from_nonoverlapping(from.wrapping_byte_add(last), 1);
-    }
-}
+/// Numbers behind the lists of [`Columns`], so that each of them can be read by the vector: the lanes of the widest.
+const BEYOND: usize = 16;
 
 /// What the places of a row read of it, as lists: first all first elements, then all second ones.
 struct Columns<A> {
@@ -310,7 +297,7 @@ struct Columns<A> {
 
 impl<A: Real> Columns<A> {
     fn of(table: &Table<A>, width: usize) -> Result<Columns<A>, Error> {
-        let count = (0..width).map(|place| table.at(place).len()).sum();
+        let count = (0..width).map(|place| table.at(place).len()).sum::<usize>() + BEYOND;
         let mut made = Columns { runs: Vec::new(), at: reserve(count)?, weights: reserve(count)? };
         let mut first = 0;
         while first < width {
@@ -326,6 +313,8 @@ impl<A: Real> Columns<A> {
             }
             first += same;
         }
+        made.at.resize(count, 0);
+        made.weights.resize(count, A::ZERO);
         Ok(made)
     }
 
@@ -333,7 +322,11 @@ impl<A: Real> Columns<A> {
     ///
     /// # Safety
     /// The row must be as long as the tables say, and there be a sum for each place.
-    unsafe fn take(&self, row: &[A], sums: &mut [A]) {
+    unsafe fn take<V: Vector<Number = A>>(&self, row: &[A], sums: &mut [A]) {
+        if V::PICKS && row.len() <= 2 * V::LANES {
+            // SAFETY: as the caller guarantees.
+            return unsafe { self.pick::<V>(row, sums) };
+        }
         for (places, taps, begin) in &self.runs {
             let end = begin + taps * places.len();
             let (at, weights) = (&self.at[*begin..end], &self.weights[*begin..end]);
@@ -343,6 +336,7 @@ impl<A: Real> Columns<A> {
                 match taps {
                     1 => take::<A, 1>(row, at, weights, sums),
                     2 => take::<A, 2>(row, at, weights, sums),
+                    3 => take::<A, 3>(row, at, weights, sums),
                     4 => take::<A, 4>(row, at, weights, sums),
                     _ => {
                         sums.fill(A::ZERO);
@@ -354,6 +348,39 @@ impl<A: Real> Columns<A> {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+impl<A: Real> Columns<A> {
+    /// [`Columns::take`] for a row that is in two vectors.
+    ///
+    /// # Safety
+    /// As for [`Columns::take`].
+    #[inline]
+    unsafe fn pick<V: Vector<Number = A>>(&self, row: &[A], sums: &mut [A]) {
+        let low = V::LANES.min(row.len());
+        // SAFETY: the row has the numbers.
+        let (low, high) = unsafe {
+            (load_some::<V>(row.as_ptr(), low), load_some::<V>(row.as_ptr().add(low), row.len() - low))
+        };
+        for (places, taps, begin) in &self.runs {
+            let n = places.len();
+            let mut i = 0;
+            while i < n {
+                let mut sum = V::splat(A::ZERO);
+                for tap in 0..*taps {
+                    let at = begin + tap * n + i;
+                    // SAFETY: the lists go on behind each place by the lanes of a vector; each number names an element of the row.
+                    unsafe {
+                        let weights = V::load(self.weights.as_ptr().add(at));
+                        sum = low.pick(high, self.at.as_ptr().add(at).cast()).mul_add(weights, sum);
+                    }
+                }
+                // SAFETY: the caller guarantees a sum for each place.
+                unsafe { store_some(sums.as_mut_ptr().add(places.start + i), V::LANES.min(n - i), sum) };
+                i += V::LANES;
             }
         }
     }

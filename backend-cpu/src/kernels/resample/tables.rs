@@ -2,6 +2,7 @@
 
 use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Error, Real};
+use std::ops::Range;
 
 /// For each place of a dimension the elements that it is made of, and their weights.
 pub struct Table<A> {
@@ -20,6 +21,18 @@ impl<A: Real> Table<A> {
     /// One place, which is the one element that there is.
     pub fn single() -> Table<A> {
         Table { ends: vec![0, 1], taps: vec![(0, A::ONE)] }
+    }
+
+    /// For each range one place, which is made of those elements, each as much.
+    pub fn of_ranges(ranges: &[Range<usize>], weight: A) -> Result<Table<A>, Error> {
+        let count = ranges.iter().fold(0, |sum: usize, range| sum.saturating_add(range.len()));
+        let mut table = Table { ends: reserve(ranges.len() + 1)?, taps: reserve(count)? };
+        table.ends.push(0);
+        for range in ranges {
+            table.taps.extend(range.clone().map(|element| (element, weight)));
+            table.ends.push(table.taps.len());
+        }
+        Ok(table)
     }
 
     /// Adds a place.

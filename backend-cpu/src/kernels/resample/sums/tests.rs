@@ -90,14 +90,28 @@ fn sums_are_those_that_the_tables_name_whatever_the_layout() {
     check::<bf16>(1e-2);
 }
 
-#[test]
-fn pixels_of_any_size_are_copied_alone() {
-    for n in [0, 1, 31, 32, 33, 63, 64, 65, 200, 5000] {
-        let from: Vec<u16> = (0..n as u16).collect();
-        let mut to = vec![u16::MAX; n + 2];
-        // SAFETY: there are the elements and the places.
-        unsafe { copy(from.as_ptr(), to.as_mut_ptr().add(1), n) };
-        assert_eq!(to[1..=n], from);
-        assert_eq!((to[0], to[n + 1]), (u16::MAX, u16::MAX));
+fn check_picks<A: Lanes<Acc = A> + Real>() {
+    let lanes = A::Vector::LANES;
+    for size in [1, 2, lanes - 1, lanes, lanes + 1, 2 * lanes] {
+        for (wide, step) in [(1, 1), (2, 2), (3, 1), (3, 2), (size, 1)] {
+            let starts = (0..=size.saturating_sub(1)).step_by(step);
+            let ranges: Vec<Range<usize>> = starts.map(|at| at..(at + wide).min(size)).collect();
+            let table = Table::of_ranges(&ranges, A::from_f64(0.5)).unwrap();
+            let columns = Columns::of(&table, ranges.len()).unwrap();
+            let row: Vec<A> = (0..size).map(|i| A::from_f64((i * i % 17) as f64)).collect();
+            let mut sums = vec![A::from_f64(-1.0); ranges.len()];
+            // SAFETY: the table names elements of the row, and there is a sum for each range.
+            unsafe { columns.pick::<A::Vector>(&row, &mut sums) };
+            for (sum, range) in sums.iter().zip(&ranges) {
+                let expected: f64 = row[range.clone()].iter().map(|x| x.to_f64() / 2.0).sum();
+                assert_eq!(sum.to_f64(), expected, "{range:?} of {size}");
+            }
+        }
     }
+}
+
+#[test]
+fn places_are_made_of_what_is_picked_from_two_vectors() {
+    check_picks::<f32>();
+    check_picks::<f64>();
 }
