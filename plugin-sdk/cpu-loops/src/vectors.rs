@@ -436,7 +436,8 @@ mod level {
         bf16, __m512, from => wide(_mm256_loadu_si256(from.cast())),
             (to, v) => _mm256_storeu_si256(to.cast(), upper_half(v)),
             n few wide(_mm256_maskz_loadu_epi16(first(n), from.cast())), {
-                // A store under a mask of what was just rounded so gave other numbers in a test of `grid_sample`.
+                // Not under a mask: of a mask that the compiler knows to name one lane LLVM 22 makes a store of the lane as it
+                // was before it was narrowed, over the element beside it.
                 let mut copy = [0u16; 16];
                 _mm256_storeu_si256(copy.as_mut_ptr().cast(), upper_half(v));
                 copy.iter().take(n).enumerate().for_each(|(i, half)| *to.add(i) = bf16::from_bits(*half));
