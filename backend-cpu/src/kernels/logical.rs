@@ -8,6 +8,10 @@ use keyway_sdk::half::{bf16, f16};
 /// `f` of whether each argument is other than 0.
 #[inline(always)]
 fn logical<T: Widen>(call: &Call, f: impl Fn(bool, bool) -> bool + Sync) -> Result<(), Error> {
+    // Truth values are not compared.
+    if const { matches!(T::NAME.as_bytes(), b"bool") } {
+        return call.map2::<bool, bool, bool>(Cost::Cheap, f);
+    }
     let zero = T::Wide::default();
     call.map2_wide::<T, T, bool>(Cost::Cheap, |a, b| f(a != zero, b != zero))
 }
