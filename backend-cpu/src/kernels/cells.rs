@@ -173,7 +173,7 @@ pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
 /// Bytes that are copied at once, and the most that are copied here and not by the system's function: for rows so short
 /// the call takes as long as the copy.
 const CHUNK: usize = 64;
-const SHORT: usize = 1024;
+const SHORT: usize = 2048;
 
 /// Copies `len` cells side by side.
 ///
