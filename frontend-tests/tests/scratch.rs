@@ -18,7 +18,8 @@ fn scratch_memory_that_does_not_suffice_is_an_error() {
     let halves = zeros(&[1, 4 * MIB], DType::F16);
     let tall = zeros(&[MIB, 4], DType::F16);
     let (row, column) = (zeros(&[1, 2048], DType::I64), zeros(&[2048, 1], DType::I64));
-    let words = zeros(&[4 * MIB], DType::I32);
+    // Numbers near each other would be counted.
+    let words = Tensor::arange(0, 4 << 20).unwrap().to_dtype(DType::I32).unwrap();
     let small = zeros(&[4, 4], DType::U8);
     let weight = zeros(&[4 * MIB], DType::F16);
     // The name, the bytes of the outputs, the call.
