@@ -416,7 +416,7 @@ impl Columns {
 #[inline(always)]
 unsafe fn store<X: Copy, const N: usize>(to: *mut X, from: &[X; N]) {
     const SOME: usize = 16;
-    const { assert!(N % SOME == 0) };
+    const { assert!(N.is_multiple_of(SOME)) };
     let mut i = 0;
     while i < N {
         // SAFETY: as the caller guarantees; both have so many from here on.
