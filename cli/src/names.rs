@@ -73,11 +73,13 @@ pub fn dtype(text: &str) -> Result<DType, Failure> {
 /// The op that a method of images calls, whose name has their spatial dimensions: `conv` for `conv2d`.
 fn of_method(name: &str) -> String {
     let name = ["1d", "2d", "3d"].iter().fold(name.to_string(), |name, rank| name.replace(rank, ""));
-    match name.trim_end_matches("_with_indices") {
+    let op = match name.as_str() {
         // The same sums as those of the gradient.
-        "conv_transpose" => "conv_input_grad".to_string(),
-        op => op.to_string(),
-    }
+        "conv_transpose" => "conv_input_grad",
+        "max_pool" => "max_pool_values",
+        name => name.trim_end_matches("_with_indices"),
+    };
+    op.to_string()
 }
 
 /// An op.

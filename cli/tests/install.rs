@@ -294,9 +294,12 @@ fn a_disabled_backend_is_passed_over_until_it_is_enabled() {
     assert!(home.run(&["backend", "enable", "keyway-cpu"]).expect(0).out.contains("as before"));
     assert!(home.run(&["explain", "add"]).expect(0).out.contains("keyway-cpu"));
     // By the names of the methods, too.
-    for (method, op) in
-        [("conv2d", "conv"), ("max_pool3d_with_indices", "max_pool"), ("conv_transpose1d", "conv_input_grad")]
-    {
+    for (method, op) in [
+        ("conv2d", "conv"),
+        ("max_pool3d_with_indices", "max_pool"),
+        ("max_pool2d", "max_pool_values"),
+        ("conv_transpose1d", "conv_input_grad"),
+    ] {
         assert_eq!(home.run(&["explain", method]).expect(0).out, home.run(&["explain", op]).expect(0).out);
     }
     for command in ["disable", "enable", "verify"] {

@@ -151,11 +151,15 @@ impl<'a> Args<'a> {
     /// [`Error::Value`].
     pub fn check(&self) -> Result<()> {
         let schema = &self.op.schema;
-        if self.values.len() != schema.params.len() {
+        let most = schema.params.len();
+        if self.values.len() != most {
+            // Those at the end that have a default may be left out.
+            let least = schema.params.iter().rposition(|p| p.default_arg().is_none()).map_or(0, |i| i + 1);
+            let count = if least < most { format!("{least} to {most}") } else { most.to_string() };
             return Err(Error::Value {
                 op: self.op.name,
                 argument: "arguments",
-                expected: format!("{}, those of `{}`", schema.params.len(), schema.text),
+                expected: format!("{count}, those of `{}`", schema.text),
                 got: self.values.len().to_string(),
             });
         }

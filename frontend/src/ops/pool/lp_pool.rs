@@ -15,7 +15,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (rank, x) = (rank(args, 0)?, args.tensor(0)?);
     let p = args.float(1)?;
     if p == 0.0 || p.is_nan() {
-        return Err(wrong_value(args, 1, "an exponent other than 0".into()));
+        return Err(wrong_value(args, 1, "an exponent other than 0 and NaN".into()));
     }
     let places = Window::of(args, rank, 2, None, 5)?.places(args, &x.sizes()[2..])?;
     let sizes = with_spatial(x.sizes(), &places);

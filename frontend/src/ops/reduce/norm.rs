@@ -61,7 +61,7 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = float_tensor(args, 0)?;
     if args.float(1)?.is_nan() {
-        return Err(wrong_value(args, 1, "a number".into()));
+        return Err(wrong_value(args, 1, "a number other than NaN".into()));
     }
     let mask = reduced_dims(args, 2, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
@@ -182,7 +182,7 @@ pub static DEF: OpDef = OpDef {
             ),
             error(
                 [plain(&[3]), SampleArg::Float(f64::NAN), SampleArg::None, SampleArg::Bool(false)],
-                "`p` must be a number, but got the number NaN",
+                "`p` must be a number other than NaN, but got the number NaN",
             ),
         ]
     },
