@@ -152,7 +152,8 @@ impl Certificate {
     /// Whether the numbers can be those of a run.
     fn adds_up(&self) -> bool {
         let Some(rest) = self.judged.checked_sub(self.passed) else { return false };
-        self.passed > 0 && self.known <= rest && (!self.green || self.known == rest)
+        let green = self.passed > 0 && self.known == rest;
+        self.judged > 0 && self.known <= rest && (!self.green || green)
     }
 
     /// Where the certificate of a library lies: `libx.so` with `libx.so.certificate.json`.
@@ -279,6 +280,8 @@ mod tests {
         assert_eq!(told(&failed), "failed 10 of 1,210");
         let listed = Certificate { green: false, ..certificate() };
         assert_eq!(told(&listed), "failed: all 1,200 passed, but its known failures name other cases");
+        let nothing = Certificate { green: false, passed: 0, ..certificate() };
+        assert_eq!(told(&nothing), "failed 1,200 of 1,200");
         let tier = Certificate { profile: Some("load".to_string()), ..failed };
         assert_eq!(told(&tier), "failed for load 10 of 1,210");
     }
@@ -290,6 +293,7 @@ mod tests {
             Certificate { passed: 1201, ..certificate() },
             Certificate { judged: 1201, ..certificate() },
             Certificate { known: 1, ..certificate() },
+            Certificate { passed: 0, known: 1200, ..certificate() },
         ] {
             assert_eq!(told(&wrong), "not believed", "{wrong:?}");
         }

@@ -14,6 +14,11 @@ pub fn held() -> [usize; 2] {
     ["fd", "task"].map(|what| std::fs::read_dir(format!("/proc/self/{what}")).map_or(0, Iterator::count))
 }
 
+/// Processes that the calling thread made and nobody waited for, as numbers between blanks; empty where the system does not say.
+pub fn children() -> String {
+    std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default()
+}
+
 /// What is one for the whole process, so that a kernel must leave it as it found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -51,6 +56,15 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn children_are_told_of_until_somebody_waits_for_them() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        assert!(children().split_whitespace().any(|own| own == child.id().to_string()));
+        child.wait().unwrap();
+        assert!(!children().split_whitespace().any(|own| own == child.id().to_string()));
+    }
 
     #[test]
     #[cfg(target_os = "linux")]

@@ -13,6 +13,11 @@ use std::path::{Component, Path, PathBuf};
 
 /// More than this an archive may not unpack to.
 const MAX_BYTES: u64 = 16 << 30;
+/// More than this a library may not be.
+const MAX_LIBRARY: u64 = 4 << 30;
+/// What a library begins with, and the bytes of it that tell more of what it is.
+const MAGIC: &[u8] = b"\x7fELF";
+const HEAD: u64 = 4096;
 /// More entries than this an archive may not have.
 const MAX_ENTRIES: usize = 100_000;
 /// No file system has longer names.
@@ -250,7 +255,17 @@ impl Copies<'_> {
             std::fs::create_dir_all(&*into)?;
             // Two entries of one name are an error: which of them was meant is not to be guessed.
             let mut out = OpenOptions::new().write(true).create_new(true).open(&to)?;
-            io::copy(&mut open()?, &mut out)?;
+            let mut from = open()?;
+            let mut head = Vec::new();
+            from.by_ref().take(HEAD).read_to_end(&mut head)?;
+            io::Write::write_all(&mut out, &head)?;
+            // What does not begin as a library is refused by its beginning: the rest may be of any length.
+            if !is_library(name) || head.starts_with(MAGIC) {
+                let copied = io::copy(&mut from.take(MAX_LIBRARY), &mut out)?;
+                if copied == MAX_LIBRARY {
+                    return Err(io::Error::other(format!("is larger than {} GiB", MAX_LIBRARY >> 30)));
+                }
+            }
             out.sync_all()
         };
         copy().map_err(|error| {
@@ -296,6 +311,19 @@ mod tests {
         let found = collect(&file, &work)?;
         assert!(outside() <= 2, "something was written outside");
         Ok(found.iter().map(|c| c.library.strip_prefix(&work).unwrap().display().to_string()).collect())
+    }
+
+    #[test]
+    fn what_does_not_begin_as_a_library_is_not_copied_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, work) = (folder.path().join("libx.so"), folder.path().join("work"));
+        File::create(&file).unwrap().set_len(20 << 30).unwrap();
+        let copied = collect(&file, &work).unwrap();
+        assert_eq!(copied[0].library.metadata().unwrap().len(), HEAD);
+        let text = [MAGIC, &[7; 10_000][..]].concat();
+        std::fs::write(&file, &text).unwrap();
+        let copied = collect(&file, &folder.path().join("again")).unwrap();
+        assert_eq!(std::fs::read(&copied[0].library).unwrap(), text);
     }
 
     #[test]

@@ -229,6 +229,10 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     certify(&report, screen);
     let mut failures: Vec<Failure> = files::tell(written, screen).err().into_iter().collect();
     let ended_by_case = options.fail_fast && report.bad().next().is_some();
+    if report.interrupted && ended_by_case {
+        let (done, wanted) = (report.cases.len(), report.wanted);
+        screen.line(format!("ended at a case that is not as expected, after {done} of {wanted} cases"));
+    }
     if report.interrupted && !ended_by_case {
         failures.push(Failure::Interrupted { done: report.cases.len(), of: report.wanted });
     } else if report.cases.is_empty() {

@@ -12,12 +12,27 @@ pub fn write(report: &Report) -> String {
         suite.add_test_cases(report.cases.iter().filter(|r| r.family == *family).map(case));
         junit.add_test_suite(suite);
     }
+    let mut run = TestSuite::new("run");
+    let failure = || TestCaseStatus::non_success(NonSuccessKind::Failure);
+    let mut say = |name: &str, mut status: TestCaseStatus, message: String| {
+        status.set_message(message);
+        run.add_test_case(TestCase::new(name, status));
+    };
     if report.says_nothing() {
-        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_message(report.nothing_served());
-        let mut suite = TestSuite::new("run");
-        suite.add_test_case(TestCase::new("served", status));
-        junit.add_test_suite(suite);
+        say("served", failure(), report.nothing_served());
+    }
+    if report.interrupted {
+        let (done, wanted) = (report.cases.len(), report.wanted);
+        say("whole", failure(), format!("the run was ended after {done} of {wanted} cases"));
+    }
+    for case in &report.unused_known {
+        say("known failures", failure(), format!("the known failure `{case}` matches no case"));
+    }
+    if let Some(narrowed) = report.narrowed() {
+        say("selection", TestCaseStatus::skipped(), narrowed);
+    }
+    if !run.test_cases.is_empty() {
+        junit.add_test_suite(run);
     }
     junit.to_string().unwrap_or_default()
 }

@@ -194,7 +194,10 @@ fn passes_alone(mut command: Command, limits: Limits, stop: &AtomicBool, id: &st
     // A worker that is gone shows in the answer.
     let _ = worker.ask(id);
     let said = worker.answer(limits.timeout, limits.memory, &|| stop.load(Ordering::Relaxed));
-    matches!(said, Ok(Said::Done { outcome: Outcome::Passed | Outcome::ByOthers { .. }, .. }))
+    matches!(
+        said,
+        Ok(Said::Done { id: of, outcome: Outcome::Passed | Outcome::ByOthers { .. }, .. }) if of == id
+    )
 }
 
 /// Starts a worker and waits until it has listed the cases.
@@ -263,8 +266,12 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                 });
             }
         };
-        let Said::Done { outcome, call, judged_by, spoiled, panicked, micros, .. } = said else { continue };
-        if spoiled {
+        let Said::Done { id, outcome, call, judged_by, spoiled, panicked, micros } = said else { continue };
+        let outcome = match id == case.id {
+            true => outcome,
+            false => Outcome::Died { how: format!("answered `{id}`, which it was not asked") },
+        };
+        if spoiled || id != case.id {
             // What it says from here on would be the panic's doing.
             *worker = None;
         }
@@ -350,6 +357,27 @@ mod tests {
         };
         assert_eq!(noted(&|_| true), [(false, false), (true, false), (true, true)]);
         assert_eq!(noted(&|id| id != "c"), [(false, false), (true, false), (true, false)]);
+    }
+
+    #[test]
+    fn an_answer_to_another_case_counts_for_none() {
+        // As of a worker that a kernel has forked: both answer.
+        let twice = SCRIPT.replace(
+            "done\n    ",
+            "[ $id = a ] && echo \"@keyway-conformance {\\\"done\\\":$answer}\"\n done\n",
+        );
+        assert_ne!(twice, SCRIPT);
+        let command = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", &twice, "sh"]);
+            command
+        };
+        let limits = Limits { jobs: 1, turns: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
+        let ran =
+            run(&command, limits, &AtomicBool::new(false), &|_, _, _| ControlFlow::Continue(())).unwrap();
+        let outcomes: Vec<_> = ran.finished.into_iter().map(|finished| finished.outcome).collect();
+        let expected = Outcome::Died { how: "answered `a`, which it was not asked".to_string() };
+        assert_eq!(outcomes, [Outcome::Passed, expected, Outcome::Passed]);
     }
 
     #[test]
