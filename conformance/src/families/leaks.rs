@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "leaks",
-    about: "memory in use, descriptors and threads return to where they were",
+    about: "the device's memory in use, descriptors and threads return to where they were",
     cases,
     run,
 };
