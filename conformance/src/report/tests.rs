@@ -78,11 +78,23 @@ fn a_narrowed_run_says_to_what_wherever_it_is_shown() {
     let text = "narrowed to op mm or add*, dtype f64: not the whole suite";
     assert_eq!(one.narrowed().as_deref(), Some(text));
     assert!(one.html().contains(&format!("\"narrowed\":\"{text}\"")));
+    assert!(one.junit().contains(text) && one.junit().contains("failures=\"0\""), "{}", one.junit());
     let mut quick = report(passed(), Some("load"));
     quick.selection.quick = true;
     quick.selection.seed = 7;
     let text = "narrowed to profile load, the quick cases, on the values of seed 7: not the whole suite";
     assert_eq!(quick.narrowed().as_deref(), Some(text));
+}
+
+#[test]
+fn a_run_that_is_not_green_is_not_so_for_a_build_server() {
+    let mut run = report(vec![row("values/mm/f64/0", Status::Passed, "")], None);
+    assert!(run.is_green() && run.junit().contains("failures=\"0\""));
+    run.unused_known = vec!["nothing/like/this".to_string()];
+    assert!(!run.is_green() && run.junit().contains("the known failure `nothing/like/this` matches no case"));
+    (run.interrupted, run.wanted) = (true, 5);
+    assert!(run.junit().contains("the run was ended after 1 of 5 cases"), "{}", run.junit());
+    assert!(run.junit().contains("failures=\"2\""));
 }
 
 #[test]
