@@ -2,7 +2,7 @@
 
 use keyway_cpu_conv::image::{dense, unsupported};
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::{copy_pixel, parallel_try, transpose};
+use keyway_cpu_loops::{copy_dense, parallel_try, transpose};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
@@ -117,7 +117,7 @@ impl Shuffle {
                     if to_large {
                         turn(pixel.as_mut_ptr(), small, each, square);
                         for (a, from) in pixel.chunks_exact(some).enumerate() {
-                            copy_pixel(large(a), from.as_ptr(), some);
+                            copy_dense(large(a), from.as_ptr(), some);
                         }
                     } else {
                         for (a, to) in pixel.chunks_exact_mut(some).enumerate() {

@@ -1,7 +1,8 @@
 //! `cat`
 
-use super::cells::{Cells, cell_kernel, copy_block, copy_dense, row_major, shifted};
+use super::cells::{Cells, cell_kernel, copy_block, row_major, shifted};
 use super::dims::dim;
+use keyway_cpu_loops::copy_dense;
 use keyway_sdk::author::{Call, Element, Error, parallel_for};
 
 /// The least elements of one piece of work.

@@ -2,7 +2,7 @@
 //! size of a cell and not once for each dtype.
 
 use super::nest::{Nest, dims};
-use keyway_cpu_loops::transpose;
+use keyway_cpu_loops::{copy_dense, transpose};
 use keyway_sdk::author::{Call, Element, Error, Lanes, OwnedTensor, Plain, Scratch, Tensor, dtype_size};
 use std::any::Any;
 use std::ops::Range;
@@ -170,54 +170,8 @@ pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
     unsafe { Lanes::new(lanes.as_ptr().wrapping_offset(offset)) }
 }
 
-/// Bytes that are copied at once, and the most that are copied here and not by the system's function: for rows so short
-/// the call takes as long as the copy.
-const CHUNK: usize = 64;
-const SHORT: usize = 2048;
-
-/// Copies `len` cells side by side.
-///
-/// # Safety
-/// As for [`copy_run`] with steps of 1.
-#[inline(always)]
-pub unsafe fn copy_dense<C: Element>(to: *mut C, from: *const C, len: usize) {
-    let bytes = len * size_of::<C>();
-    // SAFETY: as the caller guarantees; each chunk lies within the `bytes`.
-    unsafe {
-        match bytes {
-            16..32 => copy_chunks::<16>(to.cast(), from.cast(), bytes),
-            32..CHUNK => copy_chunks::<32>(to.cast(), from.cast(), bytes),
-            CHUNK..=SHORT => copy_chunks::<CHUNK>(to.cast(), from.cast(), bytes),
-            _ if bytes > SHORT && is_close_behind(to.addr(), from.addr()) => {
-                copy_chunks::<CHUNK>(to.cast(), from.cast(), bytes);
-            }
-            _ => std::ptr::copy_nonoverlapping(from, to, len),
-        }
-    }
-}
-
-/// Whether the target begins just behind the source, seen within a page: there some processors (Zen 3, Zen 4) take 2 to 12 times
-/// as long for the instruction that the system's function copies long rows by (glibc's bug 30994).
-fn is_close_behind(to: usize, from: usize) -> bool {
-    const PAGE: usize = 4096;
-    matches!(to.wrapping_sub(from) % PAGE, 1..32)
-}
-
-/// Copies bytes, at least `SIZE` of them, so many at once.
-///
-/// # Safety
-/// They must exist at both addresses, and those of the target be nobody else's.
-#[inline(always)]
-unsafe fn copy_chunks<const SIZE: usize>(to: *mut u8, from: *const u8, bytes: usize) {
-    // SAFETY: as the caller guarantees.
-    let copy = |at: usize| unsafe {
-        let chunk = from.add(at).cast::<[u8; SIZE]>().read_unaligned();
-        to.add(at).cast::<[u8; SIZE]>().write_unaligned(chunk);
-    };
-    (0..bytes / SIZE).for_each(|k| copy(k * SIZE));
-    // The last chunk may meet the one before it and write the same bytes again.
-    copy(bytes - SIZE);
-}
+/// Bytes of the widest vector.
+const VECTOR: usize = 64;
 
 /// Copies one run of cells.
 ///
@@ -234,7 +188,7 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
             let first = from.wrapping_sub(len).wrapping_add(1);
             let reversed =
                 |part: Range<usize>| part.for_each(|l| to.add(l).write(C::load(first.add(len - 1 - l))));
-            let few = CHUNK / size_of::<C>();
+            let few = VECTOR / size_of::<C>();
             if len < few {
                 reversed(0..len);
             } else {

@@ -8,7 +8,7 @@ mod gradients;
 
 use super::buffer::Buffer;
 use super::moments::{Moments, Standard, widened};
-use keyway_cpu_loops::vectors::Lanes as Number;
+use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -25,7 +25,7 @@ fn unsupported(what: &str) -> Error {
 }
 
 /// The input, and what its channels are multiplied by and moved by.
-struct Channels<'a, T: Number> {
+struct Channels<'a, T: Elements> {
     input: &'a [T],
     batch: usize,
     channels: usize,
@@ -35,7 +35,7 @@ struct Channels<'a, T: Number> {
     bias: Buffer<T::Acc>,
 }
 
-impl<'a, T: Number> Channels<'a, T> {
+impl<'a, T: Elements> Channels<'a, T> {
     /// Of argument `input` with the weight in argument `weight` and the bias in `bias`, where the op has them.
     fn of(call: &Call<'a>, input: usize, weight: Option<usize>, bias: Option<usize>) -> Result<Self, Error> {
         let numbers = |i: Option<usize>, channels, otherwise| match i {
@@ -146,13 +146,13 @@ impl<'a, T: Number> Channels<'a, T> {
     }
 }
 
-fn group_norm<T: Number>(call: &Call) -> Result<(), Error> {
+fn group_norm<T: Elements>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 0, Some(2), Some(3))?;
     x.by_neighbours(call, x.channels / call.int(1)?.max(1) as usize, T::Acc::from_f64(call.float(4)?))
 }
 
 /// Argument `i`, numbers in the input's dtype or wider.
-fn statistics<T: Number>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Error> {
+fn statistics<T: Elements>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Error> {
     let given = call.tensor(i)?.dtype();
     if given == T::dtype() {
         return widened::<T>(call, i, 0, T::Acc::ZERO);
@@ -164,14 +164,14 @@ fn statistics<T: Number>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Error>
 }
 
 /// What stands for each channel by the statistics in arguments 1 and 2.
-fn of_statistics<T: Number>(call: &Call, eps: T::Acc) -> Result<Vec<Standard<T::Acc>>, Error> {
+fn of_statistics<T: Elements>(call: &Call, eps: T::Acc) -> Result<Vec<Standard<T::Acc>>, Error> {
     let (mean, var) = (statistics::<T>(call, 1)?, statistics::<T>(call, 2)?);
     let moments = |(&mean, &variance)| Moments { mean, rest: T::Acc::ZERO, variance };
     Ok(mean.iter().zip(var.iter()).map(|pair| moments(pair).standard(eps)).collect())
 }
 
 /// `batch_norm` and `instance_norm`, unless they are to change running statistics.
-fn running<T: Number, const PER_SAMPLE: bool>(call: &Call) -> Result<(), Error> {
+fn running<T: Elements, const PER_SAMPLE: bool>(call: &Call) -> Result<(), Error> {
     let (from_input, given) = (call.bool(5)?, !call.is_none(1)?);
     if from_input && given {
         return Err(unsupported("a change of running statistics"));
@@ -188,20 +188,20 @@ fn running<T: Number, const PER_SAMPLE: bool>(call: &Call) -> Result<(), Error> 
     x.by_given(call, &standards)
 }
 
-fn batch_norm<T: Number>(call: &Call) -> Result<(), Error> {
+fn batch_norm<T: Elements>(call: &Call) -> Result<(), Error> {
     running::<T, false>(call)
 }
 
-fn instance_norm<T: Number>(call: &Call) -> Result<(), Error> {
+fn instance_norm<T: Elements>(call: &Call) -> Result<(), Error> {
     running::<T, true>(call)
 }
 
-fn frozen_norm<T: Number>(call: &Call) -> Result<(), Error> {
+fn frozen_norm<T: Elements>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 0, Some(3), Some(4))?;
     x.by_given(call, &of_statistics::<T>(call, T::Acc::from_f64(call.float(5)?))?)
 }
 
-fn channel_norm<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
+fn channel_norm<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let (x, per_sample, eps) =
         (Channels::<T>::of(call, 0, Some(1), Some(2))?, call.bool(3)?, T::Acc::from_f64(call.float(4)?));
     let moments = if per_sample { x.of_rows()? } else { x.of_channels()? };

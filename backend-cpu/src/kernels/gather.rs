@@ -1,9 +1,10 @@
 //! `gather`, and the loop that it shares with the other ops that read at indices.
 
-use super::cells::{Cells, cell_kernel, copy_dense, copy_run};
+use super::cells::{Cells, cell_kernel, copy_run};
 use super::dims::dim;
 use super::indices::check_indices;
 use super::nest::{Nest, dims};
+use keyway_cpu_loops::copy_dense;
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 
 /// Rows of at most so many elements are copied one index after the other; longer ones are shared among threads.

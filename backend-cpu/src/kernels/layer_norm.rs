@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::moments::{Moments, Standard, totals, widened};
 use super::number::Apply;
-use keyway_cpu_loops::vectors::{Lanes as Number, halves};
+use keyway_cpu_loops::vectors::{Lanes as Elements, halves};
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -19,11 +19,11 @@ const ROWS: usize = 64;
 
 /// What a row is normalised by.
 #[inline(never)]
-fn standard<T: Number>(x: &[T], eps: T::Acc) -> Standard<T::Acc> {
+fn standard<T: Elements>(x: &[T], eps: T::Acc) -> Standard<T::Acc> {
     Moments::of(x).standard(eps)
 }
 
-fn layer_norm<T: Number<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn layer_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let input = call.contiguous::<T>(0)?;
     let n: usize = call.ints(1)?.iter().map(|n| *n as usize).product();
     let (weight, bias) = (&widened::<T>(call, 2, n, T::Acc::ONE)?, &widened::<T>(call, 3, n, T::Acc::ZERO)?);
@@ -94,7 +94,7 @@ fn add_row<T: Float>(
     }
 }
 
-fn layer_norm_backward<T: Number<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn layer_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (grad, input) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);
     let n: usize = call.ints(2)?.iter().map(|n| *n as usize).product();
     let weight = &widened::<T>(call, 3, n, T::Acc::ONE)?;

@@ -1,7 +1,7 @@
 //! Mean and variance of rows that lie densely, which the normalisations share.
 
 use super::buffer::Buffer;
-use keyway_cpu_loops::vectors::{Lanes, Vector, halves, load_some, minus, plus, read_some, sum};
+use keyway_cpu_loops::vectors::{Lanes, MOST, Vector, halves, load_some, minus, plus, read_some, sum};
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Error, Float, Real};
 
@@ -31,8 +31,6 @@ pub fn totals<X: Copy, Y: Copy, A: Real>(x: &[X], y: &[Y], f: impl Fn(X, Y) -> (
 
 /// Vectors of each slice that are summed side by side.
 const VECTORS: usize = 4;
-/// Lanes of the widest vector.
-const MOST: usize = 16;
 
 // Arrays are gone through by their indices: of functions of arrays and of iterators not all is inlined, and what is not passes
 // vectors through memory.

@@ -1,9 +1,9 @@
 //! `pad`: a constant border as `constant_pad` makes it, and borders of the tensor's own elements, whose places are worked out once for each
 //! dimension.
 
-use super::cells::{Cells, copy_dense};
+use super::cells::Cells;
 use super::constant_pad::filled;
-use keyway_cpu_loops::reserve;
+use keyway_cpu_loops::{copy_dense, reserve};
 use keyway_sdk::author::{Call, Element, Error, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 use std::cmp::Reverse;

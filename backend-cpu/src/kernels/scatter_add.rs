@@ -2,14 +2,14 @@
 
 use super::accumulate::Sum;
 use super::buffer::Buffer;
-use super::cells::{Cells, copy_dense, shifted};
+use super::cells::{Cells, shifted};
 use super::gather::{AHEAD, fetch};
 use super::nest::Nest;
 use super::number::Number;
 use super::radix::sort_upper;
 use super::scatter::Operands;
 use super::scatter_panels::{combine, put_run};
-use keyway_cpu_loops::Cost;
+use keyway_cpu_loops::{Cost, copy_dense};
 use keyway_sdk::author::{Call, Element, Error, num_threads, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 

@@ -2,11 +2,11 @@
 
 use super::accumulate::Sum;
 use super::buffer::Buffer;
-use super::cells::{copy_all, copy_dense};
+use super::cells::copy_all;
 use super::gather::{AHEAD, fetch};
 use super::nest::Nest;
 use super::scatter::{Operands, Scatter, scatter_lines};
-use keyway_cpu_loops::transpose;
+use keyway_cpu_loops::{copy_dense, transpose};
 use keyway_sdk::author::{Error, Lanes};
 use std::sync::OnceLock;
 

@@ -31,6 +31,7 @@
 
 mod blocks;
 mod contiguous;
+mod dense;
 mod elementwise;
 mod fast_path;
 pub mod images;
@@ -40,7 +41,6 @@ mod narrow;
 mod operand;
 mod order;
 mod pack;
-mod pixel;
 mod stream;
 mod tasks;
 pub mod tiles;
@@ -48,11 +48,11 @@ mod transpose;
 pub mod vectors;
 
 pub use contiguous::{Contiguous, ContiguousOut, ViewExt};
+pub use dense::copy_dense;
 pub use elementwise::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
 pub use inner_loop::Function;
 pub use lists::reserve;
 pub use narrow::{Slices, narrow_slice, zip_wide};
-pub use pixel::copy_pixel;
 pub use tasks::parallel_try;
 pub use transpose::{transpose, widen_transposed};
 

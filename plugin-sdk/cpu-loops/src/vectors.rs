@@ -126,7 +126,7 @@ pub trait Lanes: Float {
 }
 
 /// Lanes of the widest vector.
-const MOST: usize = 16;
+pub const MOST: usize = 16;
 
 /// Loads up to a vector of numbers; lanes beyond hold 0.
 ///

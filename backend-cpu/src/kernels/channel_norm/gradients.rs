@@ -1,6 +1,6 @@
 //! What gradients of these norms are made of.
 
-use super::{Channels, Number, statistics, unsupported};
+use super::{Channels, Elements, statistics, unsupported};
 use crate::kernels::moments::{Moments, sums};
 use keyway_cpu_loops::vectors::{Vector, minus, plus};
 use keyway_cpu_loops::{CallExt, zip_wide};
@@ -8,17 +8,17 @@ use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, paralle
 use keyway_sdk::half::{bf16, f16};
 
 /// The elements of a gradient whose rows lie as the input's.
-fn dense<'a, T: Number>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
+fn dense<'a, T: Elements>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
     grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))
 }
 
 /// The number that sums are counted from: from what is no finite one nothing can be counted.
-fn finite<T: Number>(x: T) -> T::Acc {
+fn finite<T: Elements>(x: T) -> T::Acc {
     if (x.to_acc() - x.to_acc()) == T::Acc::ZERO { x.to_acc() } else { T::Acc::ZERO }
 }
 
 /// The sums of a gradient and of its products with the distances from the mean.
-fn whole<T: Number>(grad: &[T], x: &[T], mean: T::Acc) -> [T::Acc; 2] {
+fn whole<T: Elements>(grad: &[T], x: &[T], mean: T::Acc) -> [T::Acc; 2] {
     let mean = T::Vector::splat(mean);
     sums([grad, x], |[g, x], [whole, along]| [plus(whole, g), g.mul_add(minus(x, mean), along)])
 }
@@ -40,7 +40,7 @@ impl<A: Real> Sums<A> {
         Sums { grad: A::ZERO, product: A::ZERO, distance: A::ZERO, whole: A::ZERO, along: A::ZERO };
 
     /// Of a row.
-    fn of<T: Number<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
+    fn of<T: Elements<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
         let [from, start] = first.map(T::Vector::splat);
         let [grad_sum, product, distance] = sums([grad, x], |[g, x], [sum, product, distance]| {
             let (g, d) = (minus(g, from), minus(x, start));
@@ -61,7 +61,7 @@ impl<A: Real> Sums<A> {
     }
 }
 
-fn channel_norm_backward<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
+fn channel_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 1, Some(4), None)?;
     let grad = call.view::<T>(0)?;
     let grad = dense(&grad)?;
@@ -122,7 +122,7 @@ fn channel_norm_backward<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error
     Ok(())
 }
 
-fn channel_sums<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
+fn channel_sums<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 1, None, None)?;
     let grad = call.view::<T>(0)?;
     let grad = dense(&grad)?;
@@ -150,7 +150,7 @@ fn channel_sums<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-fn group_norm_backward<T: Number<Acc: Float>>(call: &Call) -> Result<(), Error> {
+fn group_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let x = Channels::<T>::of(call, 1, Some(3), None)?;
     let grad = call.view::<T>(0)?;
     let grad = dense(&grad)?;

@@ -2,7 +2,7 @@
 
 use super::side::{Along, Side};
 use keyway_cpu_loops::images::{Volume, three};
-use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
+use keyway_cpu_loops::vectors::{Lanes as Elements, MOST, Vector};
 use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
@@ -299,9 +299,6 @@ fn products<A: Real>(to: &mut [A], layers: &[f64], rows: &[f64], columns: &[f64]
         *to = A::from_f64(layer * row * column);
     }
 }
-
-/// Lanes of the widest vector.
-const MOST: usize = 16;
 
 /// Widens the elements that lie at these places from here on.
 ///

@@ -4,8 +4,8 @@
 use super::GRAIN;
 use super::tables::Table;
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, narrow, read_some, store_some, write_some};
-use keyway_cpu_loops::{copy_pixel, parallel_try, reserve};
+use keyway_cpu_loops::vectors::{Lanes, MOST, Vector, load_some, narrow, read_some, store_some, write_some};
+use keyway_cpu_loops::{copy_dense, parallel_try, reserve};
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
@@ -245,7 +245,7 @@ pub unsafe fn pixel<T: Lanes>(
         && step == 1
     {
         // SAFETY: the caller guarantees channels and places, which lie in two tensors.
-        return unsafe { copy_pixel(to, from.wrapping_add(line + column * across), channels) };
+        return unsafe { copy_dense(to, from.wrapping_add(line + column * across), channels) };
     }
     let whole = channels - channels % (VECTORS * lanes);
     // SAFETY: the caller guarantees channels and places.
@@ -284,9 +284,6 @@ fn sums<T: Lanes, const VECTORS: usize>(
     sums
 }
 
-/// Numbers behind the lists of [`Columns`], so that each of them can be read by the vector: the lanes of the widest.
-const BEYOND: usize = 16;
-
 /// What the places of a row read of it, as lists: first all first elements, then all second ones.
 struct Columns<A> {
     /// Places that read the same number of elements, that number, and where their lists begin.
@@ -297,7 +294,9 @@ struct Columns<A> {
 
 impl<A: Real> Columns<A> {
     fn of(table: &Table<A>, width: usize) -> Result<Columns<A>, Error> {
-        let count = (0..width).map(|place| table.at(place).len()).sum::<usize>() + BEYOND;
+        let count = (0..width).map(|place| table.at(place).len()).sum::<usize>();
+        // The vector reads behind each list, too.
+        let count = count + MOST;
         let mut made = Columns { runs: Vec::new(), at: reserve(count)?, weights: reserve(count)? };
         let mut first = 0;
         while first < width {
