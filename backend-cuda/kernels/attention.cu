@@ -4,57 +4,140 @@
 // results have the same bits on every run.
 #include "attention.cuh"
 
-// A block has `ROWS` rows of one side at a time. As many threads have a row together, side by side in a warp; each of them
-// has some of the other side's rows, and some columns of what is made.
-template <class W, u32 WIDTH, u32 BYTES>
+// A block has `ROWS` rows of one side, and takes `OTHERS` of the other side at a time. `LANES` threads, neighbours in a warp, have
+// `EACH` rows together, `GROUPS` apart: of the products with the other side's rows each has every `LANES`th, and of what is made of
+// these, pieces of columns. So what a thread loads it multiplies several times.
+template <class W, u32 WIDTH, u32 EACH_, u32 OTHERS_, u32 LANES_ = 8>
 struct Tile {
-  static constexpr u32 ROWS = BYTES / (WIDTH * sizeof(W)), LANES = ATTENTION_THREADS / ROWS, EACH = WIDTH / LANES;
-  static constexpr u32 SCORES = ROWS < LANES ? 1 : ROWS / LANES;
-  // One more, so that the rows begin in different banks.
-  static constexpr u32 PITCH = WIDTH + 1, SIDE = ROWS + 1;
-  static constexpr u32 ELEMENTS = ROWS * PITCH;
+  static constexpr u32 LANES = LANES_, EACH = EACH_, OTHERS = OTHERS_, GROUPS = ATTENTION_THREADS / LANES, ROWS = GROUPS * EACH;
+  static constexpr u32 SCORES = OTHERS < LANES ? 1 : OTHERS / LANES, V = Piece<W>::count, PIECES = WIDTH / (LANES * V);
+  // A piece more, so that neighbouring rows begin in different banks.
+  static constexpr u32 PITCH = WIDTH + V, SIDE = OTHERS + V;
+  typedef W Scores[EACH][SCORES];
+  typedef W Made[EACH][PIECES * V];
 
-  // Rows from `first` on, times a factor; zeros below the last. A warp reads a row.
-  template <class T>
+  // The thread's place in its rows, and the first of these.
+  METHOD static u32 lane() { return threadIdx.x % LANES; }
+  METHOD static u32 group() { return threadIdx.x / LANES; }
+  METHOD static const Piece<W>& piece(const W* at) { return *reinterpret_cast<const Piece<W>*>(at); }
+
+  // `COUNT` rows from `first` on, times a factor; zeros below the last and beside it. A warp reads a row.
+  template <u32 COUNT, class T>
   METHOD static void load(W* to, const T* from, const Matrix& m, u32 first, u32 rows, u32 columns, W factor) {
-    for (u32 row = threadIdx.x / 32; row < ROWS; row += ATTENTION_THREADS / 32) {
+#pragma unroll(WIDTH > 64 ? 1 : 4)
+    for (u32 row = threadIdx.x / 32; row < COUNT; row += ATTENTION_THREADS / 32) {
       const bool inside = first + row < rows;
       const T* own = from + (first + row) * m.row;
-      for (u32 column = threadIdx.x % 32; column < columns; column += 32) {
-        to[row * PITCH + column] = inside ? Element<T>::widen(own[column * m.column]) * factor : W(0);
+#pragma unroll
+      for (u32 column = threadIdx.x % 32; column < WIDTH; column += 32) {
+        const bool is_there = inside && column < columns;
+        to[row * PITCH + column] = is_there ? Element<T>::widen(own[column * m.column]) * factor : W(0);
       }
     }
   }
 
-  METHOD static W dot(const W* a, const W* b, u32 count) {
-    W sum = W(0);
-#pragma unroll 4
-    for (u32 k = 0; k < count; k++) sum = fused(a[k], b[k], sum);
-    return sum;
+  // Products of the thread's rows with every `LANES`th of the other side.
+  METHOD static void multiply(Scores& to, const W* own, const W* other, u32 columns) {
+    const W *rows = own + group() * PITCH, *others = other + (OTHERS < LANES ? lane() % OTHERS : lane()) * PITCH;
+#pragma unroll
+    for (u32 i = 0; i < EACH; i++) {
+#pragma unroll
+      for (u32 n = 0; n < SCORES; n++) to[i][n] = W(0);
+    }
+#pragma unroll 1
+    for (u32 k = 0; k < columns; k += V) {
+      Piece<W> a[EACH], b[SCORES];
+#pragma unroll
+      for (u32 i = 0; i < EACH; i++) a[i] = piece(rows + GROUPS * i * PITCH + k);
+#pragma unroll
+      for (u32 n = 0; n < SCORES; n++) b[n] = piece(others + LANES * n * PITCH + k);
+#pragma unroll
+      for (u32 v = 0; v < V; v++) {
+#pragma unroll
+        for (u32 i = 0; i < EACH; i++) {
+#pragma unroll
+          for (u32 n = 0; n < SCORES; n++) to[i][n] = fused(a[i].at[v], b[n].at[v], to[i][n]);
+        }
+      }
+    }
   }
 
-  // Adds rows of `from`, `count` of them, each times a number, to the thread's columns.
-  METHOD static void add(W (&to)[EACH], const W* factors, const W* from, u32 count, u32 columns) {
-    const u32 lane = threadIdx.x % LANES;
-#pragma unroll 1
-    for (u32 j = 0; j < count; j++) {
+  // Writes what the thread has of its rows, for the other threads of these.
+  METHOD static void share(W* shares, const Scores& from) {
+    if (OTHERS < LANES && lane() >= OTHERS) return;
 #pragma unroll
-      for (u32 i = 0; i < EACH; i++) {
-        if (lane + LANES * i < columns) to[i] = fused(factors[j], from[j * PITCH + lane + LANES * i], to[i]);
+    for (u32 i = 0; i < EACH; i++) {
+#pragma unroll
+      for (u32 n = 0; n < SCORES; n++) shares[(group() + GROUPS * i) * SIDE + lane() + LANES * n] = from[i][n];
+    }
+  }
+
+  // Adds the rows of the other side, each times a number of `shares`, to the thread's columns.
+  METHOD static void add(Made& to, const W* shares, const W* other) {
+    const W *factors = shares + group() * SIDE, *columns = other + lane() * V;
+#pragma unroll 1
+    for (u32 j = 0; j < OTHERS; j += V) {
+      Piece<W> factor[EACH];
+#pragma unroll
+      for (u32 i = 0; i < EACH; i++) factor[i] = piece(factors + GROUPS * i * SIDE + j);
+#pragma unroll
+      for (u32 v = 0; v < V; v++) {
+#pragma unroll
+        for (u32 c = 0; c < PIECES; c++) {
+          const Piece<W> own = piece(columns + (j + v) * PITCH + c * LANES * V);
+#pragma unroll
+          for (u32 i = 0; i < EACH; i++) {
+#pragma unroll
+            for (u32 e = 0; e < V; e++) to[i][c * V + e] = fused(factor[i].at[v], own.at[e], to[i][c * V + e]);
+          }
+        }
       }
     }
   }
 
   template <class T>
-  METHOD static void store(T* to, const Matrix& m, u32 row, const W (&made)[EACH], u32 columns, W factor) {
-    const u32 lane = threadIdx.x % LANES;
+  METHOD static void store(T* to, const Matrix& m, u32 row, const W (&made)[PIECES * V], u32 columns, W factor) {
 #pragma unroll
-    for (u32 i = 0; i < EACH; i++) {
-      const u32 column = lane + LANES * i;
-      if (column < columns) to[row * m.row + column * m.column] = Element<T>::narrow(made[i] * factor);
+    for (u32 c = 0; c < PIECES; c++) {
+#pragma unroll
+      for (u32 e = 0; e < V; e++) {
+        const u32 column = (lane() + LANES * c) * V + e;
+        if (column < columns) to[row * m.row + column * m.column] = Element<T>::narrow(made[c * V + e] * factor);
+      }
     }
   }
 };
+
+// Of the forward pass, and of gradients, which keep two rows of each side: what fits the 48 KiB that every chip gives a block. Their
+// rows are those of `WIDTHS` in attention.rs.
+template <class W, u32 WIDTH>
+struct Forward;
+template <>
+struct Forward<float, 64> : Tile<float, 64, 4, 32> {};
+template <>
+struct Forward<float, 128> : Tile<float, 128, 4, 16> {};
+template <>
+struct Forward<float, 256> : Tile<float, 256, 2, 8> {};
+template <>
+struct Forward<double, 64> : Tile<double, 64, 2, 32> {};
+template <>
+struct Forward<double, 128> : Tile<double, 128, 2, 8> {};
+template <>
+struct Forward<double, 256> : Tile<double, 256, 1, 4> {};
+template <class W, u32 WIDTH>
+struct Backward;
+template <>
+struct Backward<float, 64> : Tile<float, 64, 2, 32> {};
+template <>
+struct Backward<float, 128> : Tile<float, 128, 2, 8> {};
+template <>
+struct Backward<float, 256> : Tile<float, 256, 1, 4> {};
+template <>
+struct Backward<double, 64> : Tile<double, 64, 2, 8> {};
+template <>
+struct Backward<double, 128> : Tile<double, 128, 1, 4> {};
+template <>
+struct Backward<double, 256> : Tile<double, 256, 1, 4, 32> {};
 
 // What a number is for all threads of a row.
 template <class J, u32 LANES, class W>
@@ -69,59 +152,70 @@ DEV u32 least(u32 a, u32 b) { return a < b ? a : b; }
 template <class T, u32 WIDTH>
 DEV void attend(const Attention& p) {
   typedef Wide<T> W;
-  typedef Tile<W, WIDTH, 16384> Own;
-  SHARED(W, query, Own::ELEMENTS);
+  typedef Forward<W, WIDTH> Own;
+  constexpr u32 EACH = Own::EACH, SCORES = Own::SCORES, LANES = Own::LANES;
+  SHARED(W, query, Own::ROWS * Own::PITCH);
   // The keys of a step, then their values.
-  SHARED(W, other, Own::ELEMENTS);
+  SHARED(W, other, Own::OTHERS * Own::PITCH);
   SHARED(W, shares, Own::ROWS * Own::SIDE);
   const Heads<T> heads(p, blockIdx.y / p.repeats, blockIdx.y % p.repeats);
-  const u32 first = blockIdx.x * Own::ROWS, row = threadIdx.x / Own::LANES, lane = threadIdx.x % Own::LANES;
-  const u32 own = first + row;
-  Own::load(query, heads.query(), p.query, first, p.queries, p.width, Immediate<W>::of(p.scale));
-  W largest = -Infinite<W>::value(), sum = W(0), made[Own::EACH];
+  const u32 first = blockIdx.x * Own::ROWS, own = first + Own::group();
+  Own::template load<Own::ROWS>(query, heads.query(), p.query, first, p.queries, p.width, Immediate<W>::of(p.scale));
+  W largest[EACH], sum[EACH];
+  typename Own::Made made;
 #pragma unroll
-  for (u32 i = 0; i < Own::EACH; i++) made[i] = W(0);
+  for (u32 i = 0; i < EACH; i++) {
+    largest[i] = -Infinite<W>::value();
+    sum[i] = W(0);
+#pragma unroll
+    for (u32 c = 0; c < WIDTH / LANES; c++) made[i][c] = W(0);
+  }
   const u32 seen = keys_seen(p, least(first + Own::ROWS, p.queries));
 #pragma unroll 1
-  for (u32 begin = 0; begin < seen; begin += Own::ROWS) {
-    const u32 count = least(Own::ROWS, p.keys - begin);
+  for (u32 begin = 0; begin < seen; begin += Own::OTHERS) {
     __syncthreads();
-    Own::load(other, heads.key(), p.key, begin, p.keys, p.width, W(1));
+    Own::template load<Own::OTHERS>(other, heads.key(), p.key, begin, p.keys, p.width, W(1));
     __syncthreads();
-    W score[Own::SCORES], most = largest;
+    typename Own::Scores score;
+    Own::multiply(score, query, other, p.width);
 #pragma unroll
-    for (u32 n = 0; n < Own::SCORES; n++) {
-      const u32 j = lane + Own::LANES * n;
-      score[n] = -Infinite<W>::value();
-      if (j >= count || own >= p.queries) continue;
-      score[n] = heads.masked(Own::dot(query + row * Own::PITCH, other + j * Own::PITCH, p.width), own, begin + j);
-      most = larger(most, score[n]);
+    for (u32 i = 0; i < EACH; i++) {
+      const u32 row = own + Own::GROUPS * i;
+      W most = largest[i];
+#pragma unroll
+      for (u32 n = 0; n < SCORES; n++) {
+        const u32 j = Own::lane() + LANES * n;
+        const bool is_there = j < Own::OTHERS && begin + j < p.keys && row < p.queries;
+        score[i][n] = is_there ? heads.masked(score[i][n], row, begin + j) : -Infinite<W>::value();
+        most = larger(most, score[i][n]);
+      }
+      most = over_lanes<Largest, LANES>(most);
+      // With nothing to look at so far every distance is from 0, and every share 0.
+      const W from = most == -Infinite<W>::value() ? W(0) : most, kept = exp_(largest[i] - from);
+      largest[i] = most;
+      sum[i] *= kept;
+#pragma unroll
+      for (u32 c = 0; c < WIDTH / LANES; c++) made[i][c] *= kept;
+#pragma unroll
+      for (u32 n = 0; n < SCORES; n++) {
+        score[i][n] = exp_(score[i][n] - from);
+        sum[i] += score[i][n];
+      }
     }
-    most = over_lanes<Largest, Own::LANES>(most);
-    // With nothing to look at so far every distance is from 0, and every share 0.
-    const W from = most == -Infinite<W>::value() ? W(0) : most;
-    const W kept = exp_(largest - from);
-    largest = most;
-    sum *= kept;
-#pragma unroll
-    for (u32 i = 0; i < Own::EACH; i++) made[i] *= kept;
-#pragma unroll
-    for (u32 n = 0; n < Own::SCORES; n++) {
-      const u32 j = lane + Own::LANES * n;
-      if (j >= count) continue;
-      const W share = exp_(score[n] - from);
-      sum += share;
-      shares[row * Own::SIDE + j] = share;
-    }
+    Own::share(shares, score);
     __syncthreads();
-    Own::load(other, heads.value(), p.value, begin, p.keys, p.values, W(1));
+    Own::template load<Own::OTHERS>(other, heads.value(), p.value, begin, p.keys, p.values, W(1));
     __syncthreads();
-    Own::add(made, shares + row * Own::SIDE, other, count, p.values);
+    Own::add(made, shares, other);
   }
-  const Ending<W> ending(p, largest, over_lanes<Added, Own::LANES>(sum));
-  if (own >= p.queries) return;
-  Own::store(heads.out(), p.out, own, made, p.values, ending.factor);
-  if (lane == 0 && p.logsumexp.data != nullptr) heads.logsumexp_out(own) = ending.logsumexp;
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 row = own + Own::GROUPS * i;
+    const Ending<W> ending(p, largest[i], over_lanes<Added, LANES>(sum[i]));
+    if (row >= p.queries) continue;
+    Own::store(heads.out(), p.out, row, made[i], p.values, ending.factor);
+    if (Own::lane() == 0 && p.logsumexp.data != nullptr) heads.logsumexp_out(row) = ending.logsumexp;
+  }
 }
 
 // The largest score of a query, and the sum of the exponentials of the distances from it, by a warp.
@@ -180,106 +274,146 @@ DEV void take_statistics(const Attention& p) {
   if (threadIdx.x % 32 == 0) statistics_of<W>(p, blockIdx.y, query) = made;
 }
 
+// A query's weight of a key, and by how much a score changes what is differentiated; zeros where there is no such pair.
+template <class W>
+struct Slope {
+  W share, slope;
+  METHOD Slope(bool is_there, W score, W along, const QueryStatistics<W>& of) {
+    share = is_there ? exp_(score - of.from) * of.factor : W(0);
+    slope = is_there ? share * (along - of.delta) : W(0);
+  }
+};
+
 // Gradients of the queries of a block.
 template <class T, u32 WIDTH>
 DEV void query_gradient(const Attention& p) {
   typedef Wide<T> W;
-  typedef Tile<W, WIDTH, 8192> Own;
-  SHARED(W, query, Own::ELEMENTS);
-  SHARED(W, grad, Own::ELEMENTS);
-  SHARED(W, key, Own::ELEMENTS);
-  SHARED(W, value, Own::ELEMENTS);
+  typedef Backward<W, WIDTH> Own;
+  constexpr u32 EACH = Own::EACH, LANES = Own::LANES;
+  SHARED(W, query, Own::ROWS * Own::PITCH);
+  SHARED(W, grad, Own::ROWS * Own::PITCH);
+  SHARED(W, key, Own::OTHERS * Own::PITCH);
+  SHARED(W, value, Own::OTHERS * Own::PITCH);
   SHARED(W, slopes, Own::ROWS * Own::SIDE);
   const Heads<T> heads(p, blockIdx.y / p.repeats, blockIdx.y % p.repeats);
-  const u32 first = blockIdx.x * Own::ROWS, row = threadIdx.x / Own::LANES, lane = threadIdx.x % Own::LANES;
-  const u32 own = first + row;
-  const bool has_row = own < p.queries;
+  const u32 first = blockIdx.x * Own::ROWS, own = first + Own::group();
   const W scale = Immediate<W>::of(p.scale);
-  Own::load(query, heads.query(), p.query, first, p.queries, p.width, scale);
-  Own::load(grad, heads.grad(), p.grad, first, p.queries, p.values, W(1));
-  const QueryStatistics<W> of = has_row ? statistics_of<W>(p, blockIdx.y, own) : QueryStatistics<W>{};
-  W made[Own::EACH];
+  Own::template load<Own::ROWS>(query, heads.query(), p.query, first, p.queries, p.width, scale);
+  Own::template load<Own::ROWS>(grad, heads.grad(), p.grad, first, p.queries, p.values, W(1));
+  QueryStatistics<W> of[EACH];
+  typename Own::Made made;
 #pragma unroll
-  for (u32 i = 0; i < Own::EACH; i++) made[i] = W(0);
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 row = own + Own::GROUPS * i;
+    of[i] = row < p.queries ? statistics_of<W>(p, blockIdx.y, row) : QueryStatistics<W>{};
+#pragma unroll
+    for (u32 c = 0; c < WIDTH / LANES; c++) made[i][c] = W(0);
+  }
   const u32 seen = keys_seen(p, least(first + Own::ROWS, p.queries));
 #pragma unroll 1
-  for (u32 begin = 0; begin < seen; begin += Own::ROWS) {
-    const u32 count = least(Own::ROWS, p.keys - begin);
+  for (u32 begin = 0; begin < seen; begin += Own::OTHERS) {
     __syncthreads();
-    Own::load(key, heads.key(), p.key, begin, p.keys, p.width, W(1));
-    Own::load(value, heads.value(), p.value, begin, p.keys, p.values, W(1));
+    Own::template load<Own::OTHERS>(key, heads.key(), p.key, begin, p.keys, p.width, W(1));
+    Own::template load<Own::OTHERS>(value, heads.value(), p.value, begin, p.keys, p.values, W(1));
     __syncthreads();
+    typename Own::Scores score, along;
+    Own::multiply(score, query, key, p.width);
+    Own::multiply(along, grad, value, p.values);
 #pragma unroll
-    for (u32 n = 0; n < Own::SCORES; n++) {
-      const u32 j = lane + Own::LANES * n;
-      if (j >= count || !has_row) continue;
-      const W score = heads.masked(Own::dot(query + row * Own::PITCH, key + j * Own::PITCH, p.width), own, begin + j);
-      const W along = Own::dot(grad + row * Own::PITCH, value + j * Own::PITCH, p.values);
-      slopes[row * Own::SIDE + j] = exp_(score - of.from) * of.factor * (along - of.delta);
+    for (u32 i = 0; i < EACH; i++) {
+      const u32 row = own + Own::GROUPS * i;
+#pragma unroll
+      for (u32 n = 0; n < Own::SCORES; n++) {
+        const u32 j = Own::lane() + LANES * n;
+        const bool is_there = j < Own::OTHERS && begin + j < p.keys && row < p.queries;
+        const W masked = is_there ? heads.masked(score[i][n], row, begin + j) : W(0);
+        score[i][n] = Slope<W>(is_there, masked, along[i][n], of[i]).slope;
+      }
     }
+    Own::share(slopes, score);
     __syncwarp();
-    if (has_row) Own::add(made, slopes + row * Own::SIDE, key, count, p.width);
+    Own::add(made, slopes, key);
   }
-  if (has_row) Own::store(heads.of_query(), p.of_query, own, made, p.width, scale);
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 row = own + Own::GROUPS * i;
+    if (row < p.queries) Own::store(heads.of_query(), p.of_query, row, made[i], p.width, scale);
+  }
 }
 
 // Gradients of the keys and values of a block, over all queries of all heads that look at them.
 template <class T, u32 WIDTH>
 DEV void key_gradient(const Attention& p) {
   typedef Wide<T> W;
-  typedef Tile<W, WIDTH, 8192> Own;
-  SHARED(W, query, Own::ELEMENTS);
-  SHARED(W, grad, Own::ELEMENTS);
-  SHARED(W, key, Own::ELEMENTS);
-  SHARED(W, value, Own::ELEMENTS);
+  typedef Backward<W, WIDTH> Own;
+  constexpr u32 EACH = Own::EACH, LANES = Own::LANES;
+  SHARED(W, query, Own::OTHERS * Own::PITCH);
+  SHARED(W, grad, Own::OTHERS * Own::PITCH);
+  SHARED(W, key, Own::ROWS * Own::PITCH);
+  SHARED(W, value, Own::ROWS * Own::PITCH);
+  // The weights of a step, then what a score changes.
   SHARED(W, shares, Own::ROWS * Own::SIDE);
-  SHARED(W, slopes, Own::ROWS * Own::SIDE);
-  const u32 first = blockIdx.x * Own::ROWS, row = threadIdx.x / Own::LANES, lane = threadIdx.x % Own::LANES;
-  const u32 own = first + row;
-  const bool has_row = own < p.keys;
+  const u32 first = blockIdx.x * Own::ROWS, own = first + Own::group();
   Heads<T> heads(p, blockIdx.y, 0);
-  Own::load(key, heads.key(), p.key, first, p.keys, p.width, W(1));
-  Own::load(value, heads.value(), p.value, first, p.keys, p.values, W(1));
-  W of_key[Own::EACH], of_value[Own::EACH];
+  Own::template load<Own::ROWS>(key, heads.key(), p.key, first, p.keys, p.width, W(1));
+  Own::template load<Own::ROWS>(value, heads.value(), p.value, first, p.keys, p.values, W(1));
+  typename Own::Made of_key, of_value;
 #pragma unroll
-  for (u32 i = 0; i < Own::EACH; i++) of_key[i] = of_value[i] = W(0);
+  for (u32 i = 0; i < EACH; i++) {
+#pragma unroll
+    for (u32 c = 0; c < WIDTH / LANES; c++) of_key[i][c] = of_value[i][c] = W(0);
+  }
 #pragma unroll 1
   for (; heads.repeat < p.repeats; heads.repeat++) {
     const u32 head = blockIdx.y * p.repeats + heads.repeat;
     // Of the queries before the first key none looks at it.
 #pragma unroll 1
-    for (u32 begin = p.causal ? first : 0; begin < p.queries; begin += Own::ROWS) {
-      const u32 count = least(Own::ROWS, p.queries - begin);
+    for (u32 begin = p.causal ? first : 0; begin < p.queries; begin += Own::OTHERS) {
       __syncthreads();
-      Own::load(query, heads.query(), p.query, begin, p.queries, p.width, Immediate<W>::of(p.scale));
-      Own::load(grad, heads.grad(), p.grad, begin, p.queries, p.values, W(1));
+      Own::template load<Own::OTHERS>(query, heads.query(), p.query, begin, p.queries, p.width, Immediate<W>::of(p.scale));
+      Own::template load<Own::OTHERS>(grad, heads.grad(), p.grad, begin, p.queries, p.values, W(1));
       __syncthreads();
+      typename Own::Scores score, along;
+      Own::multiply(score, key, query, p.width);
+      Own::multiply(along, value, grad, p.values);
 #pragma unroll
       for (u32 n = 0; n < Own::SCORES; n++) {
-        const u32 i = lane + Own::LANES * n;
-        if (i >= count || !has_row) continue;
-        const W score = heads.masked(Own::dot(query + i * Own::PITCH, key + row * Own::PITCH, p.width), begin + i, own);
-        const W along = Own::dot(grad + i * Own::PITCH, value + row * Own::PITCH, p.values);
-        const QueryStatistics<W> of = statistics_of<W>(p, head, begin + i);
-        const W share = exp_(score - of.from) * of.factor;
-        shares[row * Own::SIDE + i] = share;
-        slopes[row * Own::SIDE + i] = share * (along - of.delta);
+        const u32 j = Own::lane() + LANES * n, at = begin + j;
+        const bool is_query = j < Own::OTHERS && at < p.queries;
+        const QueryStatistics<W> of = is_query ? statistics_of<W>(p, head, at) : QueryStatistics<W>{};
+#pragma unroll
+        for (u32 i = 0; i < EACH; i++) {
+          const u32 row = own + Own::GROUPS * i;
+          const bool is_there = is_query && row < p.keys;
+          const W masked = is_there ? heads.masked(score[i][n], at, row) : W(0);
+          const Slope<W> made(is_there, masked, along[i][n], of);
+          score[i][n] = made.share;
+          along[i][n] = made.slope;
+        }
       }
+      Own::share(shares, score);
       __syncwarp();
-      if (!has_row) continue;
-      Own::add(of_value, shares + row * Own::SIDE, grad, count, p.values);
+      Own::add(of_value, shares, grad);
+      __syncwarp();
+      Own::share(shares, along);
+      __syncwarp();
       // The queries are multiplied by the scale already.
-      Own::add(of_key, slopes + row * Own::SIDE, query, count, p.width);
+      Own::add(of_key, shares, query);
     }
   }
-  if (!has_row) return;
   heads.repeat = 0;
-  Own::store(heads.of_key(), p.of_key, own, of_key, p.width, W(1));
-  Own::store(heads.of_value(), p.of_value, own, of_value, p.values, W(1));
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++) {
+    const u32 row = own + Own::GROUPS * i;
+    if (row >= p.keys) continue;
+    Own::store(heads.of_key(), p.of_key, row, of_key[i], p.width, W(1));
+    Own::store(heads.of_value(), p.of_value, row, of_value[i], p.values, W(1));
+  }
 }
 
-// Heads of up to 128 and of up to 256 numbers.
-#define ATTENTION(name, signature, host, dtypes) dtypes(ATTENTION_ENTRIES, name)
+// Heads of up to 64, 128 and 256 numbers. Of f16 and bf16 those up to 128 go by tensor cores, but on chips without.
+#define ATTENTION(name, signature, host, dtypes) dtypes(ATTENTION_ENTRIES, name) WIDE(ATTENTION_WIDTH, 64)
+#define WIDE(M, x) M(f32, float, x) M(f64, double, x)
 #define ATTENTION_ENTRIES(dtype, T, name)                                                       \
   KERNEL(attention_##dtype##_statistics, Attention) { take_statistics<T>(p); }                  \
   ATTENTION_WIDTH(dtype, T, 128)                                                                \

@@ -26,11 +26,10 @@ const OF_VALUE: usize = 9;
 
 /// Threads of a block.
 const THREADS: usize = 128;
-/// Bytes of a tile of queries or keys: of the forward pass, and of gradients, which keep four of them.
-const FORWARD: usize = 16384;
-const BACKWARD: usize = 8192;
-/// How long the rows of a head may be, for each of the kernels.
-const WIDTHS: [usize; 2] = [128, 256];
+/// How long the rows of a head may be, for each of the kernels, with rows of a block: of the forward pass and of gradients, computed in
+/// f32 and in f64, as `Forward` and `Backward` in attention.cu. The first is not for f16 and bf16.
+const WIDTHS: [(usize, [[usize; 2]; 2]); 3] =
+    [(64, [[64, 32], [32, 32]]), (128, [[64, 32], [32, 16]]), (256, [[32, 16], [16, 4]])];
 /// The same by tensor cores, rows of a block, and its threads: of the forward pass and of gradients.
 const CORES_WIDTHS: [usize; 2] = [64, 128];
 const CORES_ROWS: [usize; 2] = [64, 32];
@@ -124,10 +123,12 @@ struct Problem {
     most: usize,
     /// Whether tensor cores multiply.
     by_cores: bool,
-    /// Rows of a block of the forward kernel for what has no mask, where those serve.
-    plain: Option<usize>,
+    /// Whether the kernels for what has no mask serve.
+    is_plain: bool,
     /// The forward kernel by warpgroups, where that serves too.
     groups: Option<Groups>,
+    /// Rows of a block of the forward pass and of gradients.
+    rows: [usize; 2],
 }
 
 /// What a call gives.
@@ -214,7 +215,8 @@ impl Problem {
         };
         let (_, [queries, width]) = matrix(&query)?;
         let ((key_lead, [keys, _]), (value_lead, [_, values])) = (matrix(&key)?, matrix(&value)?);
-        let Some(&most) = WIDTHS.iter().find(|most| width.max(values) <= **most) else {
+        let widths = if matches!(kernel.dtype, "f16" | "bf16") { &WIDTHS[1..] } else { &WIDTHS[..] };
+        let Some(&(most, rows)) = widths.iter().find(|(most, _)| width.max(values) <= *most) else {
             return Err(unsupported(&format!("attention with heads of {}", width.max(values))));
         };
         let shared = repeats(lead, [key_lead, value_lead], given.grouped)?;
@@ -260,33 +262,27 @@ impl Problem {
             pieces: 0,
         };
         let wide = if is_double { 8 } else { 4 };
-        let mut problem = Problem { argument, heads, wide, most, by_cores: false, plain: None, groups: None };
+        let rows = rows[usize::from(is_double)];
+        let mut problem =
+            Problem { argument, heads, wide, most, by_cores: false, is_plain: false, groups: None, rows };
         let narrow = CORES_WIDTHS.iter().find(|most| width.max(values) <= **most);
         let gpu = device_of(call)?;
         if let (Some(&most), true) = (narrow, gpu.multiplies(kernel.dtype)) {
-            (problem.most, problem.by_cores) = (most, true);
+            (problem.most, problem.by_cores, problem.rows) = (most, true, CORES_ROWS);
             for (bit, at) in PIECES.into_iter().enumerate() {
                 problem.argument.pieces |= u32::from(in_pieces(&operands[at], &strides[at])) << bit;
             }
             let wanted = if given.operands[GRAD].is_some() { BACKWARD_PIECES } else { FORWARD_PIECES };
             let lies_so = problem.argument.pieces & wanted == wanted && width == values;
             // Scores are compared before they are multiplied by the scale.
-            let is_plain = lies_so && given.mask_kind == 0 && scale > 0.0 && gpu.chip >= PLAIN_CHIP;
-            let rows = PLAIN_WIDTHS.iter().find(|(own, _)| *own == width && is_plain);
-            problem.plain = rows.map(|(_, rows)| *rows);
-            let own = |groups: &&Groups| groups.width == width && is_plain && gpu.chip == GROUPS_CHIP;
-            problem.groups = GROUPS.iter().find(own).copied();
+            let can_be_plain = lies_so && given.mask_kind == 0 && scale > 0.0 && gpu.chip >= PLAIN_CHIP;
+            if let Some((_, rows)) = PLAIN_WIDTHS.iter().find(|(own, _)| *own == width && can_be_plain) {
+                let own = |groups: &&Groups| groups.width == width && gpu.chip == GROUPS_CHIP;
+                (problem.is_plain, problem.groups) = (true, GROUPS.iter().find(own).copied());
+                problem.rows = [problem.groups.map_or(*rows, Groups::rows), PLAIN_GRADIENT_ROWS];
+            }
         }
         Ok((heads > 0).then_some(problem))
-    }
-
-    /// Rows of a block of the forward pass and of gradients.
-    fn rows(&self) -> [usize; 2] {
-        match (self.plain, self.by_cores) {
-            (Some(forward), _) => [self.groups.map_or(forward, Groups::rows), PLAIN_GRADIENT_ROWS],
-            (None, true) => CORES_ROWS,
-            (None, false) => [FORWARD, BACKWARD].map(|bytes| bytes / (self.most * self.wide)),
-        }
     }
 
     /// Launches a kernel for all heads: `blocks` of it for each, and one for each head of the query or of the key.
@@ -325,7 +321,7 @@ impl Problem {
             }
             match pass {
                 Pass::Statistics => go(ATTENTION, THREADS, format_args!("attention_{dtype}_statistics"))?,
-                _ if self.plain.is_some() => {
+                _ if self.is_plain => {
                     go(CORES, PLAIN_THREADS, format_args!("attention_{dtype}{name}_plain_{most}"))?;
                 }
                 _ if self.by_cores => {
@@ -342,14 +338,14 @@ impl Problem {
         if queries == 0 {
             return Ok(());
         }
-        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(self.rows()[0])), 0)
+        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(self.rows[0])), 0)
     }
 
     fn backward(&self, call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         let (queries, keys) = (self.argument.queries as usize, self.argument.keys as usize);
         let all = self.heads * self.argument.repeats as usize * queries;
         let statistics = Scratch::new((device_of(call)?, call.stream()), all, STATISTICS * self.wide)?;
-        let [_, rows] = self.rows();
+        let [_, rows] = self.rows;
         if queries > 0 {
             self.launch((call, kernel), (Pass::Statistics, queries.div_ceil(THREADS / 32)), statistics.at())?;
             self.launch((call, kernel), (Pass::OfQuery, queries.div_ceil(rows)), statistics.at())?;

@@ -25,7 +25,7 @@ use std::time::Instant;
 const TARGET: &str = "compute_75";
 const NAMES_TARGETS: &str = "// targets: ";
 /// The most that all images may take.
-const LIMIT: u64 = 4_000_000;
+const LIMIT: u64 = 5_000_000;
 const KERNELS: &str = "backend-cuda/kernels";
 const IMAGES: &str = "backend-cuda/images";
 
