@@ -2,6 +2,13 @@
 // dimensions of a sample, the channels of a group, a channel of a sample or of all samples.
 #include "nets.cuh"
 
+// Terms come `V` at once: one, or those of a piece of memory, where every operand of them lies so; weight and bias are the same for
+// all of a piece then. Spaces and `Sharing` count what comes at once.
+template <class T, int V>
+DEV Pack<T, V> pack_at(const void* from, i64 at) {
+  return *reinterpret_cast<const Pack<T, V>*>(static_cast<const T*>(from) + at);
+}
+
 struct Normalise {
   void* out;
   const void* in;
@@ -29,29 +36,39 @@ struct Standard {
 };
 
 // A thread's part of the terms of a row, or of those that a block has of it.
-template <class T>
+template <class T, int V>
 struct Input {
   const T* in;
   u64 begin, first, end;
   METHOD Wide<T> at(i64 offset) const { return Element<T>::widen(in[offset]); }
+  METHOD Pack<T, V> pack(i64 offset) const { return pack_at<T, V>(in, offset); }
 };
 
 // The mean is that of the distances from the first element, so that equal numbers have no variance, and what it is off by
 // rounding is found with the squares. `offset` gives where a term lies.
-template <class T, class Offset>
-DEV Standard<Wide<T>> standard_of(const Input<T>& row, const Place& place, const Offset& offset) {
+template <class T, int V, class Offset>
+DEV Standard<Wide<T>> standard_of(const Input<T, V>& row, const Place& place, const Offset& offset) {
   typedef Wide<T> W;
-  const W count = (W)(row.end - row.begin), begin = place.has_row && row.begin < row.end ? row.at(offset(row.begin)) : W(0);
+  const W count = (W)((row.end - row.begin) * V);
+  const W begin = place.has_row && row.begin < row.end ? row.at(offset(row.begin)) : W(0);
   W sum = W(0);
-#pragma unroll 4
-  for (u64 k = row.first; k < row.end; k += place.lanes) sum += row.at(offset(k)) - begin;
+#pragma unroll(V > 1 ? 1 : 4)
+  for (u64 k = row.first; k < row.end; k += place.lanes) {
+    const Pack<T, V> own = row.pack(offset(k));
+#pragma unroll
+    for (int e = 0; e < V; e++) sum += Element<T>::widen(own.at[e]) - begin;
+  }
   const W mean = begin + over_row<Added>(sum, place) / count;
   Pair<W> own{W(0), W(0)};
-#pragma unroll 4
+#pragma unroll(V > 1 ? 1 : 4)
   for (u64 k = row.first; k < row.end; k += place.lanes) {
-    const W d = row.at(offset(k)) - mean;
-    own.a += d;
-    own.b += d * d;
+    const Pack<T, V> terms = row.pack(offset(k));
+#pragma unroll
+    for (int e = 0; e < V; e++) {
+      const W d = Element<T>::widen(terms.at[e]) - mean;
+      own.a += d;
+      own.b += d * d;
+    }
   }
   own = over_row<AddedPairs>(own, place);
   const W rest = own.a / count, variance = own.b / count - rest * rest;
@@ -89,7 +106,7 @@ DEV Standard<W> standard_of_parts(const Standard<W>* parts, const Sharing& shari
 }
 
 // The first launch where blocks share a row.
-template <class T>
+template <class T, int V>
 DEV void statistics(const Normalise& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
@@ -97,8 +114,8 @@ DEV void statistics(const Normalise& p) {
   if (place.has_row) p.rows.offsets((u32)place.row, at);
   const Share share(p.sharing, p.splits, blockIdx.y);
   const u64 first = place.has_row ? share.begin + place.lane : share.end;
-  const Input<T> row{static_cast<const T*>(p.in) + at[1], share.begin, first, share.end};
-  const Standard<W> standard = standard_of<T>(row, place, [&](u64 k) {
+  const Input<T, V> row{static_cast<const T*>(p.in) + at[1], share.begin, first, share.end};
+  const Standard<W> standard = standard_of<T, V>(row, place, [&](u64 k) {
     i64 term[4];
     p.terms.offsets((u32)k, term);
     return term[1];
@@ -111,14 +128,14 @@ DEV W statistic(const void* from, i64 at, u32 narrow) {
   return narrow ? Element<T>::widen(static_cast<const T*>(from)[at]) : static_cast<const W*>(from)[at];
 }
 
-template <class T>
+template <class T, int V>
 DEV void normalise(const Normalise& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
   i64 at[5] = {0, 0, 0, 0, 0};
   if (place.has_row) p.rows.offsets((u32)place.row, at);
   const u64 terms = p.sharing.terms;
-  const Input<T> row{static_cast<const T*>(p.in) + at[1], 0, place.has_row ? place.lane : terms, terms};
+  const Input<T, V> row{static_cast<const T*>(p.in) + at[1], 0, place.has_row ? place.lane : terms, terms};
   Standard<W> standard;
   if (p.given) {
     standard = Standard<W>{W(0), W(0), W(1)};
@@ -131,7 +148,7 @@ DEV void normalise(const Normalise& p) {
       const Standard<W>* parts = static_cast<const Standard<W>*>(p.parts) + place.row * p.splits;
       standard = standard_of_parts(parts, p.sharing, p.splits, place);
     } else {
-      standard = standard_of<T>(row, place, [&](u64 k) {
+      standard = standard_of<T, V>(row, place, [&](u64 k) {
         i64 term[4];
         p.terms.offsets((u32)k, term);
         return term[1];
@@ -143,14 +160,19 @@ DEV void normalise(const Normalise& p) {
     }
   }
   const W rstd = W(1) / sqrt_(standard.variance + Immediate<W>::of(p.eps));
-#pragma unroll 4
+#pragma unroll(V > 1 ? 1 : 4)
   for (u64 k = row.first + blockIdx.y * place.lanes; k < row.end; k += place.lanes * gridDim.y) {
     i64 term[4];
     p.terms.offsets((u32)k, term);
-    W x = ((row.at(term[1]) - standard.mean) - standard.rest) * rstd;
-    if (p.weight != nullptr) x *= Element<T>::widen(static_cast<const T*>(p.weight)[at[2] + term[2]]);
-    if (p.bias != nullptr) x += Element<T>::widen(static_cast<const T*>(p.bias)[at[3] + term[3]]);
-    static_cast<T*>(p.out)[at[0] + term[0]] = Element<T>::narrow(x);
+    Pack<T, V> own = row.pack(term[1]);
+#pragma unroll
+    for (int e = 0; e < V; e++) {
+      W x = ((Element<T>::widen(own.at[e]) - standard.mean) - standard.rest) * rstd;
+      if (p.weight != nullptr) x *= Element<T>::widen(static_cast<const T*>(p.weight)[at[2] + term[2]]);
+      if (p.bias != nullptr) x += Element<T>::widen(static_cast<const T*>(p.bias)[at[3] + term[3]]);
+      own.at[e] = Element<T>::narrow(x);
+    }
+    *reinterpret_cast<Pack<T, V>*>(static_cast<T*>(p.out) + at[0] + term[0]) = own;
   }
 }
 
@@ -245,7 +267,7 @@ DEV void keep_part(void* parts, const Place& place, A own) {
   if (place.has_row && place.lane == 0) static_cast<A*>(parts)[place.row * gridDim.y + blockIdx.y] = own;
 }
 
-template <class T, Stage STAGE>
+template <class T, int V, Stage STAGE>
 DEV void input_gradient(const Gradient& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
@@ -253,7 +275,7 @@ DEV void input_gradient(const Gradient& p) {
   if (place.has_row) p.rows.offsets((u32)place.row, at);
   const u64 terms = p.sharing.terms, step = place.lanes * gridDim.y;
   const u64 first = place.has_row ? place.lane + blockIdx.y * place.lanes : terms;
-  const Input<T> row{static_cast<const T*>(p.in) + at[3], 0, first, terms};
+  const Input<T, V> row{static_cast<const T*>(p.in) + at[3], 0, first, terms};
   Standard<W> standard;
   if (p.given) {
     standard = Standard<W>{W(0), W(0), W(1)};
@@ -262,35 +284,37 @@ DEV void input_gradient(const Gradient& p) {
       standard.variance = statistic<W, T>(p.var, at[5], p.narrow);
     }
   } else if constexpr (STAGE == WHOLE) {
-    standard = standard_of<T>(row, place, [&](u64 k) {
+    standard = standard_of<T, V>(row, place, [&](u64 k) {
       i64 term[4];
       p.terms.offsets((u32)k, term);
       return term[2];
     });
   }
-  const W rstd = W(1) / sqrt_(standard.variance + Immediate<W>::of(p.eps)), count = (W)terms;
+  const W rstd = W(1) / sqrt_(standard.variance + Immediate<W>::of(p.eps)), count = (W)(terms * V);
   if ((STAGE == WHOLE || (STAGE == RESULTS && blockIdx.y == 0)) && place.has_row && place.lane == 0) {
     W* part = static_cast<W*>(p.parts) + 3 * at[0];
     part[0] = standard.mean;
     part[1] = standard.rest;
     part[2] = rstd;
   }
-  const auto scaled = [&](const i64 (&term)[4]) {
-    const W g = Element<T>::widen(static_cast<const T*>(p.grad)[at[2] + term[1]]);
-    if (p.weight == nullptr) return g;
-    return g * Element<T>::widen(static_cast<const T*>(p.weight)[at[4] + term[3]]);
+  const auto factor = [&](const i64 (&term)[4]) {
+    return p.weight == nullptr ? W(1) : Element<T>::widen(static_cast<const T*>(p.weight)[at[4] + term[3]]);
   };
+  const auto grads = [&](const i64 (&term)[4]) { return pack_at<T, V>(p.grad, at[2] + term[1]); };
   i64 term[4];
   p.terms.offsets(0, term);
-  W begin = place.has_row && terms > 0 ? scaled(term) : W(0);
+  W begin = place.has_row && terms > 0 ? Element<T>::widen(grads(term).at[0]) * factor(term) : W(0);
   // From what is no finite number nothing can be counted.
   if (!is_finite(begin)) begin = W(0);
   W sum = W(0);
   if constexpr (STAGE == WHOLE || STAGE == OFFSETS) {
-#pragma unroll 2
+#pragma unroll(V > 1 ? 1 : 2)
     for (u64 k = first; k < terms; k += step) {
       p.terms.offsets((u32)k, term);
-      sum += scaled(term) - begin;
+      const Pack<T, V> grad = grads(term);
+      const W by = factor(term);
+#pragma unroll
+      for (int e = 0; e < V; e++) sum += Element<T>::widen(grad.at[e]) * by - begin;
     }
     sum = over_row<Added>(sum, place);
     if constexpr (STAGE == OFFSETS) return keep_part(p.sums, place, sum);
@@ -308,13 +332,19 @@ DEV void input_gradient(const Gradient& p) {
   }
   Triple<W> own{W(0), W(0), W(0)};
   if constexpr (STAGE == WHOLE || STAGE == PRODUCTS) {
-#pragma unroll 2
+#pragma unroll(V > 1 ? 1 : 2)
     for (u64 k = first; k < terms; k += step) {
       p.terms.offsets((u32)k, term);
-      const W d = (scaled(term) - begin) - offset, hat = ((row.at(term[2]) - centre) - standard.rest) * rstd;
-      own.a += d;
-      own.b += hat;
-      own.c += d * hat;
+      const Pack<T, V> grad = grads(term), in = row.pack(term[2]);
+      const W by = factor(term);
+#pragma unroll
+      for (int e = 0; e < V; e++) {
+        const W d = (Element<T>::widen(grad.at[e]) * by - begin) - offset;
+        const W hat = ((Element<T>::widen(in.at[e]) - centre) - standard.rest) * rstd;
+        own.a += d;
+        own.b += hat;
+        own.c += d * hat;
+      }
     }
     own = over_row<AddedTriples>(own, place);
     if constexpr (STAGE == PRODUCTS) return keep_part(p.triples, place, own);
@@ -322,11 +352,19 @@ DEV void input_gradient(const Gradient& p) {
     own = over_parts<AddedTriples>(p.triples, place, own);
   }
   const W rest = own.a / count, along = (own.c - own.a * (own.b / count)) / count;
-#pragma unroll 2
+#pragma unroll(V > 1 ? 1 : 2)
   for (u64 k = first; k < terms; k += step) {
     p.terms.offsets((u32)k, term);
-    const W d = (scaled(term) - begin) - offset, hat = ((row.at(term[2]) - standard.mean) - standard.rest) * rstd;
-    static_cast<T*>(p.out)[at[1] + term[0]] = Element<T>::narrow(((d - rest) - hat * along) * rstd);
+    const Pack<T, V> grad = grads(term), in = row.pack(term[2]);
+    const W by = factor(term);
+    Pack<T, V> made;
+#pragma unroll
+    for (int e = 0; e < V; e++) {
+      const W d = (Element<T>::widen(grad.at[e]) * by - begin) - offset;
+      const W hat = ((Element<T>::widen(in.at[e]) - standard.mean) - standard.rest) * rstd;
+      made.at[e] = Element<T>::narrow(((d - rest) - hat * along) * rstd);
+    }
+    *reinterpret_cast<Pack<T, V>*>(static_cast<T*>(p.out) + at[1] + term[0]) = made;
   }
 }
 
@@ -347,7 +385,7 @@ struct AffineGradient {
 };
 
 // One launch, or two where blocks share a row.
-template <class T, bool FINISH>
+template <class T, int V, bool FINISH>
 DEV void affine_gradient(const AffineGradient& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
@@ -359,15 +397,18 @@ DEV void affine_gradient(const AffineGradient& p) {
     for (u32 i = place.has_row ? place.lane : p.splits; i < p.splits; i += place.lanes) own = AddedPairs::join(own, pairs[i]);
   }
   const u64 terms = FINISH ? 0 : p.sharing.terms;
-#pragma unroll 2
+#pragma unroll(V > 1 ? 1 : 2)
   for (u64 k = place.has_row ? place.lane + blockIdx.y * place.lanes : terms; k < terms; k += place.lanes * gridDim.y) {
     i64 term[3];
     p.terms.offsets((u32)k, term);
     const W* part = static_cast<const W*>(p.parts) + 3 * (at[4] + term[2]);
-    const W g = Element<T>::widen(static_cast<const T*>(p.grad)[at[2] + term[0]]);
-    const W x = Element<T>::widen(static_cast<const T*>(p.in)[at[3] + term[1]]);
-    own.a += g * (((x - part[0]) - part[1]) * part[2]);
-    own.b += g;
+    const Pack<T, V> grad = pack_at<T, V>(p.grad, at[2] + term[0]), in = pack_at<T, V>(p.in, at[3] + term[1]);
+#pragma unroll
+    for (int e = 0; e < V; e++) {
+      const W g = Element<T>::widen(grad.at[e]), x = Element<T>::widen(in.at[e]);
+      own.a += g * (((x - part[0]) - part[1]) * part[2]);
+      own.b += g;
+    }
   }
   own = over_row<AddedPairs>(own, place);
   if (!FINISH && p.splits > 1) return keep_part(p.pairs, place, own);
@@ -382,22 +423,29 @@ DEV void affine_gradient(const AffineGradient& p) {
 }
 
 #define NORM(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)
-#define ENTRIES_OF_layer_norm(dtype, T, name)                                \
-  KERNEL(normalise_##dtype, Normalise) { normalise<T>(p); }                 \
-  KERNEL(normalise_##dtype##_kept, Normalise) { normalise_kept<T>(p); }     \
-  KERNEL(statistics_##dtype, Normalise) { statistics<T>(p); }
-#define ENTRIES_OF_layer_norm_backward(dtype, T, name)                             \
-  KERNEL(input_gradient_##dtype, Gradient) { input_gradient<T, WHOLE>(p); }                \
-  KERNEL(input_gradient_##dtype##_offsets, Gradient) { input_gradient<T, OFFSETS>(p); }    \
-  KERNEL(input_gradient_##dtype##_products, Gradient) { input_gradient<T, PRODUCTS>(p); }  \
-  KERNEL(input_gradient_##dtype##_results, Gradient) { input_gradient<T, RESULTS>(p); }    \
-  KERNEL(affine_gradient_##dtype, AffineGradient) { affine_gradient<T, false>(p); }        \
-  KERNEL(affine_gradient_##dtype##_finish, AffineGradient) { affine_gradient<T, true>(p); }
+#define ENTRIES_OF_layer_norm(dtype, T, name)                               \
+  NORM_ENTRIES(dtype, T, , 1)                                               \
+  NORM_ENTRIES(dtype, T, _pieces, Piece<T>::count)                          \
+  KERNEL(normalise_##dtype##_kept, Normalise) { normalise_kept<T>(p); }
+#define NORM_ENTRIES(dtype, T, pieces, v)                                           \
+  KERNEL(normalise_##dtype##pieces, Normalise) { normalise<T, v>(p); }              \
+  KERNEL(statistics_##dtype##pieces, Normalise) { statistics<T, v>(p); }
+#define ENTRIES_OF_layer_norm_backward(dtype, T, name)                              \
+  NORM_BACKWARD_ENTRIES(dtype, T, , 1)                                              \
+  NORM_BACKWARD_ENTRIES(dtype, T, _pieces, Piece<T>::count)                         \
+  KERNEL(affine_gradient_##dtype##_finish, AffineGradient) { affine_gradient<T, 1, true>(p); }
+#define NORM_BACKWARD_ENTRIES(dtype, T, pieces, v)                                                     \
+  KERNEL(input_gradient_##dtype##pieces, Gradient) { input_gradient<T, v, WHOLE>(p); }                 \
+  KERNEL(input_gradient_##dtype##_offsets##pieces, Gradient) { input_gradient<T, v, OFFSETS>(p); }     \
+  KERNEL(input_gradient_##dtype##_products##pieces, Gradient) { input_gradient<T, v, PRODUCTS>(p); }   \
+  KERNEL(input_gradient_##dtype##_results##pieces, Gradient) { input_gradient<T, v, RESULTS>(p); }     \
+  KERNEL(affine_gradient_##dtype##pieces, AffineGradient) { affine_gradient<T, v, false>(p); }
 
 NORM(layer_norm, "TIOOs>T", layer_norm, FLOATS)
 NORM(layer_norm_backward, "TTIOs>TTT", layer_norm_backward, FLOATS)
 // The same kernels, of other rows.
 REGISTER(group_norm, "TiOOf>T", group_norm, FLOATS)
+REGISTER(group_norm_backward, "TTiOf>TTT", group_norm_backward, FLOATS)
 REGISTER(batch_norm, "TOOOObff>T", batch_norm, FLOATS)
 REGISTER(instance_norm, "TOOOObff>T", instance_norm, FLOATS)
 REGISTER(channel_norm, "TOObf>TTT", channel_norm, FLOATS)

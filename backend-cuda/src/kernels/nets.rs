@@ -216,6 +216,7 @@ impl Sharing {
         // A warp's rows lie side by side; else as many threads as there are terms, and more where there are few rows.
         let few = count <= FEW_BLOCKS && each >= MOST_ROW_THREADS * ROW_TERMS;
         let most = match (beside, few) {
+            (true, _) if count <= FEW_BLOCKS * 32 => MOST_ROW_THREADS / 32,
             (true, _) => ROW_THREADS / 32,
             (false, false) => ROW_THREADS,
             (false, true) => MOST_ROW_THREADS,
@@ -237,11 +238,19 @@ impl Sharing {
         (is_whole && pieces > 0 && fits).then_some(Sharing { lanes: lanes as u32, beside: 0, ..self })
     }
 
-    /// Blocks that share a row where there are few rows of many terms; 1 where there are enough rows.
-    pub fn splits(&self) -> usize {
+    /// For terms that a thread takes `at_once`: from here on `terms` counts these.
+    pub fn taken(self, at_once: usize) -> Sharing {
+        let terms = self.terms / at_once as u64;
+        let lanes = self.lanes.min(terms.next_power_of_two().try_into().unwrap_or(u32::MAX));
+        Sharing { terms, lanes, ..self }
+    }
+
+    /// Blocks that share a row where there are few rows of many terms, [taken](Self::taken) so many at once; 1 where there are
+    /// enough rows.
+    pub fn splits(&self, at_once: usize) -> usize {
         let free = (BLOCKS / self.blocks().max(1)).clamp(1, MOST_SPLITS);
         let terms = (self.terms as usize).max(1);
-        let wanted = terms.div_ceil(self.lanes as usize * SPLIT_TERMS).clamp(1, free);
+        let wanted = terms.div_ceil(self.lanes as usize * SPLIT_TERMS.div_ceil(at_once)).clamp(1, free);
         // None is without terms.
         terms.div_ceil(terms.div_ceil(wanted))
     }
@@ -266,6 +275,29 @@ pub fn piece(bytes: usize) -> usize {
 /// strides but that along them.
 pub fn in_pieces(data: u64, bytes: usize, steps: &[i64]) -> bool {
     data.is_multiple_of(16) && steps.iter().all(|step| step % piece(bytes) as i64 == 0)
+}
+
+/// Terms of rows, the innermost of them as pieces of memory, if they lie so in all of these operands - each an address, and the
+/// places of its strides among those of rows and of terms - and the strides in `same` are 0 along a piece.
+pub fn by_pieces<const N: usize, const M: usize>(
+    (rows, terms): (&Strided<N>, &Strided<M>),
+    operands: &[(u64, usize, usize)],
+    same: &[usize],
+    bytes: usize,
+) -> Option<Vec<Dim<M>>> {
+    let (inner, outer) = terms.dims().split_last()?;
+    let each = piece(bytes);
+    let are_pieces = operands.iter().all(|&(data, of_rows, of_terms)| {
+        let of_rows = rows.dims().iter().map(|dim| dim.strides[of_rows] as i64);
+        let steps: Vec<i64> = of_rows.chain(outer.iter().map(|dim| dim.strides[of_terms] as i64)).collect();
+        inner.strides[of_terms] == 1 && in_pieces(data, bytes, &steps)
+    });
+    if !are_pieces || !inner.size.is_multiple_of(each) || same.iter().any(|&k| inner.strides[k] != 0) {
+        return None;
+    }
+    let last =
+        Dim { size: inner.size / each, strides: inner.strides.map(|stride| stride.wrapping_mul(each)) };
+    Some(outer.iter().copied().chain([last]).collect())
 }
 
 /// Device memory that is freed after what `work` launches; 0 bytes are none.
@@ -442,12 +474,12 @@ mod tests {
 
     #[test]
     fn blocks_that_share_a_row_all_have_terms() {
-        assert_eq!((sharing(64, 100_352).splits(), sharing(5000, 100_000).splits()), (7, 1));
+        assert_eq!((sharing(64, 100_352).splits(1), sharing(5000, 100_000).splits(1)), (7, 1));
         for (rows, terms) in
             [(1, 1), (1, 10), (2, 70_001), (3, 5000), (64, 100_352), (100, 1_000_003), (1, 1 << 30)]
         {
             let sharing = sharing(rows, terms);
-            let splits = sharing.splits();
+            let splits = sharing.splits(1);
             let each = (terms as usize).div_ceil(splits);
             assert!((splits - 1) * each < terms as usize, "{rows} {terms}");
             assert!(

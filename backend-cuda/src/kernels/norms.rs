@@ -1,11 +1,11 @@
 //! Normalisations by mean and variance, and their gradients.
 
 use super::launch::{Dims, launch};
-use super::nets::{Array, Sharing, in_pieces, unsupported, wide_bytes};
+use super::nets::{Array, Sharing, by_pieces, piece, unsupported, wide_bytes};
 use super::scratch::Scratch;
 use super::{Kernel, device_of};
 use crate::driver::Argument;
-use keyway_sdk::author::strided::{Strided, row_major};
+use keyway_sdk::author::strided::{Dim, Strided, row_major};
 use keyway_sdk::author::{Call, Error, dtype_name};
 
 family!("norms");
@@ -128,6 +128,12 @@ fn space<const N: usize>(
     Strided::new(&sizes, std::array::from_fn(|k| lists[k].as_slice()))
 }
 
+/// The terms, as [pieces](by_pieces) where they are.
+fn dims_of<const N: usize>(terms: &Strided<N>, pieces: Option<Vec<Dim<N>>>) -> Result<Dims<N>, Error> {
+    let whole = Dims::of(terms)?;
+    Ok(pieces.map_or(whole, |dims| Dims::new(&dims)))
+}
+
 /// A number in the type that a dtype is computed in.
 fn wide(dtype: &str, number: f64) -> u64 {
     if dtype == "f64" { number.to_bits() } else { u64::from((number as f32).to_bits()) }
@@ -182,6 +188,25 @@ impl<'a> Operands<'a> {
         self.count_rows()
     }
 
+    /// Makes rows of the groups of channels of each sample.
+    fn by_group(&mut self, groups: i64) -> Result<(), Error> {
+        self.by_channel(true)?;
+        let (groups, all) = (groups.max(1), self.axes[1]);
+        let each = all.size / groups;
+        let group = Axis {
+            size: groups,
+            out: all.out * each,
+            grad: all.grad * each,
+            input: all.input * each,
+            weight: all.weight * each,
+            bias: all.bias * each,
+            ..all
+        };
+        self.axes[1] = Axis { size: each, is_row: false, ..all };
+        self.axes.insert(1, group);
+        self.count_rows()
+    }
+
     /// Numbers the rows.
     fn count_rows(&mut self) -> Result<(), Error> {
         let sizes: Vec<i64> = self.axes.iter().filter(|axis| axis.is_row).map(|axis| axis.size).collect();
@@ -190,25 +215,24 @@ impl<'a> Operands<'a> {
         Ok(())
     }
 
-    /// Whether the terms are pieces of memory in every operand that is there.
-    fn lies_in_pieces(&self, rows: &Strided<5>, terms: &Strided<4>) -> bool {
-        let operands = [Some(&self.out), Some(&self.input), self.weight.as_ref(), self.bias.as_ref()];
-        let [only] = terms.dims() else { return false };
-        operands.into_iter().enumerate().filter_map(|(k, array)| Some((k, array?))).all(|(k, array)| {
-            let steps: Vec<i64> = rows.dims().iter().map(|dim| dim.strides[k] as i64).collect();
-            only.strides[k] == 1 && in_pieces(array.data, array.bytes, &steps)
-        })
-    }
-
     fn normalise(&self, call: &Call<'_>, kernel: Kernel, eps: f64, of: Statistics) -> Result<(), Error> {
         let rows =
             space(&self.axes, |axis| axis.is_row, |a| [a.out, a.input, a.weight, a.bias, a.statistics])?;
         let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.input, a.weight, a.bias])?;
+        let (bytes, on) = (self.input.bytes, (device_of(call)?, call.stream()));
         let sharing = Sharing::new((&rows, 1), (&terms, 1))?;
-        let is_kept = !of.given && self.lies_in_pieces(&rows, &terms);
-        let kept = sharing.kept(self.input.bytes, wide_bytes(self.input.bytes)).filter(|_| is_kept);
-        let (sharing, end) = kept.map_or((sharing, ""), |sharing| (sharing, "_kept"));
-        let splits = if end.is_empty() { sharing.splits() } else { 1 };
+        // Output and input; weight and bias.
+        let images = [(self.out.data, 0, 0), (self.input.data, 1, 1)];
+        let affine = [(self.weight.as_ref(), 2), (self.bias.as_ref(), 3)];
+        let all: Vec<_> =
+            affine.iter().filter_map(|(of, k)| Some((of.as_ref()?.data, *k, *k))).chain(images).collect();
+        let one_piece = terms.dims().len() == 1 && by_pieces((&rows, &terms), &all, &[], bytes).is_some();
+        let kept = sharing.kept(bytes, wide_bytes(bytes)).filter(|_| !of.given && one_piece);
+        let pieces = by_pieces((&rows, &terms), &images, &[2, 3], bytes).filter(|_| kept.is_none());
+        let at_once = if pieces.is_some() { piece(bytes) } else { 1 };
+        let sharing = kept.unwrap_or(sharing.taken(at_once));
+        let splits = if kept.is_some() { 1 } else { sharing.splits(at_once) };
+        let end = if pieces.is_some() { "_pieces" } else { "" };
         let mut argument = NormaliseArgument {
             out: self.out.data,
             input: self.input.data,
@@ -223,15 +247,15 @@ impl<'a> Operands<'a> {
             narrow: u32::from(of.narrow),
             splits: splits as u32,
             rows: Dims::of(&rows)?,
-            terms: Dims::of(&terms)?,
+            terms: dims_of(&terms, pieces)?,
         };
-        let on = (device_of(call)?, call.stream());
         let parts = Scratch::new(on, if splits > 1 && !of.given { rows.numel() * splits } else { 0 }, PART)?;
         argument.parts = parts.at();
         let grid = ([sharing.blocks(), splits], sharing.threads());
         if splits > 1 && !of.given {
-            launch(on.0, kernel, format_args!("statistics_{}", kernel.dtype), grid, &argument, on.1)?;
+            launch(on.0, kernel, format_args!("statistics_{}{end}", kernel.dtype), grid, &argument, on.1)?;
         }
+        let end = if kept.is_some() { "_kept" } else { end };
         launch(on.0, kernel, format_args!("normalise_{}{end}", kernel.dtype), grid, &argument, on.1)
     }
 
@@ -245,19 +269,33 @@ impl<'a> Operands<'a> {
         narrow: bool,
     ) -> Result<(), Error> {
         let (weight_out, bias_out) = (Array::output(call, 1)?, Array::output(call, 2)?);
-        let steps = weight_out.strides.iter().zip(bias_out.strides);
-        let affine = self.axes.iter_mut().filter(|axis| axis.is_affine);
-        affine.zip(steps).for_each(|(axis, (&weight, &bias))| axis.of_weight = [weight, bias]);
+        let steps: Vec<[i64; 2]> =
+            weight_out.strides.iter().zip(bias_out.strides).map(|(&weight, &bias)| [weight, bias]).collect();
+        let affine: Vec<&mut Axis> = self.axes.iter_mut().filter(|axis| axis.is_affine).collect();
+        match (&steps[..], affine) {
+            // Channels by groups.
+            ([step], affine) if affine.len() == 2 => {
+                let each = affine[1].size;
+                affine
+                    .into_iter()
+                    .zip([each, 1])
+                    .for_each(|(axis, n)| axis.of_weight = step.map(|step| step * n));
+            }
+            (steps, affine) => affine.into_iter().zip(steps).for_each(|(axis, step)| axis.of_weight = *step),
+        }
         let numbered = |a: &Axis| [a.number, a.out, a.grad, a.input, a.weight, a.statistics];
         let rows = space(&self.axes, |axis| axis.is_row, numbered)?;
         let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.grad, a.input, a.weight])?;
         let grad = data(self.grad.as_ref());
-        let (gpu, stream) = (device_of(call)?, call.stream());
+        let (gpu, stream, bytes) = (device_of(call)?, call.stream(), self.input.bytes);
         let on = (gpu, stream);
         let parts = Scratch::new(on, rows.numel(), PART)?;
         if rows.numel() > 0 && terms.numel() > 0 {
-            let sharing = Sharing::new((&rows, 3), (&terms, 2))?;
-            let splits = if of.given { sharing.splits() } else { 1 };
+            let images = [(self.out.data, 1, 0), (grad, 2, 1), (self.input.data, 3, 2)];
+            let pieces = by_pieces((&rows, &terms), &images, &[3], bytes);
+            let (at_once, end) = if pieces.is_some() { (piece(bytes), "_pieces") } else { (1, "") };
+            let sharing = Sharing::new((&rows, 3), (&terms, 2))?.taken(at_once);
+            let splits = if of.given { sharing.splits(at_once) } else { 1 };
             let shared = if splits > 1 { rows.numel() * splits } else { 0 };
             let [sums, triples] = [Scratch::new(on, shared, NUMBER)?, Scratch::new(on, shared, PART)?];
             let argument = GradientArgument {
@@ -275,11 +313,11 @@ impl<'a> Operands<'a> {
                 given: u32::from(of.given),
                 narrow: u32::from(of.narrow),
                 rows: Dims::of(&rows)?,
-                terms: Dims::of(&terms)?,
+                terms: dims_of(&terms, pieces)?,
             };
             let stages: &[&str] = if splits > 1 { &["_offsets", "_products", "_results"] } else { &[""] };
             for stage in stages {
-                let entry = format_args!("input_gradient_{}{stage}", kernel.dtype);
+                let entry = format_args!("input_gradient_{}{stage}{end}", kernel.dtype);
                 launch(
                     gpu,
                     kernel,
@@ -296,8 +334,10 @@ impl<'a> Operands<'a> {
         if rows.numel() == 0 {
             return Ok(());
         }
-        let sharing = Sharing::new((&rows, 3), (&terms, 1))?;
-        let splits = sharing.splits();
+        let pieces = by_pieces((&rows, &terms), &[(grad, 2, 0), (self.input.data, 3, 1)], &[2], bytes);
+        let (at_once, end) = if pieces.is_some() { (piece(bytes), "_pieces") } else { (1, "") };
+        let sharing = Sharing::new((&rows, 3), (&terms, 1))?.taken(at_once);
+        let splits = sharing.splits(at_once);
         let pairs = Scratch::new(on, if splits > 1 { rows.numel() * splits } else { 0 }, 2 * NUMBER)?;
         let argument = AffineArgument {
             weight: weight_out.data,
@@ -310,9 +350,9 @@ impl<'a> Operands<'a> {
             narrow: u32::from(narrow),
             splits: splits as u32,
             rows: Dims::of(&rows)?,
-            terms: Dims::of(&terms)?,
+            terms: dims_of(&terms, pieces)?,
         };
-        let first = format_args!("affine_gradient_{}", kernel.dtype);
+        let first = format_args!("affine_gradient_{}{end}", kernel.dtype);
         launch(gpu, kernel, first, ([sharing.blocks(), splits], sharing.threads()), &argument, stream)?;
         if splits == 1 {
             return Ok(());
@@ -339,23 +379,20 @@ fn layer_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 
 fn group_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut operands = Operands::of(call, [Some(0), Some(2), Some(3)], false)?;
-    operands.by_channel(true)?;
-    let (groups, all) = (call.int(1)?.max(1), operands.axes[1]);
     if operands.input.numel() == 0 {
         return Ok(());
     }
-    let each = all.size / groups;
-    let group = Axis {
-        size: groups,
-        out: all.out * each,
-        input: all.input * each,
-        weight: all.weight * each,
-        bias: all.bias * each,
-        ..all
-    };
-    operands.axes[1] = Axis { size: each, is_row: false, ..all };
-    operands.axes.insert(1, group);
+    operands.by_group(call.int(1)?)?;
     operands.normalise(call, kernel, call.float(4)?, Statistics::default())
+}
+
+fn group_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(1), Some(3), None], true)?;
+    if operands.input.numel() == 0 {
+        return Err(unsupported("an empty input"));
+    }
+    operands.by_group(call.int(2)?)?;
+    operands.gradients(call, kernel, call.float(4)?, Statistics::default(), false)
 }
 
 /// Statistics of channels, or of channels of samples, in arguments or outputs.
