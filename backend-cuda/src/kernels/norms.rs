@@ -202,7 +202,7 @@ impl<'a> Operands<'a> {
             bias: all.bias * each,
             ..all
         };
-        self.axes[1] = Axis { size: each, is_row: false, ..all };
+        self.axes[1] = Axis { size: each, is_row: false, number: 0, ..all };
         self.axes.insert(1, group);
         self.count_rows()
     }
