@@ -10,8 +10,10 @@ use support::{cuda, load, run, stand_in};
 
 /// Kernels that must have run.
 const FUSED: &[&str] = &[
+    "attention_f32_64",
     "attention_f32_128",
     "attention_f32_256",
+    "attention_f64_key_64",
     "attention_f64_query_128",
     "attention_f32_key_256",
     "attention_f16_statistics",

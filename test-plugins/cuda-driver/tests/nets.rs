@@ -4,17 +4,46 @@
 mod support;
 
 use keyway::nn::ConvOptions;
-use keyway::{Device, Tensor};
+use keyway::{DType, Device, Tensor};
+use std::path::Path;
 use support::{cuda, load, run, stand_in};
+
+/// Kernels of norms that must have run: of elements, and of pieces of memory.
+const NORMS: &[&str] = &[
+    "statistics_f32",
+    "normalise_f32",
+    "normalise_f32_kept",
+    "input_gradient_f32",
+    "input_gradient_f32_products",
+    "affine_gradient_f32",
+    "statistics_f32_pieces",
+    "normalise_f32_pieces",
+    "normalise_f16_pieces",
+    "input_gradient_f32_pieces",
+    "input_gradient_f32_offsets_pieces",
+    "input_gradient_f32_products_pieces",
+    "input_gradient_f32_results_pieces",
+    "input_gradient_f16_pieces",
+    "affine_gradient_f32_pieces",
+    "affine_gradient_f32_finish",
+];
 
 /// Not a test of its own: what a started program does.
 #[test]
 fn scenarios() {
-    if support::scenario().is_some() {
-        load();
-        same("products", products);
-        same("convolutions", convolutions);
-        same("reductions", reductions);
+    match support::scenario().as_deref() {
+        None => {}
+        Some("norms") => {
+            load();
+            same("norms", |device| norms(device, DType::F32));
+            same("norms of f16", |device| norms(device, DType::F16));
+        }
+        Some(_) => {
+            load();
+            same("products", products);
+            same("convolutions", convolutions);
+            same("reductions", reductions);
+        }
     }
 }
 
@@ -24,6 +53,21 @@ fn large_sizes_are_as_on_the_cpu() {
     let Some(driver) = stand_in() else { return };
     for seed in ["3", "4", "5"] {
         run("nets", &driver, &[("KEYWAY_STAND_IN_SEED", seed)]);
+    }
+}
+
+/// The same, and by all kernels of norms.
+#[test]
+fn norms_and_their_gradients_are_as_on_the_cpu() {
+    let Some(driver) = stand_in() else { return };
+    for seed in ["3", "4", "5"] {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("norms-{seed}"));
+        let machine = [("KEYWAY_STAND_IN_SEED", seed), ("KEYWAY_STAND_IN_LAUNCHED", file.to_str().unwrap())];
+        run("norms", &driver, &machine);
+        let launched = std::fs::read_to_string(&file).unwrap();
+        for entry in NORMS {
+            assert!(launched.contains(&format!("{entry} ")), "{entry}: {launched}");
+        }
     }
 }
 
@@ -38,8 +82,9 @@ fn same(what: &str, make: fn(Device) -> Vec<Tensor>) {
     for (i, (expected, got)) in expected.iter().zip(&got).enumerate() {
         assert_eq!(expected.len(), got.len(), "{what} {i}");
         let largest = expected.iter().fold(1f32, |most, x| most.max(x.abs()));
+        let share = if what.ends_with("f16") { 1e-3 } else { 2e-5 };
         for (at, (wanted, own)) in expected.iter().zip(got).enumerate() {
-            assert!((wanted - own).abs() <= 2e-5 * largest, "{what} {i}, element {at}: {own}, not {wanted}");
+            assert!((wanted - own).abs() <= share * largest, "{what} {i}, element {at}: {own}, not {wanted}");
         }
     }
     let bits = |all: Vec<Vec<f32>>| all.concat().iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
@@ -87,5 +132,36 @@ fn reductions(device: Device) -> Vec<Tensor> {
         .flat_map(|&p| [x.norm_with(p, 1, false).unwrap(), x.norm_with(p, .., false).unwrap()])
         .collect();
     made.extend([x.softmax(1).unwrap(), x.t().unwrap().log_softmax(0).unwrap(), x.softmax(0).unwrap()]);
+    made
+}
+
+/// Images with planes of whole pieces and of others, a few long rows that blocks share, and a view that begins amid a piece.
+fn norms(device: Device, dtype: DType) -> Vec<Tensor> {
+    let mut made = Vec::new();
+    let mut keep = |y: Tensor, leaves: &[&Tensor]| {
+        y.mul(&y.detach().sin().unwrap()).unwrap().sum_all().unwrap().backward().unwrap();
+        made.push(y.detach().to_dtype(DType::F32).unwrap());
+        for leaf in leaves {
+            made.push(leaf.grad().unwrap().to_dtype(DType::F32).unwrap());
+            leaf.zero_grad();
+        }
+    };
+    for sizes in [[3, 4, 6, 8], [2, 6, 5, 7], [2, 2, 90, 80]] {
+        let leaf = |sizes: &[usize]| {
+            let own = numbers(device, sizes).to_dtype(dtype).unwrap();
+            own.detach().requires_grad_(true).unwrap()
+        };
+        let (x, weight, bias) = (leaf(&sizes), leaf(&sizes[1..2]), leaf(&sizes[1..2]));
+        let all = [&x, &weight, &bias];
+        let affine = (Some(&weight), Some(&bias));
+        keep(x.batch_norm(None, affine.0, affine.1, true, 0.1, 1e-3).unwrap(), &all);
+        keep(x.instance_norm(None, affine.0, affine.1, true, 0.1, 1e-3).unwrap(), &all);
+        keep(x.group_norm(2, affine.0, affine.1).unwrap(), &all);
+        keep(x.layer_norm(&sizes[1..], None, None).unwrap(), &[&x]);
+        let long = x.transpose(0, 1).unwrap();
+        keep(long.batch_norm(None, None, None, true, 0.1, 1e-3).unwrap(), &[&x]);
+        let from_the_second = x.narrow(3, 1, sizes[3] - 1).unwrap();
+        keep(from_the_second.group_norm(1, None, None).unwrap(), &[&x]);
+    }
     made
 }
