@@ -146,7 +146,7 @@ fn norms(device: Device, dtype: DType) -> Vec<Tensor> {
             leaf.zero_grad();
         }
     };
-    for sizes in [[3, 4, 6, 8], [2, 6, 5, 7], [2, 2, 90, 80]] {
+    for sizes in [[3, 4, 6, 8], [2, 6, 5, 7], [2, 2, 90, 80], [3, 2, 90, 81]] {
         let leaf = |sizes: &[usize]| {
             let own = numbers(device, sizes).to_dtype(dtype).unwrap();
             own.detach().requires_grad_(true).unwrap()
