@@ -229,31 +229,36 @@ struct Gradient {
   const void* weight;
   const void* mean;
   const void* var;
-  // For the affine gradients: of each row the mean, what it is off, and the reciprocal of the deviation.
+  // For the affine gradients of rows that are no channels: of each row the mean, what it is off, and the reciprocal of the deviation.
   void* parts;
-  // Where blocks share a row: what each of them adds up in the first two launches, in turn for each row.
+  // Where blocks share a row: what each of them adds up in the first launch, in turn for each row.
   void* sums;
-  void* triples;
+  // The gradients of weight and bias, where a row is a channel.
+  void* of_weight;
+  void* of_bias;
   u64 eps;
   Sharing sharing;
   u32 given, narrow;
-  // The row's number, output, gradient, input, weight, and statistics.
-  Dims<6> rows;
+  // The row's number, output, gradient, input, weight, statistics, and the gradients of weight and bias.
+  Dims<8> rows;
   Dims<4> terms;
 };
 
+// Of a row: distances of the weighted gradient from its first, of the normalised input, and products of both; then the gradient as
+// it is, and its products with the normalised input, which are the gradients of bias and weight.
 template <class W>
-struct Triple {
-  W a, b, c;
+struct GradientSums {
+  W d, hat, product, grad, along;
 };
-struct AddedTriples {
+struct AddedGradients {
   template <class W>
-  METHOD static Triple<W> join(Triple<W> x, Triple<W> y) { return Triple<W>{x.a + y.a, x.b + y.b, x.c + y.c}; }
+  METHOD static GradientSums<W> join(GradientSums<W> x, GradientSums<W> y) {
+    return GradientSums<W>{x.d + y.d, x.hat + y.hat, x.product + y.product, x.grad + y.grad, x.along + y.along};
+  }
 };
 
-// One launch, or three where `gridDim.y` blocks share a row, whose statistics are given then: the sum of the gradient, the sums
-// of products, the result.
-enum Stage { WHOLE, OFFSETS, PRODUCTS, RESULTS };
+// One launch, or two where `gridDim.y` blocks share a row, whose statistics are given then: the sums, the result.
+enum Stage { WHOLE, SUMS, RESULTS };
 
 // What the blocks of a row found, together.
 template <class J, class A>
@@ -271,7 +276,7 @@ template <class T, int V, Stage STAGE>
 DEV void input_gradient(const Gradient& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
-  i64 at[6] = {0, 0, 0, 0, 0, 0};
+  i64 at[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   if (place.has_row) p.rows.offsets((u32)place.row, at);
   const u64 terms = p.sharing.terms, step = place.lanes * gridDim.y;
   const u64 first = place.has_row ? place.lane + blockIdx.y * place.lanes : terms;
@@ -291,7 +296,8 @@ DEV void input_gradient(const Gradient& p) {
     });
   }
   const W rstd = W(1) / sqrt_(standard.variance + Immediate<W>::of(p.eps)), count = (W)(terms * V);
-  if ((STAGE == WHOLE || (STAGE == RESULTS && blockIdx.y == 0)) && place.has_row && place.lane == 0) {
+  const bool is_first = place.has_row && place.lane == 0 && blockIdx.y == 0;
+  if (STAGE != SUMS && is_first && p.parts != nullptr) {
     W* part = static_cast<W*>(p.parts) + 3 * at[0];
     part[0] = standard.mean;
     part[1] = standard.rest;
@@ -301,37 +307,19 @@ DEV void input_gradient(const Gradient& p) {
     return p.weight == nullptr ? W(1) : Element<T>::widen(static_cast<const T*>(p.weight)[at[4] + term[3]]);
   };
   const auto grads = [&](const i64 (&term)[4]) { return pack_at<T, V>(p.grad, at[2] + term[1]); };
+  // Counted from the first ones, or, of an input whose own mean is known, from that: of equal ones there is no product. From what is
+  // no finite number nothing can be counted.
   i64 term[4];
   p.terms.offsets(0, term);
-  W begin = place.has_row && terms > 0 ? Element<T>::widen(grads(term).at[0]) * factor(term) : W(0);
-  // From what is no finite number nothing can be counted.
+  W begin = W(0), centre = standard.mean;
+  if (place.has_row && terms > 0) {
+    begin = Element<T>::widen(grads(term).at[0]) * factor(term);
+    if (p.given) centre = row.at(term[2]);
+  }
   if (!is_finite(begin)) begin = W(0);
-  W sum = W(0);
-  if constexpr (STAGE == WHOLE || STAGE == OFFSETS) {
-#pragma unroll(V > 1 ? 1 : 2)
-    for (u64 k = first; k < terms; k += step) {
-      p.terms.offsets((u32)k, term);
-      const Pack<T, V> grad = grads(term);
-      const W by = factor(term);
-#pragma unroll
-      for (int e = 0; e < V; e++) sum += Element<T>::widen(grad.at[e]) * by - begin;
-    }
-    sum = over_row<Added>(sum, place);
-    if constexpr (STAGE == OFFSETS) return keep_part(p.sums, place, sum);
-  } else {
-    sum = over_parts<Added>(p.sums, place, sum);
-  }
-  const W offset = sum / count;
-  // The distances of the gradient from its mean and of the input from its own, or, where another mean was given, from the
-  // first element: of equal ones there is no product.
-  W centre = standard.mean;
-  if (p.given && place.has_row && terms > 0) {
-    p.terms.offsets(0, term);
-    const W element = row.at(term[2]);
-    centre = is_finite(element) ? element : W(0);
-  }
-  Triple<W> own{W(0), W(0), W(0)};
-  if constexpr (STAGE == WHOLE || STAGE == PRODUCTS) {
+  if (!is_finite(centre)) centre = W(0);
+  GradientSums<W> own{W(0), W(0), W(0), W(0), W(0)};
+  if constexpr (STAGE == WHOLE || STAGE == SUMS) {
 #pragma unroll(V > 1 ? 1 : 2)
     for (u64 k = first; k < terms; k += step) {
       p.terms.offsets((u32)k, term);
@@ -339,19 +327,26 @@ DEV void input_gradient(const Gradient& p) {
       const W by = factor(term);
 #pragma unroll
       for (int e = 0; e < V; e++) {
-        const W d = (Element<T>::widen(grad.at[e]) * by - begin) - offset;
-        const W hat = ((Element<T>::widen(in.at[e]) - centre) - standard.rest) * rstd;
-        own.a += d;
-        own.b += hat;
-        own.c += d * hat;
+        const W g = Element<T>::widen(grad.at[e]), x = Element<T>::widen(in.at[e]);
+        const W d = g * by - begin, hat = ((x - centre) - standard.rest) * rstd;
+        own.d += d;
+        own.hat += hat;
+        own.product += d * hat;
+        own.grad += g;
+        own.along += g * (((x - standard.mean) - standard.rest) * rstd);
       }
     }
-    own = over_row<AddedTriples>(own, place);
-    if constexpr (STAGE == PRODUCTS) return keep_part(p.triples, place, own);
+    own = over_row<AddedGradients>(own, place);
+    if constexpr (STAGE == SUMS) return keep_part(p.sums, place, own);
   } else {
-    own = over_parts<AddedTriples>(p.triples, place, own);
+    own = over_parts<AddedGradients>(p.sums, place, own);
   }
-  const W rest = own.a / count, along = (own.c - own.a * (own.b / count)) / count;
+  if (is_first && p.of_weight != nullptr) {
+    // Channels' gradients are in the type that is computed in.
+    static_cast<W*>(p.of_weight)[at[6]] = own.along;
+    static_cast<W*>(p.of_bias)[at[7]] = own.grad;
+  }
+  const W offset = own.d / count, along = (own.product - own.d * (own.hat / count)) / count;
 #pragma unroll(V > 1 ? 1 : 2)
   for (u64 k = first; k < terms; k += step) {
     p.terms.offsets((u32)k, term);
@@ -362,7 +357,7 @@ DEV void input_gradient(const Gradient& p) {
     for (int e = 0; e < V; e++) {
       const W d = (Element<T>::widen(grad.at[e]) * by - begin) - offset;
       const W hat = ((Element<T>::widen(in.at[e]) - standard.mean) - standard.rest) * rstd;
-      made.at[e] = Element<T>::narrow(((d - rest) - hat * along) * rstd);
+      made.at[e] = Element<T>::narrow((d - hat * along) * rstd);
     }
     *reinterpret_cast<Pack<T, V>*>(static_cast<T*>(p.out) + at[1] + term[0]) = made;
   }
@@ -436,8 +431,7 @@ DEV void affine_gradient(const AffineGradient& p) {
   KERNEL(affine_gradient_##dtype##_finish, AffineGradient) { affine_gradient<T, 1, true>(p); }
 #define NORM_BACKWARD_ENTRIES(dtype, T, pieces, v)                                                     \
   KERNEL(input_gradient_##dtype##pieces, Gradient) { input_gradient<T, v, WHOLE>(p); }                 \
-  KERNEL(input_gradient_##dtype##_offsets##pieces, Gradient) { input_gradient<T, v, OFFSETS>(p); }     \
-  KERNEL(input_gradient_##dtype##_products##pieces, Gradient) { input_gradient<T, v, PRODUCTS>(p); }   \
+  KERNEL(input_gradient_##dtype##_sums##pieces, Gradient) { input_gradient<T, v, SUMS>(p); }           \
   KERNEL(input_gradient_##dtype##_results##pieces, Gradient) { input_gradient<T, v, RESULTS>(p); }     \
   KERNEL(affine_gradient_##dtype##pieces, AffineGradient) { affine_gradient<T, v, false>(p); }
 

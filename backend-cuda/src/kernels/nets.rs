@@ -170,13 +170,15 @@ pub fn dim<const N: usize>(size: usize, strides: [i64; N]) -> Dim<N> {
 /// Threads of a block that goes through rows, unless one row has more, as in nets.cuh.
 pub const ROW_THREADS: usize = 128;
 const MOST_ROW_THREADS: usize = 512;
+/// Rows of a block that lie side by side.
+const ROWS_BESIDE: usize = 32;
 /// Blocks that leave parts of a chip without work, and the terms of a thread from which on a row is worth more of them.
 const FEW_BLOCKS: usize = 128;
 const ROW_TERMS: usize = 16;
 /// Blocks that are worth having of rows.
 const BLOCKS: usize = 1024;
 /// Terms of a thread from which on another block of the row is worth its launch, and the most blocks of a row.
-const SPLIT_TERMS: usize = 32;
+const SPLIT_TERMS: usize = 16;
 const MOST_SPLITS: usize = 256;
 
 /// Bytes of a row that a thread keeps, as in nets.cuh.
@@ -213,14 +215,14 @@ impl Sharing {
         counted(each)?;
         let beside = step(rows.dims().last().map(|dim| dim.strides[k]).filter(|_| count > 1))
             < step(terms.dims().last().map(|dim| dim.strides[l]).filter(|_| each > 1));
-        // A warp's rows lie side by side; else as many threads as there are terms, and more where there are few rows.
-        let few = count <= FEW_BLOCKS && each >= MOST_ROW_THREADS * ROW_TERMS;
-        let most = match (beside, few) {
-            (true, _) if count <= FEW_BLOCKS * 32 => MOST_ROW_THREADS / 32,
-            (true, _) => ROW_THREADS / 32,
-            (false, false) => ROW_THREADS,
-            (false, true) => MOST_ROW_THREADS,
+        // A warp's rows lie side by side; else as many threads as there are terms. More for each where there are few rows.
+        let (few, most) = if beside {
+            (count <= FEW_BLOCKS * ROWS_BESIDE * 8, ROW_THREADS / ROWS_BESIDE)
+        } else {
+            (count <= FEW_BLOCKS, ROW_THREADS)
         };
+        let more = most * (MOST_ROW_THREADS / ROW_THREADS);
+        let most = if few && each >= more * ROW_TERMS { more } else { most };
         let lanes = each.max(1).next_power_of_two().min(most);
         Ok(Sharing { rows: count as u64, terms: each as u64, lanes: lanes as u32, beside: u32::from(beside) })
     }
@@ -255,9 +257,10 @@ impl Sharing {
         terms.div_ceil(terms.div_ceil(wanted))
     }
 
-    /// Threads of a block.
+    /// Threads of a block: a warp of rows that lie side by side, where there are several threads for each.
     pub fn threads(&self) -> u32 {
-        self.lanes.max(ROW_THREADS as u32)
+        let rows = if self.beside == 1 { ROWS_BESIDE as u32 } else { 1 };
+        (self.lanes * rows).max(ROW_THREADS as u32)
     }
 
     /// Blocks of a launch.
@@ -444,6 +447,8 @@ mod tests {
         assert_eq!(along([100, 7], [7, 1]), (0, 8, 7));
         assert_eq!(along([100, 1], [7, 100]), (1, 4, 4));
         assert_eq!(along([3, 1000], [1000, 1]), (0, 128, 3));
+        // A few channels of many pixels: each of 16 warps has one term of 32 of them.
+        assert_eq!(along([64, 1], [50_176, 64]), (1, 16, 2));
     }
 
     fn sharing(rows: i64, terms: i64) -> Sharing {
@@ -474,7 +479,7 @@ mod tests {
 
     #[test]
     fn blocks_that_share_a_row_all_have_terms() {
-        assert_eq!((sharing(64, 100_352).splits(1), sharing(5000, 100_000).splits(1)), (7, 1));
+        assert_eq!((sharing(64, 100_352).splits(1), sharing(5000, 100_000).splits(1)), (13, 1));
         for (rows, terms) in
             [(1, 1), (1, 10), (2, 70_001), (3, 5000), (64, 100_352), (100, 1_000_003), (1, 1 << 30)]
         {

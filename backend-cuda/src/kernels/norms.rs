@@ -13,6 +13,8 @@ family!("norms");
 /// Bytes of a number at most, and of what is kept of a row: three of them.
 const NUMBER: usize = 8;
 const PART: usize = 3 * NUMBER;
+/// The same of what blocks that share a row add up for its gradient: a `GradientSums`.
+const SUMS: usize = 5 * NUMBER;
 
 /// `Normalise` in norms.cu.
 #[repr(C)]
@@ -48,12 +50,13 @@ struct GradientArgument {
     var: u64,
     parts: u64,
     sums: u64,
-    triples: u64,
+    of_weight: u64,
+    of_bias: u64,
     eps: u64,
     sharing: Sharing,
     given: u32,
     narrow: u32,
-    rows: Dims<6>,
+    rows: Dims<8>,
     terms: Dims<4>,
 }
 // SAFETY: `Gradient` has these fields.
@@ -283,21 +286,26 @@ impl<'a> Operands<'a> {
             }
             (steps, affine) => affine.into_iter().zip(steps).for_each(|(axis, step)| axis.of_weight = *step),
         }
-        let numbered = |a: &Axis| [a.number, a.out, a.grad, a.input, a.weight, a.statistics];
+        let numbered = |a: &Axis| {
+            let [weight, bias] = a.of_weight;
+            [a.number, a.out, a.grad, a.input, a.weight, a.statistics, weight, bias]
+        };
         let rows = space(&self.axes, |axis| axis.is_row, numbered)?;
         let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.grad, a.input, a.weight])?;
         let grad = data(self.grad.as_ref());
         let (gpu, stream, bytes) = (device_of(call)?, call.stream(), self.input.bytes);
         let on = (gpu, stream);
-        let parts = Scratch::new(on, rows.numel(), PART)?;
+        // What the rows' launches add up is all that channels' gradients need.
+        let by_rows = !narrow && self.axes.iter().all(|axis| axis.is_row == axis.is_affine);
+        let parts = Scratch::new(on, if by_rows { 0 } else { rows.numel() }, PART)?;
         if rows.numel() > 0 && terms.numel() > 0 {
             let images = [(self.out.data, 1, 0), (grad, 2, 1), (self.input.data, 3, 2)];
             let pieces = by_pieces((&rows, &terms), &images, &[3], bytes);
             let (at_once, end) = if pieces.is_some() { (piece(bytes), "_pieces") } else { (1, "") };
             let sharing = Sharing::new((&rows, 3), (&terms, 2))?.taken(at_once);
             let splits = if of.given { sharing.splits(at_once) } else { 1 };
-            let shared = if splits > 1 { rows.numel() * splits } else { 0 };
-            let [sums, triples] = [Scratch::new(on, shared, NUMBER)?, Scratch::new(on, shared, PART)?];
+            let sums = Scratch::new(on, if splits > 1 { rows.numel() * splits } else { 0 }, SUMS)?;
+            let [of_weight, of_bias] = [&weight_out, &bias_out].map(|out| if by_rows { out.data } else { 0 });
             let argument = GradientArgument {
                 out: self.out.data,
                 grad,
@@ -307,7 +315,8 @@ impl<'a> Operands<'a> {
                 var: of.var,
                 parts: parts.at(),
                 sums: sums.at(),
-                triples: triples.at(),
+                of_weight,
+                of_bias,
                 eps: wide(kernel.dtype, eps),
                 sharing,
                 given: u32::from(of.given),
@@ -315,18 +324,15 @@ impl<'a> Operands<'a> {
                 rows: Dims::of(&rows)?,
                 terms: dims_of(&terms, pieces)?,
             };
-            let stages: &[&str] = if splits > 1 { &["_offsets", "_products", "_results"] } else { &[""] };
+            let stages: &[&str] = if splits > 1 { &["_sums", "_results"] } else { &[""] };
             for stage in stages {
                 let entry = format_args!("input_gradient_{}{stage}{end}", kernel.dtype);
-                launch(
-                    gpu,
-                    kernel,
-                    entry,
-                    ([sharing.blocks(), splits], sharing.threads()),
-                    &argument,
-                    stream,
-                )?;
+                let grid = ([sharing.blocks(), splits], sharing.threads());
+                launch(gpu, kernel, entry, grid, &argument, stream)?;
             }
+        }
+        if by_rows {
+            return Ok(());
         }
         let of_results = |a: &Axis| [a.of_weight[0], a.of_weight[1], a.grad, a.input, a.number];
         let rows = space(&self.axes, |axis| axis.is_affine, of_results)?;

@@ -1,5 +1,6 @@
 //! What a derivative's formula sees.
 
+use super::engine::zeros;
 use super::error::AutogradError;
 use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
@@ -8,6 +9,7 @@ use crate::ops::rules::{reduced_by, reduced_sizes};
 use crate::{DType, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
+use once_cell::unsync::OnceCell;
 use smallvec::SmallVec;
 
 /// A recorded call and the gradients of its outputs.
@@ -24,8 +26,9 @@ pub struct Backward<'a> {
     pub(crate) node: &'a Shared<Node>,
     pub(crate) call: &'a OpCall,
     pub(crate) saved: &'a SavedTensors,
-    pub(crate) grads: &'a [Tensor],
-    /// Which of these came, and are not zeros in place of one.
+    /// Those that came, and zeros in place of others once they were asked for.
+    pub(crate) grads: &'a [OnceCell<Tensor>],
+    /// Which of these came.
     pub(crate) came: &'a [bool],
     /// The float dtype that formulas compute in where arguments and results are of several; see [`widest`].
     pub(crate) wide: Option<DType>,
@@ -34,14 +37,20 @@ pub struct Backward<'a> {
 /// The dtype in which a formula computes, where tensors of several float dtypes meet: that which holds the gradients of the
 /// outputs and those that are wanted. In a narrower one their products would be rounded and their sums could overflow before
 /// they are cast. `None` where all are of one dtype.
-pub(crate) fn widest(grads: &[Tensor], came: &[bool], inputs: &[Shape], wanted: &[bool]) -> Option<DType> {
-    let first = grads.first()?.dtype();
-    if grads.iter().all(|grad| grad.dtype() == first) && inputs.iter().all(|shape| shape.dtype == first) {
+pub(crate) fn widest(
+    grads: &[Option<Tensor>],
+    outputs: &[Shape],
+    inputs: &[Shape],
+    wanted: &[bool],
+) -> Option<DType> {
+    let dtype = |(grad, output): (&Option<Tensor>, &Shape)| grad.as_ref().map_or(output.dtype, Tensor::dtype);
+    let mut dtypes = grads.iter().zip(outputs).map(dtype);
+    let first = dtypes.next()?;
+    if dtypes.all(|dtype| dtype == first) && inputs.iter().all(|shape| shape.dtype == first) {
         return None;
     }
     let wanted = inputs.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(shape, _)| shape.dtype);
-    let grads = grads.iter().zip(came).filter(|(_, came)| **came).map(|(grad, _)| grad.dtype());
-    let mut floats = grads.chain(wanted).filter(|dtype| dtype.is_float());
+    let mut floats = grads.iter().flatten().map(Tensor::dtype).chain(wanted).filter(|dtype| dtype.is_float());
     let first = floats.next()?;
     let all = floats.try_fold((first, false), |(wide, mixed), dtype| {
         if dtype == wide { Some((wide, mixed)) } else { Some((wide.promote(dtype)?, true)) }
@@ -102,7 +111,9 @@ impl<'a> Backward<'a> {
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```
     pub fn grad(&self, i: usize) -> Result<&'a Tensor> {
-        self.grads.get(i).ok_or_else(|| self.not_saved(&format!("gradient {i}")))
+        let missing = || self.not_saved(&format!("gradient {i}"));
+        let (grad, shape) = self.grads.get(i).zip(self.node.outputs.get(i)).ok_or_else(missing)?;
+        grad.get_or_try_init(|| widened(zeros(shape)?, self.wide))
     }
 
     /// Whether a gradient of output `i` came.

@@ -22,6 +22,7 @@ use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::progress::BackwardGuard;
 use keyway_dispatcher::schema::Kind;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use once_cell::unsync::OnceCell;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -381,11 +382,7 @@ pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retai
     let _scope = backward_scope(node.name());
     let made = match &node.body {
         Body::Accumulate(_) | Body::Gone => return Ok(Made::new()),
-        Body::Op(call) => {
-            let mut came: SmallVec<[bool; 2]> = SmallVec::new();
-            grads.iter().for_each(|grad| came.push(grad.is_some()));
-            op_backward(node, call, &materialised(node, grads)?, &came, wanted)?
-        }
+        Body::Op(call) => op_backward(node, call, grads, wanted)?,
         Body::CopySlices(slices) => {
             view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted)?
         }
@@ -404,46 +401,38 @@ pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retai
 
 /// The gradients of a node's outputs, zeros where none came.
 fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
-    let mut all = SmallVec::new();
-    for (grad, shape) in grads.into_iter().zip(&node.outputs) {
-        all.push(match grad {
-            Some(grad) => grad,
-            None => match &shape.pattern {
-                Some(zeros) => Tensor::from_ref(zeros.clone()),
-                // Indices, say, which no formula asks for a gradient.
-                None if !shape.dtype.is_differentiable() => {
-                    Tensor::zeros_with((), (shape.dtype, shape.device))?.expand(&shape.sizes[..])?
-                }
-                None => filled(shape, 0.0)?,
-            },
-        });
-    }
-    Ok(all)
+    let all = grads.into_iter().zip(&node.outputs);
+    all.map(|(grad, shape)| grad.map_or_else(|| zeros(shape), Ok)).collect()
 }
 
-fn op_backward(
-    node: &Shared<Node>,
-    call: &OpCall,
-    grads: &[Tensor],
-    came: &[bool],
-    wanted: &[bool],
-) -> Result<Made> {
+/// What stands in place of a gradient that did not come.
+pub(super) fn zeros(shape: &Shape) -> Result<Tensor> {
+    match &shape.pattern {
+        Some(zeros) => Ok(Tensor::from_ref(zeros.clone())),
+        // Indices, say, which no formula asks for a gradient.
+        None if !shape.dtype.is_differentiable() => {
+            Tensor::zeros_with((), (shape.dtype, shape.device))?.expand(&shape.sizes[..])
+        }
+        None => filled(shape, 0.0),
+    }
+}
+
+/// The formula's gradients. Zeros for what did not come are made when it asks for them: of most results but the first it does not.
+fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]) -> Result<Made> {
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
     // A plugin's backward op is given the dtypes that its op has.
     let wide = call.def.and_then(|def| {
         let by_itself = |wide: &DType| *wide == DType::F32 && def.is(Facts::DERIVED_IN_F32);
-        widest(grads, came, &call.inputs, wanted).filter(|wide| !by_itself(wide))
+        widest(&grads, &node.outputs, &call.inputs, wanted).filter(|wide| !by_itself(wide))
     });
-    let converted: SmallVec<[Tensor; 2]>;
-    let grads = match wide {
-        None => grads,
-        Some(_) => {
-            converted = grads.iter().map(|grad| widened(grad.clone(), wide)).collect::<Result<_>>()?;
-            &converted
-        }
+    let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
+    let given = |grad: Option<Tensor>| match grad {
+        Some(grad) => widened(grad, wide).map(OnceCell::with_value),
+        None => Ok(OnceCell::new()),
     };
-    let backward = Backward { node, call, saved, grads, came, wide };
+    let grads = grads.into_iter().map(given).collect::<Result<SmallVec<[OnceCell<Tensor>; 2]>>>()?;
+    let backward = Backward { node, call, saved, grads: &grads, came: &came, wide };
     let mut made = Grads { call, edges: &node.edges, wanted, slots: places(call.inputs.len()) };
     match call.def.map(|d| d.derivative) {
         Some(Derivative::Formula { formula, .. }) => formula(&backward, &mut made)?,
@@ -475,7 +464,8 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
         .map(|i| backward.output(i))
         .collect::<Result<Vec<_>>>()?;
     let wanted: Vec<i64> = tensors.iter().map(|&i| i64::from(made.needs(i))).collect();
-    let mut values: Vec<Arg<'_>> = backward.grads.iter().map(Arg::from).collect();
+    let mut values: Vec<Arg<'_>> =
+        (0..backward.grads.len()).map(|i| Ok(backward.grad(i)?.into())).collect::<Result<_>>()?;
     values.extend(inputs.iter().map(SavedArg::arg));
     values.extend(outputs.iter().map(Arg::from));
     values.extend((0..params.len()).filter(|&i| !is_tensor(i)).map(|i| backward.arg(i)));

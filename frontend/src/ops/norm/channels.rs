@@ -199,8 +199,11 @@ impl Call {
         }
         let unbiased = var.detach().mul(count as f64 / (count as f64 - 1.0))?;
         for (running, now) in running.iter().zip([mean.detach(), unbiased]) {
-            let channels = running.elem_count();
-            let now = now.reshape_as_sizes(&[now.elem_count() / channels.max(1), channels])?.mean(0)?;
+            let (channels, samples) = (running.elem_count(), now.elem_count() / running.elem_count().max(1));
+            let now = match samples {
+                1 => now.reshape_as_sizes(&[channels])?,
+                _ => now.reshape_as_sizes(&[samples, channels])?.mean(0)?,
+            };
             if running.dtype() == now.dtype() {
                 running.lerp_(&now, self.momentum)?;
                 continue;
