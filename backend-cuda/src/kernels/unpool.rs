@@ -3,8 +3,8 @@
 use super::elements::Taken;
 use super::indices::checked;
 use super::launch::{Dims, launch};
-use super::nets::{Image, counted, dim, with_scratch};
-use super::space::Laid;
+use super::nets::{Image, counted, dim, unsupported, with_scratch};
+use super::space::{Laid, in_order};
 use super::{Kernel, device_of};
 use crate::checks::{Bounds, What};
 use crate::driver::Argument;
@@ -12,21 +12,36 @@ use keyway_sdk::author::{Call, Error};
 
 family!("unpool");
 
-/// Threads of a block that has one channel, as in unpool.cu.
-const CHANNEL_THREADS: u32 = 64;
+/// Channels that a block has, threads for each, and places that it makes of each; threads of a channel in the first launch. As in
+/// unpool.cu.
+const CHANNELS: usize = 32;
+const LANES: usize = 8;
+const PLACES: usize = 128;
+const READERS: usize = 4;
+/// Elements of a group at most, and bytes of what is kept of one for some channels.
+const GROUP: usize = 64;
+const RANGE: usize = 16;
+/// Blocks along the second dimension of a launch.
+const MOST: usize = 65535;
 
 /// `Unpool` in unpool.cu.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct UnpoolArgument {
     out: u64,
-    sums: u64,
     input: u64,
     places: u64,
-    elements: u64,
+    ranges: u64,
     count: u64,
-    channels: Dims<3>,
-    inside: Dims<2>,
+    channels: u32,
+    groups: u32,
+    segments: u32,
+    each: u32,
+    width: u32,
+    beside: u32,
+    step: [i64; 2],
+    lead: Dims<3>,
+    rows: Dims<2>,
     own: Dims<1>,
 }
 // SAFETY: `Unpool` has these fields.
@@ -34,15 +49,15 @@ unsafe impl Argument for UnpoolArgument {}
 
 /// `max_pool_backward` adds up what goes to one place.
 fn max_pool_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    unpool(call, kernel, matches!(kernel.dtype, "f16" | "bf16"))
+    unpool(call, kernel)
 }
 
 /// Of what goes to one place the last element stays.
 fn max_unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    unpool(call, kernel, false)
+    unpool(call, kernel)
 }
 
-fn unpool(call: &Call<'_>, kernel: Kernel, sums: bool) -> Result<(), Error> {
+fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (input, places, out) =
         (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
     if out.is_empty() {
@@ -54,28 +69,43 @@ fn unpool(call: &Call<'_>, kernel: Kernel, sums: bool) -> Result<(), Error> {
         Bounds { op: kernel.name, argument: "indices", low: 0, size: count as i64, what: What::Places };
     let given = Laid::argument(call, 1, Taken::Raw)?;
     checked((device_of(call)?, call.stream()), given, bounds)?;
-    let channels = out.sizes[0] * out.sizes[1];
-    counted(channels)?;
+    let width = input.sizes[4] as usize;
+    let (each, channels) = (width.clamp(1, GROUP), counted(out.sizes[0] * out.sizes[1])?);
+    let segments = width.div_ceil(each);
+    let (groups, bands) =
+        (input.sizes[2] as usize * input.sizes[3] as usize * segments, count.div_ceil(PLACES));
+    if groups.max(bands) > MOST {
+        return Err(unsupported("images of so many pixels"));
+    }
     counted(count)?;
     counted(input.plane())?;
     let all = |d: usize| dim(out.sizes[d], [out.strides[d], input.strides[d], places.strides[d]]);
-    let inside = |d: usize| dim(input.sizes[d], [input.strides[d], places.strides[d]]);
-    let own = |d: usize| dim(out.sizes[d], [out.strides[d]]);
-    let (gpu, stream) = (device_of(call)?, call.stream());
-    with_scratch((gpu, stream), if sums { (channels * count * 4) as u64 } else { 0 }, |sums| {
+    let row = |d: usize| dim(input.sizes[d] as usize, [input.strides[d], places.strides[d]]);
+    let plane = [2, 3, 4].map(|d| (out.sizes[d] as i64, out.strides[d]));
+    let (gpu, stream, tiles) = (device_of(call)?, call.stream(), (channels as usize).div_ceil(CHANNELS));
+    with_scratch((gpu, stream), (tiles * groups * RANGE) as u64, |ranges| {
         let argument = UnpoolArgument {
             out: out.data,
-            sums,
             input: input.data,
             places: places.data,
-            elements: input.plane() as u64,
+            ranges,
             count: count as u64,
-            channels: Dims::new(&[all(0), all(1)]),
-            // In the order of their numbers.
-            inside: Dims::new(&[2, 3, 4].map(inside)),
-            own: Dims::new(&[2, 3, 4].map(own)),
+            channels,
+            groups: groups as u32,
+            segments: segments as u32,
+            each: each as u32,
+            width: width as u32,
+            beside: u32::from(out.strides[1] == 1 && out.strides[4] > 1),
+            step: [input.strides[4], places.strides[4]],
+            lead: Dims::new(&[all(0), all(1)]),
+            rows: Dims::new(&[row(2), row(3)]),
+            own: Dims::new(&in_order(&plane.map(|d| d.0), [&plane.map(|d| d.1)])),
         };
         let entry = format_args!("{}_{}", kernel.name, kernel.dtype);
-        launch(gpu, kernel, entry, ([channels, 1], CHANNEL_THREADS), &argument, stream)
+        if groups > 0 {
+            let readers = ([tiles, groups], (CHANNELS * READERS) as u32);
+            launch(gpu, kernel, format_args!("unpool_ranges"), readers, &argument, stream)?;
+        }
+        launch(gpu, kernel, entry, ([tiles, bands], (CHANNELS * LANES) as u32), &argument, stream)
     })
 }

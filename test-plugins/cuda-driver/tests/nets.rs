@@ -3,8 +3,8 @@
 
 mod support;
 
-use keyway::nn::ConvOptions;
-use keyway::{DType, Device, Tensor};
+use keyway::nn::{ConvOptions, MaxPoolOptions};
+use keyway::{DType, Device, MemoryFormat, Tensor};
 use std::path::Path;
 use support::{cuda, load, run, stand_in};
 
@@ -42,6 +42,7 @@ fn scenarios() {
             same("products", products);
             same("convolutions", convolutions);
             same("reductions", reductions);
+            same("pools", pools);
         }
     }
 }
@@ -131,6 +132,25 @@ fn reductions(device: Device) -> Vec<Tensor> {
         .flat_map(|&p| [x.norm_with(p, 1, false).unwrap(), x.norm_with(p, .., false).unwrap()])
         .collect();
     made.extend([x.softmax(1).unwrap(), x.t().unwrap().log_softmax(0).unwrap(), x.softmax(0).unwrap()]);
+    made
+}
+
+/// Windows that overlap, and that leave places out, in both orders of memory; rows of more than a group of them.
+fn pools(device: Device) -> Vec<Tensor> {
+    let mut made = Vec::new();
+    for (sizes, format) in [
+        ([2, 37, 40, 43], MemoryFormat::Contiguous),
+        ([2, 37, 40, 43], MemoryFormat::ChannelsLast),
+        ([1, 3, 3, 300], MemoryFormat::Contiguous),
+    ] {
+        for (kernel, stride, padding) in [(3, 2, 1), (2, 2, 0), (3, 1, 1), (2, 3, 0)] {
+            let x = numbers(device, &sizes).to(format).unwrap().detach().requires_grad_(true).unwrap();
+            let options = MaxPoolOptions::new(kernel).stride(stride).padding(padding);
+            let y = x.max_pool2d(options).unwrap();
+            y.mul(&y.detach()).unwrap().sum_all().unwrap().backward().unwrap();
+            made.extend([y.detach(), x.grad().unwrap()]);
+        }
+    }
     made
 }
 
