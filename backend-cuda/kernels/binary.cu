@@ -27,3 +27,6 @@ BINARY(tanh_backward, "TT>T", binary, FLOATS, a * ((W(1) - b) * (W(1) + b)))
 BINARY(silu_backward, "TT>T", binary, FLOATS, silu_gradient(a, b))
 BINARY(gelu_backward, "TTS>T", gelu_backward, FLOATS, gelu_gradient(a, b))
 BINARY(gelu_backward_tanh, "", gelu_backward, FLOATS, gelu_tanh_gradient(a, b))
+
+BINARY(prelu, "TT>T", prelu, FLOATS, a > W(0) ? a : a * b)
+BINARY(glu, "Ti>T", glu, FLOATS, a * sigmoid_of(b))

@@ -210,6 +210,12 @@ DEV void strided(const Strided<N>& p) {
 #define BINARY_ENTRIES(dtype, T, name) \
   ENTRIES_AS(Kind<Wide<T>>::real, name##_##dtype, 3, name##_function<Wide<T>>, T, T, T, Absent)
 
+// As BINARY and TERNARY, of kernels whose strided entries take no packs: `takes_packs` in map.rs knows families.
+#define PLAIN_BINARY(name, signature, host, dtypes, ...) \
+  FUNCTION(name, 2, W, (W a, W b), __VA_ARGS__)          \
+  dtypes(PLAIN_BINARY_ENTRIES, name)
+#define PLAIN_BINARY_ENTRIES(dtype, T, name) ENTRIES(name##_##dtype, 3, name##_function<Wide<T>>, T, T, T, Absent)
+
 #define COMPARISON(name, signature, host, dtypes, ...) \
   FUNCTION(name, 2, bool, (W a, W b), __VA_ARGS__)     \
   dtypes(COMPARISON_ENTRIES, name)
@@ -221,3 +227,8 @@ DEV void strided(const Strided<N>& p) {
   dtypes(TERNARY_ENTRIES, name)
 #define TERNARY_ENTRIES(dtype, T, name) \
   ENTRIES_AS(Kind<Wide<T>>::real, name##_##dtype, 4, name##_function<Wide<T>>, T, T, T, T)
+
+#define PLAIN_TERNARY(name, signature, host, dtypes, ...) \
+  FUNCTION(name, 3, W, (W a, W b, W c), __VA_ARGS__)      \
+  dtypes(PLAIN_TERNARY_ENTRIES, name)
+#define PLAIN_TERNARY_ENTRIES(dtype, T, name) ENTRIES(name##_##dtype, 4, name##_function<Wide<T>>, T, T, T, T)

@@ -82,6 +82,24 @@ DEV float times(float a, float b) { return a * b; }
 DEV double times(double a, double b) { return a * b; }
 DEV bool times(bool a, bool b) { return a & b; }
 
+// a * b + c, rounded once on a GPU; the stand-in rounds twice, since its processor may have no such instruction.
+template <class W>
+DEV W fused(W a, W b, W c) { return plus(times(a, b), c); }
+DEV float fused(float a, float b, float c) {
+#ifdef KEYWAY_SHIM
+  return a * b + c;
+#else
+  return fmaf(a, b, c);
+#endif
+}
+DEV double fused(double a, double b, double c) {
+#ifdef KEYWAY_SHIM
+  return a * b + c;
+#else
+  return fma(a, b, c);
+#endif
+}
+
 template <class T>
 DEV T negative(T x) {
   if constexpr (Kind<T>::real) return -x;

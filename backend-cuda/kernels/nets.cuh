@@ -1,24 +1,6 @@
-// What the families of nets share: a product that is added, and sums over the threads that have a row together.
+// What the families of nets share: sums over the threads that have a row together.
 #pragma once
 #include "math.cuh"
-
-// a * b + c, rounded once on a GPU; the stand-in rounds twice, since its processor may have no such instruction.
-template <class W>
-DEV W fused(W a, W b, W c) { return plus(times(a, b), c); }
-DEV float fused(float a, float b, float c) {
-#ifdef KEYWAY_SHIM
-  return a * b + c;
-#else
-  return fmaf(a, b, c);
-#endif
-}
-DEV double fused(double a, double b, double c) {
-#ifdef KEYWAY_SHIM
-  return a * b + c;
-#else
-  return fma(a, b, c);
-#endif
-}
 
 template <class W>
 struct Infinite {

@@ -1,9 +1,17 @@
 // Functions of three elements, and choices.
 #include "elementwise.cuh"
 
+template <class R>
+CALLED R gate_gradient(R gradient, R x, R gate) {
+  const R share = sigmoid_of(gate);
+  return (R(1) - share) * x * (gradient * share);
+}
+
 TERNARY(lerp, "TTT>T", ternary, FLOATS, between(a, b, c))
 TERNARY(addcmul, "TTTs>T", scaled3, NUMBERS, plus(a, times(times(s0, b), c)))
 TERNARY(addcdiv, "TTTs>T", scaled3, FLOATS, a + s0 * b / c)
+// Of the second half; that of the first is `glu` of the gradient and the second.
+TERNARY(glu_backward, "TTi>T", glu_backward, FLOATS, gate_gradient(a, b, c))
 
 // Choices move elements, whatever they mean: by their size alone.
 FUNCTION(where, 3, W, (bool a, W b, W c), a ? b : c)

@@ -45,6 +45,7 @@ UNARY(gelu, "TS>T", gelu, FLOATS, at_least(x, W(-40)) * normal_share(x))
 UNARY(gelu_tanh, "", gelu, FLOATS, at_least(x, W(-40)) * sigmoid_of(gelu_argument(at_least(x, W(-40)))))
 
 UNARY(clamp, "Tss>T", clamp, NUMBERS, smaller(larger(x, s0), s1))
+UNARY(nan_to_num, "Tfff>T", nan_to_num, FLOATS, is_nan(x) ? s0 : is_finite(x) ? x : x > W(0) ? s1 : s2)
 UNARY(bitwise_not, "T>T", unary, INTS, W(~x))
 UNARY(flip_bool, "", flipped, BOOL, !x)
 REGISTER(bitwise_not, "T>T", flipped, BOOL)

@@ -2,14 +2,15 @@
 
 use super::Kernel;
 use super::elements::{Taken, wide_scalar};
-use super::map::map;
+use super::map::{Side, argument, fill_output, map};
 use super::reduce::{has_negative, has_zero};
+use super::space::wrapped;
 use keyway_sdk::author::{Call, Error};
 
 family!("binary");
 
 /// Of elements as they are: a number among the tensors is rounded to their dtype.
-fn binary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+pub fn binary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Rounded, [0; 3])
 }
 
@@ -21,6 +22,30 @@ fn exact(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 /// With `alpha`.
 fn scaled_sum(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Exact, [wide_scalar(call, 2, kernel.dtype)?, 0, 0])
+}
+
+/// The weight has one element, or one for each index of dimension 1.
+fn prelu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (x, weight) = (argument(call, 0, Taken::Rounded)?, argument(call, 1, Taken::Rounded)?);
+    let mut strides = vec![0; x.strides.len()];
+    if let (Some(channel), Some(&step)) = (strides.get_mut(1), weight.strides.first()) {
+        *channel = if call.tensor(1)?.numel() == 1 { 0 } else { step };
+    }
+    let sides = [x, Side { strides: &strides, ..weight }];
+    fill_output(call, kernel, format_args!("{}_{}", kernel.name, kernel.dtype), sides, [0; 3])
+}
+
+/// The first half of a side along a dimension of this size, and the second.
+pub fn halves<'a>(of: Side<'a>, size: i64, dim: usize) -> [Side<'a>; 2] {
+    let behind = of.strides[dim].wrapping_mul(size / 2) as usize;
+    [of, Side { operand: of.operand.shifted(behind, of.bytes), ..of }]
+}
+
+fn glu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let x = call.tensor(0)?;
+    let dim = wrapped(call.int(1)?, x.ndim());
+    let sides = halves(argument(call, 0, Taken::Rounded)?, x.sizes()[dim], dim);
+    fill_output(call, kernel, format_args!("{}_{}", kernel.name, kernel.dtype), sides, [0; 3])
 }
 
 fn gelu_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {

@@ -60,6 +60,7 @@ mod scratch;
 mod space;
 mod tables;
 
+mod activations;
 mod arrange;
 mod attention;
 mod binary;
@@ -84,6 +85,7 @@ mod scan;
 mod scatter;
 mod softmax;
 pub mod sparse;
+mod special;
 mod step;
 mod ternary;
 mod triangle;

@@ -8,12 +8,12 @@ use keyway_sdk::half::{bf16, f16};
 
 family!("unary");
 
-fn unary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+pub fn unary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0], Taken::Rounded, [0; 3])
 }
 
 /// With one or two numbers after the tensor.
-fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+pub fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut scalars = [0; 3];
     for (index, scalar) in (1..call.n_args()).zip(&mut scalars) {
         *scalar = wide_scalar(call, index, kernel.dtype)?;
@@ -25,6 +25,21 @@ fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 fn gelu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let kernel = if call.str(1)? == "tanh" { kernel.variant("gelu_tanh") } else { kernel };
     map(call, kernel, [0], Taken::Rounded, [0; 3])
+}
+
+/// What stands for NaN and the infinities is rounded to the dtype; if it is not given, 0 and the dtype's largest numbers.
+fn nan_to_num(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let most = match kernel.dtype {
+        "f16" => f16::MAX.to_f64(),
+        "bf16" => bf16::MAX.to_f64(),
+        "f32" => f64::from(f32::MAX),
+        _ => f64::MAX,
+    };
+    let instead = |index: usize, usual: f64| {
+        let number = if call.is_none(index)? { usual } else { call.float(index)? };
+        typed!(kernel.dtype, T => Ok(<T as keyway_sdk::author::Element>::from_f64(number).wide()))
+    };
+    map(call, kernel, [0], Taken::Rounded, [instead(1, 0.0)?, instead(2, most)?, instead(3, -most)?])
 }
 
 /// Of truth values.

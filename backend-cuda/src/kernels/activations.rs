@@ -1,0 +1,19 @@
+//! Activations that training seldom calls, and gradients through them.
+
+use super::Kernel;
+use super::binary::binary as gradient;
+use super::elements::{Taken, wide_scalar};
+use super::map::map;
+use super::unary::scaled;
+use keyway_sdk::author::{Call, Error};
+
+family!("activations");
+
+/// With one or two numbers after gradient and input.
+fn scaled_gradient(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut scalars = [0; 3];
+    for (index, scalar) in (2..call.n_args()).zip(&mut scalars) {
+        *scalar = wide_scalar(call, index, kernel.dtype)?;
+    }
+    map(call, kernel, [0, 1], Taken::Rounded, scalars)
+}
