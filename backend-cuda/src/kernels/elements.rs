@@ -68,6 +68,11 @@ pub fn rounded_scalar(call: &Call<'_>, index: usize, dtype: &str) -> Result<u64,
     typed!(dtype, T => Ok(call.scalar::<T>(index)?.wide()))
 }
 
+/// A number in the float type that a dtype is computed in.
+pub fn wide_float(number: f64, dtype: &str) -> u64 {
+    if dtype == "f64" { number.wide() } else { (number as f32).wide() }
+}
+
 /// How a number in the place of a tensor is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {

@@ -3,7 +3,7 @@
 
 mod support;
 
-use keyway::nn::MaxPoolOptions;
+use keyway::nn::{MaxPoolOptions, Reduction};
 use keyway::rng::manual_seed;
 use keyway::{DType, Device, Tensor};
 use support::{cuda, load, message, run, stand_in};
@@ -201,6 +201,13 @@ fn lines() {
                         all.push(held);
                     }
                     all.push(x.masked_fill(&mask.select(0, 0).unwrap(), 3.0).unwrap());
+                    if dtype.is_float() {
+                        let (below, slopes) =
+                            (wide.neg().unwrap().narrow(2, start, n).unwrap(), column.select(0, 0).unwrap());
+                        all.push(below.prelu(&slopes.select(1, 0).unwrap()).unwrap());
+                        all.push(x.nextafter(&row).unwrap());
+                        all.push(x.l1_loss_with(&below, Reduction::None).unwrap());
+                    }
                     all.push(x.flip([0, 1]).unwrap());
                     all.push(x.flip([2]).unwrap());
                     all.push(x.transpose(0, 1).unwrap().contiguous().unwrap());
