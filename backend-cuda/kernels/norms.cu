@@ -1,5 +1,6 @@
 // Normalisation of rows by their mean and variance, and its gradients. What a row is follows from the op: the normalised
-// dimensions of a sample, the channels of a group, a channel of a sample or of all samples.
+// dimensions of a sample, the channels of a group, a channel of a sample or of all samples. Rows that are not `centred` are divided by
+// the root of their mean square: their mean counts as 0, and so their variance as that.
 #include "nets.cuh"
 
 // Terms come `V` at once: one, or those of a piece of memory, where every operand of them lies so; weight and bias are the same for
@@ -23,7 +24,7 @@ struct Normalise {
   void* parts;
   u64 eps;
   Sharing sharing;
-  u32 given, narrow, splits;
+  u32 given, narrow, splits, centred;
   // Output, input, weight, bias, and statistics.
   Dims<5> rows;
   Dims<4> terms;
@@ -47,18 +48,21 @@ struct Input {
 // The mean is that of the distances from the first element, so that equal numbers have no variance, and what it is off by
 // rounding is found with the squares. `offset` gives where a term lies.
 template <class T, int V, class Offset>
-DEV Standard<Wide<T>> standard_of(const Input<T, V>& row, const Place& place, const Offset& offset) {
+DEV Standard<Wide<T>> standard_of(const Input<T, V>& row, const Place& place, bool centred, const Offset& offset) {
   typedef Wide<T> W;
   const W count = (W)((row.end - row.begin) * V);
-  const W begin = place.has_row && row.begin < row.end ? row.at(offset(row.begin)) : W(0);
-  W sum = W(0);
+  W mean = W(0);
+  if (centred) {
+    const W begin = place.has_row && row.begin < row.end ? row.at(offset(row.begin)) : W(0);
+    W sum = W(0);
 #pragma unroll(V > 1 ? 1 : 4)
-  for (u64 k = row.first; k < row.end; k += place.lanes) {
-    const Pack<T, V> own = row.pack(offset(k));
+    for (u64 k = row.first; k < row.end; k += place.lanes) {
+      const Pack<T, V> own = row.pack(offset(k));
 #pragma unroll
-    for (int e = 0; e < V; e++) sum += Element<T>::widen(own.at[e]) - begin;
+      for (int e = 0; e < V; e++) sum += Element<T>::widen(own.at[e]) - begin;
+    }
+    mean = begin + over_row<Added>(sum, place) / count;
   }
-  const W mean = begin + over_row<Added>(sum, place) / count;
   Pair<W> own{W(0), W(0)};
 #pragma unroll(V > 1 ? 1 : 4)
   for (u64 k = row.first; k < row.end; k += place.lanes) {
@@ -71,6 +75,7 @@ DEV Standard<Wide<T>> standard_of(const Input<T, V>& row, const Place& place, co
     }
   }
   own = over_row<AddedPairs>(own, place);
+  if (!centred) return Standard<W>{W(0), W(0), own.b / count};
   const W rest = own.a / count, variance = own.b / count - rest * rest;
   return Standard<W>{mean, rest, variance < W(0) ? W(0) : variance};
 }
@@ -115,7 +120,7 @@ DEV void statistics(const Normalise& p) {
   const Share share(p.sharing, p.splits, blockIdx.y);
   const u64 first = place.has_row ? share.begin + place.lane : share.end;
   const Input<T, V> row{static_cast<const T*>(p.in) + at[1], share.begin, first, share.end};
-  const Standard<W> standard = standard_of<T, V>(row, place, [&](u64 k) {
+  const Standard<W> standard = standard_of<T, V>(row, place, p.centred, [&](u64 k) {
     i64 term[4];
     p.terms.offsets((u32)k, term);
     return term[1];
@@ -148,7 +153,7 @@ DEV void normalise(const Normalise& p) {
       const Standard<W>* parts = static_cast<const Standard<W>*>(p.parts) + place.row * p.splits;
       standard = standard_of_parts(parts, p.sharing, p.splits, place);
     } else {
-      standard = standard_of<T, V>(row, place, [&](u64 k) {
+      standard = standard_of<T, V>(row, place, p.centred, [&](u64 k) {
         i64 term[4];
         p.terms.offsets((u32)k, term);
         return term[1];
@@ -186,10 +191,14 @@ DEV void normalise_kept(const Normalise& p) {
   const T* in = static_cast<const T*>(p.in) + at[1];
   Kept<T> row(in, place, p.sharing.terms);
   // As `standard_of` does it.
-  const W count = (W)p.sharing.terms, begin = place.has_row ? Element<T>::widen(in[0]) : W(0);
-  W sum = W(0);
-  row.each([&](W& x) { sum += x - begin; });
-  const W mean = begin + over_row<Added>(sum, place) / count;
+  const W count = (W)p.sharing.terms;
+  W mean = W(0);
+  if (p.centred) {
+    const W begin = place.has_row ? Element<T>::widen(in[0]) : W(0);
+    W sum = W(0);
+    row.each([&](W& x) { sum += x - begin; });
+    mean = begin + over_row<Added>(sum, place) / count;
+  }
   Pair<W> own{W(0), W(0)};
   row.each([&](W& x) {
     x -= mean;
@@ -197,7 +206,7 @@ DEV void normalise_kept(const Normalise& p) {
     own.b += x * x;
   });
   own = over_row<AddedPairs>(own, place);
-  const W rest = own.a / count, square = own.b / count - rest * rest, variance = square < W(0) ? W(0) : square;
+  const W rest = p.centred ? own.a / count : W(0), square = own.b / count - rest * rest, variance = square < W(0) ? W(0) : square;
   if (p.mean != nullptr && place.has_row && place.lane == 0) {
     static_cast<W*>(p.mean)[at[4]] = mean;
     static_cast<W*>(p.var)[at[4]] = variance;
@@ -238,7 +247,7 @@ struct Gradient {
   void* of_bias;
   u64 eps;
   Sharing sharing;
-  u32 given, narrow;
+  u32 given, narrow, centred;
   // The row's number, output, gradient, input, weight, statistics, and the gradients of weight and bias.
   Dims<8> rows;
   Dims<4> terms;
@@ -289,7 +298,7 @@ DEV void input_gradient(const Gradient& p) {
       standard.variance = statistic<W, T>(p.var, at[5], p.narrow);
     }
   } else if constexpr (STAGE == WHOLE) {
-    standard = standard_of<T, V>(row, place, [&](u64 k) {
+    standard = standard_of<T, V>(row, place, p.centred, [&](u64 k) {
       i64 term[4];
       p.terms.offsets((u32)k, term);
       return term[2];
@@ -312,7 +321,7 @@ DEV void input_gradient(const Gradient& p) {
   i64 term[4];
   p.terms.offsets(0, term);
   W begin = W(0), centre = standard.mean;
-  if (place.has_row && terms > 0) {
+  if (place.has_row && terms > 0 && p.centred) {
     begin = Element<T>::widen(grads(term).at[0]) * factor(term);
     if (p.given) centre = row.at(term[2]);
   }
@@ -346,7 +355,7 @@ DEV void input_gradient(const Gradient& p) {
     static_cast<W*>(p.of_weight)[at[6]] = own.along;
     static_cast<W*>(p.of_bias)[at[7]] = own.grad;
   }
-  const W offset = own.d / count, along = (own.product - own.d * (own.hat / count)) / count;
+  const W offset = p.centred ? own.d / count : W(0), along = (own.product - offset * own.hat) / count;
 #pragma unroll(V > 1 ? 1 : 2)
   for (u64 k = first; k < terms; k += step) {
     p.terms.offsets((u32)k, term);
@@ -410,7 +419,7 @@ DEV void affine_gradient(const AffineGradient& p) {
   if (!place.has_row || place.lane != 0) return;
   if (p.narrow) {
     static_cast<T*>(p.weight)[at[0]] = Element<T>::narrow(own.a);
-    static_cast<T*>(p.bias)[at[1]] = Element<T>::narrow(own.b);
+    if (p.bias != nullptr) static_cast<T*>(p.bias)[at[1]] = Element<T>::narrow(own.b);
   } else {
     static_cast<W*>(p.weight)[at[0]] = own.a;
     static_cast<W*>(p.bias)[at[1]] = own.b;
@@ -438,6 +447,8 @@ DEV void affine_gradient(const AffineGradient& p) {
 NORM(layer_norm, "TIOOs>T", layer_norm, FLOATS)
 NORM(layer_norm_backward, "TTIOs>TTT", layer_norm_backward, FLOATS)
 // The same kernels, of other rows.
+REGISTER(rms_norm, "TIOf>T", rms_norm, FLOATS)
+REGISTER(rms_norm_backward, "TTIOf>TT", rms_norm_backward, FLOATS)
 REGISTER(group_norm, "TiOOf>T", group_norm, FLOATS)
 REGISTER(group_norm_backward, "TTiOf>TTT", group_norm_backward, FLOATS)
 REGISTER(batch_norm, "TOOOObff>T", batch_norm, FLOATS)

@@ -52,6 +52,13 @@ def channel_norm_backward(torch, grad, x, mean, var, weight, per_sample, eps):
     return torch.ops.aten.native_batch_norm_backward(grad, x, weight, None, None, mean, deviation, True, eps, [True] * 3)
 
 
+def rms_norm_backward(torch, grad, x, shape, weight, eps):
+    """With the forward pass: PyTorch has no such op on the CPU."""
+    leaves = [x.detach().requires_grad_(), weight.detach().requires_grad_()]
+    with torch.enable_grad():
+        return torch.autograd.grad(torch.nn.functional.rms_norm(leaves[0], shape, leaves[1], eps), leaves, grad)
+
+
 def group_norm_backward(torch, grad, x, groups, weight, eps):
     """As for `layer_norm_backward`."""
     (batch, channels, *rest), aten = x.shape, torch.ops.aten
@@ -146,6 +153,7 @@ LEAN = {
     "channel_norm_backward": channel_norm_backward,
     "group_norm_backward": group_norm_backward,
     "layer_norm_backward": layer_norm_backward,
+    "rms_norm_backward": rms_norm_backward,
     "max_pool_backward": max_pool_backward,
     "nll_loss_backward": nll_loss_backward,
     "normal": into(lambda new, mean, std, *_: new.normal_(mean, std)),

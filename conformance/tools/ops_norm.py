@@ -87,6 +87,13 @@ def rms_norm(torch, x, shape, weight, eps):
     return torch.nn.functional.rms_norm(x, shape, weight, eps)
 
 
+def rms_norm_backward(torch, grad, x, shape, weight, eps):
+    given = torch.ones(shape, dtype=x.dtype) if weight is None else weight
+    leaves = [x.clone().requires_grad_(), given.clone().requires_grad_()]
+    rms_norm(torch, leaves[0], shape, leaves[1], eps).backward(grad)
+    return [leaf.grad for leaf in leaves]
+
+
 OPS = {
     "batch_norm": in_f64(running("batch_norm")),
     "channel_norm": in_f64(channel_norm),
@@ -99,6 +106,7 @@ OPS = {
     "local_response_norm": in_f64(
         lambda torch, x, *rest: torch.nn.functional.local_response_norm(x, *rest)),
     "rms_norm": rms_norm,
+    "rms_norm_backward": in_f64(rms_norm_backward),
     "layer_norm": in_f64(layer_norm),
     "layer_norm_backward": in_f64(layer_norm_backward),
     "log_softmax": along("log_softmax"),

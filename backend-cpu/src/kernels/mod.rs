@@ -143,6 +143,7 @@ mod random;
 mod remainder;
 mod repeat;
 mod resample;
+mod rms_norm;
 mod roll;
 mod rounding;
 mod running;

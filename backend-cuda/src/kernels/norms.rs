@@ -32,6 +32,7 @@ struct NormaliseArgument {
     given: u32,
     narrow: u32,
     splits: u32,
+    centred: u32,
     rows: Dims<5>,
     terms: Dims<4>,
 }
@@ -56,6 +57,7 @@ struct GradientArgument {
     sharing: Sharing,
     given: u32,
     narrow: u32,
+    centred: u32,
     rows: Dims<8>,
     terms: Dims<4>,
 }
@@ -110,14 +112,20 @@ struct Operands<'a> {
     axes: Vec<Axis>,
 }
 
-/// Mean and variance that are given, or wanted.
-#[derive(Clone, Copy, Default)]
+/// Mean and variance that are given, or wanted; whether rows are centred.
+#[derive(Clone, Copy)]
 struct Statistics {
     mean: u64,
     var: u64,
     given: bool,
     narrow: bool,
+    centred: bool,
 }
+
+/// Those of each row, which nobody wants.
+const OWN: Statistics = Statistics { mean: 0, var: 0, given: false, narrow: false, centred: true };
+/// The same of rows that are divided by the root of their mean square.
+const ROOT: Statistics = Statistics { centred: false, ..OWN };
 
 /// A space over some of the axes.
 fn space<const N: usize>(
@@ -249,6 +257,7 @@ impl<'a> Operands<'a> {
             given: u32::from(of.given),
             narrow: u32::from(of.narrow),
             splits: splits as u32,
+            centred: u32::from(of.centred),
             rows: Dims::of(&rows)?,
             terms: dims_of(&terms, pieces)?,
         };
@@ -271,9 +280,12 @@ impl<'a> Operands<'a> {
         of: Statistics,
         narrow: bool,
     ) -> Result<(), Error> {
-        let (weight_out, bias_out) = (Array::output(call, 1)?, Array::output(call, 2)?);
+        let weight_out = Array::output(call, 1)?;
+        // A row that is not centred has no bias.
+        let bias_out = if of.centred { Some(Array::output(call, 2)?) } else { None };
+        let of_bias = bias_out.as_ref().map_or(weight_out.strides, |bias| bias.strides);
         let steps: Vec<[i64; 2]> =
-            weight_out.strides.iter().zip(bias_out.strides).map(|(&weight, &bias)| [weight, bias]).collect();
+            weight_out.strides.iter().zip(of_bias).map(|(&weight, &bias)| [weight, bias]).collect();
         let affine: Vec<&mut Axis> = self.axes.iter_mut().filter(|axis| axis.is_affine).collect();
         match (&steps[..], affine) {
             // Channels by groups.
@@ -305,7 +317,8 @@ impl<'a> Operands<'a> {
             let sharing = Sharing::new((&rows, 3), (&terms, 2))?.taken(at_once);
             let splits = if of.given { sharing.splits(at_once) } else { 1 };
             let sums = Scratch::new(on, if splits > 1 { rows.numel() * splits } else { 0 }, SUMS)?;
-            let [of_weight, of_bias] = [&weight_out, &bias_out].map(|out| if by_rows { out.data } else { 0 });
+            let own = |out: Option<&Array<'_>>| data(out.filter(|_| by_rows));
+            let (of_weight, of_bias) = (own(Some(&weight_out)), own(bias_out.as_ref()));
             let argument = GradientArgument {
                 out: self.out.data,
                 grad,
@@ -321,6 +334,7 @@ impl<'a> Operands<'a> {
                 sharing,
                 given: u32::from(of.given),
                 narrow: u32::from(of.narrow),
+                centred: u32::from(of.centred),
                 rows: Dims::of(&rows)?,
                 terms: dims_of(&terms, pieces)?,
             };
@@ -347,7 +361,7 @@ impl<'a> Operands<'a> {
         let pairs = Scratch::new(on, if splits > 1 { rows.numel() * splits } else { 0 }, 2 * NUMBER)?;
         let argument = AffineArgument {
             weight: weight_out.data,
-            bias: bias_out.data,
+            bias: data(bias_out.as_ref()),
             grad,
             input: self.input.data,
             parts: parts.at(),
@@ -374,13 +388,37 @@ fn layer_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         return Ok(());
     }
     operands.by_sample(call.ints(1)?.len())?;
-    operands.normalise(call, kernel, call.scalar(4)?, Statistics::default())
+    operands.normalise(call, kernel, call.scalar(4)?, OWN)
 }
 
 fn layer_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut operands = Operands::of(call, [Some(1), Some(3), None], true)?;
     operands.by_sample(call.ints(2)?.len())?;
-    operands.gradients(call, kernel, call.scalar(4)?, Statistics::default(), true)
+    operands.gradients(call, kernel, call.scalar(4)?, OWN, true)
+}
+
+/// Argument `i`, or the distance from 1 to the next number of the type that is computed in.
+fn epsilon(call: &Call<'_>, kernel: Kernel, i: usize) -> Result<f64, Error> {
+    match call.is_none(i)? {
+        true if kernel.dtype == "f64" => Ok(f64::EPSILON),
+        true => Ok(f64::from(f32::EPSILON)),
+        false => call.float(i),
+    }
+}
+
+fn rms_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(0), Some(2), None], false)?;
+    if operands.input.numel() == 0 {
+        return Ok(());
+    }
+    operands.by_sample(call.ints(1)?.len())?;
+    operands.normalise(call, kernel, epsilon(call, kernel, 3)?, ROOT)
+}
+
+fn rms_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(1), Some(3), None], true)?;
+    operands.by_sample(call.ints(2)?.len())?;
+    operands.gradients(call, kernel, epsilon(call, kernel, 4)?, ROOT, true)
 }
 
 fn group_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
@@ -389,7 +427,7 @@ fn group_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         return Ok(());
     }
     operands.by_group(call.int(1)?)?;
-    operands.normalise(call, kernel, call.float(4)?, Statistics::default())
+    operands.normalise(call, kernel, call.float(4)?, OWN)
 }
 
 fn group_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
@@ -398,7 +436,7 @@ fn group_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         return Err(unsupported("an empty input"));
     }
     operands.by_group(call.int(2)?)?;
-    operands.gradients(call, kernel, call.float(4)?, Statistics::default(), false)
+    operands.gradients(call, kernel, call.float(4)?, OWN, false)
 }
 
 /// Statistics of channels, or of channels of samples, in arguments or outputs.
@@ -410,7 +448,7 @@ fn statistics(kernel: Kernel, [mean, var]: [keyway_sdk::author::Tensor<'_>; 2]) 
         return Err(unsupported("statistics of another dtype, or that are not contiguous"));
     }
     let [mean, var] = [Array::new(&mean)?.data, Array::new(&var)?.data];
-    Ok(Statistics { mean, var, given: true, narrow })
+    Ok(Statistics { mean, var, given: true, narrow, ..OWN })
 }
 
 /// `batch_norm` and `instance_norm`, unless they are to change running statistics.
@@ -425,7 +463,7 @@ fn running(call: &Call<'_>, kernel: Kernel, per_sample: bool) -> Result<(), Erro
     }
     operands.by_channel(per_sample && from_input)?;
     let of = match from_input {
-        true => Statistics::default(),
+        true => OWN,
         false => statistics(kernel, [call.tensor(1)?, call.tensor(2)?])?,
     };
     operands.axes[1].statistics = 1;
@@ -449,7 +487,7 @@ fn channel_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     // The statistics lie as the rows are numbered.
     operands.axes.iter_mut().for_each(|axis| axis.statistics = axis.number);
     let [mean, var] = [Array::output(call, 1)?.data, Array::output(call, 2)?.data];
-    let of = Statistics { mean, var, ..Statistics::default() };
+    let of = Statistics { mean, var, ..OWN };
     operands.normalise(call, kernel, call.float(4)?, of)
 }
 

@@ -242,27 +242,6 @@ fn channel_sums(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(parts.map(|parts| sums(x.dtype, parts)).into())
 }
 
-/// `x / sqrt(mean(x²) + eps) * weight`; without `eps` the distance from 1 to the next number of f64, or of f32
-/// for every other dtype.
-fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    let x = inputs.array(0)?;
-    let n: usize = inputs.ints(1)?.iter().map(|&n| n as usize).product();
-    let weight = inputs.optional_array(2)?.map_or_else(|| vec![1.0; n], Array::floats);
-    let eps = match inputs.is_none(3) {
-        true if x.dtype == DType::F64 => f64::EPSILON,
-        true => f64::from(f32::EPSILON),
-        false => inputs.float(3)?,
-    };
-    let mut values = Vec::with_capacity(x.numel());
-    for row in x.floats().chunks(n.max(1)) {
-        let root = (sum(row.iter().map(|x| x * x)) / n as f64 + eps).sqrt();
-        let uncertain = too_wide(row, x.dtype);
-        let value = |(x, w): (&f64, &f64)| if uncertain { Number::Any } else { Number::Float(x / root * w) };
-        values.extend(row.iter().zip(&weight).map(value));
-    }
-    Ok(vec![Array::new(x.dtype, x.sizes.clone(), values)])
-}
-
 fn local_response_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (x, size) = (inputs.array(0)?, inputs.int(1)?);
     let [alpha, beta, k] = [inputs.float(2)?, inputs.float(3)?, inputs.float(4)?];
@@ -299,7 +278,6 @@ pub const ALL: Family = &[
     ("group_norm_backward", group_norm_backward),
     ("instance_norm", instance_norm),
     ("local_response_norm", local_response_norm),
-    ("rms_norm", rms_norm),
 ];
 
 #[cfg(test)]
@@ -351,11 +329,5 @@ mod tests {
         let none = [Value::None, Value::None, Value::Float(1.0)];
         let given = [pair(7.0, 1.0), floats(&[1], &[1.0]), floats(&[1], &[8.0])];
         assert_eq!(made(frozen_norm, given.into_iter().chain(none).collect()), [2.0, 0.0]);
-    }
-
-    #[test]
-    fn the_root_mean_square_by_hand() {
-        let args = vec![floats(&[2], &[1.0, -7.0]), Value::Ints(vec![2]), Value::None, Value::Float(0.0)];
-        assert_eq!(made(rms_norm, args), [0.2, -1.4]);
     }
 }

@@ -163,12 +163,63 @@ fn layer_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, a.sizes.clone(), of_input), sums(of_weight), sums(of_bias)])
 }
 
+/// What is added to the mean of the squares: argument `i`, or the distance from 1 to the next number of f64, or of f32 for every other
+/// dtype.
+fn epsilon(inputs: &Inputs, i: usize, dtype: DType) -> Result<f64, Unknown> {
+    match inputs.is_none(i) {
+        true if dtype == DType::F64 => Ok(f64::EPSILON),
+        true => Ok(f64::from(f32::EPSILON)),
+        false => inputs.float(i),
+    }
+}
+
+/// `1 / sqrt(mean(x²) + eps)`.
+fn reciprocal_root(row: &[f64], eps: f64) -> f64 {
+    1.0 / (sum(row.iter().map(|x| x * x)) / row.len() as f64 + eps).sqrt()
+}
+
+/// `x / sqrt(mean(x²) + eps) * weight`.
+fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let x = inputs.array(0)?;
+    let (n, eps) = (volume(inputs, 1)?, epsilon(inputs, 3, x.dtype)?);
+    let weight = affine(inputs, 2, x.dtype, n, 1.0)?;
+    let mut values = Vec::with_capacity(x.numel());
+    for row in x.floats().chunks(n.max(1)) {
+        let (root, uncertain) = (reciprocal_root(row, eps), too_wide(row, x.dtype));
+        let value = |(x, w): (&f64, &f64)| if uncertain { Number::Any } else { Number::Float(x * root * w) };
+        values.extend(row.iter().zip(&weight).map(value));
+    }
+    Ok(vec![Array::new(x.dtype, x.sizes.clone(), values)])
+}
+
+/// With `r` the reciprocal root, `h = x r` and `g` the gradient times the weight, the row's gradient is `r (g - h mean(g h))`.
+fn rms_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let x = inputs.array(1)?;
+    let (n, eps) = (volume(inputs, 2)?, epsilon(inputs, 4, x.dtype)?);
+    let grad = inputs.array(0)?.cast(x.dtype).floats();
+    let weight = affine(inputs, 3, x.dtype, n, 1.0)?;
+    let (mut of_input, mut of_weight) = (Vec::new(), vec![Vec::new(); n]);
+    for (row, grad) in x.floats().chunks(n.max(1)).zip(grad.chunks(n.max(1))) {
+        let root = reciprocal_root(row, eps);
+        let hat: Vec<f64> = row.iter().map(|x| x * root).collect();
+        let inner: Vec<f64> = grad.iter().zip(&weight).map(|(g, w)| g * w).collect();
+        let along = sum(inner.iter().zip(&hat).map(|(g, h)| g * h)) / n as f64;
+        of_input.extend(inner.iter().zip(&hat).map(|(g, h)| Number::Float(root * (g - h * along))));
+        grad.iter().zip(&hat).zip(&mut of_weight).for_each(|((g, h), parts)| parts.push(g * h));
+    }
+    let sizes: Vec<usize> = inputs.ints(2)?.iter().map(|&n| n as usize).collect();
+    let of_weight = of_weight.into_iter().map(|parts| Number::Float(sum(parts))).collect();
+    Ok(vec![Array::new(x.dtype, x.sizes.clone(), of_input), Array::new(x.dtype, sizes, of_weight)])
+}
+
 /// The family.
 pub const ALL: Family = &[
     ("layer_norm", layer_norm),
     ("layer_norm_backward", layer_norm_backward),
     ("log_softmax", log_softmax),
     ("log_softmax_backward", log_softmax_backward),
+    ("rms_norm", rms_norm),
+    ("rms_norm_backward", rms_norm_backward),
     ("softmax", softmax),
     ("softmax_backward", softmax_backward),
 ];
@@ -176,6 +227,7 @@ pub const ALL: Family = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oracle::Value;
 
     #[test]
     fn shares_by_hand() {
@@ -204,5 +256,28 @@ mod tests {
             below[i] -= step;
             assert!((made - (value(&above) - value(&below)) / (2.0 * step)).abs() < 1e-8);
         }
+    }
+
+    fn floats(values: &[f64]) -> Value {
+        let values: Vec<Number> = values.iter().map(|&v| Number::Float(v)).collect();
+        Value::Array(Array::new(DType::F64, [values.len()], values))
+    }
+
+    #[test]
+    fn the_root_mean_square_by_hand() {
+        let args = vec![floats(&[1.0, -7.0]), Value::Ints(vec![2]), Value::None, Value::Float(0.0)];
+        assert_eq!(rms_norm(&Inputs(args)).unwrap()[0].floats(), [0.2, -1.4]);
+        // Of (3, 1) by (1, -7), whose root is 5: h is (0.2, -1.4) and the mean of g h is -0.4.
+        let args = vec![
+            floats(&[3.0, 1.0]),
+            floats(&[1.0, -7.0]),
+            Value::Ints(vec![2]),
+            Value::None,
+            Value::Float(0.0),
+        ];
+        let made = rms_norm_backward(&Inputs(args)).unwrap();
+        let near =
+            |got: Vec<f64>, wanted: [f64; 2]| got.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12);
+        assert!(near(made[0].floats(), [0.616, 0.088]) && near(made[1].floats(), [0.6, -1.4]));
     }
 }

@@ -103,6 +103,7 @@ pub static ALL: [Tier; 3] = [
             "silu_backward",
             "gelu_backward",
             "layer_norm_backward",
+            "rms_norm_backward",
             "softmax_backward",
             "log_softmax_backward",
             "scatter_add",

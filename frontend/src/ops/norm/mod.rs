@@ -19,6 +19,7 @@ crate::ops::family! {
     log_softmax_backward,
     normalize,
     rms_norm,
+    rms_norm_backward,
     softmax,
     softmax_backward,
 }

@@ -1,8 +1,12 @@
 //! `rms_norm`
 
 use super::layer_norm::{check, leading};
+use super::rms_norm_backward::{self, gradients};
+use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
+use crate::ops::composite::{
+    cast, decomposed, float_tensor, gradient_in_format_of, one, optional, tensor, widened,
+};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::tensor::IntoShape;
@@ -61,9 +65,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = float_tensor(args, 0)?;
     let lead = leading(args, 0, 1)?;
     check(args, 2, &x.sizes()[lead..])?;
-    if !matches!(args.get(3), Arg::None) {
-        args.float(3)?;
-    }
+    optional_float(args, 3)?;
     let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), Strides::Preserve);
     plan.cast = 0b101;
     // A weight of the input's shape has a say in the memory format.
@@ -71,15 +73,41 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+/// The argument `eps`, or what stands for none where it is computed in `wide`.
+pub(super) fn epsilon(given: Option<f64>, wide: DType) -> f64 {
+    given.unwrap_or(if wide == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) })
+}
+
+pub(super) fn optional_float(args: &Args<'_>, i: usize) -> RuleResult<Option<f64>> {
+    if let Arg::None = args.get(i) { Ok(None) } else { args.float(i).map(Some) }
+}
+
+/// One fused op where the gradients are not to be differentiated again, else tensor ops.
+fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
+    if is_grad_enabled() {
+        let (x, grad) = (widened(&x)?, widened(grad)?);
+        let weight = weight.map(|weight| widened(&weight)).transpose()?;
+        let lead = x.rank() - b.ints(1)?.len();
+        let eps = if let Arg::None = b.arg(3) { None } else { Some(b.float(3)?) };
+        let [of_x, of_weight] = gradients(&x, &grad, weight.as_ref(), lead, epsilon(eps, x.dtype()))?;
+        g.set(0, || Ok(of_x))?;
+        // The sum over the leading dimensions is done where the gradient is fitted to its argument.
+        return g.set(2, || Ok(of_weight));
+    }
+    let (grad, weight) = (gradient_in_format_of(&x, grad)?, Arg::optional(weight.as_ref()));
+    let made = rms_norm_backward::DEF.run_all(&[(&grad).into(), (&x).into(), b.arg(1), weight, b.arg(3)])?;
+    for (i, made) in [0, 2].into_iter().zip(made) {
+        g.set(i, || Ok(made))?;
+    }
+    Ok(())
+}
+
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     let lead = x.rank() - args.ints(1)?.len();
     let wide = widened(&x)?;
-    let eps = match args.get(3) {
-        Arg::None if wide.dtype() == DType::F64 => f64::EPSILON,
-        Arg::None => f64::from(f32::EPSILON),
-        _ => args.float(3)?,
-    };
+    let eps = epsilon(optional_float(args, 3)?, wide.dtype());
     let dims: Vec<i64> = (lead as i64..x.rank() as i64).collect();
     let made = wide.mul(&wide.square()?.mean_keepdim(&dims)?.add(eps)?.rsqrt()?)?;
     let made = match optional(args, 2)? {
@@ -122,7 +150,7 @@ pub static DEF: OpDef = OpDef {
             Part::new("to_dtype"),
         ],
     ),
-    derivative: Derivative::Composite,
+    derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples,
