@@ -84,6 +84,17 @@ struct Kept {
       }
     }
   }
+  // The same with the element of another row beside it.
+  template <class F>
+  METHOD void each_with(const Kept& other, const F& f) {
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) {
+      if (lane + i * lanes < pieces) {
+#pragma unroll
+        for (int k = 0; k < V; k++) f(at[i * V + k], other.at[i * V + k]);
+      }
+    }
+  }
   // Writes the row; `f` gives what is done with each piece first: the piece in registers, and its number.
   template <class F>
   METHOD void write(T* row, const F& f) {

@@ -1,5 +1,5 @@
 // Softmax and its logarithm along a dimension: the largest element, the sum of what e is to the distances from it, and
-// the results.
+// the results. Their gradients: the sum that each row has, and the results.
 #include "nets.cuh"
 
 struct Softmax {
@@ -10,6 +10,10 @@ struct Softmax {
   Dims<2> rows;
   i64 out_step, in_step;
 };
+
+// One function in f64, where it is long.
+DEV float power_of(float x) { return exp_(x); }
+CALLED double power_of(double x) { return exp_(x); }
 
 template <class T, bool LOG>
 DEV void softmax(const Softmax& p) {
@@ -47,7 +51,7 @@ DEV void softmax_kept(const Softmax& p) {
   W sum = W(0);
   row.each([&](W& x) {
     x -= largest;
-    const W power = exp_(x);
+    const W power = power_of(x);
     sum += power;
     if (!LOG) x = power;
   });
@@ -68,3 +72,64 @@ DEV void softmax_kept(const Softmax& p) {
 
 SOFTMAX(softmax, "Ti>T", softmax, FLOATS, false)
 SOFTMAX(log_softmax, "Ti>T", softmax, FLOATS, true)
+
+struct SoftmaxGradient {
+  void* out;
+  const void* grad;
+  const void* made;
+  Sharing sharing;
+  // Where rows begin in the output, the gradient and what softmax made, and the steps along them.
+  Dims<3> rows;
+  i64 step[3];
+  // Whether softmax made logarithms.
+  u64 logs;
+};
+
+template <class T>
+DEV void gradient(const SoftmaxGradient& p) {
+  typedef Wide<T> W;
+  const Place place(p.sharing);
+  i64 at[3] = {0, 0, 0};
+  if (place.has_row) p.rows.offsets((u32)place.row, at);
+  T* out = static_cast<T*>(p.out) + at[0];
+  const T* grad = static_cast<const T*>(p.grad) + at[1];
+  const T* made = static_cast<const T*>(p.made) + at[2];
+  const u64 first = place.has_row ? place.lane : p.sharing.terms;
+  W sum = W(0);
+#pragma unroll 4
+  for (u64 k = first; k < p.sharing.terms; k += place.lanes) {
+    const W own = Element<T>::widen(grad[k * p.step[1]]), share = Element<T>::widen(made[k * p.step[2]]);
+    sum += p.logs ? own : own * share;
+  }
+  sum = over_row<Added>(sum, place);
+#pragma unroll 1
+  for (u64 k = first; k < p.sharing.terms; k += place.lanes) {
+    const W own = Element<T>::widen(grad[k * p.step[1]]), share = Element<T>::widen(made[k * p.step[2]]);
+    out[k * p.step[0]] = Element<T>::narrow(p.logs ? own - power_of(share) * sum : own * share - share * sum);
+  }
+}
+
+template <class T>
+DEV void gradient_kept(const SoftmaxGradient& p) {
+  typedef Wide<T> W;
+  const Place place(p.sharing);
+  i64 at[3] = {0, 0, 0};
+  if (place.has_row) p.rows.offsets((u32)place.row, at);
+  Kept<T> grad(static_cast<const T*>(p.grad) + at[1], place, p.sharing.terms);
+  const Kept<T> made(static_cast<const T*>(p.made) + at[2], place, p.sharing.terms);
+  W sum = W(0);
+  if (p.logs) grad.each([&](W& own) { sum += own; });
+  else grad.each_with(made, [&](W& own, W share) { sum += own * share; });
+  sum = over_row<Added>(sum, place);
+  if (p.logs) grad.each_with(made, [&](W& own, W share) { own -= power_of(share) * sum; });
+  else grad.each_with(made, [&](W& own, W share) { own = own * share - share * sum; });
+  grad.write(static_cast<T*>(p.out) + at[0], [](W*, u32) {});
+}
+
+#define SLOPE(name, signature, host, dtypes) dtypes(SLOPE_ENTRIES, name)
+#define SLOPE_ENTRIES(dtype, T, name)                                      \
+  KERNEL(name##_##dtype, SoftmaxGradient) { gradient<T>(p); }              \
+  KERNEL(name##_##dtype##_kept, SoftmaxGradient) { gradient_kept<T>(p); }
+
+SLOPE(softmax_backward, "TTi>T", softmax_backward, FLOATS)
+REGISTER(log_softmax_backward, "TTi>T", softmax_backward, FLOATS)
