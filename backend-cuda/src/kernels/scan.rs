@@ -1,4 +1,4 @@
-//! `cumsum` and `cumprod`.
+//! `cumsum`, `cumprod`, `logcumsumexp`, `cummax` and `cummin`.
 
 use super::elements::Taken;
 use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
@@ -7,7 +7,7 @@ use super::scratch::Scratch;
 use super::space::{Laid, each, in_order, wrapped};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
-use keyway_sdk::author::{Call, Error};
+use keyway_sdk::author::{Call, Error, dtype_size};
 
 family!("scan");
 
@@ -24,16 +24,49 @@ const LINE: usize = 32;
 const LINE_PART: usize = 4096;
 const BLOCKS: usize = 1024;
 /// Bytes of the largest accumulator.
-const ACCUMULATOR: usize = 8;
+const ACCUMULATOR: usize = 16;
+
+/// What extremes are those of, in `Scan` in scan.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Extremes {
+    kind: u32,
+    least: u32,
+    infinite: u64,
+    sign: u64,
+    bytes: u64,
+}
+
+impl Extremes {
+    /// Of the least or largest of elements of this dtype, of so many bytes.
+    fn new(dtype: &str, bytes: usize, least: bool) -> Extremes {
+        let infinite = match dtype {
+            "f16" => 0x7c00,
+            "bf16" => 0x7f80,
+            "f32" => 0x7f80_0000,
+            "f64" => f64::INFINITY.to_bits(),
+            _ => 0,
+        };
+        // As the kernel numbers them.
+        let kind = match dtype.starts_with('u') {
+            true => 0,
+            false if infinite == 0 => 1,
+            false => 2,
+        };
+        let sign = 1 << (8 * bytes - 1);
+        Extremes { kind, least: u32::from(least), infinite, sign, bytes: bytes as u64 }
+    }
+}
 
 /// `Scan` in scan.cu.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct ScanArgument {
     out: u64,
+    places: u64,
     input: Operand,
     parts: u64,
-    along: [i64; 2],
+    along: [i64; 3],
     length: u64,
     part: u64,
     parts_count: u64,
@@ -41,7 +74,8 @@ struct ScanArgument {
     count: u64,
     lanes: u32,
     only_parts: u32,
-    dims: Dims<2>,
+    what: Extremes,
+    dims: Dims<3>,
 }
 // SAFETY: `Scan` has these fields.
 unsafe impl Argument for ScanArgument {}
@@ -69,23 +103,43 @@ fn split_among(count: usize, length: usize, step: usize) -> (usize, usize, usize
 }
 
 fn cumsum(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    scan(call, kernel, call.bool(2)?)
+    scan(call, kernel, (kernel.name, kernel.dtype), call.bool(2)?, None)
 }
 
 fn cumprod(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    scan(call, kernel, false)
+    scan(call, kernel, (kernel.name, kernel.dtype), false, None)
 }
 
-fn scan(call: &Call<'_>, kernel: Kernel, reverse: bool) -> Result<(), Error> {
+fn logcumsumexp(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    scan(call, kernel, (kernel.name, kernel.dtype), false, None)
+}
+
+/// `cummax` and `cummin`.
+fn extremes(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let bytes = dtype_size(call.output(0)?.dtype()).unwrap_or(1);
+    let what = Extremes::new(kernel.dtype, bytes, kernel.name == "cummin");
+    scan(call, kernel, ("extremes", &format!("b{}", 8 * bytes)), false, Some(what))
+}
+
+fn scan(
+    call: &Call<'_>,
+    kernel: Kernel,
+    (name, dtype): (&str, &str),
+    reverse: bool,
+    extremes: Option<Extremes>,
+) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
-    let from = Laid::argument(call, 0, Taken::Rounded)?.with_dim();
+    let taken = if extremes.is_some() { Taken::Raw } else { Taken::Rounded };
+    let from = Laid::argument(call, 0, taken)?.with_dim();
     let out = Laid::output(call, 0)?.with_dim();
+    let places = if extremes.is_some() { Laid::output(call, 1)?.with_dim() } else { out.clone() };
     if out.numel() == 0 {
         return Ok(());
     }
     let dim = wrapped(call.int(1)?, out.sizes.len());
     let length = out.sizes[dim] as usize;
-    let (mut along, mut start) = ([out.strides[dim], from.strides[dim]], [0i64; 2]);
+    let mut along = [&out, &places, &from].map(|laid| laid.strides[dim]);
+    let mut start = [0i64; 3];
     if reverse {
         start = along.map(|stride| (length as i64 - 1) * stride);
         along = along.map(|stride| -stride);
@@ -93,21 +147,24 @@ fn scan(call: &Call<'_>, kernel: Kernel, reverse: bool) -> Result<(), Error> {
     let mut lines = out.sizes.clone();
     lines[dim] = 1;
     let count = out.numel() / length;
-    let is_beside = kernel.name == "cumsum" && along[0].abs() == 1 && along[0] == along[1];
+    let is_beside = name != "cumprod" && along[0].abs() == 1 && along == [along[0]; 3];
+    // Elements that a thread has at once, as in the kernel.
+    let step = if extremes.is_some() { piece(out.bytes).min(4) } else { piece(out.bytes) };
     let among = (is_beside && length >= LINE && from.operand.data != 0 && from.operand.once == 0)
-        .then(|| split_among(count, length, piece(out.bytes)));
+        .then(|| split_among(count, length, step));
     let (part, parts_count, lanes) = among.unwrap_or_else(|| {
         let (part, parts_count) = split(length);
         (part, parts_count, 0)
     });
     let parts = Scratch::new(on, if parts_count > 1 { count * parts_count } else { 0 }, ACCUMULATOR)?;
     let mut first = 0;
-    for piece in pieces(&in_order(&lines, [&out.strides, &from.strides]), POSITIONS) {
-        let [to, source] = piece.offsets;
+    for piece in pieces(&in_order(&lines, [&out.strides, &places.strides, &from.strides]), POSITIONS) {
+        let begin = |k: usize| piece.offsets[k].wrapping_add(start[k] as usize);
         for only_parts in [true, false].into_iter().skip(usize::from(parts_count == 1)) {
             let argument = ScanArgument {
-                out: out.operand.shifted(to.wrapping_add(start[0] as usize), out.bytes).data,
-                input: from.operand.shifted(source.wrapping_add(start[1] as usize), from.bytes),
+                out: out.operand.shifted(begin(0), out.bytes).data,
+                places: places.operand.shifted(begin(1), places.bytes).data,
+                input: from.operand.shifted(begin(2), from.bytes),
                 parts: parts.at(),
                 along,
                 length: length as u64,
@@ -117,6 +174,7 @@ fn scan(call: &Call<'_>, kernel: Kernel, reverse: bool) -> Result<(), Error> {
                 count: piece.count as u64,
                 lanes: lanes as u32,
                 only_parts: u32::from(only_parts),
+                what: extremes.unwrap_or_default(),
                 dims: Dims::new(&piece.dims),
             };
             let shares = piece.count * parts_count;
@@ -125,8 +183,9 @@ fn scan(call: &Call<'_>, kernel: Kernel, reverse: bool) -> Result<(), Error> {
                 (0, false) => ("write", each(shares)),
                 _ => ("lines", ([shares.div_ceil(LINE_THREADS / lanes), 1], LINE_THREADS as u32)),
             };
-            let entry = format_args!("{}_{}_{end}", kernel.name, kernel.dtype);
-            launch(on.0, kernel, entry, grid, &argument, on.1)?;
+            // One kernel has extremes of elements of any size.
+            let dtype = if lanes == 0 && extremes.is_some() { "any" } else { dtype };
+            launch(on.0, kernel, format_args!("{name}_{dtype}_{end}"), grid, &argument, on.1)?;
         }
         first += piece.count;
     }
