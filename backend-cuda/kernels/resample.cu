@@ -82,6 +82,7 @@ DEV void largest(const Resample& p) {
 // The same under a window, which needs no tables.
 struct Pool {
   void* out;
+  // Null where the values alone are wanted.
   i64* places;
   const void* in;
   u64 count;
@@ -147,7 +148,7 @@ DEV void pool(const Pool& p) {
     }
   }
   static_cast<T*>(p.out)[plane[0] + out] = Element<T>::narrow(largest);
-  p.places[plane[1] + places] = found;
+  if (p.places != nullptr) p.places[plane[1] + places] = found;
 }
 
 #define RESAMPLE(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)
@@ -158,7 +159,8 @@ DEV void pool(const Pool& p) {
 
 RESAMPLE(max_pool, "TIIIIb>TT", max_pool, FLOATS)
 RESAMPLE(avg_pool, "TIIIbbi>T", avg_pool, FLOATS)
-// These have other tables, and the kernels of `max_pool` and `avg_pool`.
+// These have other tables or outputs, and the kernels of `max_pool` and `avg_pool`.
+REGISTER(max_pool_values, "TIIIIb>T", max_pool, FLOATS)
 REGISTER(avg_pool_backward, "TIIIIbbi>T", avg_pool_backward, FLOATS)
 REGISTER(adaptive_max_pool, "TI>TT", adaptive_max_pool, FLOATS)
 REGISTER(adaptive_avg_pool, "TI>T", adaptive_avg_pool, FLOATS)

@@ -175,8 +175,13 @@ struct PoolArgument {
 // SAFETY: `Pool` has these fields.
 unsafe impl Argument for PoolArgument {}
 
+/// `max_pool` and, where there is one output, `max_pool_values`.
 fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let (input, out, places) = (Image::argument(call, 0)?, Image::output(call, 0)?, Image::output(call, 1)?);
+    let (input, out) = (Image::argument(call, 0)?, Image::output(call, 0)?);
+    let places = match call.n_outputs() {
+        1 => Image { data: 0, ..out },
+        _ => Image::output(call, 1)?,
+    };
     let window = Window::of(call, 1)?;
     if out.is_empty() {
         return Ok(());
