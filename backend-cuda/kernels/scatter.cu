@@ -44,6 +44,9 @@ struct Put {
   u64 base;
   u64 sources_count;
   u64 alpha;
+  // What sources are joined by, and whether to the target.
+  u32 reduction;
+  u32 include;
   u64 count;
   Dims<4> dims;
   Dims<1> sources;
@@ -79,6 +82,17 @@ struct Sum<bool> {
   typedef float Acc;
 };
 
+// The first of the sources of a place, among all that are sorted by place.
+DEV u64 first_of(const Put& p, u64 place) {
+  u64 from = 0;
+  for (u64 end = p.sources_count; from < end;) {
+    const u64 middle = from + (end - from) / 2;
+    if (p.places[middle] < place) from = middle + 1;
+    else end = middle;
+  }
+  return from;
+}
+
 template <class T>
 DEV void add(const Put& p) {
   typedef typename Sum<T>::Acc Acc;
@@ -87,12 +101,7 @@ DEV void add(const Put& p) {
   i64 offset[4];
   p.dims.offsets((u32)at, offset);
   const u64 place = p.base + (u64)offset[2];
-  u64 from = 0;
-  for (u64 end = p.sources_count; from < end;) {
-    const u64 middle = from + (end - from) / 2;
-    if (p.places[middle] < place) from = middle + 1;
-    else end = middle;
-  }
+  u64 from = first_of(p, place);
   Acc sum = (Acc)read<T>(p.target, offset[1]);
   const Acc alpha = Immediate<Acc>::of(p.alpha);
   for (; from < p.sources_count && p.places[from] == place; from++) {
@@ -108,3 +117,59 @@ ALL(ADD, put_sum)
 REGISTER(scatter_add, "TiTT>T", scatter_add, ALL)
 REGISTER(index_add, "TiTTs>T", index_add, ALL)
 REGISTER(index_put, "TLITb>T", index_put, ALL)
+
+// Sources joined in other ways than by a sum alone. Means of integers are those of sums of 64 bits, rounded down.
+enum Reduction : u32 { SUM, PRODUCT, MEAN, LARGEST, SMALLEST };
+template <class W>
+struct Joined {
+  typedef i64 Acc;
+};
+template <>
+struct Joined<float> {
+  typedef float Acc;
+};
+template <>
+struct Joined<double> {
+  typedef double Acc;
+};
+template <>
+struct Joined<u64> {
+  typedef u64 Acc;
+};
+template <class A>
+DEV A joined(u32 reduction, A a, A b) {
+  switch (reduction) {
+    case PRODUCT: return times(a, b);
+    case LARGEST: return larger(a, b);
+    case SMALLEST: return smaller(a, b);
+    default: return plus(a, b);
+  }
+}
+
+template <class T>
+DEV void reduce(const Put& p) {
+  typedef typename Joined<Wide<T>>::Acc Acc;
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[4];
+  p.dims.offsets((u32)at, offset);
+  const u64 place = p.base + (u64)offset[2];
+  u64 from = first_of(p, place), members = p.include;
+  Acc made = (Acc)read<T>(p.target, offset[1]);
+#pragma unroll 1
+  for (; from < p.sources_count && p.places[from] == place; from++, members++) {
+    i64 source[1];
+    p.sources.offsets(p.order[from], source);
+    const Acc next = (Acc)read<T>(p.source, offset[3] + source[0]);
+    made = members == 0 ? next : joined(p.reduction, made, next);
+  }
+  if (p.reduction == MEAN && members > 1) {
+    if constexpr (Kind<Acc>::real) made /= (Acc)members;
+    else made = floor_quotient(made, (Acc)members);
+  }
+  static_cast<T*>(p.out)[offset[0]] = Element<T>::narrow((Wide<T>)made);
+}
+#define REDUCE(dtype, T, name) KERNEL(name##_##dtype, Put) { reduce<T>(p); }
+NUMBERS(REDUCE, put_reduced)
+REGISTER(scatter_reduce, "TiTTSb>T", scatter_reduce, NUMBERS)
+REGISTER(index_reduce, "TiTTSb>T", index_reduce, NUMBERS)

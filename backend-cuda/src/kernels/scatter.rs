@@ -1,4 +1,5 @@
-//! `scatter`, `index_copy`, `scatter_add`, `index_add` and `index_put`: elements written or added at indices.
+//! `scatter`, `index_copy`, `scatter_add`, `index_add`, `index_put`, `scatter_reduce` and `index_reduce`: elements written, added or
+//! joined at indices.
 
 use super::elements::{Taken, wide_scalar};
 use super::indices::{Checked, Offsets, checked, layout};
@@ -42,6 +43,8 @@ struct PutArgument {
     base: u64,
     sources_count: u64,
     alpha: u64,
+    reduction: u32,
+    include: u32,
     count: u64,
     dims: Dims<4>,
     sources: Dims<1>,
@@ -67,6 +70,25 @@ struct Writes {
     across: Vec<i64>,
     /// How many places there are.
     places: usize,
+}
+
+/// How sources are joined to what is there: as many times as `alpha` says, or by a reduction as scatter.cu numbers them.
+#[derive(Clone, Copy, Default)]
+struct How {
+    alpha: u64,
+    reduction: u32,
+    include: bool,
+}
+
+impl How {
+    /// A reduction and whether it includes what is there, in arguments 4 and 5.
+    fn of(call: &Call<'_>) -> Result<How, Error> {
+        let name = call.str(4)?;
+        let at = ["sum", "prod", "mean", "amax", "amin"].iter().position(|each| *each == name);
+        let at =
+            at.ok_or_else(|| Error::Unsupported { what: format!("the reduction `{name}` on this device") })?;
+        Ok(How { alpha: 0, reduction: at as u32, include: call.bool(5)? })
+    }
 }
 
 /// The source in a shape that it broadcasts to, as its address and strides: a copy where it lies where the output does, or in
@@ -181,7 +203,7 @@ impl Writes {
         on: On,
         entry: &str,
         (places, order, sources_count): (u64, u64, usize),
-        alpha: u64,
+        how: How,
     ) -> Result<(), Error> {
         let strides: [&[i64]; 4] = [&self.out.strides, &self.target.strides, &self.place, &self.across];
         for piece in pieces(&in_order(&self.out.sizes, strides), POSITIONS) {
@@ -194,7 +216,9 @@ impl Writes {
                 order,
                 base: place as u64,
                 sources_count: sources_count as u64,
-                alpha,
+                alpha: how.alpha,
+                reduction: how.reduction,
+                include: u32::from(how.include),
                 count: piece.count as u64,
                 dims: Dims::new(&piece.dims),
                 sources: Dims::new(&self.sources),
@@ -214,11 +238,16 @@ impl Writes {
         let last = Scratch::filled(on, self.places, 0)?;
         self.number(on, "last_u64", last.at(), 0)?;
         let bits = self.out.bytes * 8;
-        self.put(on, &format!("put_b{bits}"), (last.at(), 0, 0), 0)
+        self.put(on, &format!("put_b{bits}"), (last.at(), 0, 0), How::default())
     }
 
     /// `alpha` times the sources of each place are added to it, one after the other.
     fn add(&self, on: On, dtype: &str, alpha: u64) -> Result<(), Error> {
+        self.join(on, &format!("put_sum_{dtype}"), How { alpha, ..How::default() })
+    }
+
+    /// The sources of each place are joined to it by the kernel of a name, one after the other.
+    fn join(&self, on: On, entry: &str, how: How) -> Result<(), Error> {
         if self.out.numel() == 0 {
             return Ok(());
         }
@@ -227,7 +256,7 @@ impl Writes {
         self.number(on, "places_u64", places.at(), order.at())?;
         let bits = u64::BITS - (self.places as u64).leading_zeros();
         let (places, order) = sorted(on, (places, order), (count, count), bits)?;
-        self.put(on, &format!("put_sum_{dtype}"), (places.at(), order.at(), count), alpha)
+        self.put(on, entry, (places.at(), order.at(), count), how)
     }
 }
 
@@ -263,6 +292,20 @@ fn index_add(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, mut copied) = ((device_of(call)?, call.stream()), None);
     let alpha = wide_scalar(call, 4, if kernel.dtype == "bool" { "f32" } else { kernel.dtype })?;
     along(on, (kernel.name, call), (true, Taken::Rounded), &mut copied)?.add(on, kernel.dtype, alpha)
+}
+
+fn scatter_reduce(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    reduced(call, kernel, false)
+}
+
+fn index_reduce(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    reduced(call, kernel, true)
+}
+
+fn reduced(call: &Call<'_>, kernel: Kernel, slices: bool) -> Result<(), Error> {
+    let (on, mut copied) = ((device_of(call)?, call.stream()), None);
+    let (entry, how) = (format!("put_reduced_{}", kernel.dtype), How::of(call)?);
+    along(on, (kernel.name, call), (slices, Taken::Rounded), &mut copied)?.join(on, &entry, how)
 }
 
 fn index_put(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
