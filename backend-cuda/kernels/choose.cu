@@ -88,6 +88,39 @@ DEV void selected(const Selected& p) {
 BITS(SELECTED, selected)
 REGISTER_ALLOCATING(masked_select, "TT>T", masked_select, ALL)
 
+// The opposite: a warp has the elements of a part, whose marks before it `counts` has, and takes the next ones of the source. The
+// dimensions are the output's, with the strides of output, input and mask; `sources` gives the source's offset by its number.
+struct Spread {
+  void* out;
+  Operand in;
+  Operand mask;
+  Operand source;
+  const u64* counts;
+  u64 count;
+  Dims<3> dims;
+  Dims<1> sources;
+};
+template <class T>
+DEV void spread(const Spread& p) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  i64 offset[3] = {0, 0, 0};
+  if (at < p.count) p.dims.offsets((u32)at, offset);
+  const bool is_marked = at < p.count && read<u8>(p.mask, offset[2]) != 0;
+  const u32 marks = __ballot_sync(~0u, is_marked);
+  if (at >= p.count) return;
+  T* out = static_cast<T*>(p.out) + offset[0];
+  if (!is_marked) {
+    *out = read<T>(p.in, offset[1]);
+    return;
+  }
+  i64 from[1];
+  p.sources.offsets((u32)p.counts[at / PART] + __popc(marks & ((1u << at % PART) - 1)), from);
+  *out = read<T>(p.source, from[0]);
+}
+#define SPREAD(bits, T, name) KERNEL(name##_##bits, Spread) { spread<T>(p); }
+BITS(SPREAD, masked_scatter)
+REGISTER(masked_scatter, "TTT>T", masked_scatter, ALL)
+
 // Groups of equal elements: `chosen` has the rank of the first of each.
 struct Groups {
   i64* out;

@@ -1,11 +1,13 @@
-//! `nonzero`, `masked_select` and `unique`: outputs whose sizes depend on values, which the host waits for.
+//! `nonzero`, `masked_select` and `unique`: outputs whose sizes depend on values, which the host waits for. `masked_scatter`, whose
+//! source's size does.
 
 use super::Kernel;
 use super::elements::Taken;
-use super::launch::{Dims, Operand, launch};
+use super::launch::{DIMS, Dims, Operand, launch};
+use super::nets::unsupported;
 use super::order::{Elements, add_up, key_bits, raw, sorted};
 use super::scratch::{On, Scratch, words};
-use super::space::{Laid, countable, each};
+use super::space::{Laid, countable, each, in_order};
 use crate::driver::Argument;
 use crate::gpu::gpu;
 use keyway_sdk::author::{Call, Error, OwnedTensor, host};
@@ -60,6 +62,22 @@ struct SelectedArgument {
 }
 // SAFETY: `Selected` has these fields.
 unsafe impl Argument for SelectedArgument {}
+
+/// `Spread` in choose.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SpreadArgument {
+    out: u64,
+    input: Operand,
+    mask: Operand,
+    source: Operand,
+    counts: u64,
+    count: u64,
+    dims: Dims<3>,
+    sources: Dims<1>,
+}
+// SAFETY: `Spread` has these fields.
+unsafe impl Argument for SpreadArgument {}
 
 /// `Groups` in choose.cu.
 #[repr(C)]
@@ -223,6 +241,55 @@ fn masked_select(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     };
     go(on, format_args!("selected_b{}", from.bytes * 8), total, &argument)?;
     call.set_output(0, made)
+}
+
+fn masked_scatter(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+    let on = on(call)?;
+    let (from, mask) = (Laid::argument(call, 0, Taken::Raw)?, Laid::argument(call, 1, Taken::Raw)?);
+    let (source, out) = (Laid::argument(call, 2, Taken::Raw)?, Laid::output(call, 0)?);
+    let count = countable(out.numel(), "elements")?;
+    if count == 0 {
+        return Ok(());
+    }
+    let shape = &out.sizes;
+    let (own, marks) = (from.expanded(shape), mask.expanded(shape));
+    let dims = in_order(shape, [&out.strides, &own, &marks]);
+    let is_out = |laid: &Laid| laid.operand.data != 0 && laid.operand.data == out.operand.data;
+    if dims.len() > DIMS || is_out(&mask) || is_out(&source) {
+        return Err(unsupported("elements that are written where others are read, or in so many dimensions"));
+    }
+    let flags = Elements::new(on, &mask, shape, &marks)?;
+    let parts = count.div_ceil(PART);
+    let counts = Scratch::new(on, parts + 1, 8)?;
+    let argument = ChooseArgument {
+        input: flags.input,
+        mask: 0xff,
+        nan: 0,
+        has_nan: 0,
+        counts: counts.at(),
+        chosen: 0,
+        count: count as u64,
+        dims: Dims::new(&flags.dims),
+    };
+    go(on, format_args!("count_b8"), parts, &argument)?;
+    add_up(on, counts.at(), parts)?;
+    let room = countable(source.numel(), "elements")?;
+    // Of a source that may be too short the host waits for the answer. The op's own parts have the error.
+    if room < count && words(on, counts.operand().shifted(parts, 8).data, 1)?[0] > room as u64 {
+        return Err(unsupported("a source of fewer elements than the mask has true ones"));
+    }
+    let sources = Elements::new(on, &source, &source.sizes, &source.strides)?;
+    let argument = SpreadArgument {
+        out: out.operand.data,
+        input: from.operand,
+        mask: mask.operand,
+        source: sources.input,
+        counts: counts.at(),
+        count: count as u64,
+        dims: Dims::new(&dims),
+        sources: Dims::new(&sources.dims),
+    };
+    go(on, format_args!("masked_scatter_b{}", 8 * out.bytes), count, &argument)
 }
 
 fn unique(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
