@@ -69,6 +69,7 @@ mod choose;
 mod compare;
 mod conv;
 mod convolved;
+mod cross;
 mod distances;
 mod embedding_bag;
 mod grid_sample;
