@@ -39,6 +39,11 @@ struct FloatSum : Plain<T> {
   METHOD static Acc join(Acc a, Acc b) { return a + b; }
   METHOD static void store(const Reduce& p, i64 at, i64, Acc a) { static_cast<T*>(p.out)[at] = Element<T>::narrow(a); }
 };
+// A NaN counts as 0.
+template <class T>
+struct NanSum : FloatSum<T> {
+  METHOD static Wide<T> load(Wide<T> x, u64) { return is_nan(x) ? Wide<T>(0) : x; }
+};
 template <class T>
 struct FloatMean : FloatSum<T> {
   typedef Wide<T> Acc;
@@ -238,6 +243,8 @@ DEV void finish(const Reduce& p) {
   KERNEL(name##_##dtype##_reduce, Reduce) { reduce<R>(p); }  \
   KERNEL(name##_##dtype##_finish, Reduce) { finish<R>(p); }
 #define ENTRIES_OF_FloatSum(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatSum<T>)
+// Its parts are put together by `sum`.
+#define ENTRIES_OF_NanSum(dtype, T, name) KERNEL(name##_##dtype##_reduce, Reduce) { reduce<NanSum<T>>(p); }
 #define ENTRIES_OF_FloatMean(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatMean<T>)
 #define ENTRIES_OF_FloatProduct(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatProduct<T>)
 #define ENTRIES_OF_WholeSum(dtype, T, name) REDUCTION_ENTRIES(name, dtype, WholeSum<T>)
@@ -249,6 +256,8 @@ DEV void finish(const Reduce& p) {
 
 REDUCTION(sum, "TIb>T", over_dims, FLOATS, FloatSum)
 REDUCTION(sum, "TIb>T", over_dims, INTS_BOOL, WholeSum)
+REDUCTION(nansum, "TIb>T", over_dims, FLOATS, NanSum)
+REGISTER(nansum, "TIb>T", sum_of_wholes, INTS_BOOL)
 REDUCTION(mean, "TIb>T", over_dims, FLOATS, FloatMean)
 REDUCTION(prod, "TIb>T", over_dims, FLOATS, FloatProduct)
 REDUCTION(prod, "TIb>T", over_dims, INTS_BOOL, WholeProduct)

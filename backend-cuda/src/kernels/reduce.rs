@@ -75,6 +75,11 @@ fn over_dims(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     reduce(call, kernel, kernel.name, dims, false)
 }
 
+/// `nansum` of what has no NaN.
+fn sum_of_wholes(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    over_dims(call, kernel.variant("sum"))
+}
+
 /// The place of the extreme along one dimension or over all elements, with the extreme or alone.
 fn place(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let dim = if call.is_none(1)? { None } else { Some([call.int(1)?]) };
@@ -217,13 +222,14 @@ fn run(
         let scratch = if splits > 1 { (count * splits * ACCUMULATOR) as u64 } else { 0 };
         with_scratch((gpu, stream), scratch, |parts| {
             argument.parts = parts;
-            let names = |end| (kernel, end);
             let go = |(kernel, end): (Kernel, &str), blocks: [usize; 2]| {
                 let entry = format_args!("{}_{}_{end}", kernel.name, kernel.dtype);
                 launch(gpu, kernel, entry, (blocks, THREADS as u32), &argument, stream)
             };
-            go(names("reduce"), [count.div_ceil(across), splits])?;
-            if splits > 1 { go(names("finish"), [count.div_ceil(across_parts), 1]) } else { Ok(()) }
+            go((kernel, "reduce"), [count.div_ceil(across), splits])?;
+            // Parts without NaN are those of a sum.
+            let last = if kernel.name == "nansum" { kernel.variant("sum") } else { kernel };
+            if splits > 1 { go((last, "finish"), [count.div_ceil(across_parts), 1]) } else { Ok(()) }
         })?;
     }
     Ok(())
