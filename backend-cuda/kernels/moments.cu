@@ -4,35 +4,69 @@
 struct Moments {
   void* out;
   const void* in;
-  // Of `norm`: the parts of each row, where several blocks share it.
+  // The parts of each row, where several blocks share it.
   void* parts;
   Sharing sharing;
   // What the sum of squares is divided by, or the exponent of the norm, in f64.
   u64 number;
+  // Of `norm` which one, of the variance whether its root is wanted.
   u32 kind, splits;
   Dims<2> rows;
   Dims<1> terms;
 };
 
+// The terms that block `part` of those that share a row has.
+struct Share {
+  u64 begin, end;
+  METHOD Share(const Moments& p, u32 part) {
+    const u64 each = (p.sharing.terms + p.splits - 1) / p.splits;
+    begin = part * each < p.sharing.terms ? part * each : p.sharing.terms;
+    end = p.sharing.terms - begin < each ? p.sharing.terms : begin + each;
+  }
+};
+
+// A thread's part of a row: the terms `first`, `first + lanes`, .. before `end`.
 template <class T>
 struct Row {
   const T* in;
   T* out;
-  u64 first;
+  u64 begin, first, end;
   const Moments& p;
   METHOD Row(const Moments& p, const Place& place) : p(p) {
     i64 at[2] = {0, 0};
     if (place.has_row) p.rows.offsets((u32)place.row, at);
     out = static_cast<T*>(p.out) + at[0];
     in = static_cast<const T*>(p.in) + at[1];
-    first = place.has_row ? place.lane : p.sharing.terms;
+    const Share share(p, blockIdx.y);
+    begin = share.begin;
+    end = share.end;
+    first = place.has_row ? begin + place.lane : end;
   }
   METHOD Wide<T> at(u64 term) const {
     i64 from[1];
     p.terms.offsets((u32)term, from);
     return Element<T>::widen(in[from[0]]);
   }
+  // `f` of each term of the thread; some are under way at once where they are one dimension.
+  template <class F>
+  METHOD void each(u32 lanes, const F& f) const {
+    const i64 step = p.terms.ndim == 0 ? 0 : p.terms.stride[0][0];
+    u64 k = first;
+    if (p.terms.ndim <= 1) {
+#pragma unroll 4
+      for (; k < end; k += lanes) f(Element<T>::widen(in[(i64)k * step]));
+    }
+#pragma unroll 1
+    for (; k < end; k += lanes) f(at(k));
+  }
 };
+
+template <class A>
+DEV A& part_of(const Moments& p, u64 row, u32 part) { return static_cast<A*>(p.parts)[row * p.splits + part]; }
+
+// An infinite largest element would make NaN of itself.
+template <class W>
+DEV W shift_of(W largest) { return is_infinite(largest) ? W(0) : largest; }
 
 template <class T>
 DEV void logsumexp(const Moments& p) {
@@ -40,36 +74,106 @@ DEV void logsumexp(const Moments& p) {
   const Place place(p.sharing);
   const Row<T> row(p, place);
   W largest = -Infinite<W>::value();
-  for (u64 k = row.first; k < p.sharing.terms; k += place.lanes) largest = larger(largest, row.at(k));
+  row.each(place.lanes, [&](W x) { largest = larger(largest, x); });
   largest = over_row<Largest>(largest, place);
-  // An infinite largest element would make NaN of itself.
-  if (is_infinite(largest)) largest = W(0);
+  const W shift = shift_of(largest);
   W sum = W(0);
-  for (u64 k = row.first; k < p.sharing.terms; k += place.lanes) sum += exp_(row.at(k) - largest);
+  for (u64 k = row.first; k < row.end; k += place.lanes) sum += exp_(row.at(k) - shift);
   sum = over_row<Added>(sum, place);
-  if (place.has_row && place.lane == 0) *row.out = Element<T>::narrow(log_(sum) + largest);
+  if (!place.has_row || place.lane != 0) return;
+  if (p.splits == 1) *row.out = Element<T>::narrow(log_(sum) + shift);
+  else part_of<Pair<W>>(p, place.row, blockIdx.y) = Pair<W>{largest, sum};
 }
 
-// The mean is that of the distances from the first element, so that equal numbers have no variance.
-template <class T, bool ROOT>
+// The mean is that of the distances from the first element, so that equal numbers have no variance. `a` and `b` are the sums of the
+// distances from the mean as it is rounded, and of their squares.
+template <class W>
+struct Spread {
+  W mean;
+  Pair<W> sums;
+};
+template <class T>
+DEV void store_variance(const Moments& p, T* out, Pair<Wide<T>> sums) {
+  typedef Wide<T> W;
+  W around = sums.a == W(0) ? sums.b : sums.b - sums.a * (sums.a / (W)p.sharing.terms);
+  around = (around < W(0) ? W(0) : around) / (W)double_of(p.number);
+  *out = Element<T>::narrow(p.kind ? sqrt_(around) : around);
+}
+
+template <class T>
 DEV void variance(const Moments& p) {
   typedef Wide<T> W;
   const Place place(p.sharing);
   const Row<T> row(p, place);
-  const W begin = place.has_row && p.sharing.terms > 0 ? row.at(0) : W(0), count = (W)p.sharing.terms;
+  const W begin = place.has_row && row.begin < row.end ? row.at(row.begin) : W(0), count = (W)(row.end - row.begin);
   W sum = W(0);
-  for (u64 k = row.first; k < p.sharing.terms; k += place.lanes) sum += row.at(k) - begin;
+  row.each(place.lanes, [&](W x) { sum += x - begin; });
   const W mean = begin + over_row<Added>(sum, place) / count;
   Pair<W> own{W(0), W(0)};
-  for (u64 k = row.first; k < p.sharing.terms; k += place.lanes) {
-    const W d = row.at(k) - mean;
+  row.each(place.lanes, [&](W x) {
+    const W d = x - mean;
     own.a += d;
     own.b += d * d;
+  });
+  own = over_row<AddedPairs>(own, place);
+  if (!place.has_row || place.lane != 0) return;
+  if (p.splits == 1) store_variance(p, row.out, own);
+  else part_of<Spread<W>>(p, place.row, blockIdx.y) = Spread<W>{mean, own};
+}
+
+// The second launch where blocks share rows, by a block for each row.
+struct Whole : Place {
+  METHOD explicit Whole(const Moments& p) : Place(Sharing{p.sharing.rows, p.splits, ROW_THREADS, 0}) {}
+};
+template <class T>
+DEV T* row_out(const Moments& p, const Place& place) {
+  i64 at[2];
+  p.rows.offsets((u32)place.row, at);
+  return static_cast<T*>(p.out) + at[0];
+}
+
+template <class T>
+DEV void finish_logsumexp(const Moments& p) {
+  typedef Wide<T> W;
+  const Whole place(p);
+  W largest = -Infinite<W>::value();
+  for (u32 i = place.lane; i < p.splits; i += place.lanes) largest = larger(largest, part_of<Pair<W>>(p, place.row, i).a);
+  largest = over_row<Largest>(largest, place);
+  const W shift = shift_of(largest);
+  W sum = W(0);
+  for (u32 i = place.lane; i < p.splits; i += place.lanes) {
+    const Pair<W> part = part_of<Pair<W>>(p, place.row, i);
+    // Of infinities below 0 alone there is no sum.
+    if (part.a != -Infinite<W>::value()) sum += part.b * exp_(shift_of(part.a) - shift);
+  }
+  sum = over_row<Added>(sum, place);
+  if (place.lane == 0) *row_out<T>(p, place) = Element<T>::narrow(log_(sum) + shift);
+}
+
+template <class T>
+DEV void finish_variance(const Moments& p) {
+  typedef Wide<T> W;
+  const Whole place(p);
+  const auto size = [&](u32 part) {
+    const Share share(p, part);
+    return (W)(share.end - share.begin);
+  };
+  const W begin = part_of<Spread<W>>(p, place.row, 0).mean;
+  W sum = W(0);
+  for (u32 i = place.lane; i < p.splits; i += place.lanes) {
+    const Spread<W> part = part_of<Spread<W>>(p, place.row, i);
+    sum += size(i) * (part.mean - begin) + part.sums.a;
+  }
+  const W mean = begin + over_row<Added>(sum, place) / (W)p.sharing.terms;
+  Pair<W> own{W(0), W(0)};
+  for (u32 i = place.lane; i < p.splits; i += place.lanes) {
+    const Spread<W> part = part_of<Spread<W>>(p, place.row, i);
+    const W d = part.mean - mean;
+    own.a += size(i) * d + part.sums.a;
+    own.b += part.sums.b + d * (size(i) * d + W(2) * part.sums.a);
   }
   own = over_row<AddedPairs>(own, place);
-  W around = own.a == W(0) ? own.b : own.b - own.a * (own.a / count);
-  around = (around < W(0) ? W(0) : around) / (W)double_of(p.number);
-  if (place.has_row && place.lane == 0) *row.out = Element<T>::narrow(ROOT ? sqrt_(around) : around);
+  if (place.lane == 0) store_variance(p, row_out<T>(p, place), own);
 }
 
 // The norms that have terms of their own; GENERAL is the sum of powers.
@@ -115,14 +219,13 @@ DEV void norm(const Moments& p) {
   const Row<T> row(p, place);
   const double exponent = double_of(p.number);
   W sum = p.kind == SMALLEST ? Infinite<W>::value() : W(0);
-  const u64 step = (u64)place.lanes * p.splits;
-  for (u64 k = row.first + blockIdx.y * place.lanes; k < p.sharing.terms; k += step) {
+  for (u64 k = row.first; k < row.end; k += place.lanes) {
     sum = joined(p.kind, sum, term_of(p.kind, row.at(k), (W)exponent));
   }
   sum = joined_over_row(p.kind, sum, place);
   if (!place.has_row || place.lane != 0) return;
   if (p.splits == 1) *row.out = Element<T>::narrow(root_of(p.kind, sum, exponent));
-  else static_cast<W*>(p.parts)[place.row * p.splits + blockIdx.y] = sum;
+  else part_of<W>(p, place.row, blockIdx.y) = sum;
 }
 
 // The second launch: a thread for each row.
@@ -140,14 +243,17 @@ DEV void finish_norm(const Moments& p) {
 }
 
 #define MOMENT(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)
-#define ENTRIES_OF_logsumexp(dtype, T, name) KERNEL(name##_##dtype, Moments) { logsumexp<T>(p); }
-#define ENTRIES_OF_var(dtype, T, name) KERNEL(name##_##dtype, Moments) { variance<T, false>(p); }
-#define ENTRIES_OF_std(dtype, T, name) KERNEL(name##_##dtype, Moments) { variance<T, true>(p); }
+#define ENTRIES_OF_logsumexp(dtype, T, name)                 \
+  KERNEL(name##_##dtype, Moments) { logsumexp<T>(p); }       \
+  KERNEL(name##_##dtype##_finish, Moments) { finish_logsumexp<T>(p); }
+#define ENTRIES_OF_var(dtype, T, name)                       \
+  KERNEL(name##_##dtype, Moments) { variance<T>(p); }        \
+  KERNEL(name##_##dtype##_finish, Moments) { finish_variance<T>(p); }
 #define ENTRIES_OF_norm(dtype, T, name)                      \
   KERNEL(name##_##dtype, Moments) { norm<T>(p); }            \
   KERNEL(name##_##dtype##_finish, Moments) { finish_norm<T>(p); }
 
 MOMENT(logsumexp, "TIb>T", logsumexp, FLOATS)
 MOMENT(var, "TIsb>T", variance, FLOATS)
-MOMENT(std, "TIsb>T", variance, FLOATS)
+REGISTER(std, "TIsb>T", variance, FLOATS)
 MOMENT(norm, "TsIb>T", norm, FLOATS)

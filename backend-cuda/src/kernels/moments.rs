@@ -1,17 +1,13 @@
 //! Reductions of floats that go through their terms twice, or whose terms are powers.
 
 use super::launch::{Dims, launch};
-use super::nets::{Array, ROW_THREADS, Sharing, split, unsupported, with_scratch};
+use super::nets::{Array, ROW_THREADS, Sharing, split, with_scratch};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::{Call, Error};
 
 family!("moments");
 
-/// Rows of more terms, of which there are few, are left to the parts that the ops are composed of: several blocks share
-/// a row there.
-const TERMS: usize = 1 << 16;
-const FEW: usize = 64;
 /// Terms of one thread of `norm` that are worth another block, and the most blocks of a row.
 const EACH: usize = 64;
 const SPLITS: usize = 256;
@@ -56,33 +52,51 @@ fn reduced(call: &Call<'_>, at: usize, kept: usize, number: f64) -> Result<Optio
     }))
 }
 
-fn run(call: &Call<'_>, kernel: Kernel, argument: &MomentsArgument) -> Result<(), Error> {
-    let grid = ([argument.sharing.blocks(), argument.splits as usize], argument.sharing.threads());
-    let entry = format_args!("{}_{}", kernel.name, kernel.dtype);
-    launch(device_of(call)?, kernel, entry, grid, argument, call.stream())
+/// Bytes of the largest part of a row.
+const PART: usize = 24;
+
+/// Runs the kernel `name`; where blocks share rows, its parts are put together by a second launch of so many blocks.
+fn run(
+    call: &Call<'_>,
+    (kernel, name): (Kernel, &str),
+    mut argument: MomentsArgument,
+    finish: usize,
+) -> Result<(), Error> {
+    let (gpu, stream) = (device_of(call)?, call.stream());
+    let (rows, splits) = (argument.sharing.rows as usize, argument.splits as usize);
+    let scratch = if splits > 1 { rows * splits * PART } else { 0 };
+    with_scratch((gpu, stream), scratch as u64, |at| {
+        argument.parts = at;
+        let grid = ([argument.sharing.blocks(), splits], argument.sharing.threads());
+        launch(gpu, kernel, format_args!("{name}_{}", kernel.dtype), grid, &argument, stream)?;
+        if splits == 1 {
+            return Ok(());
+        }
+        let grid = ([finish, 1], ROW_THREADS as u32);
+        launch(gpu, kernel, format_args!("{name}_{}_finish", kernel.dtype), grid, &argument, stream)
+    })
 }
 
-/// As [`run`], where a block is enough for a row.
-fn run_whole(call: &Call<'_>, kernel: Kernel, argument: Option<MomentsArgument>) -> Result<(), Error> {
-    let Some(argument) = argument else { return Ok(()) };
-    if argument.sharing.terms as usize > TERMS && (argument.sharing.rows as usize) < FEW {
-        return Err(unsupported("few rows of many elements by one kernel"));
-    }
-    run(call, kernel, &argument)
+/// As [`run`], whose parts have a block for each row.
+fn run_by_rows(call: &Call<'_>, kernel: (Kernel, &str), mut argument: MomentsArgument) -> Result<(), Error> {
+    argument.splits = argument.sharing.splits() as u32;
+    run(call, kernel, argument, argument.sharing.rows as usize)
 }
 
 fn logsumexp(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    run_whole(call, kernel, reduced(call, 1, 2, 0.0)?)
+    match reduced(call, 1, 2, 0.0)? {
+        Some(argument) => run_by_rows(call, (kernel, kernel.name), argument),
+        None => Ok(()),
+    }
 }
 
 /// `var` and `std`.
 fn variance(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let mut argument = reduced(call, 1, 3, 0.0)?;
-    if let Some(argument) = &mut argument {
-        let divisor = (argument.sharing.terms as f64 - call.scalar::<f64>(2)?).max(0.0);
-        argument.number = divisor.to_bits();
-    }
-    run_whole(call, kernel, argument)
+    let Some(mut argument) = reduced(call, 1, 3, 0.0)? else { return Ok(()) };
+    let divisor = (argument.sharing.terms as f64 - call.scalar::<f64>(2)?).max(0.0);
+    argument.number = divisor.to_bits();
+    argument.kind = u32::from(kernel.name == "std");
+    run_by_rows(call, (kernel, "var"), argument)
 }
 
 fn norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
@@ -102,16 +116,5 @@ fn norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let free = (4 * SPLITS / sharing.blocks()).clamp(1, SPLITS);
     let splits = terms.div_ceil(sharing.threads() as usize * EACH).clamp(1, free);
     argument.splits = splits as u32;
-    let (gpu, stream) = (device_of(call)?, call.stream());
-    let scratch = if splits > 1 { rows * splits * 8 } else { 0 };
-    with_scratch((gpu, stream), scratch as u64, |at| {
-        argument.parts = at;
-        run(call, kernel, &argument)?;
-        if splits == 1 {
-            return Ok(());
-        }
-        let grid = ([rows.div_ceil(ROW_THREADS), 1], ROW_THREADS as u32);
-        let entry = format_args!("{}_{}_finish", kernel.name, kernel.dtype);
-        launch(gpu, kernel, entry, grid, &argument, stream)
-    })
+    run(call, (kernel, kernel.name), argument, rows.div_ceil(ROW_THREADS))
 }
