@@ -116,13 +116,13 @@ DEV void gradient_kept(const SoftmaxGradient& p) {
   i64 at[3] = {0, 0, 0};
   if (place.has_row) p.rows.offsets((u32)place.row, at);
   Kept<T> grad(static_cast<const T*>(p.grad) + at[1], place, p.sharing.terms);
-  const Kept<T> made(static_cast<const T*>(p.made) + at[2], place, p.sharing.terms);
+  Kept<T> shares(static_cast<const T*>(p.made) + at[2], place, p.sharing.terms);
+  if (p.logs) shares.each([&](W& x) { x = power_of(x); });
+  else grad.each_with(shares, [&](W& own, W share) { own *= share; });
   W sum = W(0);
-  if (p.logs) grad.each([&](W& own) { sum += own; });
-  else grad.each_with(made, [&](W& own, W share) { sum += own * share; });
+  grad.each([&](W& own) { sum += own; });
   sum = over_row<Added>(sum, place);
-  if (p.logs) grad.each_with(made, [&](W& own, W share) { own -= power_of(share) * sum; });
-  else grad.each_with(made, [&](W& own, W share) { own = own * share - share * sum; });
+  grad.each_with(shares, [&](W& own, W share) { own -= share * sum; });
   grad.write(static_cast<T*>(p.out) + at[0], [](W*, u32) {});
 }
 
