@@ -127,9 +127,10 @@ DEV void gradient_kept(const SoftmaxGradient& p) {
 }
 
 #define SLOPE(name, signature, host, dtypes) dtypes(SLOPE_ENTRIES, name)
-#define SLOPE_ENTRIES(dtype, T, name)                                      \
-  KERNEL(name##_##dtype, SoftmaxGradient) { gradient<T>(p); }              \
-  KERNEL(name##_##dtype##_kept, SoftmaxGradient) { gradient_kept<T>(p); }
+// Two rows in registers: no more than the most threads of a block may have.
+#define SLOPE_ENTRIES(dtype, T, name)                         \
+  KERNEL(name##_##dtype, SoftmaxGradient) { gradient<T>(p); } \
+  BOUNDED_KERNEL(name##_##dtype##_kept, SoftmaxGradient, MOST_ROW_THREADS, 1) { gradient_kept<T>(p); }
 
 SLOPE(softmax_backward, "TTi>T", softmax_backward, FLOATS)
 REGISTER(log_softmax_backward, "TTi>T", softmax_backward, FLOATS)
