@@ -5,6 +5,7 @@ mod support;
 
 use keyway::nn::{MaxPoolOptions, Reduction};
 use keyway::rng::manual_seed;
+use keyway::tensor::Reduce;
 use keyway::{DType, Device, Tensor};
 use support::{cuda, load, message, run, stand_in};
 
@@ -149,6 +150,9 @@ fn places() {
                     target.index_add(0, &at, &source).unwrap(),
                     target.t().unwrap().index_add(1, &at, &source.t().unwrap()).unwrap(),
                     target.index_put_with(&[Some(&at)], &source, true).unwrap(),
+                    target.scatter_reduce(0, &each, &source, Reduce::Amax).unwrap(),
+                    target.scatter_reduce_with(0, &each, &source, Reduce::Amin, false).unwrap(),
+                    target.index_reduce_with(0, &at, &source, Reduce::Amax, false).unwrap(),
                     target.scatter(0, &each, &source).unwrap(),
                     target.index_copy(0, &at, &source).unwrap(),
                     target.index_put(&[Some(&at)], &source).unwrap(),
@@ -298,12 +302,17 @@ fn choice() {
             let x = all.to_device(device).unwrap();
             let mask = x.gt(0.0).unwrap();
             let unique = x.unique_all().unwrap();
+            let chosen = x.masked_select(&mask).unwrap();
+            let mask_t = mask.t().unwrap();
             let whole = x.to_dtype(DType::I16).unwrap().unique_all().unwrap();
             vec![
                 x.nonzero().unwrap(),
                 x.t().unwrap().nonzero().unwrap(),
-                x.masked_select(&mask).unwrap(),
-                x.masked_select(&mask.t().unwrap().contiguous().unwrap().t().unwrap()).unwrap(),
+                x.masked_select(&mask_t.contiguous().unwrap().t().unwrap()).unwrap(),
+                x.masked_scatter(&mask, &chosen).unwrap(),
+                x.masked_scatter(&mask, &x.t().unwrap()).unwrap(),
+                x.t().unwrap().masked_scatter(&mask_t, &chosen.mul(2.0).unwrap()).unwrap(),
+                chosen,
                 unique.values,
                 unique.inverse,
                 unique.counts,
@@ -347,6 +356,19 @@ fn running() {
                     within.cumsum_reversed(1).unwrap(),
                     within.narrow(0, 1, 1).unwrap().cumsum(1).unwrap(),
                 ]
+            });
+        }
+    }
+    // Extremes of many that are equal, NaN among them, in lines that are rows, columns, and in the midst of rows.
+    for n in [31, 32, 256, 1025, 9000, 70_001] {
+        for dtype in [DType::F16, DType::F64, DType::I64, DType::U8] {
+            let all = if dtype.is_float() { numbers(&[3, n + 1], 900) } else { indices(&[3, n + 1], 90) };
+            same(&format!("extremes of {n} {dtype:?}"), |device| {
+                let x = all.to_dtype(dtype).unwrap().to_device(device).unwrap();
+                let within = x.narrow(1, 1, n).unwrap();
+                let columns = x.t().unwrap().contiguous().unwrap();
+                let made = [x.cummax(1), within.cummin(1), columns.cummax(0), columns.t().unwrap().cummin(1)];
+                made.into_iter().flat_map(|made| <[Tensor; 2]>::from(made.unwrap())).collect()
             });
         }
     }
