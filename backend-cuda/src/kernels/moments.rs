@@ -79,7 +79,7 @@ fn run(
 
 /// As [`run`], whose parts have a block for each row.
 fn run_by_rows(call: &Call<'_>, kernel: (Kernel, &str), mut argument: MomentsArgument) -> Result<(), Error> {
-    argument.splits = argument.sharing.splits() as u32;
+    argument.splits = argument.sharing.splits(1) as u32;
     run(call, kernel, argument, argument.sharing.rows as usize)
 }
 

@@ -177,6 +177,9 @@ fn norms(device: Device, dtype: DType) -> Vec<Tensor> {
         keep(x.instance_norm(None, affine.0, affine.1, true, 0.1, 1e-3).unwrap(), &all);
         keep(x.group_norm(2, affine.0, affine.1).unwrap(), &all);
         keep(x.layer_norm(&sizes[1..], None, None).unwrap(), &[&x]);
+        keep(x.rms_norm(&sizes[1..], None).unwrap(), &[&x]);
+        let scale = leaf(&sizes[3..]);
+        keep(x.rms_norm(&sizes[3..], Some(&scale)).unwrap(), &[&x, &scale]);
         let long = x.transpose(0, 1).unwrap();
         keep(long.batch_norm(None, None, None, true, 0.1, 1e-3).unwrap(), &[&x]);
         let from_the_second = x.narrow(3, 1, sizes[3] - 1).unwrap();
