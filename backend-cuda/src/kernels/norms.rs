@@ -478,6 +478,18 @@ fn instance_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     running(call, kernel, true)
 }
 
+/// As `batch_norm` with given statistics, of its own arguments.
+fn frozen_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(0), Some(3), Some(4)], false)?;
+    if operands.input.numel() == 0 {
+        return Err(unsupported("an empty input"));
+    }
+    operands.by_channel(false)?;
+    operands.axes[1].statistics = 1;
+    let of = statistics(kernel, [call.tensor(1)?, call.tensor(2)?])?;
+    operands.normalise(call, kernel, call.float(5)?, of)
+}
+
 fn channel_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut operands = Operands::of(call, [Some(0), Some(1), Some(2)], false)?;
     if operands.input.numel() == 0 {
