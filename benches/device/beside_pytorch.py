@@ -138,7 +138,55 @@ def of_line(rows, call):
     return make
 
 
+def gradients(leaves, call):
+    """What a call has for its leaves, from ones."""
+    leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    with torch.no_grad():
+        grad = torch.ones_like(call(*leaves))
+    return lambda: torch.autograd.grad(call(*leaves), leaves, grad)
+
+
+def of_images(memory_format, call, channels=0, backward=True):
+    def make(new, sizes):
+        x = new(sizes["images"], 64, sizes["image"], sizes["image"]).contiguous(memory_format=memory_format)
+        operands = [x] + [torch.ones_like(new(64)) for _ in range(channels)]
+        return gradients(operands, call) if backward else lambda: call(*operands)
+
+    return make
+
+
+def of_rows(vectors, call, backward=True):
+    def make(new, sizes):
+        operands = [new(sizes["side"] ** 2 // 512, 512)] + [torch.ones_like(new(512)) for _ in range(vectors)]
+        return gradients(operands, call) if backward else lambda: call(*operands)
+
+    return make
+
+
+def normed(x, weight, bias):
+    return F.batch_norm(x, None, None, weight, bias, True, 0.1, 1e-5)
+
+
+def pooled(x):
+    return F.max_pool2d(x, 3, 2, 1)
+
+
 MORE = {
+    "batch_norm_last": of_images(torch.channels_last, normed, 2, backward=False),
+    "batch_norm_backward": of_images(torch.contiguous_format, normed, 2),
+    "batch_norm_last_backward": of_images(torch.channels_last, normed, 2),
+    "max_pool_backward": of_images(torch.contiguous_format, pooled),
+    "max_pool_last_backward": of_images(torch.channels_last, pooled),
+    "softmax_short_backward": of_rows(0, lambda a: a.softmax(-1)),
+    "rms_norm_short": of_rows(1, lambda a, w: F.rms_norm(a, (512,), w, 1e-5), backward=False),
+    "rms_norm_short_backward": of_rows(1, lambda a, w: F.rms_norm(a, (512,), w, 1e-5)),
+    "layer_norm_short_backward": of_rows(2, lambda a, w, b: F.layer_norm(a, (512,), w, b)),
+    "attention_backward.f32": lambda new, sizes: attention(new, sizes, backward=True),
+    "cummax": of_matrix(None, lambda a: a.cummax(1)),
+    "logcumsumexp": of_matrix(None, lambda a: a.logcumsumexp(1)),
+    "var": of_matrix(None, lambda a: a.var()),
+    "lgamma": of_matrix(None, lambda a: a.lgamma()),
+    "digamma": of_matrix(None, lambda a: a.digamma()),
     "conv": conv,
     "conv_last": lambda new, sizes: conv(new, sizes, torch.channels_last),
     "conv_backward": lambda new, sizes: conv(new, sizes, backward=True),

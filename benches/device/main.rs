@@ -5,6 +5,7 @@
 //! (`beside_pytorch.py`). With `--small` all sizes are small, to try it. Cases whose names begin with `launch` time the host
 //! alone, while the device has little to do; the others wait for the device after their last call.
 
+mod gradients;
 mod more;
 
 use keyway::autograd::no_grad;
@@ -141,6 +142,7 @@ fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
     all.extend(by_bytes(device, sizes));
     all.extend(products(device, sizes));
     all.extend(more::cases(device, sizes));
+    all.extend(gradients::cases(device, sizes));
     all
 }
 
