@@ -537,6 +537,7 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     if !leaf.is_strided() {
         return Ok(grad);
     }
+    let grad = of_its_own(grad);
     let fits = grad.strides() == leaf.strides() || (grad.is_contiguous() && leaf.is_contiguous());
     let alone = Shared::strong_count(grad.as_ref()) == 1
         && grad.as_ref().base().is_none()
@@ -553,6 +554,15 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     };
     copy.copy_(&grad)?;
     Ok(copy)
+}
+
+/// A view of the whole of some memory as a tensor of its own: what it is a view of, such as a product that was transposed, may be held
+/// by nobody else.
+fn of_its_own(grad: Tensor) -> Tensor {
+    let own = grad.as_ref();
+    let is_whole = own.storage().is_some_and(|s| s.bytes() == own.numel() * own.dtype().size());
+    let is_view = own.base().is_some() && Shared::strong_count(own) == 1;
+    if is_view && is_whole { Tensor::from_ref(own.shallow_copy()) } else { grad }
 }
 
 /// A sparse gradient whose numbers nobody else holds; where they stand it may share.
