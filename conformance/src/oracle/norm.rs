@@ -173,9 +173,9 @@ fn epsilon(inputs: &Inputs, i: usize, dtype: DType) -> Result<f64, Unknown> {
     }
 }
 
-/// `1 / sqrt(mean(x²) + eps)`.
-fn reciprocal_root(row: &[f64], eps: f64) -> f64 {
-    1.0 / (sum(row.iter().map(|x| x * x)) / row.len() as f64 + eps).sqrt()
+/// `sqrt(mean(x²) + eps)`.
+fn root(row: &[f64], eps: f64) -> f64 {
+    (sum(row.iter().map(|x| x * x)) / row.len() as f64 + eps).sqrt()
 }
 
 /// `x / sqrt(mean(x²) + eps) * weight`.
@@ -185,14 +185,14 @@ fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let weight = affine(inputs, 2, x.dtype, n, 1.0)?;
     let mut values = Vec::with_capacity(x.numel());
     for row in x.floats().chunks(n.max(1)) {
-        let (root, uncertain) = (reciprocal_root(row, eps), too_wide(row, x.dtype));
-        let value = |(x, w): (&f64, &f64)| if uncertain { Number::Any } else { Number::Float(x * root * w) };
+        let (root, uncertain) = (root(row, eps), too_wide(row, x.dtype));
+        let value = |(x, w): (&f64, &f64)| if uncertain { Number::Any } else { Number::Float(x / root * w) };
         values.extend(row.iter().zip(&weight).map(value));
     }
     Ok(vec![Array::new(x.dtype, x.sizes.clone(), values)])
 }
 
-/// With `r` the reciprocal root, `h = x r` and `g` the gradient times the weight, the row's gradient is `r (g - h mean(g h))`.
+/// With `r` the root, `h = x / r` and `g` the gradient times the weight, the row's gradient is `(g - h mean(g h)) / r`.
 fn rms_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let x = inputs.array(1)?;
     let (n, eps) = (volume(inputs, 2)?, epsilon(inputs, 4, x.dtype)?);
@@ -200,11 +200,11 @@ fn rms_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let weight = affine(inputs, 3, x.dtype, n, 1.0)?;
     let (mut of_input, mut of_weight) = (Vec::new(), vec![Vec::new(); n]);
     for (row, grad) in x.floats().chunks(n.max(1)).zip(grad.chunks(n.max(1))) {
-        let root = reciprocal_root(row, eps);
-        let hat: Vec<f64> = row.iter().map(|x| x * root).collect();
+        let root = root(row, eps);
+        let hat: Vec<f64> = row.iter().map(|x| x / root).collect();
         let inner: Vec<f64> = grad.iter().zip(&weight).map(|(g, w)| g * w).collect();
         let along = sum(inner.iter().zip(&hat).map(|(g, h)| g * h)) / n as f64;
-        of_input.extend(inner.iter().zip(&hat).map(|(g, h)| Number::Float(root * (g - h * along))));
+        of_input.extend(inner.iter().zip(&hat).map(|(g, h)| Number::Float((g - h * along) / root)));
         grad.iter().zip(&hat).zip(&mut of_weight).for_each(|((g, h), parts)| parts.push(g * h));
     }
     let sizes: Vec<usize> = inputs.ints(2)?.iter().map(|&n| n as usize).collect();
