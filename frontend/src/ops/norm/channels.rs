@@ -27,16 +27,20 @@ pub(super) struct Call {
 }
 
 /// What [`Call::run`] calls.
-pub(super) const PARTS: &[Part] = &[
+pub(super) const PARTS: [Part; 6] = [
     Part::new("channel_norm"),
     Part::new("frozen_norm"),
-    Part::widened("mean"),
     Part::widened("mul"),
     Part::widened("lerp"),
     // Statistics of fewer digits than the computation's.
     Part::new("copy"),
     Part::widened("to_dtype"),
 ];
+/// The same where each sample has statistics of its own.
+pub(super) const PARTS_PER_SAMPLE: [Part; 7] = {
+    let [norm, frozen, mul, lerp, copy, to_dtype] = PARTS;
+    [norm, frozen, mul, lerp, copy, to_dtype, Part::widened("mean")]
+};
 
 /// Refuses an argument `i` that is neither nothing nor a number for each channel.
 pub(super) fn check_channels(args: &Args<'_>, i: usize, channels: usize) -> RuleResult<()> {

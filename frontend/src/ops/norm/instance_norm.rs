@@ -63,7 +63,7 @@ fn errors() -> Vec<ErrorSample> {
 pub static DEF: OpDef = OpDef {
     schema: "instance_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), channels::PARTS),
+    decomposition: decomposed(|args| one(compose(args)), &channels::PARTS_PER_SAMPLE),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
