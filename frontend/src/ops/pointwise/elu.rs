@@ -45,13 +45,13 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_real,
     Derivative::Formula {
         saves: 0b1,
-        saves_outputs: 0b1,
-        // The output, which is finite wherever the slope is used, stands for an exponential that might not be.
+        saves_outputs: 0,
+        // An exponential of what is at most 0, so that it is finite; the output plus `alpha` would have lost its digits.
         formula: |b, g| {
             g.set(0, || {
-                let grad = b.grad(0)?;
-                let below = grad.mul(&b.output(0)?.add(b.arg(1))?)?;
-                b.input(0)?.gt(0)?.where_cond(grad, &below)
+                let (grad, x) = (b.grad(0)?, b.input(0)?);
+                let below = grad.mul(&x.clamp_max(0)?.exp()?.mul(b.arg(1))?)?;
+                x.gt(0)?.where_cond(grad, &below)
             })
         },
     },

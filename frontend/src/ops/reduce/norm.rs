@@ -4,7 +4,7 @@ use super::forms::reduction;
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::float_tensor;
+use crate::ops::composite::{float_tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, wrong_value};
@@ -129,10 +129,10 @@ fn slope(
         let ties = x.abs()?.eq(norm)?.to_dtype(x.dtype())?;
         return over(grad, &sum_of(&ties)?)?.mul(&ties)?.mul(&x.sign()?);
     }
-    // (|x| / norm)^(p - 1) as an exponential; 0 where x is 0.
+    // (|x| / norm)^(p - 1); 0 where x is 0, whose powers may be infinite.
     let share = over(&x.abs()?, norm)?;
-    let power = share.eq(0.0)?.where_cond(1.0, &share)?.log()?.mul(p - 1.0)?.exp()?;
-    share.eq(0.0)?.where_cond(0.0, &power)?.mul(&x.sign()?)?.mul(grad)
+    let none = share.eq(0.0)?;
+    none.where_cond(0.0, &none.where_cond(1.0, &share)?.pow(p - 1.0)?)?.mul(&x.sign()?)?.mul(grad)
 }
 
 fn gradient(b: &Backward<'_>) -> Result<Tensor> {
@@ -142,9 +142,10 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     }
     let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
     if x.as_ref().is_strided() {
-        let of_lines = |t: &Tensor| b.unreduce(t, 0, b.arg(2), b.bool(3)?);
+        // In f32 at least: f16 does not hold the quotient by a small norm.
+        let of_lines = |t: &Tensor| b.unreduce(&widened(t)?, 0, b.arg(2), b.bool(3)?);
         let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
-        return slope(&x, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
+        return slope(&widened(&x)?, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
     }
     // Of a sparse tensor what it stores, each place once.
     let x = x.coalesce()?;

@@ -4,7 +4,7 @@ use super::forms::reduction;
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{centred, decomposed};
+use crate::ops::composite::{centred, decomposed, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Part, Rule};
@@ -69,9 +69,10 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let (x, dims, divisor) = spread::parts(b)?;
-                let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(3)?)?;
-                let centred = centred(&x, dims)?;
-                let out = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(3)?)?;
+                // In f32 at least: f16 does not hold the quotient by a small deviation.
+                let of_lines = |t: &Tensor| b.unreduce(&widened(t)?, 0, b.arg(1), b.bool(3)?);
+                let (grad, out) = (of_lines(b.grad(0)?)?, of_lines(&b.output(0)?)?);
+                let centred = centred(&widened(&x)?, dims)?;
                 // Where nothing varies the derivative is taken to be 0, and so is that of the derivative.
                 let none = out.eq(0.0)?;
                 let slope = none.where_cond(0.0, &grad.div(&none.where_cond(1.0, &out)?)?)?;
