@@ -13,8 +13,8 @@ fn leaf(values: &[f64], dtype: DType) -> Result<Tensor> {
 /// The gradient of a sum, and that of the sum of this.
 fn both(x: &Tensor, y: &Tensor) -> Result<[Vec<f64>; 2]> {
     let options = BackwardOptions { create_graph: true, ..Default::default() };
-    let first = autograd::grad(&[&y.sum_all()?], &[x], options)?.remove(0);
-    let second = autograd::grad(&[&first.sum_all()?], &[x], BackwardOptions::default())?.remove(0);
+    let first = autograd::grad(&[&y.sum_all()?], &[x], options)?.remove(0).unwrap();
+    let second = autograd::grad(&[&first.sum_all()?], &[x], BackwardOptions::default())?.remove(0).unwrap();
     Ok([first.to_f64_vec()?, second.to_f64_vec()?])
 }
 
