@@ -262,6 +262,15 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
             screen.line(format!("    {text}"));
         }
     }
+    let stale =
+        discovery.candidates.iter().find(|c| c.checked.is_some() && matches!(standing(c), Standing::Stale));
+    if let Some(checked) = stale.and_then(|candidate| candidate.checked.as_ref()) {
+        screen.line(format!(
+            "\nstale: what was judged was another build, by other cases or on another kind of processor; `keyway conformance {}` judges \
+             it again.",
+            checked.manifest.name
+        ));
+    }
     if let Some(why) = untried.filter(|_| discovery.chosen().next().is_some()) {
         screen.line(format!(
             "\nNo library was loaded, because {why}. `keyway doctor` loads them all the same, as a program does."
