@@ -220,7 +220,9 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
     let preferences = Preferences::of_user();
     let preferred = preferences.preferred();
     for candidate in &discovery.candidates {
-        let library = candidate.found_as.display().to_string();
+        let on = certificate::judged_on(&candidate.path)
+            .map_or_else(String::new, |on| format!(", judged on {on}"));
+        let library = format!("{}{on}", candidate.found_as.display());
         let chosen = matches!(candidate.verdict, Verdict::Chosen);
         let name = candidate.checked.as_ref().map(|c| c.manifest.name.as_str());
         let state = if chosen && untried.is_some() {

@@ -62,6 +62,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let missing = |c: &Candidate| {
         c.checked.as_ref().map_or(Vec::new(), |l| config.cpu.missing(&l.manifest.cpu_features))
     };
+    let devices = devices::all();
     let findings = Findings {
         missing_features: discovery
             .candidates
@@ -79,12 +80,12 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             quarantine: config.quarantine.folder.clone(),
         },
         discovery,
-        devices: devices::all(),
+        verdict: overall(discovery, usable, &devices),
+        devices,
         device_facts: devices::told(),
         left_out: by_library(discovery, installed::left_out),
         without_effect: by_library(discovery, installed::unreached),
         usable,
-        verdict: overall(discovery, usable),
     };
     if options.json {
         screen.json(&findings);
@@ -103,7 +104,15 @@ fn by_library(
     all.filter(|(_, said)| !said.is_empty()).collect()
 }
 
-fn overall(discovery: &Discovery, usable: usize) -> String {
+fn overall(discovery: &Discovery, usable: usize, devices: &[devices::Found]) -> String {
+    // Each kind of device once.
+    let idle = |found: &&devices::Found| found.trouble.is_some();
+    let mut idle: Vec<&str> = devices.iter().filter(idle).map(|found| found.device.as_str()).collect();
+    idle.dedup();
+    let idle = match &idle[..] {
+        [] => String::new(),
+        idle => format!("; {} cannot be used, for the reasons above", idle.join(", ")),
+    };
     let rejected = discovery.candidates.iter().filter(|c| matches!(c.verdict, Verdict::Rejected(_))).count();
     let serves_cpu = api::server(Device::CPU.kind).is_some();
     match (usable, rejected) {
@@ -112,8 +121,8 @@ fn overall(discovery: &Discovery, usable: usize) -> String {
         (n, _) if !serves_cpu => {
             format!("{n} usable, but none serves `cpu`: {}", installed::advice("cpu", discovery))
         }
-        (n, 0) => format!("all is well: {n} usable"),
-        (n, bad) => format!("{n} usable, {bad} rejected for the reasons above"),
+        (n, 0) => format!("all is well: {n} usable{idle}"),
+        (n, bad) => format!("{n} usable, {bad} rejected for the reasons above{idle}"),
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Certificate {
     pub profile: Option<String>,
     /// The machine.
     pub machine: Machine,
+    /// What the device is called that was judged on, where it is not the CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Whether every case that was run is as expected.
     pub green: bool,
     /// Cases that passed, with the library's own part in them.
@@ -139,6 +142,7 @@ impl Certificate {
             cases: report.case_list.clone(),
             profile: report.selection.profile.clone(),
             machine: report.machine.clone(),
+            device: report.device_name.clone(),
             green: report.is_green(),
             passed: count(Status::Passed),
             judged: report.counts.total() - unjudged,
@@ -221,6 +225,11 @@ impl Certificate {
     }
 }
 
+/// The device that a library was judged on, where its certificate counts and names one.
+pub fn judged_on(library: &Path) -> Option<String> {
+    Certificate::read(library, &TrustPolicy::of_process())?.ok()?.device
+}
+
 /// What is known of a library.
 pub fn standing(library: &Path, sha256: impl FnOnce() -> Option<String>) -> Standing {
     standing_by(library, sha256, &TrustPolicy::of_process())
@@ -250,6 +259,7 @@ mod tests {
             cases: "1".repeat(64),
             profile: None,
             machine: Machine::this(),
+            device: None,
             green: true,
             passed: 1200,
             judged: 1200,

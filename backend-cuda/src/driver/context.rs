@@ -51,7 +51,7 @@ unsafe impl Send for Primary {}
 unsafe impl Sync for Primary {}
 
 /// How many launches are remembered.
-const RECENT: usize = 4;
+const RECENT: usize = 12;
 
 #[derive(Default)]
 struct Recent {

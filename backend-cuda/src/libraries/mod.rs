@@ -79,7 +79,7 @@ impl<L: Table> Search<L> {
     /// What there is to say of it: what was found, or why nothing, what is done without it, and where it is looked for.
     pub fn fact(&'static self) -> String {
         let makes = L::MAKES;
-        let without = format!("{makes} are made by own kernels, right but slower");
+        let without = format!("{makes} are made without it, right but slower");
         match self.made() {
             Err(_) => format!("not looked for without a driver; with one, {}", find::places(&L::WANTED)),
             Ok(Ok(library)) => format!("{}; {makes} use it", described(library)),

@@ -86,6 +86,9 @@ pub fn print(report: &Report, screen: &mut Screen) {
         if report.is_green() { ", every one as expected" } else { "" },
         served(report),
     ));
+    if let Some(name) = &report.device_name {
+        screen.line(format!("judged on {}: {name}", report.device));
+    }
     if report.says_nothing() {
         screen.line(report.nothing_served());
     }

@@ -154,6 +154,8 @@ pub struct Report {
     pub sha256: String,
     /// The device.
     pub device: String,
+    /// What the device is called, where it is not the CPU.
+    pub device_name: Option<String>,
     /// The machine.
     pub machine: Machine,
     /// Which cases were wanted.
@@ -227,6 +229,7 @@ impl Report {
             library: ran.judged.library,
             sha256,
             device: ran.judged.device,
+            device_name: ran.judged.device_name,
             machine: Machine::this(),
             selection: selection.clone(),
             interrupted: ran.interrupted,

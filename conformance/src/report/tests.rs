@@ -179,6 +179,7 @@ fn report(cases: Vec<Row>, profile: Option<&str>) -> Report {
         library: PathBuf::from("libp.so"),
         stamp: None,
         device: "cpu:0".to_string(),
+        device_name: None,
         asynchronous: false,
         registers: Vec::new(),
         rejected: Vec::new(),

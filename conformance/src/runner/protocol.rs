@@ -38,6 +38,9 @@ pub struct Judged {
     pub stamp: Option<Stamp>,
     /// The device.
     pub device: String,
+    /// What the device is called, where it is not the CPU.
+    #[serde(default)]
+    pub device_name: Option<String>,
     /// Whether its work is done behind the host, by one device for all workers.
     #[serde(default)]
     pub asynchronous: bool,

@@ -208,6 +208,7 @@ fn list(target: &Target, selection: &Selection) -> Vec<Case> {
 
 fn judged(target: &Target) -> Judged {
     let rejected = keyway::runtime::backends().map_or(&[][..], |b| &b.rejected);
+    let properties = keyway::dispatcher::device::properties(target.device).ok();
     Judged {
         plugin: target.plugin.to_string(),
         version: target.version.clone(),
@@ -215,7 +216,8 @@ fn judged(target: &Target) -> Judged {
         stamp: Stamp::of_file(&target.library).ok(),
         registers: registered(target),
         device: target.device.to_string(),
-        asynchronous: keyway::dispatcher::device::properties(target.device).is_ok_and(|p| p.asynchronous),
+        asynchronous: properties.as_ref().is_some_and(|p| p.asynchronous),
+        device_name: properties.map(|p| p.name).filter(|_| target.device != keyway::Device::CPU),
         rejected: rejected.iter().map(ToString::to_string).collect(),
     }
 }

@@ -89,6 +89,11 @@ fn note_other_use(device: Device, number: u32) {
     }
 }
 
+/// As [`was_used`], of any device of a kind.
+pub fn kind_was_used(kind: u16) -> bool {
+    USED.get(kind as usize).is_some_and(|slot| slot.load(Ordering::Relaxed) != 0)
+}
+
 /// Whether the program has asked this device for memory. Reports leave the others alone: asking one that nobody uses may
 /// take its time, or worse.
 #[inline]

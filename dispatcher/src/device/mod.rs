@@ -13,7 +13,7 @@ mod stream;
 mod transfer;
 
 pub(crate) use entry::set_server;
-pub use entry::{DeviceEntry, is_there, server, was_used};
+pub use entry::{DeviceEntry, is_there, kind_was_used, server, was_used};
 pub use pinned::{Stats as PinnedStats, stats as pinned_stats};
 pub use stream::{Event, Stream, StreamGuard};
 pub(crate) use stream::{

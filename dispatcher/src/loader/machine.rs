@@ -10,6 +10,8 @@ const DRIVERS: [&str; 2] = ["/proc/driver/nvidia/version", "/sys/module/amdgpu/v
 const DEVICES: [&str; 4] = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dri"];
 /// Changes with each library that is installed on a system with glibc.
 const LIBRARIES: &str = "/etc/ld.so.cache";
+/// Folders that a plugin's own libraries, such as a driver, may come from instead.
+const FOLDERS: &str = "LD_LIBRARY_PATH";
 
 /// The host's own variables begin as those of plugins do.
 const PREFIX: &str = "KEYWAY_";
@@ -48,7 +50,7 @@ fn state(path: &str) -> String {
     std::fs::metadata(path).map(state).unwrap_or_default()
 }
 
-/// Kernel, drivers, devices, the system's libraries, and variables with the files that they name.
+/// Kernel, drivers, devices, the system's libraries, folders of others, and variables with the files that they name.
 pub(super) fn system() -> &'static str {
     static SYSTEM: OnceLock<String> = OnceLock::new();
     SYSTEM.get_or_init(|| {
@@ -56,6 +58,10 @@ pub(super) fn system() -> &'static str {
         facts.extend(DRIVERS.map(text));
         facts.extend(DEVICES.map(|path| if Path::new(path).exists() { "1" } else { "0" }));
         facts.push_str(&state(LIBRARIES));
+        for folder in std::env::split_paths(&std::env::var_os(FOLDERS).unwrap_or_default()) {
+            let folder = folder.to_string_lossy().into_owned();
+            facts.push_str(&format!("\n{folder} {}", state(&folder)));
+        }
         for variable in variables() {
             let value = variable.split_once('=').map_or("", |(_, value)| value);
             facts.push_str(&format!("\n{variable} {}", state(value)));

@@ -395,6 +395,10 @@ impl Report {
 pub fn device_memory() -> Vec<DeviceMemory> {
     let mut memory = Vec::new();
     for entry in registry::devices() {
+        // A driver that nobody needs is not asked: it may take its time, or worse.
+        if !keyway_dispatcher::device::kind_was_used(entry.kind) {
+            continue;
+        }
         let (count, _) = keyway_dispatcher::device::count(entry);
         for index in 0..u16::try_from(count).unwrap_or(u16::MAX) {
             let device = Device { kind: entry.kind, index };
