@@ -69,18 +69,17 @@ fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         Bounds { op: kernel.name, argument: "indices", low: 0, size: count as i64, what: What::Places };
     let given = Laid::argument(call, 1, Taken::Raw)?;
     checked((device_of(call)?, call.stream()), given, bounds)?;
-    let width = input.sizes[4] as usize;
+    let width = input.sizes[4];
     let (each, channels) = (width.clamp(1, GROUP), counted(out.sizes[0] * out.sizes[1])?);
     let segments = width.div_ceil(each);
-    let (groups, bands) =
-        (input.sizes[2] as usize * input.sizes[3] as usize * segments, count.div_ceil(PLACES));
+    let (groups, bands) = (input.sizes[2] * input.sizes[3] * segments, count.div_ceil(PLACES));
     if groups.max(bands) > MOST {
         return Err(unsupported("images of so many pixels"));
     }
     counted(count)?;
     counted(input.plane())?;
     let all = |d: usize| dim(out.sizes[d], [out.strides[d], input.strides[d], places.strides[d]]);
-    let row = |d: usize| dim(input.sizes[d] as usize, [input.strides[d], places.strides[d]]);
+    let row = |d: usize| dim(input.sizes[d], [input.strides[d], places.strides[d]]);
     let plane = [2, 3, 4].map(|d| (out.sizes[d] as i64, out.strides[d]));
     let (gpu, stream, tiles) = (device_of(call)?, call.stream(), (channels as usize).div_ceil(CHANNELS));
     with_scratch((gpu, stream), (tiles * groups * RANGE) as u64, |ranges| {
