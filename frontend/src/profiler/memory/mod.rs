@@ -71,7 +71,7 @@ impl Use {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The op that made them; `(program)` for values that the program gave, and for what other threads made; `(backward)` for
-    /// gradients as leaves keep them.
+    /// what the pass begins from, and for copies of gradients that leaves keep; a gradient that nobody else held is its op's.
     pub op: String,
     /// The ops around it, the outermost first.
     pub within: Vec<String>,
