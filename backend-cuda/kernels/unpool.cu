@@ -126,5 +126,5 @@ DEV void unpool(const Unpool& p) {
 #define UNPOOL_ENTRY_true(dtype, T, name) KERNEL(name##_##dtype, Unpool) { unpool<T, true>(p); }
 #define UNPOOL_ENTRY_false(dtype, T, name) KERNEL(name##_##dtype, Unpool) { unpool<T, false>(p); }
 
-UNPOOL(max_pool_backward, "TTI>T", max_pool_backward, FLOATS, true)
-UNPOOL(max_unpool, "TTI>T", max_unpool, FLOATS, false)
+UNPOOL(max_pool_backward, "TTI>T", unpool, FLOATS, true)
+UNPOOL(max_unpool, "TTI>T", unpool, FLOATS, false)

@@ -47,16 +47,7 @@ struct UnpoolArgument {
 // SAFETY: `Unpool` has these fields.
 unsafe impl Argument for UnpoolArgument {}
 
-/// `max_pool_backward` adds up what goes to one place.
-fn max_pool_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    unpool(call, kernel)
-}
-
-/// Of what goes to one place the last element stays.
-fn max_unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    unpool(call, kernel)
-}
-
+/// `max_pool_backward`, which adds up what goes to one place, and `max_unpool`, where the last element stays.
 fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (input, places, out) =
         (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
