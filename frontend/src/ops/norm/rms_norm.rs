@@ -78,6 +78,11 @@ pub(super) fn epsilon(given: Option<f64>, wide: DType) -> f64 {
     given.unwrap_or(if wide == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) })
 }
 
+/// `1 / sqrt(mean(x^2) + eps)` over `dims`, which stay as size 1.
+pub(super) fn reciprocal_root(x: &Tensor, dims: &[i64], eps: f64) -> Result<Tensor> {
+    x.square()?.mean_keepdim(dims)?.add(eps)?.rsqrt()
+}
+
 pub(super) fn optional_float(args: &Args<'_>, i: usize) -> RuleResult<Option<f64>> {
     if let Arg::None = args.get(i) { Ok(None) } else { args.float(i).map(Some) }
 }
@@ -109,7 +114,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let wide = widened(&x)?;
     let eps = epsilon(optional_float(args, 3)?, wide.dtype());
     let dims: Vec<i64> = (lead as i64..x.rank() as i64).collect();
-    let made = wide.mul(&wide.square()?.mean_keepdim(&dims)?.add(eps)?.rsqrt()?)?;
+    let made = wide.mul(&reciprocal_root(&wide, &dims, eps)?)?;
     let made = match optional(args, 2)? {
         Some(weight) => made.mul(&cast(weight, made.dtype())?)?,
         None => made,

@@ -1,7 +1,7 @@
 //! `rms_norm_backward`
 
 use super::layer_norm::{check, leading};
-use super::rms_norm::{epsilon, optional_float};
+use super::rms_norm::{epsilon, optional_float, reciprocal_root};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, optional, tensor, widened};
@@ -40,7 +40,7 @@ pub(super) fn gradients(
     eps: f64,
 ) -> Result<[Tensor; 2]> {
     let dims: Vec<i64> = (lead..x.rank()).map(|d| d as i64).collect();
-    let root = x.square()?.mean_keepdim(&dims)?.add(eps)?.rsqrt()?;
+    let root = reciprocal_root(x, &dims, eps)?;
     let hat = x.mul(&root)?;
     let inner = if let Some(weight) = weight { grad.mul(weight)? } else { grad.clone() };
     let along = hat.mul(&inner.mul(&hat)?.mean_keepdim(&dims)?)?;
