@@ -73,9 +73,20 @@ impl Prepared {
         arrange: impl Fn(&[usize]) -> Arrangement,
         guard: usize,
     ) -> keyway::Result<Prepared> {
+        Prepared::place_each(inputs, |array| Placed::guarded(array, arrange(&array.sizes), device, guard))
+    }
+
+    /// As [`Prepared::new`], each tensor placed by a function, in the order of the arguments.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn place_each(
+        inputs: &Inputs,
+        mut place_one: impl FnMut(&Array) -> keyway::Result<Placed>,
+    ) -> keyway::Result<Prepared> {
         let mut placed = Vec::new();
         let mut place = |array: &Array| -> keyway::Result<()> {
-            placed.push(Placed::guarded(array, arrange(&array.sizes), device, guard)?);
+            placed.push(place_one(array)?);
             Ok(())
         };
         for value in &inputs.0 {

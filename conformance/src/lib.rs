@@ -10,6 +10,7 @@
 
 mod arithmetic;
 pub mod array;
+pub mod axis_order;
 pub mod call;
 pub mod case;
 pub mod certificate;

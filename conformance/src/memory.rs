@@ -4,6 +4,7 @@
 //! the pattern too. So a write outside the elements, or into an input, shows.
 
 use crate::array::{Array, Number, Places};
+use crate::axis_order::Strides;
 use crate::encode;
 use crate::known_layouts;
 use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
@@ -172,26 +173,36 @@ impl Placed {
         Placed::guarded(array, arrangement, device, GUARD)
     }
 
-    /// Places values between guard bands of so many elements.
+    /// Places values between guard bands of `guard` elements.
     ///
     /// # Errors
     /// What the device reports.
     pub fn guarded(array: &Array, arrangement: Arrangement, device: Device, guard: usize) -> Result<Placed> {
+        let offset = usize::from(arrangement == Arrangement::Shifted);
+        let strides = Strides { strides: arrangement.strides(&array.sizes), offset };
+        Placed::strided(array, &strides, device, guard)
+    }
+
+    /// Places values at these strides between guard bands of `guard` elements.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn strided(array: &Array, strides: &Strides, device: Device, guard: usize) -> Result<Placed> {
         let (size, dtype) = (array.dtype.size(), array.dtype);
-        let strides = arrangement.strides(&array.sizes);
+        let Strides { strides, offset } = strides;
         let reach: usize =
-            array.sizes.iter().zip(&strides).map(|(&n, &s)| n.saturating_sub(1) * s).sum::<usize>() + 1;
+            array.sizes.iter().zip(strides).map(|(&n, &s)| n.saturating_sub(1) * s).sum::<usize>() + 1;
         let behind = guard;
-        let guard = guard + usize::from(arrangement == Arrangement::Shifted);
+        let guard = guard + offset;
         let mut image = vec![PATTERN; (guard + reach + behind) * size];
         let places: Vec<usize> =
-            Places::new(&array.sizes, &strides, guard).map(|element| element * size).collect();
+            Places::new(&array.sizes, strides, guard).map(|element| element * size).collect();
         for (&at, &value) in places.iter().zip(&array.values) {
             image[at..at + size].copy_from_slice(&encode::bytes(value, dtype));
         }
         let storage = Storage::allocate(device, image.len())?;
         write_bytes(&storage, 0, &image)?;
-        let tensor = Tensor::from_ref(TensorImpl::strided(storage, guard, &array.sizes, &strides, dtype)?);
+        let tensor = Tensor::from_ref(TensorImpl::strided(storage, guard, &array.sizes, strides, dtype)?);
         let storage = tensor.storage()?.clone();
         Ok(Placed { tensor, storage, image, guard, places })
     }
@@ -206,12 +217,25 @@ impl Placed {
         arrangement: Arrangement,
         device: Device,
     ) -> Result<Placed> {
+        Placed::new(&Placed::filler(sizes, dtype), arrangement, device)
+    }
+
+    /// As [`Placed::garbage`], at these strides.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn garbage_at(sizes: &[usize], dtype: DType, strides: &Strides, device: Device) -> Result<Placed> {
+        Placed::strided(&Placed::filler(sizes, dtype), strides, device, GUARD)
+    }
+
+    /// Elements of the pattern's bytes.
+    fn filler(sizes: &[usize], dtype: DType) -> Array {
         let filler = if dtype == DType::BOOL {
             Number::Bool(true)
         } else {
             encode::number(&[PATTERN; 8][..dtype.size()], dtype).unwrap_or(Number::Any)
         };
-        Placed::new(&Array::from_fn(dtype, sizes, |_| filler), arrangement, device)
+        Array::from_fn(dtype, sizes, |_| filler)
     }
 
     fn now(&self) -> Result<Vec<u8>> {

@@ -3,7 +3,7 @@
 
 mod plugin_dtypes;
 
-use super::{Context, Family, Scope, factor, has_out, has_tested, placements, plugin_ops};
+use super::{Context, Family, Scope, factor, has_out, has_tested, orders, placements, plugin_ops};
 use crate::array::{Array, Number};
 use crate::call::Prepared;
 use crate::case::Case;
@@ -244,6 +244,19 @@ impl Asked<'_> {
             && has_out(def)
         {
             self.out_in_images(def, &placed.prepared, &expected, factor).map_err(|stop| match stop {
+                Stop::Failed(failure) => Stop::Failed(told(failure)),
+                other => other,
+            })?;
+        }
+        if let Some(def) = self.def
+            && !self.kernel.layout.is_strided()
+            && has_out(def)
+            && made.iter().all(|made| made.as_ref().is_strided())
+        {
+            orders::outputs(&expected, factor, self.device, |out| {
+                Ok(placed.prepared.call_entry(self.entry, &placed.tensors, out).map(drop)?)
+            })
+            .map_err(|stop| match stop {
                 Stop::Failed(failure) => Stop::Failed(told(failure)),
                 other => other,
             })?;

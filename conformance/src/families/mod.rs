@@ -22,6 +22,7 @@ mod layouts;
 mod leaks;
 mod magnitudes;
 mod numbers;
+mod orders;
 mod out;
 mod placements;
 mod plugin_ops;
@@ -65,6 +66,7 @@ pub const ALL: &[Family] = &[
     values::FAMILY,
     strided::FAMILY,
     out::FAMILY,
+    orders::FAMILY,
     guards::FAMILY,
     aliasing::FAMILY,
     claims::FAMILY,

@@ -133,7 +133,8 @@ fn must_refuse(prepared: &Prepared, context: &Context<'_>, outs: &[Placed], what
     Ok(())
 }
 
-fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], factor: f64) -> Steps {
+/// The in-place form on argument 0 of a placed call: right where the result fits, else refused with the target unchanged.
+pub(super) fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], factor: f64) -> Steps {
     let def = context.def()?;
     let Some(target) = prepared.placed.first() else {
         return Err(Stop::Skipped("the sample has no tensor to write to".into()));
