@@ -137,6 +137,12 @@ impl<T: Copy> Batch<T> {
     pub fn only(&self, i: usize) -> Self {
         Batch::one(self.product(i))
     }
+
+    /// The same products of the transposed operands, in the other order: with the operands, their batch strides are exchanged.
+    fn transposed(self) -> Self {
+        let [a, b, out, input] = self.steps;
+        Batch { first: self.first.transposed(), steps: [b, a, out, input], ..self }
+    }
 }
 
 /// An element type that matrices can be multiplied of.
@@ -217,7 +223,7 @@ unsafe fn run<T: Multiply>(mut all: Batch<T>) -> Result<(), Error> {
         return Ok(());
     }
     if out.row == 1 && out.column > 1 && rows > 1 {
-        all.first = all.first.transposed();
+        all = all.transposed();
     }
     // SAFETY: the caller guarantees the elements.
     unsafe { T::batch(&all) }

@@ -78,7 +78,8 @@ impl<T: Copy> Staged<T> {
         }
     }
 
-    /// Where an area begins in planes, and its rows and columns; rows without a gap between them are one.
+    /// Offset of an area in elements, and its numbers of rows and columns; rows that follow each other at the pixel stride are
+    /// one row.
     fn place(
         &self,
         of: &Volume<'_, T>,
@@ -89,7 +90,7 @@ impl<T: Copy> Staged<T> {
         let [step, plane, _, down, across] = of.strides;
         let at = sample * step + channels.start * plane + rows.start * down + columns.start * across;
         let (tall, wide) = (rows.len(), columns.len());
-        match down == wide && self.down == wide * self.across {
+        match down == wide * across && self.down == wide * self.across {
             true => (at, 1, tall * wide),
             false => (at, tall, wide),
         }
