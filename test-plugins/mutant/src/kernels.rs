@@ -104,6 +104,7 @@ wrap!("conv_weight_grad", "TTIIIIi>T", [f32]);
 wrap!("conv", "TTOIIIi>T", [f32]);
 wrap!("conv_act", "TTOIIIiOS>T", [f32]);
 wrap!("grid_sample", "TTSSb>T", [f32]);
+wrap!("bmm", "TT>T", [f32]);
 wrap!("mm", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 // Ops that the wrapped backend leaves to their decompositions.
 register_kernel! {

@@ -14,6 +14,7 @@ mod late;
 mod lengths;
 mod memory;
 mod numbers;
+mod orders;
 mod process;
 mod random;
 mod reading;
@@ -90,6 +91,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         attention::FAULTS,
         sums::FAULTS,
         writing::FAULTS,
+        orders::FAULTS,
         memory::FAULTS,
         calls::FAULTS,
         ending::FAULTS,
