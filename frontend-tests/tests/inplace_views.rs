@@ -255,3 +255,171 @@ fn outputs_of_an_op_of_several_views_follow_their_base() -> Result<()> {
     check(&rows[1], &[15.0, 20.0], &[(&x, &[0.0, 0.0, -5.0, -2.5])]);
     Ok(())
 }
+
+/// What a function returns of its input `y`, and nothing else of it.
+type Part = fn(&Tensor) -> Result<Tensor>;
+
+/// Returns a part of the input's memory, with ten times the gradient of a view.
+struct Tenfold {
+    part: Part,
+    saves: bool,
+}
+
+impl autograd::Function for Tenfold {
+    fn name(&self) -> &'static str {
+        "tenfold"
+    }
+    fn forward(&self, context: &mut autograd::Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        if self.saves {
+            context.save(&[&inputs[0]]);
+        }
+        Ok(vec![(self.part)(&inputs[0])?])
+    }
+    fn backward(&self, _: &autograd::Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![Some(grads[0].reshape([2, 2])?.mul(10)?)])
+    }
+}
+
+const PARTS: [(&str, Part); 4] = [
+    ("itself", |y| Ok(y.clone())),
+    ("a view", |y| y.reshape(4)),
+    ("a view of a view", |y| y.t()?.t()),
+    ("the memory alone", |y| Ok(y.detach())),
+];
+
+#[test]
+fn a_function_that_returns_a_view_follows_a_change_of_its_input() -> Result<()> {
+    for (name, part) in PARTS {
+        let x = leaf(&[2, 2]);
+        let y = x.mul(1)?;
+        let v = autograd::apply(Tenfold { part, saves: false }, &[y.clone()])?.remove(0);
+        let (w, before) = (v.reshape(-1)?, v.mul(3)?);
+        y.mul_(2)?;
+        assert_eq!(v.to_vec::<f64>()?, [2.0, 4.0, 6.0, 8.0]);
+        // Twenty each for the tensor and for a view of it, thirty for what was computed before the change.
+        v.sum_all()?.add(&w.sum_all()?)?.add(&before.sum_all()?)?.backward()?;
+        assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [70.0; 4], "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn functions_of_each_others_views_follow_a_change_of_the_first_input() -> Result<()> {
+    for (name, part) in PARTS {
+        let x = leaf(&[2, 2]);
+        let y = x.mul(1)?;
+        let view = y.reshape(4)?.reshape([2, 2])?;
+        let first = autograd::apply(Tenfold { part, saves: false }, &[view])?.remove(0);
+        let second = autograd::apply(Tenfold { part, saves: false }, &[first.reshape([2, 2])?])?.remove(0);
+        y.select(0, 0)?.mul_(2)?;
+        second.sum_all()?.backward()?;
+        let mut grad = x.grad().unwrap().to_vec::<f64>()?;
+        grad.sort_by(f64::total_cmp);
+        assert_eq!(grad, [100.0, 100.0, 200.0, 200.0], "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_view_from_a_function_is_not_changed_in_place() -> Result<()> {
+    for (name, part) in PARTS {
+        let y = leaf(&[2, 2]).mul(1)?;
+        let v = autograd::apply(Tenfold { part, saves: false }, &[y.clone()])?.remove(0);
+        let before = y.to_vec::<f64>()?;
+        refused(v.mul_(2), "shares memory");
+        refused(v.reshape(4)?.mul_(2), "shares memory");
+        assert_eq!(y.to_vec::<f64>()?, before, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_function_that_saved_its_changed_input_is_refused() -> Result<()> {
+    let y = leaf(&[2, 2]).mul(1)?;
+    let v = autograd::apply(Tenfold { part: |y| y.t(), saves: true }, &[y.clone()])?.remove(0);
+    y.mul_(2)?;
+    let error = v.sum_all()?.backward().unwrap_err();
+    assert!(matches!(error, Error::Autograd(AutogradError::SavedChanged { .. })), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_view_of_memory_that_a_function_made_is_a_result_like_others() -> Result<()> {
+    let x = leaf(&[2, 2]);
+    let part: Part = |y| y.mul(1)?.t();
+    let v = autograd::apply(Tenfold { part, saves: true }, &[x.clone()])?.remove(0);
+    v.mul_(2)?;
+    v.sum_all()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [20.0; 4]);
+    Ok(())
+}
+
+/// Gradients that a hook saw, and the one that was retained.
+fn watched(
+    view: &Tensor,
+    after: impl FnOnce() -> Result<Tensor>,
+) -> Result<(Vec<Vec<f64>>, Option<Vec<f64>>)> {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let list = seen.clone();
+    let _handle = view.register_hook(move |grad| {
+        list.lock().unwrap().push(grad.to_vec::<f64>()?);
+        Ok(None)
+    })?;
+    view.retain_grad()?;
+    after()?.sum_all()?.backward()?;
+    let seen = seen.lock().unwrap().clone();
+    Ok((seen, view.grad().map(|grad| grad.to_vec::<f64>()).transpose()?))
+}
+
+#[test]
+fn hooks_of_a_view_stay_when_its_base_is_changed() -> Result<()> {
+    let changes: [fn(&Tensor) -> Result<Tensor>; 3] =
+        [|y| y.mul_(3), |y| y.reshape(4)?.mul_(3), |y| y.mul_(2).and_then(|y| y.reshape(4)?.mul_(1.5))];
+    for change in changes {
+        let y = leaf(&[4]).mul(1)?;
+        let v = y.slice(0, None, Some(2), 1)?;
+        let (seen, retained) = watched(&v, || {
+            change(&y)?;
+            v.mul(5)
+        })?;
+        assert_eq!((seen, retained), (vec![vec![5.0, 5.0]], Some(vec![5.0, 5.0])));
+    }
+    Ok(())
+}
+
+/// As of any tensor that is changed in place: a hook is on the values before, the retained gradient is of the values after.
+#[test]
+fn hooks_of_a_view_see_the_gradient_before_its_own_change() -> Result<()> {
+    let x = leaf(&[4]);
+    let y = x.mul(1)?;
+    let v = y.slice(0, None, Some(2), 1)?;
+    let (seen, retained) = watched(&v, || {
+        v.mul_(3)?;
+        v.mul(5)
+    })?;
+    assert_eq!((seen, retained), (vec![vec![15.0, 15.0]], Some(vec![5.0, 5.0])));
+    let y = leaf(&[4]).mul(1)?;
+    let v = y.slice(0, None, Some(2), 1)?;
+    let (seen, _) = watched(&v, || {
+        v.mul_(2)?;
+        y.mul(7)
+    })?;
+    assert_eq!(seen, [[14.0, 14.0]]);
+    Ok(())
+}
+
+#[test]
+fn a_dropped_hook_of_a_view_is_gone_after_a_change_too() -> Result<()> {
+    let x = leaf(&[4]);
+    let y = x.mul(1)?;
+    let v = y.slice(0, None, Some(2), 1)?;
+    let handle = v.register_hook(|grad| grad.mul(100).map(Some))?;
+    y.mul_(3)?;
+    let before = v.mul(1)?;
+    y.mul_(2)?;
+    let after = v.mul(1)?;
+    drop(handle);
+    before.sum_all()?.add(&after.sum_all()?)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [9.0, 9.0, 0.0, 0.0]);
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Functions with a derivative of their own, written by users.
 
+use super::alias::Alias;
 use super::error::AutogradError;
 use super::meta;
 use super::modes::{is_grad_enabled, no_grad};
@@ -173,7 +174,8 @@ pub(crate) struct CustomCall {
     pub(crate) name: &'static str,
     function: Arc<dyn Function>,
     inputs: SmallVec<[Shape; 2]>,
-    saved: Mutex<Option<Vec<Saved>>>,
+    /// Shared with the node that takes this one's place when an input is changed in place.
+    saved: Mutex<Option<Arc<Vec<Saved>>>>,
 }
 
 impl CustomCall {
@@ -222,17 +224,23 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     if !is_grad_enabled() || !wanted {
         return Ok(outputs);
     }
-    // An output that is also an input, or a tensor that the function captured, is unaliased, so that it holds its own
-    // history.
-    let is_own = |o: &Tensor| !o.requires_grad() && inputs.iter().all(|i| !i.is_same(o));
-    let outputs: Vec<Tensor> = outputs.into_iter().map(|o| if is_own(&o) { o } else { o.detach() }).collect();
+    let aliases: Vec<_> = (0..outputs.len()).map(|i| sharing(i, &outputs, inputs)).collect();
+    // A result that is also an input, a tensor that the function captured, or a view of either becomes a tensor of its own
+    // over the same memory, so that it holds its own history.
+    let is_own = |o: &Tensor, alias: &Option<_>| !o.requires_grad() && alias.is_none() && !is_view_of_own(o);
+    let own = |(o, alias)| if is_own(&o, alias) { o } else { o.detach() };
+    let is_result = |t: &Tensor| !t.requires_grad() && inputs.iter().all(|i| !i.is_same(t));
+    let position = |t: &Tensor| outputs.iter().position(|o| o.is_same(t)).filter(|_| is_result(t));
+    let saved_as: Vec<_> = context.saved.iter().map(position).collect();
+    let outputs: Vec<Tensor> = outputs.into_iter().zip(&aliases).map(own).collect();
     let name = function.name();
     outputs.iter().try_for_each(|o| meta::refuse_complex(name, o.as_ref()))?;
     let saved = context
         .saved
         .iter()
-        .map(|t| match outputs.iter().position(|o| o.is_same(t)) {
-            Some(i) => Ok(Saved::output(t.as_ref(), i)),
+        .zip(saved_as)
+        .map(|(t, output)| match output {
+            Some(i) => Ok(Saved::output(outputs[i].as_ref(), i)),
             None => Saved::input(name, t.as_ref()),
         })
         .collect::<Result<Vec<_>>>()?;
@@ -242,14 +250,52 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
         .iter()
         .map(|t| Shape::of_result(t.as_ref(), &inputs, &edges, false))
         .collect::<Result<_>>()?;
-    let body = Body::Custom(CustomCall { name, function, inputs, saved: Mutex::new(Some(saved)) });
+    let body = Body::Custom(CustomCall { name, function, inputs, saved: Mutex::new(Some(Arc::new(saved))) });
     let node = Node::new(body, edges, shapes);
     for (output, tensor) in outputs.iter().enumerate() {
         if tensor.dtype().is_differentiable() {
             meta::set_edge(tensor.as_ref(), Edge { node: node.clone(), output });
         }
     }
+    for (tensor, alias) in outputs.iter().zip(aliases) {
+        if let Some(alias) = alias {
+            meta::set_alias(tensor.as_ref(), alias);
+        }
+    }
     Ok(outputs)
+}
+
+/// Whether a result is a view of a tensor that the function made and gave to nobody else.
+fn is_view_of_own(output: &Tensor) -> bool {
+    output.as_ref().base().is_some_and(|base| Shared::strong_count(base) == 1)
+}
+
+/// Whether the memory of result `i` is that of another tensor, and which input that is, if it is one.
+fn sharing(i: usize, outputs: &[Tensor], inputs: &[Tensor]) -> Option<Option<Alias>> {
+    let output = &outputs[i];
+    let shares = |other: &Tensor| output.shares_storage(other);
+    // The gradient goes to an input that wants one, if there is a choice.
+    let of = |wanted: bool| inputs.iter().position(|input| input.requires_grad() == wanted && shares(input));
+    if let Some(index) = of(true).or_else(|| of(false)) {
+        return Some(Some(Alias::of(index, inputs[index].as_ref())));
+    }
+    let is_another = |(other, tensor): (usize, &Tensor)| other != i && shares(tensor);
+    let is_captured = output.requires_grad() || output.as_ref().base().is_some_and(meta::requires_grad);
+    (is_captured || outputs.iter().enumerate().any(is_another)).then_some(None)
+}
+
+/// The node of the same call with input `index` as it is now; `None` for any other node.
+pub(super) fn again(node: &Node, index: usize, input: Option<Edge>) -> Option<Shared<Node>> {
+    let Body::Custom(call) = &node.body else { return None };
+    let mut edges = node.edges.clone();
+    *edges.get_mut(index)? = input;
+    let body = CustomCall {
+        name: call.name,
+        function: call.function.clone(),
+        inputs: call.inputs.clone(),
+        saved: Mutex::new(lock(&call.saved).clone()),
+    };
+    Some(Node::new(Body::Custom(body), edges, node.outputs.clone()))
 }
 
 /// Runs a recorded function's own derivative.
@@ -260,7 +306,7 @@ pub(super) fn backward(
     wanted: &[bool],
 ) -> Result<Vec<Option<Tensor>>> {
     let context = {
-        let saved = lock(&call.saved);
+        let saved = lock(&call.saved).clone();
         let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: call.name.to_string() })?;
         let tensors = saved.iter().map(|s| s.unpack(node, "a saved tensor")).collect::<Result<_>>()?;
         Context { saved: tensors }

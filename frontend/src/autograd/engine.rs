@@ -339,9 +339,20 @@ fn run_hooks(node: &Shared<Node>, leaf: Option<&TensorRef>, grads: &mut Slots) -
     }
     let Some(hooks) = node.hooks() else { return Ok(()) };
     let hooks = lock(hooks).clone();
-    let (retained, hooks): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|(_, id, _)| *id == hooks::RETAINS);
-    for (output, _, hook) in hooks.into_iter().chain(retained) {
+    let (retained, hooks): (Vec<_>, Vec<_>) =
+        hooks.into_iter().partition(|hooked| hooked.id == hooks::RETAINS);
+    for hooks::Hooked { output, hook, .. } in hooks.into_iter().chain(retained) {
         apply_hook(&hook, &node.outputs[output], &mut grads[output])?;
+    }
+    Ok(())
+}
+
+/// Runs the hooks of one output of a node that takes part in another's derivative.
+pub(super) fn run_hooks_of(edge: &Edge, grad: &mut Option<Tensor>) -> Result<()> {
+    let Some(hooks) = edge.node.hooks() else { return Ok(()) };
+    let hooks = lock(hooks).clone();
+    for hooked in hooks.iter().filter(|hooked| hooked.output == edge.output) {
+        apply_hook(&hooked.hook, &edge.node.outputs[edge.output], grad)?;
     }
     Ok(())
 }

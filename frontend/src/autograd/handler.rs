@@ -226,6 +226,9 @@ fn check_in_place(call: &Call<'_>) -> Result<()> {
         (Some(base), _) if meta::is_collecting_leaf(base) => "is a view of a leaf that requires grad",
         (_, Some(ViewOrigin::OneOfMany)) => "is one of several outputs of one op",
         (_, Some(ViewOrigin::Unrecorded)) => "was made while the graph was off",
+        _ if meta::is_aliased(target) => {
+            "is a result of a function with its own derivative and shares memory with an input or another result of it"
+        }
         _ => return Ok(()),
     };
     Err(AutogradError::ViewInPlace { op, reason }.into())

@@ -7,8 +7,9 @@ use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
-use std::sync::Arc;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Sees a gradient and may replace it.
 ///
@@ -27,7 +28,20 @@ pub(crate) type Hook = Arc<HookFn>;
 
 enum Place {
     Leaf(Weak<TensorImpl>),
-    Node(Weak<Node>),
+    Nodes(Arc<Nodes>),
+}
+
+/// The nodes that have a hook: that of the tensor when the hook was registered, and those that took its place since.
+pub(crate) type Nodes = Mutex<SmallVec<[Weak<Node>; 1]>>;
+
+/// A hook on the gradient of a node's output.
+#[derive(Clone)]
+pub(crate) struct Hooked {
+    pub(crate) output: usize,
+    pub(crate) id: u64,
+    pub(crate) hook: Hook,
+    /// None of what collects the gradient.
+    nodes: Option<Arc<Nodes>>,
 }
 
 /// Takes its hook away when dropped, unless [`HookHandle::keep`] is called.
@@ -80,10 +94,12 @@ impl Drop for HookHandle {
                     drop(meta::with_hooks(&tensor, take));
                 }
             }
-            Some(Place::Node(node)) => {
-                if let Some(node) = node.upgrade() {
+            Some(Place::Nodes(nodes)) => {
+                // Emptied first, so that a hook that is copied at this moment is not.
+                let nodes = std::mem::take(&mut *lock(&nodes));
+                for node in nodes.iter().filter_map(Weak::upgrade) {
                     let mut hooks = lock(node.hooks_or_init());
-                    let at = hooks.iter().position(|(_, id, _)| *id == self.id);
+                    let at = hooks.iter().position(|hooked| hooked.id == self.id);
                     let taken = at.map(|at| hooks.remove(at));
                     drop(hooks);
                     drop(taken);
@@ -104,8 +120,9 @@ pub(crate) fn retain(
     collect: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
 ) {
     let mut hooks = lock(edge.node.hooks_or_init());
-    if !hooks.iter().any(|(output, id, _)| (*output, *id) == (edge.output, RETAINS)) {
-        hooks.push((edge.output, RETAINS, Arc::new(collect)));
+    if !hooks.iter().any(|hooked| (hooked.output, hooked.id) == (edge.output, RETAINS)) {
+        let hook: Hook = Arc::new(collect);
+        hooks.push(Hooked { output: edge.output, id: RETAINS, hook, nodes: None });
     }
 }
 
@@ -114,11 +131,27 @@ pub(super) fn move_retained(from: &Edge, to: &Edge) {
     let Some(hooks) = from.node.hooks() else { return };
     let taken = {
         let mut hooks = lock(hooks);
-        let at = hooks.iter().position(|(output, id, _)| (*output, *id) == (from.output, RETAINS));
-        at.map(|at| hooks.remove(at).2)
+        let at = hooks.iter().position(|hooked| (hooked.output, hooked.id) == (from.output, RETAINS));
+        at.map(|at| hooks.remove(at))
     };
     if let Some(collect) = taken {
-        lock(to.node.hooks_or_init()).push((to.output, RETAINS, collect));
+        lock(to.node.hooks_or_init()).push(Hooked { output: to.output, ..collect });
+    }
+}
+
+/// Lets hooks see what comes to another edge, too: that of a view whose base was changed in place.
+pub(super) fn copy_hooks(from: &Edge, to: &Edge) {
+    let Some(hooks) = from.node.hooks() else { return };
+    let hooks: Vec<Hooked> =
+        lock(hooks).iter().filter(|hooked| hooked.output == from.output).cloned().collect();
+    for hooked in hooks {
+        let Some(nodes) = hooked.nodes.clone() else { continue };
+        let mut nodes = lock(&nodes);
+        // Without nodes the handle was dropped meanwhile.
+        if !nodes.is_empty() {
+            nodes.push(Shared::downgrade(&to.node));
+            lock(to.node.hooks_or_init()).push(Hooked { output: to.output, ..hooked });
+        }
     }
 }
 
@@ -132,8 +165,10 @@ pub(crate) fn register(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHand
         meta::with_hooks(tensor, |hooks| hooks.push((id, hook)));
         Place::Leaf(Shared::downgrade(tensor))
     } else {
-        lock(edge.node.hooks_or_init()).push((edge.output, id, hook));
-        Place::Node(Shared::downgrade(&edge.node))
+        let nodes = Arc::new(Mutex::new(SmallVec::from_iter([Shared::downgrade(&edge.node)])));
+        let hooked = Hooked { output: edge.output, id, hook, nodes: Some(nodes.clone()) };
+        lock(edge.node.hooks_or_init()).push(hooked);
+        Place::Nodes(nodes)
     };
     Ok(HookHandle { id, place: Some(place) })
 }

@@ -1,5 +1,6 @@
 //! The autograd metadata of a tensor, kept in its extension slot.
 
+use super::alias::{self, Alias};
 use super::error::AutogradError;
 use super::hooks::{self, Hook};
 use super::node::{Edge, Node};
@@ -26,6 +27,8 @@ pub(crate) struct Meta {
     recorded: AtomicBool,
     /// Whether `state` has hooks.
     hooked: AtomicBool,
+    /// Whether this is the result of a user's function and shares memory with other tensors.
+    aliased: AtomicBool,
     accumulator: OnceLock<Shared<Node>>,
     /// Held while a gradient is added to the one that is there, which takes calls of ops.
     adding: Mutex<()>,
@@ -41,6 +44,8 @@ struct State {
     seen: u32,
     /// What functionalities of the program keep with the tensor, by key.
     payloads: Option<Box<Payloads>>,
+    /// Of a result of a user's function: the input that it shares memory with.
+    alias: Option<Box<Alias>>,
 }
 
 type Payloads = SmallVec<[(DispatchKey, Payload); 1]>;
@@ -55,6 +60,9 @@ impl Drop for State {
         if self.payloads.is_some() {
             self.drop_payloads();
         }
+        if self.alias.is_some() {
+            self.drop_alias();
+        }
         if !self.hooks.is_empty() || self.grad.as_ref().is_some_and(|grad| get(grad.as_ref()).is_some()) {
             unlink::drop_flat((std::mem::take(&mut self.hooks), self.grad.take()));
         }
@@ -65,6 +73,11 @@ impl State {
     #[cold]
     fn drop_payloads(&mut self) {
         unlink::drop_flat(self.payloads.take());
+    }
+
+    #[cold]
+    fn drop_alias(&mut self) {
+        unlink::drop_flat(self.alias.take());
     }
 }
 
@@ -113,7 +126,11 @@ fn rebased_base(tensor: &TensorRef) -> Option<(&TensorRef, u32)> {
     if tensor.view_origin() == Some(ViewOrigin::Unrecorded) {
         return None;
     }
-    let rebased = get(base)?.rebased.load(Ordering::Relaxed);
+    let meta = get(base)?;
+    if meta.aliased.load(Ordering::Relaxed) {
+        alias::refresh(base);
+    }
+    let rebased = meta.rebased.load(Ordering::Relaxed);
     (rebased > 0).then_some((base, rebased))
 }
 
@@ -170,6 +187,9 @@ pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
         return refreshed_view_edge(tensor, base, rebased);
     }
     let meta = get(tensor)?;
+    if meta.aliased.load(Ordering::Relaxed) {
+        alias::refresh(tensor);
+    }
     if meta.recorded.load(Ordering::Acquire) {
         return meta.state().edge.clone();
     }
@@ -193,6 +213,9 @@ fn refreshed_view_edge(tensor: &TensorRef, base: &TensorRef, rebased: u32) -> Op
     }
     let base_edge = edge(base)?;
     let fresh = Edge { node: super::view::view_of_base(tensor, base, base_edge), output: 0 };
+    if let Some(old) = recorded_edge(tensor) {
+        hooks::copy_hooks(&old, &fresh);
+    }
     meta.set_edge(fresh.clone(), rebased);
     Some(fresh)
 }
@@ -222,7 +245,12 @@ pub(crate) fn set_first_edge(tensor: &mut TensorRef, edge: Edge) {
 
 /// How often the history of a view's base was rebased.
 fn rebased_so_far(tensor: &TensorRef) -> u32 {
-    tensor.base().and_then(|b| get(b)).map_or(0, |m| m.rebased.load(Ordering::Relaxed))
+    tensor.base().map_or(0, times_rebased)
+}
+
+/// How often the history of a tensor was rebased.
+pub(super) fn times_rebased(tensor: &TensorRef) -> u32 {
+    get(tensor).map_or(0, |m| m.rebased.load(Ordering::Relaxed))
 }
 
 /// Rebases the history of a tensor after it, or a view of it, was changed in place.
@@ -231,6 +259,39 @@ pub(crate) fn rebase_history(base: &TensorRef, edge: Edge) {
     if let Some(meta) = get(base) {
         meta.rebased.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Gives a view that was changed in place its history, after that of its base.
+pub(super) fn rebase_view(view: &TensorRef, base: &TensorRef, edge: Edge) {
+    if let Some(meta) = ensure(view) {
+        meta.set_edge(edge, times_rebased(base));
+    }
+    view.set_key(DispatchKey::AUTOGRAD, true);
+}
+
+/// The edge as it was recorded, whatever has become of the base since.
+pub(super) fn recorded_edge(tensor: &TensorRef) -> Option<Edge> {
+    get(tensor)?.state().edge.clone()
+}
+
+/// Notes that a result of a user's function shares memory: with an input, or with something else.
+pub(super) fn set_alias(tensor: &TensorRef, alias: Option<Alias>) {
+    let Some(meta) = ensure(tensor) else { return };
+    let old = std::mem::replace(&mut meta.state().alias, alias.map(Box::new));
+    meta.aliased.store(true, Ordering::Relaxed);
+    drop(old);
+}
+
+/// Of a result of a user's function that shares memory: the input with which it does, if it is one.
+pub(super) fn alias(tensor: &TensorRef) -> Option<Option<Alias>> {
+    let meta = get(tensor).filter(|meta| meta.aliased.load(Ordering::Relaxed))?;
+    Some(meta.state().alias.as_deref().cloned())
+}
+
+/// Whether this is the result of a user's function and shares memory with other tensors, or a view of such a result.
+pub(super) fn is_aliased(tensor: &TensorRef) -> bool {
+    let owner: &TensorImpl = tensor.base().unwrap_or(tensor);
+    get(owner).is_some_and(|meta| meta.aliased.load(Ordering::Relaxed))
 }
 
 /// Whether this is a leaf that collects a gradient.

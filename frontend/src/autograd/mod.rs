@@ -1,6 +1,7 @@
 //! Autograd: a functionality key above the backends that records a graph, and the engine that runs it
 //! backwards. Derivatives stand with their ops; nothing here knows one.
 
+mod alias;
 mod anomaly;
 mod checkpoint;
 mod context;

@@ -1,6 +1,6 @@
 //! Nodes of the graph: one for each recorded call, one for each collecting leaf.
 
-use super::hooks::Hook;
+use super::hooks::Hooked;
 use super::modes::no_grad;
 use super::saved::Saved;
 use super::unlink::{self, Outermost};
@@ -263,8 +263,8 @@ pub(crate) enum Body {
     Gone,
 }
 
-/// Hooks on the gradients of outputs: which output, the hook's number, the hook.
-pub(crate) type Hooks = Vec<(usize, u64, Hook)>;
+/// Hooks on the gradients of outputs.
+pub(crate) type Hooks = Vec<Hooked>;
 
 /// A node.
 pub(crate) struct Node {

@@ -64,7 +64,10 @@ pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Shared<Nod
     let shapes = SmallVec::from_iter([Shape::of(base)]);
     let slices = CopySlices { geometry: Geometry::of(view, base), inner };
     let node = Node::new(Body::CopySlices(slices), edges, shapes);
-    meta::rebase_history(base, Edge { node, output: 0 });
+    let edge = Edge { node, output: 0 };
+    meta::rebase_history(base, edge.clone());
+    // Now and not at its next use, since its hooks stay with what it was before its own change.
+    meta::rebase_view(view, base, Edge { node: view_of_base(view, base, edge), output: 0 });
 }
 
 /// The node of a view of a base whose history was rewritten.
@@ -85,6 +88,10 @@ pub(super) fn copy_slices_backward(slices: &CopySlices, grad: &Tensor, wanted: &
     let of_part = SmallVec::from_iter([Some(part.mul(1)?)]);
     // The change may have a turn of its own, see [`Node::free`].
     let mut grads = super::engine::run_node(&slices.inner, of_part, &inner_wanted, true)?;
+    // The view's own node is not run: its gradient is a part of the base's.
+    if let (Some(Some(before)), Some(first)) = (slices.inner.edges.first(), grads.first_mut()) {
+        super::engine::run_hooks_of(before, first)?;
+    }
     match grads.first().and_then(Option::as_ref) {
         Some(first) => part.copy_(first)?,
         None => part.zero_()?,

@@ -1,0 +1,64 @@
+//! Results of users' functions that share memory with an input: what a change in place of that input means for them.
+//!
+//! Such a result has the derivative that its function gives, not that of a view, so it is no view of the input. A change
+//! of the result itself would have to give the input a history through the function, and is refused. A change of the
+//! input is a change of the result as well, which from then on is the function of the input as it is now.
+
+use super::custom::again;
+use super::hooks;
+use super::meta;
+use super::node::Edge;
+use keyway_dispatcher::tensor::TensorRef;
+
+/// The input that a result shares memory with.
+#[derive(Clone)]
+pub(crate) struct Alias {
+    /// Its number among the function's inputs.
+    index: usize,
+    input: TensorRef,
+    /// The tensor that is neither a view nor such a result, whose memory all of them are in.
+    root: TensorRef,
+    /// How often the history of the root had been rebased when the result got its own.
+    seen: u32,
+}
+
+impl Alias {
+    pub(super) fn of(index: usize, input: &TensorRef) -> Alias {
+        let owner = owner(input);
+        let root = meta::alias(owner).flatten().map_or_else(|| owner.clone(), |alias| alias.root);
+        let seen = meta::times_rebased(&root);
+        Alias { index, input: input.clone(), root, seen }
+    }
+
+    fn is_stale(&self) -> bool {
+        meta::times_rebased(&self.root) != self.seen
+    }
+}
+
+/// The base of a view, or the tensor itself.
+fn owner(tensor: &TensorRef) -> &TensorRef {
+    tensor.base().unwrap_or(tensor)
+}
+
+/// Brings the history of a result up to that of its input, if the latter was changed in place.
+#[cold]
+pub(super) fn refresh(tensor: &TensorRef) {
+    // An input may be such a result in turn, and so on: a list, since a recursion could be as deep as the graph.
+    let mut stale: Vec<(TensorRef, Alias)> = Vec::new();
+    let mut next = tensor.clone();
+    while let Some(Some(alias)) =
+        meta::alias(&next).filter(|alias| alias.as_ref().is_some_and(Alias::is_stale))
+    {
+        let input = owner(&alias.input).clone();
+        stale.push((std::mem::replace(&mut next, input), alias));
+    }
+    while let Some((tensor, mut alias)) = stale.pop() {
+        alias.seen = meta::times_rebased(&alias.root);
+        let Some(old) = meta::recorded_edge(&tensor) else { continue };
+        let Some(node) = again(&old.node, alias.index, meta::edge(&alias.input)) else { continue };
+        let edge = Edge { node, output: old.output };
+        hooks::copy_hooks(&old, &edge);
+        meta::set_alias(&tensor, Some(alias));
+        meta::rebase_history(&tensor, edge);
+    }
+}
