@@ -2,9 +2,13 @@
 //! options out of range. The numbers are PyTorch's, version 2.15.
 
 use keyway::nn::StateDict;
-use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
+use keyway::optim::lr_scheduler::{
+    CosineAnnealingLr, CosineAnnealingWarmRestarts, ExponentialLr, LambdaLr, LinearLr, LrScheduler,
+    MultiStepLr, PolynomialLr, ReduceLrOnPlateau, ReduceLrOnPlateauOptions, StepLr, WarmupLr,
+};
 use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Group, Optimizer, Sgd, SgdOptions,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Group, Optimizer, RmsProp,
+    RmsPropOptions, Sgd, SgdOptions,
 };
 use keyway::{DType, Result, Tensor};
 
@@ -306,4 +310,141 @@ fn rates_are_as_many_as_groups() {
     assert!(wrong.contains("one for each group") && wrong.contains("2 for 1"), "{wrong}");
     assert!(optimizer.set_learning_rates(&[]).is_err());
     assert_eq!(optimizer.learning_rates(), before);
+}
+
+/// Each optimiser, with what it remembers of a parameter.
+const ALL: [(&str, Make); 6] = [
+    ("sgd", sgd),
+    ("momentum", momentum),
+    ("adam", adam),
+    ("adamw", adamw),
+    ("adagrad", |p| Box::new(Adagrad::new(p, AdagradOptions::default()).unwrap())),
+    ("rms_prop", |p| {
+        Box::new(RmsProp::new(p, RmsPropOptions { momentum: 0.9, ..Default::default() }).unwrap())
+    }),
+];
+
+fn values_of(state: &StateDict) -> Vec<(String, Vec<f64>)> {
+    state.iter().map(|(name, tensor)| (name.clone(), tensor.to_f64_vec().unwrap())).collect()
+}
+
+fn leaves(count: usize) -> Vec<Tensor> {
+    (0..count).map(|i| leaf(&full(&[2], 1.0 + i as f64, DType::F64))).collect()
+}
+
+fn stepped(make: Make, count: usize) -> Box<dyn Optimizer> {
+    let parameters = leaves(count);
+    let mut optimizer = make(parameters.clone());
+    for parameter in &parameters {
+        parameter.mul(parameter).unwrap().sum_all().unwrap().backward().unwrap();
+    }
+    optimizer.step().unwrap();
+    optimizer
+}
+
+#[test]
+fn the_state_of_another_number_of_parameters_is_refused() {
+    for (name, make) in ALL {
+        for (saved, own) in [(1, 2), (2, 1), (2, 3), (3, 2)] {
+            let state = stepped(make, saved).state_dict().unwrap();
+            let mut other = stepped(make, own);
+            let before = values_of(&other.state_dict().unwrap());
+            let text = other.load_state_dict(&state).unwrap_err().to_string();
+            let expected = format!(
+                "expected the state of an optimiser with {own} parameters in group 0, got one with {saved}"
+            );
+            assert!(text.contains(&expected), "{name}: {text}");
+            assert_eq!(values_of(&other.state_dict().unwrap()), before, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_state_of_other_groups_is_refused() {
+    let grouped = |sizes: &[usize]| {
+        let group = |&size: &usize| Group { parameters: leaves(size), options: AdamOptions::default() };
+        Adam::with_groups(sizes.iter().map(group).collect()).unwrap()
+    };
+    for (saved, own, part) in [
+        (&[1, 2][..], &[2, 1][..], "2 parameters in group 0, got one with 1"),
+        (&[3], &[1, 2], "2 groups, got one with 1"),
+        (&[1, 2], &[3], "1 groups, got one with 2"),
+    ] {
+        let state = grouped(saved).state_dict().unwrap();
+        let text = grouped(own).load_state_dict(&state).unwrap_err().to_string();
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+/// A state dict without numbers of parameters, as those that were written before there were any.
+#[test]
+fn an_older_state_without_counts_is_loaded_as_far_as_it_can_be_checked() {
+    let older = |count: usize| {
+        let mut state = stepped(adam, count).state_dict().unwrap();
+        assert!(state.remove("group.0.parameters").is_some());
+        state
+    };
+    stepped(adam, 2).load_state_dict(&older(2)).unwrap();
+    let text = stepped(adam, 2).load_state_dict(&older(3)).unwrap_err().to_string();
+    assert!(text.contains("2 parameters, got one with 3"), "{text}");
+}
+
+type Schedule = fn(&mut dyn Optimizer) -> Box<dyn LrScheduler>;
+
+const SCHEDULES: [(&str, Schedule); 9] = [
+    ("steps", |o| Box::new(StepLr::new(o, 2, 0.5).unwrap())),
+    ("milestones", |o| Box::new(MultiStepLr::new(o, &[1, 3], 0.5).unwrap())),
+    ("exponential", |o| Box::new(ExponentialLr::new(o, 0.5).unwrap())),
+    ("cosine", |o| Box::new(CosineAnnealingLr::new(o, 10).unwrap())),
+    ("restarts", |o| Box::new(CosineAnnealingWarmRestarts::new(o, 3).unwrap())),
+    ("linear", |o| Box::new(LinearLr::new(o, 0.25, 1.0, 8).unwrap())),
+    ("lambda", |o| Box::new(LambdaLr::new(o, |epoch| 0.9f64.powi(epoch as i32)).unwrap())),
+    ("polynomial", |o| Box::new(PolynomialLr::new(o, 10, 2.0).unwrap())),
+    ("warm-up", |o| {
+        let then = ExponentialLr::new(o, 0.5).unwrap();
+        Box::new(WarmupLr::new(o, 0.1, 2, then).unwrap())
+    }),
+];
+
+#[test]
+fn a_schedule_made_after_loading_begins_from_the_first_rate() {
+    for (name, schedule) in SCHEDULES {
+        for (optimizer, make) in ALL {
+            let mut first = stepped(make, 1);
+            let mut whole = schedule(&mut *first);
+            (0..4).for_each(|_| whole.step(&mut *first).unwrap());
+            let state = first.state_dict().unwrap();
+            let mut second = stepped(make, 1);
+            second.load_state_dict(&state).unwrap();
+            assert_eq!(second.learning_rates(), first.learning_rates());
+            let mut resumed = schedule(&mut *second);
+            resumed.seek(4, &mut *second).unwrap();
+            for _ in 0..3 {
+                assert_eq!(second.learning_rates(), first.learning_rates(), "{name} of {optimizer}");
+                whole.step(&mut *first).unwrap();
+                resumed.step(&mut *second).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rate_set_by_hand_is_where_the_next_schedule_begins() {
+    let mut optimizer = sgd(leaves(1));
+    ExponentialLr::new(&*optimizer, 0.5).unwrap().step(&mut *optimizer).unwrap();
+    assert_eq!(optimizer.initial_learning_rates(), Some(vec![0.1]));
+    // A plateau lowers the rate of the moment, and not that.
+    let options = ReduceLrOnPlateauOptions { patience: 0, factor: 0.5, ..Default::default() };
+    let mut plateau = ReduceLrOnPlateau::new(options).unwrap();
+    (0..2).for_each(|_| plateau.step(1.0, &mut *optimizer).unwrap());
+    assert_eq!(
+        (optimizer.learning_rates(), optimizer.initial_learning_rates()),
+        (vec![0.025], Some(vec![0.1]))
+    );
+    optimizer.set_learning_rates(&[0.5]).unwrap();
+    assert_eq!(optimizer.initial_learning_rates(), None);
+    ExponentialLr::new(&*optimizer, 0.5).unwrap().step(&mut *optimizer).unwrap();
+    assert_eq!(optimizer.learning_rates(), [0.25]);
+    let wrong = optimizer.set_initial_learning_rates(Some(&[-1.0])).unwrap_err().to_string();
+    assert!(wrong.contains("lr") && optimizer.initial_learning_rates() == Some(vec![0.5]), "{wrong}");
 }

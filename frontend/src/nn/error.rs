@@ -22,6 +22,21 @@ pub enum ModuleError {
         /// Tensors of another shape than expected.
         mismatched: Vec<Mismatch>,
     },
+    /// A state dict of an optimiser of other groups or parameters. Nothing has been loaded.
+    #[error(
+        "{owner}: expected the state of an optimiser with {expected} {what}, got one with {got}, and nothing was loaded: what it \
+         remembers would go to other parameters; make the optimiser of the same parameters in the same order"
+    )]
+    StateCount {
+        /// The optimiser.
+        owner: &'static str,
+        /// What is counted.
+        what: String,
+        /// The number that the optimiser has.
+        expected: usize,
+        /// The number in the state dict.
+        got: usize,
+    },
     /// An entry of a state dict that its tensor cannot take.
     #[error("{owner}: entry `{entry}` of the state dict cannot be loaded ({loaded} others were): {source}")]
     Entry {

@@ -3,8 +3,8 @@
 use super::Optimizer;
 use super::fused::{is_half, keep};
 use super::group::{
-    Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
-    steps_of, warn_without_gradients, with_options,
+    Group, InitialRates, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save,
+    set_initial, set_rates, steps_of, warn_without_gradients, with_options,
 };
 use super::rows::Gradient;
 use crate::autograd::no_grad;
@@ -112,6 +112,7 @@ const NAMES: [&str; 2] = ["step", "sum"];
 #[derive(Debug)]
 pub struct Adagrad {
     groups: Vec<Group<AdagradOptions>>,
+    initial: InitialRates,
     sums: Vec<Option<Sums>>,
 }
 
@@ -155,7 +156,7 @@ impl Adagrad {
     /// # Errors
     /// As [`Adagrad::new`].
     pub fn with_groups(groups: Vec<Group<AdagradOptions>>) -> Result<Adagrad> {
-        Ok(Adagrad { sums: memory_of(OWNER, &groups)?, groups })
+        Ok(Adagrad { sums: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
     /// The groups, with the options as they are now.
@@ -239,7 +240,15 @@ impl Optimizer for Adagrad {
     }
 
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
-        set_rates(OWNER, &mut self.groups, rates)
+        set_rates(OWNER, &mut self.groups, &mut self.initial, rates)
+    }
+
+    fn initial_learning_rates(&self) -> Option<Vec<f64>> {
+        self.initial.clone()
+    }
+
+    fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
+        set_initial(OWNER, &self.groups, &mut self.initial, rates)
     }
 
     fn state_dict(&self) -> Result<StateDict> {
@@ -249,11 +258,11 @@ impl Optimizer for Adagrad {
             Ok(Some(NAMES.into_iter().zip(tensors).collect()))
         };
         let memories: Result<Vec<_>> = self.sums.iter().map(memory).collect();
-        save(&self.groups, memories?)
+        save(&self.groups, &self.initial, memories?)
     }
 
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
-        let Loaded { options, memories } = load(OWNER, &self.groups, &NAMES, &NAMES[..1], state)?;
+        let Loaded { options, initial, memories } = load(OWNER, &self.groups, &NAMES, &NAMES[..1], state)?;
         let mut all = Vec::new();
         for memory in memories {
             all.push(match memory.as_deref() {
@@ -264,6 +273,7 @@ impl Optimizer for Adagrad {
             });
         }
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.initial = initial;
         self.sums = all;
         Ok(())
     }

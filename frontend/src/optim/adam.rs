@@ -4,8 +4,8 @@ use super::Optimizer;
 use super::clock::{Clock, check_same, common_steps, refuse_captured, refuse_first};
 use super::fused::{Batch, Batches, is_half, numbered};
 use super::group::{
-    Group, Options, check_moments, memory_of, parameters, refuse, require_not_negative, set_rates,
-    warn_without_gradients,
+    Group, InitialRates, Options, check_moments, memory_of, parameters, refuse, require_not_negative,
+    set_initial, set_rates, warn_without_gradients,
 };
 use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
@@ -113,6 +113,7 @@ impl From<AdamWOptions> for AdamOptions {
 struct Core<O> {
     owner: &'static str,
     groups: Vec<Group<O>>,
+    initial: InitialRates,
     moments: Vec<Option<Moments>>,
     /// Whether weight decay acts on the parameter rather than on its gradient.
     decoupled: bool,
@@ -122,7 +123,7 @@ struct Core<O> {
 
 impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
     fn new(owner: &'static str, groups: Vec<Group<O>>, decoupled: bool) -> Result<Core<O>> {
-        Ok(Core { owner, moments: memory_of(owner, &groups)?, groups, decoupled, clock: None })
+        Ok(Core { owner, moments: memory_of(owner, &groups)?, groups, initial: None, decoupled, clock: None })
     }
 
     fn step(&mut self) -> Result<()> {
@@ -202,7 +203,7 @@ impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
     }
 
     fn state_dict(&self) -> Result<StateDict> {
-        let mut state = Moments::save(&self.groups, &self.moments)?;
+        let mut state = Moments::save(&self.groups, &self.initial, &self.moments)?;
         if let Some(clock) = &self.clock {
             let steps = clock.steps()?;
             let counts = state.iter_mut().filter(|(name, _)| name.ends_with(".step"));
@@ -212,11 +213,12 @@ impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
     }
 
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
-        let (options, moments) = Moments::load(self.owner, &self.groups, state)?;
+        let (options, initial, moments) = Moments::load(self.owner, &self.groups, state)?;
         if let Some(clock) = &self.clock {
             clock.set(common_steps(self.owner, &moments)?)?;
         }
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.initial = initial;
         self.moments = moments;
         Ok(())
     }
@@ -380,7 +382,15 @@ macro_rules! optimizer {
             }
 
             fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
-                set_rates(self.0.owner, &mut self.0.groups, rates)
+                set_rates(self.0.owner, &mut self.0.groups, &mut self.0.initial, rates)
+            }
+
+            fn initial_learning_rates(&self) -> Option<Vec<f64>> {
+                self.0.initial.clone()
+            }
+
+            fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
+                set_initial(self.0.owner, &self.0.groups, &mut self.0.initial, rates)
             }
 
             fn state_dict(&self) -> Result<StateDict> {

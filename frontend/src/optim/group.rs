@@ -112,17 +112,41 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
     Ok(())
 }
 
-/// Sets the learning rate of each group, or none if one is refused or there are not as many as groups.
-pub(super) fn set_rates<O: Options>(
+/// The learning rates that schedules begin from, one for each group, once there was a schedule.
+pub(super) type InitialRates = Option<Vec<f64>>;
+
+/// Sets the rates that schedules begin from, or none if they are refused.
+pub(super) fn set_initial<O>(
     owner: &'static str,
-    groups: &mut [Group<O>],
-    rates: &[f64],
+    groups: &[Group<O>],
+    initial: &mut InitialRates,
+    rates: Option<&[f64]>,
 ) -> Result<()> {
+    if let Some(rates) = rates {
+        check_rates(owner, groups, rates)?;
+    }
+    *initial = rates.map(<[f64]>::to_vec);
+    Ok(())
+}
+
+fn check_rates<O>(owner: &'static str, groups: &[Group<O>], rates: &[f64]) -> Result<()> {
     if rates.len() != groups.len() {
         let got = format!("{} for {}", rates.len(), groups.len());
         return Err(refuse(owner, "rates", "one for each group", got).into());
     }
     rates.iter().try_for_each(|&rate| require_not_negative(owner, "lr", rate))?;
+    Ok(())
+}
+
+/// Sets the learning rate of each group, or none if one is refused or there are not as many as groups.
+pub(super) fn set_rates<O: Options>(
+    owner: &'static str,
+    groups: &mut [Group<O>],
+    initial: &mut InitialRates,
+    rates: &[f64],
+) -> Result<()> {
+    check_rates(owner, groups, rates)?;
+    *initial = None;
     groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.set_lr(rate));
     Ok(())
 }
@@ -195,10 +219,24 @@ pub(super) fn steps_of(owner: &'static str, saved: &Tensor) -> Result<i64> {
 /// Names and tensors that one parameter has in a state dict.
 pub(super) type Memory = Vec<(&'static str, Tensor)>;
 
-/// Writes the groups' options, and what is remembered of each parameter.
-pub(super) fn save<O: Options>(groups: &[Group<O>], memories: Vec<Option<Memory>>) -> Result<StateDict> {
+/// The name of a group's number of parameters in a state dict.
+const COUNT: &str = "parameters";
+/// The name of the rate that schedules begin from.
+const INITIAL: &str = "initial_lr";
+
+/// Writes the groups' options and numbers of parameters, the rates that schedules begin from, and what is remembered of each
+/// parameter.
+pub(super) fn save<O: Options>(
+    groups: &[Group<O>],
+    initial: &InitialRates,
+    memories: Vec<Option<Memory>>,
+) -> Result<StateDict> {
     let mut state = StateDict::new();
     for (g, group) in groups.iter().enumerate() {
+        state.insert(format!("group.{g}.{COUNT}"), Tensor::new(group.parameters.len() as i64)?);
+        if let Some(rate) = initial.as_ref().and_then(|rates| rates.get(g)) {
+            state.insert(format!("group.{g}.{INITIAL}"), Tensor::new(*rate)?);
+        }
         for (name, value) in O::NAMES.iter().zip(group.options.values()) {
             state.insert(format!("group.{g}.{name}"), Tensor::new(value)?);
         }
@@ -214,6 +252,7 @@ pub(super) fn save<O: Options>(groups: &[Group<O>], memories: Vec<Option<Memory>
 /// What a state dict holds, once checked: options by group, memories by parameter.
 pub(super) struct Loaded<O> {
     pub(super) options: Vec<O>,
+    pub(super) initial: InitialRates,
     pub(super) memories: Vec<Option<Vec<Tensor>>>,
 }
 
@@ -226,6 +265,7 @@ pub(super) fn load<O: Options>(
     scalars: &[&'static str],
     state: &StateDict,
 ) -> Result<Loaded<O>> {
+    check_counts(owner, groups, state)?;
     let mut check =
         Check { owner, state, seen: BTreeSet::new(), missing: Vec::new(), mismatched: Vec::new() };
     let mut options: Vec<Vec<&Tensor>> = Vec::new();
@@ -233,7 +273,14 @@ pub(super) fn load<O: Options>(
         options
             .push(O::NAMES.iter().filter_map(|name| check.take(format!("group.{g}.{name}"), &[])).collect());
     }
+    // A state dict of before a schedule has no such rates, and older ones have no numbers of parameters either.
+    let mut initial: Vec<&Tensor> = Vec::new();
+    for g in 0..groups.len() {
+        check.take_if_there(format!("group.{g}.{COUNT}"));
+        initial.extend(check.take_if_there(format!("group.{g}.{INITIAL}")));
+    }
     let number = |tensor: &&Tensor| Ok(tensor.to_f64_vec()?.first().copied().unwrap_or(0.0));
+    let initial = initial.iter().map(number).collect::<Result<Vec<f64>>>()?;
     let numbers: Result<Vec<Vec<f64>>> = options.iter().map(|of| of.iter().map(number).collect()).collect();
     let options: Vec<O> = numbers?.iter().map(|values| O::from_values(values)).collect();
     let of_groups = groups.iter().zip(&options);
@@ -251,6 +298,8 @@ pub(super) fn load<O: Options>(
     check.finish()?;
 
     options.iter().try_for_each(|options| options.check(owner))?;
+    initial.iter().try_for_each(|&rate| require_not_negative(owner, INITIAL, rate))?;
+    let initial = Some(initial).filter(|rates| rates.len() == groups.len());
     let fitted = |p: usize, name: &&str, tensor: &Tensor| {
         if scalars.contains(name) {
             return tensor.copy();
@@ -264,7 +313,37 @@ pub(super) fn load<O: Options>(
             .map(|found| parameters[p].1.iter().zip(found).map(|(name, t)| fitted(p, name, t)).collect());
         made.push(memory.transpose()?);
     }
-    Ok(Loaded { options, memories: made })
+    Ok(Loaded { options, initial, memories: made })
+}
+
+/// The number behind `prefix` in a name, as in `state.3.step`.
+fn number_in(name: &str, prefix: &str) -> Option<usize> {
+    name.strip_prefix(prefix)?.split('.').next()?.parse().ok()
+}
+
+/// Refuses a state dict of another number of groups or parameters: what it remembers would go to the wrong ones.
+fn check_counts<O>(owner: &'static str, groups: &[Group<O>], state: &StateDict) -> Result<()> {
+    let refused = |what: String, expected: usize, got: usize| {
+        Err(ModuleError::StateCount { owner, what, expected, got }.into())
+    };
+    let last = |prefix: &str| state.keys().filter_map(|name| number_in(name, prefix)).max();
+    let got = last("group.").map_or(0, |g| g.saturating_add(1));
+    if got != groups.len() && got > 0 {
+        return refused("groups".to_string(), groups.len(), got);
+    }
+    for (g, group) in groups.iter().enumerate() {
+        let Some(saved) = state.get(&format!("group.{g}.{COUNT}")) else { continue };
+        let (expected, got) =
+            (group.parameters.len(), saved.to_f64_vec()?.first().map_or(0, |n| *n as usize));
+        if expected != got {
+            return refused(format!("parameters in group {g}"), expected, got);
+        }
+    }
+    let expected = groups.iter().map(|group| group.parameters.len()).sum();
+    match last("state.") {
+        Some(p) if p >= expected => refused("parameters".to_string(), expected, p.saturating_add(1)),
+        _ => Ok(()),
+    }
 }
 
 struct Check<'a> {
@@ -276,6 +355,11 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
+    /// As [`Check::take`], of a number that need not be there.
+    fn take_if_there(&mut self, name: String) -> Option<&'a Tensor> {
+        if self.state.contains_key(&name) { self.take(name, &[]) } else { None }
+    }
+
     fn take(&mut self, name: String, sizes: &[usize]) -> Option<&'a Tensor> {
         let found = self.state.get(&name);
         match found {

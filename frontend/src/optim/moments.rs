@@ -1,6 +1,6 @@
 //! The running means of Adam and its kin.
 
-use super::group::{Group, Loaded, Options, load, save, steps_of};
+use super::group::{Group, InitialRates, Loaded, Options, load, save, steps_of};
 use super::rows::Rows;
 use crate::nn::StateDict;
 use crate::ops::composite::{cast, widened};
@@ -27,23 +27,27 @@ impl Moments {
     }
 
     /// The state dict of some groups' parameters.
-    pub(super) fn save<O: Options>(groups: &[Group<O>], all: &[Option<Moments>]) -> Result<StateDict> {
+    pub(super) fn save<O: Options>(
+        groups: &[Group<O>],
+        initial: &InitialRates,
+        all: &[Option<Moments>],
+    ) -> Result<StateDict> {
         let memory = |moments: &Option<Moments>| {
             let Some(m) = moments else { return Ok(None) };
             let tensors = [Tensor::new(m.steps)?, m.first.clone(), m.second.clone()];
             Ok(Some(NAMES.into_iter().zip(tensors).collect()))
         };
         let memories: Result<Vec<_>> = all.iter().map(memory).collect();
-        save(groups, memories?)
+        save(groups, initial, memories?)
     }
 
-    /// The options and moments of a state dict.
+    /// The options, the rates that schedules begin from, and the moments of a state dict.
     pub(super) fn load<O: Options>(
         owner: &'static str,
         groups: &[Group<O>],
         state: &StateDict,
-    ) -> Result<(Vec<O>, Vec<Option<Moments>>)> {
-        let Loaded { options, memories } = load(owner, groups, &NAMES, &NAMES[..1], state)?;
+    ) -> Result<(Vec<O>, InitialRates, Vec<Option<Moments>>)> {
+        let Loaded { options, initial, memories } = load(owner, groups, &NAMES, &NAMES[..1], state)?;
         let mut moments = Vec::new();
         for memory in memories {
             moments.push(match memory.as_deref() {
@@ -55,7 +59,7 @@ impl Moments {
                 _ => None,
             });
         }
-        Ok((options, moments))
+        Ok((options, initial, moments))
     }
 }
 

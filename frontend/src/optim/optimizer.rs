@@ -81,7 +81,7 @@ pub trait Optimizer {
     #[doc(alias = "get_last_lr")]
     fn learning_rates(&self) -> Vec<f64>;
 
-    /// Sets the learning rate of each group.
+    /// Sets the learning rate of each group. Schedules that are made later begin from these.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -98,6 +98,47 @@ pub trait Optimizer {
     /// A rate that is negative or not finite, rates that are not as many as groups; then none is set.
     #[doc(alias = "set_learning_rate")]
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
+
+    /// The learning rate of each group that schedules begin from, PyTorch's `initial_lr`: the rate that the group had when
+    /// the first schedule was made. `None` before a schedule has taken a step, and once rates were set by hand. It is saved
+    /// with the state, so that a schedule that is made after loading does not begin from a rate that was lowered already.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{ExponentialLr, LrScheduler};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+    /// ExponentialLr::new(&optimizer, 0.5)?.step(&mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.5]);
+    /// assert_eq!(optimizer.initial_learning_rates(), Some(vec![1.0]));
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "initial_lr")]
+    fn initial_learning_rates(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Sets the rates that schedules begin from. Schedules call it; an optimiser that does not keep such rates ignores it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::lr_scheduler::{ExponentialLr, LrScheduler};
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// # let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+    /// optimizer.set_initial_learning_rates(Some(&[1.0]))?;
+    /// ExponentialLr::new(&optimizer, 0.5)?.seek(2, &mut optimizer)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Optimizer::set_learning_rates`].
+    fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
+        let _ = rates;
+        Ok(())
+    }
 
     /// The options and what the optimiser remembers of each parameter, by name: `group.0.lr`, `state.3.momentum`. The
     /// tensors are copies.
@@ -132,6 +173,7 @@ pub trait Optimizer {
     /// ```
     ///
     /// # Errors
-    /// Names that are missing or not expected, and other shapes; then nothing is changed.
+    /// Another number of groups or of parameters in one, names that are missing or not expected, other shapes; then nothing is
+    /// changed.
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()>;
 }

@@ -3,8 +3,8 @@
 use super::Optimizer;
 use super::fused::keep;
 use super::group::{
-    Group, Loaded, Options, load, memory_of, parameters, refuse_gradients, require_not_negative, save,
-    set_rates, warn_without_gradients, with_options,
+    Group, InitialRates, Loaded, Options, load, memory_of, parameters, refuse_gradients,
+    require_not_negative, save, set_initial, set_rates, warn_without_gradients, with_options,
 };
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -140,6 +140,7 @@ impl Memory {
 #[derive(Debug)]
 pub struct RmsProp {
     groups: Vec<Group<RmsPropOptions>>,
+    initial: InitialRates,
     memories: Vec<Option<Memory>>,
 }
 
@@ -184,7 +185,7 @@ impl RmsProp {
     /// # Errors
     /// As [`RmsProp::new`].
     pub fn with_groups(groups: Vec<Group<RmsPropOptions>>) -> Result<RmsProp> {
-        Ok(RmsProp { memories: memory_of(OWNER, &groups)?, groups })
+        Ok(RmsProp { memories: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
     /// The groups, with the options as they are now.
@@ -273,16 +274,29 @@ impl Optimizer for RmsProp {
     }
 
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
-        set_rates(OWNER, &mut self.groups, rates)
+        set_rates(OWNER, &mut self.groups, &mut self.initial, rates)
+    }
+
+    fn initial_learning_rates(&self) -> Option<Vec<f64>> {
+        self.initial.clone()
+    }
+
+    fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
+        set_initial(OWNER, &self.groups, &mut self.initial, rates)
     }
 
     fn state_dict(&self) -> Result<StateDict> {
-        save(&self.groups, self.memories.iter().map(|m| m.as_ref().map(Memory::by_name)).collect())
+        save(
+            &self.groups,
+            &self.initial,
+            self.memories.iter().map(|m| m.as_ref().map(Memory::by_name)).collect(),
+        )
     }
 
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
-        let Loaded { options, memories } = load(OWNER, &self.groups, &NAMES, &[], state)?;
+        let Loaded { options, initial, memories } = load(OWNER, &self.groups, &NAMES, &[], state)?;
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.initial = initial;
         let memory = |(memory, (_, o)): (Option<Vec<Tensor>>, (&Tensor, &RmsPropOptions))| {
             // In the order of the names, those that the options ask for.
             let mut tensors = memory?.into_iter();

@@ -4,8 +4,8 @@ use super::Optimizer;
 use super::clock::refuse_first;
 use super::fused::{Batch, Batches, is_half, numbered};
 use super::group::{
-    Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
-    warn_without_gradients,
+    Group, InitialRates, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save,
+    set_initial, set_rates, warn_without_gradients,
 };
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -112,6 +112,7 @@ const OWNER: &str = "Sgd";
 #[derive(Debug)]
 pub struct Sgd {
     groups: Vec<Group<SgdOptions>>,
+    initial: InitialRates,
     /// The momentum buffer of each parameter, over all groups.
     directions: Vec<Option<Tensor>>,
 }
@@ -157,7 +158,7 @@ impl Sgd {
     /// # Errors
     /// As [`Sgd::new`].
     pub fn with_groups(groups: Vec<Group<SgdOptions>>) -> Result<Sgd> {
-        Ok(Sgd { directions: memory_of(OWNER, &groups)?, groups })
+        Ok(Sgd { directions: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
     /// The groups, with the options as they are now.
@@ -291,17 +292,26 @@ impl Optimizer for Sgd {
     }
 
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
-        set_rates(OWNER, &mut self.groups, rates)
+        set_rates(OWNER, &mut self.groups, &mut self.initial, rates)
+    }
+
+    fn initial_learning_rates(&self) -> Option<Vec<f64>> {
+        self.initial.clone()
+    }
+
+    fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
+        set_initial(OWNER, &self.groups, &mut self.initial, rates)
     }
 
     fn state_dict(&self) -> Result<StateDict> {
         let memories = self.directions.iter().map(|d| d.as_ref().map(|d| vec![("momentum", d.clone())]));
-        save(&self.groups, memories.collect())
+        save(&self.groups, &self.initial, memories.collect())
     }
 
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
-        let Loaded { options, memories } = load(OWNER, &self.groups, &["momentum"], &[], state)?;
+        let Loaded { options, initial, memories } = load(OWNER, &self.groups, &["momentum"], &[], state)?;
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.initial = initial;
         self.directions = memories.into_iter().map(|memory| memory?.into_iter().next()).collect();
         Ok(())
     }

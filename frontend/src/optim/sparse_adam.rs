@@ -2,8 +2,8 @@
 
 use super::Optimizer;
 use super::group::{
-    Group, Options, check_moments, memory_of, parameters, refuse_gradients, require_not_negative, set_rates,
-    warn_without_gradients, with_options,
+    Group, InitialRates, Options, check_moments, memory_of, parameters, refuse_gradients,
+    require_not_negative, set_initial, set_rates, warn_without_gradients, with_options,
 };
 use super::moments::{Moments, lazy_step};
 use crate::autograd::no_grad;
@@ -89,6 +89,7 @@ const OWNER: &str = "SparseAdam";
 #[derive(Debug)]
 pub struct SparseAdam {
     groups: Vec<Group<SparseAdamOptions>>,
+    initial: InitialRates,
     moments: Vec<Option<Moments>>,
 }
 
@@ -136,7 +137,7 @@ impl SparseAdam {
         if let Some(first) = parameters.next() {
             sparse_layout(COO, OWNER, first.device())?;
         }
-        Ok(SparseAdam { moments: memory_of(OWNER, &groups)?, groups })
+        Ok(SparseAdam { moments: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
     /// The groups, with the options as they are now.
@@ -196,16 +197,25 @@ impl Optimizer for SparseAdam {
     }
 
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
-        set_rates(OWNER, &mut self.groups, rates)
+        set_rates(OWNER, &mut self.groups, &mut self.initial, rates)
+    }
+
+    fn initial_learning_rates(&self) -> Option<Vec<f64>> {
+        self.initial.clone()
+    }
+
+    fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
+        set_initial(OWNER, &self.groups, &mut self.initial, rates)
     }
 
     fn state_dict(&self) -> Result<StateDict> {
-        Moments::save(&self.groups, &self.moments)
+        Moments::save(&self.groups, &self.initial, &self.moments)
     }
 
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
-        let (options, moments) = Moments::load(OWNER, &self.groups, state)?;
+        let (options, initial, moments) = Moments::load(OWNER, &self.groups, state)?;
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.initial = initial;
         self.moments = moments;
         Ok(())
     }

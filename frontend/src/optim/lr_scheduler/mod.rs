@@ -21,10 +21,12 @@
 //!
 //! Decisions:
 //! - a schedule is a formula of the epoch's number and of the rates that it began from, so it is put back by
-//!   [`seek`](LrScheduler::seek): make it before [`load_state_dict`](super::Optimizer::load_state_dict) puts later rates into the
-//!   optimiser, else it begins from those. Only [`ReduceLrOnPlateau`] depends on what came before, and has a state;
-//! - the rates that the optimiser has when a schedule is made are those that the formula begins from. A schedule whose first
-//!   rate is another one takes the optimiser mutably, and sets it at once; make one that comes after a warm-up first.
+//!   [`seek`](LrScheduler::seek). Only [`ReduceLrOnPlateau`] depends on what came before, and has a state;
+//! - the rates that the optimiser has when the first schedule is made are those that the formula begins from. The optimiser
+//!   keeps them ([`initial_learning_rates`](super::Optimizer::initial_learning_rates)) and saves them with its state, so a
+//!   schedule may be made before or after [`load_state_dict`](super::Optimizer::load_state_dict). As in PyTorch a further
+//!   schedule begins from them too; to begin one from the present rates, set these by hand. A schedule whose first rate is
+//!   another one takes the optimiser mutably, and sets it at once.
 
 mod cosine;
 mod factor;
@@ -82,8 +84,7 @@ pub trait LrScheduler: Debug {
     /// ```
     fn epoch(&self) -> u64;
 
-    /// Goes to an epoch by its number, as when a run is taken up again. The formula begins from the rates that the optimiser had
-    /// when the schedule was made: make it before the optimiser's state is loaded.
+    /// Goes to an epoch by its number, as when a run is taken up again.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -131,13 +132,15 @@ struct Progress {
 
 impl Progress {
     fn of(optimizer: &dyn Optimizer) -> Progress {
-        Progress { base: optimizer.learning_rates(), epoch: 0 }
+        let initial = optimizer.initial_learning_rates();
+        Progress { base: initial.unwrap_or_else(|| optimizer.learning_rates()), epoch: 0 }
     }
 
     /// Sets the rate of each group to a formula of its first rate.
     fn go(&mut self, epoch: u64, optimizer: &mut dyn Optimizer, rate: impl Fn(f64) -> f64) -> Result<()> {
         let rates: Vec<f64> = self.base.iter().map(|&base| rate(base)).collect();
         optimizer.set_learning_rates(&rates)?;
+        optimizer.set_initial_learning_rates(Some(&self.base))?;
         self.epoch = epoch;
         Ok(())
     }

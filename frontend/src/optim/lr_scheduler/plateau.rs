@@ -248,7 +248,10 @@ impl ReduceLrOnPlateau {
                 if rate - lower > eps { lower } else { rate }
             };
             let rates: Vec<f64> = optimizer.learning_rates().into_iter().map(reduced).collect();
+            // What other schedules begin from is not changed.
+            let initial = optimizer.initial_learning_rates();
             optimizer.set_learning_rates(&rates)?;
+            optimizer.set_initial_learning_rates(initial.as_deref())?;
             (next.cooldown, next.bad_epochs) = (self.options.cooldown, 0);
         }
         self.state = next;
