@@ -1,6 +1,6 @@
 //! Saving and loading tensors: every dtype, damaged files, and saves that fail.
 use keyway::MemoryFormat;
-use keyway::io::safetensors::{SafetensorsError, load, load_file, save, save_with_metadata};
+use keyway::io::safetensors::{SafetensorsError, list, load, load_file, load_only, save, save_with_metadata};
 use keyway::nn::StateDict;
 use keyway::{DType, Error, Tensor};
 use std::path::Path;
@@ -106,6 +106,72 @@ fn damaged_files_are_named() {
         SafetensorsError::UnknownDtype { .. }
     ));
     assert!(load(folder.path().join("absent")).unwrap_err().to_string().contains("check the path"));
+}
+
+#[test]
+fn tensors_beside_those_of_dtypes_that_are_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mixed.safetensors");
+    let entry = |name: &str, dtype: &str, shape: &str, from: usize, to: usize| {
+        format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[{from},{to}]}}"#)
+    };
+    let header = [
+        entry("first", "F32", "[2]", 0, 8),
+        entry("packed", "F4", "[4]", 8, 10),
+        entry("scaled", "F8_E4M3", "[2,3]", 10, 16),
+        entry("new", "F99", "[1]", 16, 21),
+        entry("last", "I16", "[2]", 21, 25),
+    ];
+    let mut bytes = file_of(&format!("{{{}}}", header.join(",")), 25);
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(&[1, 0, 2, 0]);
+    std::fs::write(&path, &bytes).unwrap();
+    let listed = list(&path).unwrap();
+    let facts: Vec<_> = listed.iter().map(|l| (l.name.as_str(), l.dtype.as_str(), l.loads)).collect();
+    assert_eq!(
+        facts,
+        [
+            ("first", "F32", Some(DType::F32)),
+            ("last", "I16", Some(DType::I16)),
+            ("new", "F99", None),
+            ("packed", "F4", None),
+            ("scaled", "F8_E4M3", None),
+        ]
+    );
+    assert_eq!(listed[4].shape, [2, 3]);
+    let made = load_only(&path, &["last", "first"]).unwrap();
+    assert_eq!((made.len(), made["last"].to_vec::<i16>().unwrap()), (2, vec![1, 2]));
+    assert_eq!(made["first"].shape(), [2]);
+    let refused = |names: &[&str]| load_only(&path, names).unwrap_err().to_string();
+    assert!(refused(&["first", "scaled"]).contains("tensor `scaled`"));
+    assert!(
+        refused(&["absent"]).contains("a tensor `absent`, got `first`, `last`, `new`"),
+        "{}",
+        refused(&["absent"])
+    );
+    let text = load(&path).unwrap_err().to_string();
+    assert!(text.contains("load_only"), "{text}");
+    // A wrong size is found in these dtypes too.
+    let (_, text) = fault(&path, &file_of(&format!("{{{}}}", entry("w", "F8_E4M3", "[3]", 0, 2)), 2));
+    assert!(text.contains("expected 3 bytes for F8_E4M3"), "{text}");
+}
+
+#[test]
+fn other_formats_are_named_by_their_first_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.safetensors");
+    for (start, part) in [
+        (&b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"[..], "git lfs pull"),
+        (b"<!DOCTYPE html>\n<html lang=\"en\">", "an HTML or XML page"),
+        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "a pickle"),
+        (b"PK\x03\x04\x14\0\0\0\0\0", "torch.save"),
+        (b"\x93NUMPY\x01\0v\0{'descr'", "npy::load"),
+        (b"<html", "an HTML or XML page"),
+    ] {
+        let (error, text) = fault(&path, start);
+        assert!(text.contains(part) && matches!(error, SafetensorsError::Foreign { .. }), "{text}");
+        assert!(list(&path).unwrap_err().to_string().contains(part));
+    }
 }
 
 #[test]

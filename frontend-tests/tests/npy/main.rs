@@ -123,8 +123,15 @@ fn refuses<T: std::fmt::Debug>(made: keyway::Result<T>, message: &str) {
 fn what_cannot_be_read_or_written_is_said() {
     refuses(load(TEXT), "`<U2`");
     refuses(load(OBJECT), "`|O`");
-    refuses(load(STRUCTURE), "several fields");
-    refuses(load(b"PK\x03\x04 and more"), "NUMPY");
+    refuses(load(STRUCTURE), "a structured one of the fields `");
+    refuses(load(STRUCTURE), "take one field");
+    refuses(load(b"PK\x03\x04 and more"), "got a zip archive");
+    refuses(load(b"neither this nor that"), "NUMPY");
+    refuses(load(b"\x80\x04\x95\x0b\0\0\0\0\0\0\0"), "got a pickle");
+    refuses(load(b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull");
+    refuses(load_archive(b"<!DOCTYPE html><html>"), "an HTML or XML page");
+    refuses(load_archive(F64), "load it with `io::npy::load`");
+    refuses(load(b"\x93NUMPY\x01\0\x02\0{}"), "damaged");
     refuses(load(b""), "of 0 bytes");
     refuses(load(&[F64, b"x"].concat()), "expected 24 bytes");
     refuses(load(&F64[..F64.len() - 1]), "got 23");
@@ -149,6 +156,56 @@ fn what_cannot_be_read_or_written_is_said() {
     refuses(load(b"\x93NUMPY\x02\0\xff\xff\xff\xff{"), "4294967295");
     // NumPy has such arrays of no elements; here their sizes alone overflow, or not, but nothing panics.
     let _ = load(&huge("(0, 4611686018427387904, 4)"));
+}
+
+/// An archive of files without compression, as `np.savez` writes.
+fn archive_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let crc = |bytes: &[u8]| {
+        let step = |crc: u32, &byte: &u8| {
+            (0..8)
+                .fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+        };
+        !bytes.iter().fold(!0u32, step)
+    };
+    let (mut all, mut index) = (Vec::new(), Vec::new());
+    for (name, bytes) in files {
+        let [length, name_length] = [bytes.len() as u32, name.len() as u32];
+        let fields = [&[20u8, 0, 0, 0, 0, 0, 0, 0, 0x21, 0][..], &crc(bytes).to_le_bytes()].concat();
+        let sizes = [length.to_le_bytes(), length.to_le_bytes(), name_length.to_le_bytes()].concat();
+        index.extend([b"PK\x01\x02\x14\0".as_slice(), &fields, &sizes, &[0; 10]].concat());
+        index.extend([&(all.len() as u32).to_le_bytes(), name.as_bytes()].concat());
+        all.extend([b"PK\x03\x04".as_slice(), &fields, &sizes, name.as_bytes(), bytes].concat());
+    }
+    let (begin, count) = (all.len() as u32, files.len() as u16);
+    all.extend(&index);
+    let counts = [count.to_le_bytes(), count.to_le_bytes()].concat();
+    let places = [(index.len() as u32).to_le_bytes(), begin.to_le_bytes()].concat();
+    all.extend([b"PK\x05\x06\0\0\0\0".as_slice(), &counts, &places, &[0, 0]].concat());
+    all
+}
+
+#[test]
+fn arrays_beside_those_that_no_tensor_can_hold() {
+    let bytes = archive_of(&[
+        ("names.npy", TEXT),
+        ("x.npy", F64),
+        ("pairs.npy", STRUCTURE),
+        ("y.npy", I16),
+        ("read.me", b"text"),
+    ]);
+    let (_folder, path) = file("a.npz", &bytes);
+    let listed = npz::list(&path).unwrap();
+    let facts: Vec<_> = listed.iter().map(|l| (l.name.as_str(), l.dtype.as_str(), l.loads)).collect();
+    assert_eq!(facts[0], ("names", "<U2", None));
+    assert_eq!((facts[1].0, facts[1].2), ("pairs", None));
+    assert_eq!(facts[2..], [("x", "<f8", Some(DType::F64)), ("y", "<i2", Some(DType::I16))]);
+    assert_eq!(listed[2].shape, [3]);
+    let made = npz::load_only(&path, &["y", "x"]).unwrap();
+    assert_eq!((made.len(), values(&made["x"])), (2, vec![1.5, -2.0, 0.25]));
+    refuses(npz::load_only(&path, &["x", "names"]), "array `names`");
+    refuses(npz::load_only(&path, &["z"]), "an array `z`, got `names`, `x`, `pairs`, `y`");
+    refuses(npz::load(&path), "npz::load_only");
+    refuses(load_archive(&archive_of(&[("model/data.pkl", b"\x80\x02"), ("x.npy", F64)])), "torch.save");
 }
 
 /// Each byte changed and each length: an error or other values, but no panic.

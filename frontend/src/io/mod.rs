@@ -1,8 +1,37 @@
 //! Files: weights and other tensors, read and written so that a failure loses nothing.
 
+mod foreign;
 pub mod npy;
 pub mod npz;
 mod replace;
 pub mod safetensors;
 
 pub use replace::replace;
+
+use crate::DType;
+
+/// What a file of named tensors holds under one name.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, io::safetensors, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.safetensors");
+/// safetensors::save(&path, &StateDict::from([("bias".to_string(), Tensor::new([1.0f32])?)]))?;
+/// let listed = safetensors::list(&path)?.remove(0);
+/// assert_eq!((listed.name.as_str(), listed.dtype.as_str(), &listed.shape[..]), ("bias", "F32", &[1][..]));
+/// assert_eq!(listed.loads, Some(DType::F32));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its dtype as the file names it: `F8_E4M3`, `<U2`.
+    pub dtype: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// The dtype that a load gives; `None` where it cannot be loaded.
+    pub loads: Option<DType>,
+}

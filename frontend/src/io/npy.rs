@@ -16,7 +16,7 @@
 //! - a load takes both byte orders and Fortran's order of elements, which gives a transposed view: nothing is copied, and no
 //!   backend is needed;
 //! - bf16, which NumPy does not have, is refused rather than saved as bytes that no other program could name; Python's objects,
-//!   texts and structures are refused too, the first since they are code;
+//!   texts and structures are refused too, the first since they are code, and of an archive only where they are asked for;
 //! - a load checks the header against the length of the file before it allocates anything.
 
 mod error;
@@ -25,11 +25,13 @@ mod read;
 mod write;
 
 pub use error::NpyError;
-pub(super) use read::{Source, read};
+pub(super) use read::{Source, read, read_header};
 pub(super) use write::array_length;
 pub(super) use write::write;
 
+use super::foreign::{Format, kind_of};
 use crate::{Result, Tensor};
+use std::fs::File;
 use std::path::Path;
 
 /// The array of a file, on the CPU.
@@ -50,9 +52,22 @@ use std::path::Path;
 pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let failed = |source| NpyError::Read { at: path.display().to_string(), source };
-    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let mut file = File::open(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    read(&Source { at: &path.display().to_string(), bytes }, &mut file)
+    let at = path.display().to_string();
+    read(&Source { at: &at, bytes }, &mut file).map_err(|error| match error {
+        crate::Error::Npy(NpyError::Header { .. }) => named(&at, Format::Npy, &mut file, error),
+        error => error,
+    })
+}
+
+/// The error for a file that is not of the expected format: which one it is of, where its first bytes say so.
+pub(super) fn named(at: &str, format: Format, file: &mut File, error: crate::Error) -> crate::Error {
+    let expected = if format == Format::Npy { "an array of NumPy" } else { "NumPy's archive of arrays" };
+    match kind_of(file, format) {
+        Some(got) => NpyError::Foreign { at: at.to_string(), expected, got }.into(),
+        None => error,
+    }
 }
 
 /// Saves a tensor, of any strides and on any device. An old file of that name is replaced as a whole, or stays as it is.

@@ -14,11 +14,16 @@
 //! Decisions:
 //! - archives are read and written by the crate `zip`, with the two methods that NumPy writes, stored and deflated;
 //! - no memory is taken for more than deflated bytes can hold, 1032 for each of them, whatever the archive says;
+//! - what no tensor can hold, as an array of texts, is an error of that array alone: `list` shows it, and `load_only` loads others;
 //! - a save replaces the file as a whole, and the same tensors give the same bytes: entries have no date.
 
-use super::npy::{NpyError as Error, Source, array_length, read, replaced, write};
+use super::Listed;
+use super::foreign::Format;
+use super::npy::{NpyError as Error, Source, array_length, named, read, read_header, replaced, write};
 use crate::Result;
 use crate::nn::StateDict;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -44,37 +49,172 @@ const LARGE: u64 = u32::MAX as u64;
 /// # Errors
 /// [`NpyError`](Error) for a file that cannot be read, is damaged, or holds what is no array of numbers; memory that does not suffice.
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
-    let path = path.as_ref();
-    let at = path.display().to_string();
-    let failed = |source| Error::Read { at: at.clone(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let bytes = file.metadata().map_err(failed)?.len();
-    let damaged = |reason: String| Error::Archive { at: at.clone(), reason };
-    let mut archive =
-        ZipArchive::new(std::io::BufReader::new(file)).map_err(|error| damaged(error.to_string()))?;
+    let mut archive = Archive::open(path.as_ref())?;
     let mut tensors = StateDict::new();
-    for nth in 0..archive.len() {
-        let mut entry = archive.by_index(nth).map_err(|error| damaged(error.to_string()))?;
-        let file_name = entry.name().map_err(|error| damaged(error.to_string()))?.into_owned();
-        let Some(name) = file_name.strip_suffix(".npy") else {
-            return Err(damaged(format!("`{}` is no `.npy` file", file_name.escape_default())).into());
-        };
+    for nth in 0..archive.zip.len() {
+        archive.array(nth, |name, source, from| {
+            let Some(name) = name else { return Err(source.no_array().into()) };
+            let tensor = read(&source.source(), from)?;
+            match tensors.insert(name.to_string(), tensor) {
+                None => Ok(()),
+                Some(_) => Err(source.damaged(format!("two arrays are named `{name}`")).into()),
+            }
+        })?;
+    }
+    Ok(tensors)
+}
+
+/// Some arrays of an archive by name, on the CPU. The others are not read, and may be of dtypes that no tensor has.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::npz, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.npz");
+/// let tensor = |value: f32| Tensor::new([value]);
+/// npz::save(&path, &StateDict::from([("x".to_string(), tensor(1.0)?), ("y".to_string(), tensor(2.0)?)]))?;
+/// let some = npz::load_only(&path, &["y"])?;
+/// assert_eq!((some.len(), some["y"].to_vec::<f32>()?), (1, vec![2.0]));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`load`]; a name that is not there.
+pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<StateDict> {
+    let mut archive = Archive::open(path.as_ref())?;
+    let (mut tensors, mut there) = (StateDict::new(), Vec::new());
+    for nth in 0..archive.zip.len() {
+        archive.array(nth, |name, source, from| {
+            let Some(name) = name else { return Ok(()) };
+            there.push(name.to_string());
+            if !names.iter().any(|wanted| wanted.as_ref() == name) {
+                return Ok(());
+            }
+            match tensors.insert(name.to_string(), read(&source.source(), from)?) {
+                None => Ok(()),
+                Some(_) => Err(source.damaged(format!("two arrays are named `{name}`")).into()),
+            }
+        })?;
+    }
+    match names.iter().map(AsRef::as_ref).find(|name| !tensors.contains_key(*name)) {
+        None => Ok(tensors),
+        Some(absent) => {
+            let (at, array) = (path.as_ref().display().to_string(), absent.to_string());
+            Err(Error::MissingName { at, array, there }.into())
+        }
+    }
+}
+
+/// The arrays of an archive, ordered by name, also those that cannot be loaded. Only their headers are read.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::npz, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.npz");
+/// npz::save(&path, &StateDict::from([("bias".to_string(), Tensor::new([1i64, 2])?)]))?;
+/// let listed = npz::list(&path)?;
+/// assert_eq!((listed[0].name.as_str(), listed[0].dtype.as_str(), &listed[0].shape[..]), ("bias", "<i8", &[2][..]));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// [`NpyError`](Error) for a file that cannot be read, or is damaged.
+pub fn list(path: impl AsRef<Path>) -> Result<Vec<Listed>> {
+    let mut archive = Archive::open(path.as_ref())?;
+    let mut all = Vec::new();
+    for nth in 0..archive.zip.len() {
+        archive.array(nth, |name, source, from| {
+            let Some(name) = name else { return Ok(()) };
+            let (raw, _) = read_header(&source.source(), from)?;
+            let (dtype, shape) = (raw.dtype(), raw.shape.clone());
+            let loads = raw.known(&source.at).ok().map(|header| header.dtype);
+            all.push(Listed { name: name.to_string(), dtype, shape, loads });
+            Ok(())
+        })?;
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(all)
+}
+
+struct Archive {
+    at: String,
+    /// Bytes of the file.
+    bytes: u64,
+    zip: ZipArchive<BufReader<File>>,
+}
+
+/// An entry of an archive.
+struct Place<'a> {
+    archive: &'a str,
+    file: &'a str,
+    /// The archive and the array.
+    at: String,
+    bytes: u64,
+}
+
+impl Place<'_> {
+    fn source(&self) -> Source<'_> {
+        Source { at: &self.at, bytes: self.bytes }
+    }
+
+    fn damaged(&self, reason: String) -> Error {
+        Error::Archive { at: self.archive.to_string(), reason }
+    }
+
+    fn no_array(&self) -> Error {
+        let file = self.file.escape_default();
+        match self.file.ends_with("data.pkl") {
+            true => {
+                let got =
+                    "an archive of `torch.save`; convert it in Python with `safetensors.torch.save_file`";
+                Error::Foreign { at: self.archive.to_string(), expected: "NumPy's archive of arrays", got }
+            }
+            false => {
+                self.damaged(format!("`{file}` is no `.npy` file, so take the arrays with `npz::load_only`"))
+            }
+        }
+    }
+}
+
+impl Archive {
+    fn open(path: &Path) -> Result<Archive> {
+        let at = path.display().to_string();
+        let failed = |source| Error::Read { at: at.clone(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        match ZipArchive::new(BufReader::new(file.try_clone().map_err(failed)?)) {
+            Ok(zip) => Ok(Archive { at, bytes, zip }),
+            Err(error) => {
+                let damaged = Error::Archive { at: at.clone(), reason: error.to_string() };
+                Err(named(&at, Format::Npz, &mut file, damaged.into()))
+            }
+        }
+    }
+
+    /// Gives an entry to `take`, with its name if it is an array, after its sizes were checked.
+    fn array<R>(
+        &mut self,
+        nth: usize,
+        take: impl FnOnce(Option<&str>, &Place<'_>, &mut zip::read::ZipFile<'_, BufReader<File>>) -> Result<R>,
+    ) -> Result<R> {
+        let damaged = |reason: String| Error::Archive { at: self.at.clone(), reason };
+        let mut entry = self.zip.by_index(nth).map_err(|error| damaged(error.to_string()))?;
+        let file = entry.name().map_err(|error| damaged(error.to_string()))?.into_owned();
+        let name = file.strip_suffix(".npy");
         let (held, whole) = (entry.compressed_size(), entry.size());
         let most = match entry.compression() {
             CompressionMethod::Stored => held,
             _ => held.saturating_mul(LARGEST_RATIO),
         };
-        if held > bytes || whole > most {
-            let reason = format!("`{name}` would be {whole} bytes of {held} in a file of {bytes}");
+        if held > self.bytes || whole > most {
+            let name = name.unwrap_or(&file);
+            let reason = format!("`{name}` would be {whole} bytes of {held} in a file of {}", self.bytes);
             return Err(damaged(reason).into());
         }
-        let at = format!("{at}, array `{name}`");
-        let tensor = read(&Source { at: &at, bytes: whole }, &mut entry)?;
-        if tensors.insert(name.to_string(), tensor).is_some() {
-            return Err(damaged(format!("two arrays are named `{name}`")).into());
-        }
+        let at = format!("{}, array `{}`", self.at, name.unwrap_or(&file));
+        take(name, &Place { archive: &self.at, file: &file, at, bytes: whole }, &mut entry)
     }
-    Ok(tensors)
 }
 
 /// Saves tensors by name, as they are. An old file of that name is replaced as a whole, or stays as it is.

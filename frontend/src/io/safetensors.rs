@@ -20,6 +20,8 @@
 //!   so that other programs read the same values and a load here gives the memory format back;
 //! - a tensor of a composite layout is saved as its components, `NAME.component`, and put together again when it is loaded;
 //!   its layout stands in the metadata under `keyway.layouts`;
+//! - what a file holds and this program cannot have (F8_E4M3, a plugin's dtype or layout) is an error of that tensor alone:
+//!   `list` shows it, and `load_only` loads others;
 //! - a load checks the header wholly before it allocates anything, and reads into memory that kernels may use.
 
 mod error;
@@ -31,7 +33,7 @@ mod read;
 mod write;
 
 pub use error::SafetensorsError;
-pub use read::{File, load, load_file};
+pub use read::{File, list, load, load_file, load_only};
 pub use write::{save, save_with_metadata};
 
 use crate::DType;

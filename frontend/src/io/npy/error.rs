@@ -48,13 +48,45 @@ pub enum NpyError {
     /// An array of what is no number that tensors have.
     #[error(
         "{at}: expected an array of bool, of integers of 1 to 8 bytes, of floats of 2 to 8 or of complex64, got {got}; convert \
-         it in Python with `astype`"
+         it in Python with `astype`, or load the other arrays of an archive with `npz::load_only`"
     )]
     UnknownDtype {
         /// The file, and the array of an archive.
         at: String,
         /// NumPy's name of the dtype.
         got: String,
+    },
+    /// An array of structures, whose fields have dtypes of their own.
+    #[error(
+        "{at}: expected an array of one dtype, got a structured one of the fields {}; take one field in Python, \
+         `numpy.save(path, array['field'])`, and load that",
+        named(fields)
+    )]
+    Structured {
+        /// The file, and the array in it.
+        at: String,
+        /// The names of the fields.
+        fields: Vec<String>,
+    },
+    /// A file of another format, by its first bytes.
+    #[error("{at}: expected {expected}, got {got}")]
+    Foreign {
+        /// The file.
+        at: String,
+        /// The format.
+        expected: &'static str,
+        /// What it is, and what to do.
+        got: &'static str,
+    },
+    /// An array that was asked for by name and is not there.
+    #[error("{at}: expected an array `{array}`, got {}; `npz::list` shows all that there are", named(there))]
+    MissingName {
+        /// The file.
+        at: String,
+        /// The name.
+        array: String,
+        /// The names that are there.
+        there: Vec<String>,
     },
     /// A tensor of a dtype that NumPy does not have.
     #[error(
@@ -100,4 +132,16 @@ pub enum NpyError {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// The first of these names, and how many more there are.
+fn named(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> =
+        names.iter().take(SHOWN).map(|name| format!("`{}`", name.escape_default())).collect();
+    match names.len().checked_sub(SHOWN) {
+        _ if names.is_empty() => "none".to_string(),
+        Some(more @ 1..) => format!("{} and {more} more", shown.join(", ")),
+        _ => shown.join(", "),
+    }
 }

@@ -118,6 +118,29 @@ impl Words<'_> {
         }
     }
 
+    /// The rest of a list of fields: the names. A field is a tuple of its name, or of a tuple of title and name, and of its dtype,
+    /// which may be such a list again.
+    fn fields(&mut self) -> Result<Vec<String>, String> {
+        let (mut fields, mut depth, mut titled) = (Vec::new(), 1, false);
+        let mut before = Word::Sign('[');
+        while depth > 0 {
+            let word = self.next()?;
+            let begins = before == Word::Sign('(');
+            match &word {
+                Word::Sign('[' | '(') => depth += 1,
+                Word::Sign(']' | ')') => depth -= 1,
+                Word::Text(_) if depth == 3 && begins => titled = true,
+                Word::Text(name) if (depth == 2 && begins) || (depth == 3 && titled) => {
+                    fields.push(name.clone());
+                    titled = false;
+                }
+                _ => {}
+            }
+            before = word;
+        }
+        Ok(fields)
+    }
+
     fn shape(&mut self) -> Result<Vec<usize>, String> {
         self.sign('(')?;
         let mut shape = Vec::new();
@@ -136,10 +159,17 @@ impl Words<'_> {
     }
 }
 
+/// What `descr` holds.
+enum Descr {
+    Name(String),
+    /// The names of a structure's fields.
+    Fields(Vec<String>),
+}
+
 /// The three entries.
 #[derive(Default)]
 struct Entries {
-    descr: Option<String>,
+    descr: Option<Descr>,
     fortran: Option<bool>,
     shape: Option<Vec<usize>>,
 }
@@ -158,8 +188,8 @@ fn entries(text: &str) -> Result<Entries, String> {
         words.sign(':')?;
         let twice = match key.as_str() {
             "descr" => match words.next()? {
-                Word::Text(descr) => found.descr.replace(descr).is_some(),
-                Word::Sign('[') => return Err("a structure of several fields".to_string()),
+                Word::Text(descr) => found.descr.replace(Descr::Name(descr)).is_some(),
+                Word::Sign('[') => found.descr.replace(Descr::Fields(words.fields()?)).is_some(),
                 other => return Err(format!("{other:?} for `descr`")),
             },
             "fortran_order" => match words.next()? {
@@ -189,8 +219,42 @@ fn entries(text: &str) -> Result<Entries, String> {
     }
 }
 
-/// Reads the text of a header.
-pub fn parse(at: &str, text: &[u8]) -> Result<Header, Error> {
+/// The header of an array that may be one of texts or structures.
+pub struct Raw {
+    descr: Descr,
+    fortran: bool,
+    pub shape: Vec<usize>,
+}
+
+impl Raw {
+    /// The dtype as the file names it; of a structure, its fields.
+    pub fn dtype(&self) -> String {
+        match &self.descr {
+            Descr::Name(name) => name.clone(),
+            Descr::Fields(fields) => format!("[{}]", fields.join(", ")),
+        }
+    }
+
+    /// The header of an array of numbers.
+    pub fn known(self, at: &str) -> Result<Header, Error> {
+        let descr = match self.descr {
+            Descr::Name(name) => name,
+            Descr::Fields(fields) => return Err(Error::Structured { at: at.to_string(), fields }),
+        };
+        let unknown =
+            || Error::UnknownDtype { at: at.to_string(), got: format!("`{}`", descr.escape_default()) };
+        let (order, name) = match descr.chars().next() {
+            Some(order @ ('<' | '>' | '|' | '=')) => (order, &descr[1..]),
+            _ => ('=', descr.as_str()),
+        };
+        let (_, dtype) = DTYPES.iter().find(|(known, _)| *known == name).ok_or_else(unknown)?;
+        let swapped = order == '>' && dtype.size() > 1;
+        Ok(Header { dtype: *dtype, swapped, fortran: self.fortran, shape: self.shape })
+    }
+}
+
+/// Reads the text of a header, of the file or array `at`.
+pub fn parse(at: &str, text: &[u8]) -> Result<Raw, Error> {
     let wrong = |got: String| Error::Header {
         at: at.to_string(),
         expected: "a dictionary of `descr`, `fortran_order` and `shape`".to_string(),
@@ -201,14 +265,7 @@ pub fn parse(at: &str, text: &[u8]) -> Result<Header, Error> {
     let (Some(descr), Some(fortran), Some(shape)) = (descr, fortran, shape) else {
         return Err(wrong("one that lacks an entry".to_string()));
     };
-    let unknown = || Error::UnknownDtype { at: at.to_string(), got: format!("`{}`", descr.escape_default()) };
-    let (order, name) = match descr.chars().next() {
-        Some(order @ ('<' | '>' | '|' | '=')) => (order, &descr[1..]),
-        _ => ('=', descr.as_str()),
-    };
-    let (_, dtype) = DTYPES.iter().find(|(known, _)| *known == name).ok_or_else(unknown)?;
-    let swapped = order == '>' && dtype.size() > 1;
-    Ok(Header { dtype: *dtype, swapped, fortran, shape })
+    Ok(Raw { descr, fortran, shape })
 }
 
 #[cfg(test)]
@@ -216,7 +273,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Header, Error> {
-        parse("a.npy", text.as_bytes())
+        parse("a.npy", text.as_bytes())?.known("a.npy")
     }
 
     #[test]
@@ -243,7 +300,11 @@ mod tests {
         refuses("{'descr': '<f8'", "its end");
         refuses("{'descr': '<f8', 'fortran_order': False}", "lacks an entry");
         refuses("{'descr': '<f8', 'descr': '<f8', }", "twice");
-        refuses("{'descr': [('a', '<f8')], }", "several fields");
+        let of = |descr: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (2,), }}");
+        refuses(&of("[('a', '<f8'), ('b', '<i4', (2, 3))]"), "of the fields `a`, `b`");
+        refuses(&of("[(('title', 'a'), '|u1'), ('b', [('c', '<f4')])]"), "of the fields `a`, `b`;");
+        refuses(&of("[('a', '<f8')"), "its end");
+        refuses("{'descr': [('a', '<f8')], }", "lacks an entry");
         refuses("{'descr': '|O', 'fortran_order': False, 'shape': ()}", "`|O`");
         refuses("{'descr': '<U5', 'fortran_order': False, 'shape': ()}", "astype");
         refuses("{'descr': '<f8', 'fortran_order': 1, 'shape': ()}", "fortran_order");

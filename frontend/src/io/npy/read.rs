@@ -1,7 +1,7 @@
 //! Reading an array.
 
 use super::NpyError as Error;
-use super::header::{self, LONGEST, MAGIC};
+use super::header::{self, LONGEST, MAGIC, Raw};
 use crate::{DType, Result, Tensor};
 use keyway_dispatcher::memory::write_bytes;
 use std::io::{ErrorKind, Read};
@@ -36,8 +36,8 @@ impl Source<'_> {
     }
 }
 
-/// Reads an array that takes all bytes of its source.
-pub fn read(source: &Source<'_>, from: &mut impl Read) -> Result<Tensor> {
+/// The header of an array, and where the data begin.
+pub fn read_header(source: &Source<'_>, from: &mut impl Read) -> Result<(Raw, u64)> {
     let mut start = [0; 8];
     source.fill(from, &mut start)?;
     if start[..6] != *MAGIC {
@@ -62,7 +62,13 @@ pub fn read(source: &Source<'_>, from: &mut impl Read) -> Result<Tensor> {
     }
     let mut text = vec![0; length as usize];
     source.fill(from, &mut text)?;
-    let header = header::parse(source.at, &text)?;
+    Ok((header::parse(source.at, &text)?, begin))
+}
+
+/// Reads an array.
+pub fn read(source: &Source<'_>, from: &mut impl Read) -> Result<Tensor> {
+    let (raw, begin) = read_header(source, from)?;
+    let header = raw.known(source.at)?;
     let bytes = size(&header.shape, header.dtype);
     let left = source.bytes - begin;
     if bytes != Some(left) {

@@ -131,7 +131,7 @@ pub enum SafetensorsError {
     /// A dtype that no tensor here can have.
     #[error(
         "{path}, tensor `{tensor}`: expected a dtype of {known}, got {got:?}; convert it with the program that wrote \
-         the file",
+         the file, or load the other tensors by name with `safetensors::load_only`",
         path = path.display()
     )]
     UnknownDtype {
@@ -172,13 +172,31 @@ pub enum SafetensorsError {
         /// The tensor.
         tensor: String,
         /// Its dtype.
-        dtype: DType,
+        dtype: String,
         /// Its shape.
         shape: Vec<usize>,
         /// How many bytes these need.
         expected: String,
         /// How many bytes lie between its offsets.
         got: u64,
+    },
+    /// A file of another format, by its first bytes.
+    #[error("{path}: expected a safetensors file, got {got}", path = path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what to do.
+        got: &'static str,
+    },
+    /// A tensor that was asked for by name and is not there.
+    #[error("{path}: expected a tensor `{tensor}`, got {there}; `safetensors::list` shows all that there are", path = path.display())]
+    MissingName {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        tensor: String,
+        /// The first names that are there.
+        there: String,
     },
     /// A file that is longer or shorter than its header says.
     #[error(
@@ -228,7 +246,7 @@ pub enum SafetensorsError {
     /// A tensor of a plugin's dtype that is not there.
     #[error(
         "{path}, tensor `{tensor}`: expected a backend that brings the dtype `{dtype}`, got none; install the plugin that \
-         was there when the file was saved",
+         was there when the file was saved, or load the other tensors with `safetensors::load_only`",
         path = path.display()
     )]
     MissingDtype {

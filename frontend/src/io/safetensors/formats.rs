@@ -43,6 +43,9 @@ pub(super) fn channels_last(path: &Path, header: &mut Header) -> Result<BTreeSet
     let formats: BTreeMap<String, String> =
         serde_json::from_str(&text).map_err(|error| wrong(format!("is no object of texts ({error})")))?;
     for (name, format) in &formats {
+        if header.unread.iter().any(|unread| unread.name == *name) {
+            continue;
+        }
         let Some(entry) = header.entries.iter().find(|entry| entry.name == *name) else {
             return Err(wrong(format!("names the tensor `{name}`, which is not there")));
         };

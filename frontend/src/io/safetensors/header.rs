@@ -9,7 +9,7 @@
 use super::SafetensorsError as Error;
 use super::{from_format, to_format};
 use crate::DType;
-use safetensors::tensor::TensorInfo;
+use safetensors::tensor::{Dtype, TensorInfo};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,10 +32,22 @@ pub(super) struct Entry {
     pub(super) range: (u64, u64),
 }
 
+/// A tensor that this program cannot have: of a dtype or layout that it does not know.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) name: String,
+    /// The dtype as the file names it.
+    pub(super) dtype: String,
+    pub(super) shape: Vec<usize>,
+    /// What a load of it reports.
+    pub(super) error: Error,
+}
+
 /// A header that has been checked: the entries follow one another without gaps.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) entries: Vec<Entry>,
+    pub(super) unread: Vec<Unread>,
     pub(super) metadata: BTreeMap<String, String>,
 }
 
@@ -104,7 +116,7 @@ pub(super) fn parse(path: &Path, text: &[u8], data_bytes: u64) -> Result<Header,
         Ok(Top::Other(other)) => return Err(wrong(kind(&other).to_string())),
         Err(error) => return Err(wrong(error.to_string())),
     };
-    let (mut entries, mut names) = (Vec::new(), BTreeSet::new());
+    let (mut placed, mut names) = (Vec::new(), BTreeSet::new());
     let mut metadata = BTreeMap::new();
     for (name, value) in named {
         if !names.insert(name.clone()) {
@@ -112,19 +124,38 @@ pub(super) fn parse(path: &Path, text: &[u8], data_bytes: u64) -> Result<Header,
         }
         match &*name {
             METADATA => metadata = parse_metadata(path, value)?,
-            _ => entries.push(parse_entry(path, name, value)?),
+            _ => placed.push(parse_entry(path, name, value)?),
         }
     }
-    entries.sort_by(|a, b| (a.range, &a.name).cmp(&(b.range, &b.name)));
+    placed.sort_by(|a, b| (a.range, &a.name).cmp(&(b.range, &b.name)));
     let mut end = 0;
-    for entry in &entries {
+    for entry in &placed {
         check_place(path, entry, end)?;
         end = entry.range.1;
     }
     if end != data_bytes {
         return Err(Error::DataLength { path: path.to_path_buf(), expected: end, got: data_bytes });
     }
-    Ok(Header { entries, metadata })
+    let (mut entries, mut unread) = (Vec::new(), Vec::new());
+    for Placed { name, dtype, shape, range } in placed {
+        match from_format(&dtype) {
+            Some(dtype) => entries.push(Entry { name, dtype, shape, range }),
+            None => {
+                let (path, tensor, got) = (path.to_path_buf(), shown(&name), shown(&dtype));
+                let error = Error::UnknownDtype { path, tensor, known: known_dtypes(), got };
+                unread.push(Unread { name, dtype, shape, error });
+            }
+        }
+    }
+    Ok(Header { entries, unread, metadata })
+}
+
+/// An entry whose dtype is still a name.
+struct Placed {
+    name: String,
+    dtype: String,
+    shape: Vec<usize>,
+    range: (u64, u64),
 }
 
 fn parse_metadata(path: &Path, value: Value) -> Result<BTreeMap<String, String>, Error> {
@@ -134,7 +165,7 @@ fn parse_metadata(path: &Path, value: Value) -> Result<BTreeMap<String, String>,
     })
 }
 
-fn parse_entry(path: &Path, name: String, value: Value) -> Result<Entry, Error> {
+fn parse_entry(path: &Path, name: String, value: Value) -> Result<Placed, Error> {
     let wrong = |field: &'static str, expected: &'static str, got: &Value| Error::Field {
         path: path.to_path_buf(),
         tensor: shown(&name),
@@ -147,12 +178,7 @@ fn parse_entry(path: &Path, name: String, value: Value) -> Result<Entry, Error> 
 
     let dtype = field("dtype");
     let text = dtype.as_str().ok_or_else(|| wrong("dtype", "a text", dtype))?;
-    let dtype = from_format(text).ok_or_else(|| Error::UnknownDtype {
-        path: path.to_path_buf(),
-        tensor: shown(&name),
-        known: known_dtypes(),
-        got: shown(text),
-    })?;
+    let dtype = text.to_string();
 
     let sizes = field("shape");
     let shape = integers(sizes).ok_or_else(|| wrong("shape", "a list of integers of 0 or more", sizes))?;
@@ -164,27 +190,33 @@ fn parse_entry(path: &Path, name: String, value: Value) -> Result<Entry, Error> 
         Some(&[begin, end]) if begin <= end => (begin, end),
         _ => return Err(wrong("data_offsets", "two integers, the second not below the first", offsets)),
     };
-    Ok(Entry { name, dtype, shape, range })
+    Ok(Placed { name, dtype, shape, range })
+}
+
+/// Bits of an element, for every dtype that the format knows.
+fn bits_of(dtype: &str) -> Option<u128> {
+    let known: Dtype = serde_json::from_value(Value::from(dtype)).ok()?;
+    Some(known.bitsize() as u128)
 }
 
 /// That an entry begins where the one before ends, and has the bytes that its shape needs.
-fn check_place(path: &Path, entry: &Entry, end: u64) -> Result<(), Error> {
+fn check_place(path: &Path, entry: &Placed, end: u64) -> Result<(), Error> {
     let (begin, behind) = entry.range;
     if begin != end {
         let (path, tensor) = (path.to_path_buf(), shown(&entry.name));
         return Err(Error::Offset { path, tensor, expected: end, got: begin });
     }
-    let needed = entry
-        .shape
-        .iter()
-        .try_fold(entry.dtype.size() as u64, |product, &size| product.checked_mul(size as u64));
+    // What a newer format has, and the crate does not, is only placed.
+    let Some(bits) = bits_of(&entry.dtype) else { return Ok(()) };
+    let needed = entry.shape.iter().try_fold(bits, |product, &size| product.checked_mul(size as u128));
+    let needed = needed.and_then(|bits| u64::try_from(bits.div_ceil(8)).ok());
     if needed == Some(behind - begin) {
         return Ok(());
     }
     Err(Error::TensorLength {
         path: path.to_path_buf(),
         tensor: shown(&entry.name),
-        dtype: entry.dtype,
+        dtype: from_format(&entry.dtype).map_or_else(|| entry.dtype.clone(), |dtype| dtype.to_string()),
         shape: entry.shape.clone(),
         expected: needed.map_or_else(|| "more than 2^64".to_string(), |bytes| bytes.to_string()),
         got: behind - begin,

@@ -2,7 +2,7 @@
 //! `NAME.component`, which other programs can read, and the metadata say of which layout the whole is.
 
 use super::SafetensorsError as Error;
-use super::header::{Header, Top, kind, shown};
+use super::header::{Header, Top, Unread, kind, shown};
 use crate::nn::StateDict;
 use crate::tensor::is_served;
 use crate::{DType, Device, Layout, Tensor};
@@ -102,13 +102,13 @@ pub(super) fn with_layouts(
 
 /// A composite tensor that is to be put together.
 pub(super) struct Planned {
-    name: String,
+    pub(super) name: String,
     layout: Layout,
-    dtype: DType,
-    shape: Vec<usize>,
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
     attrs: Vec<i64>,
     /// Names of the components, in the layout's order.
-    components: Vec<String>,
+    pub(super) components: Vec<String>,
 }
 
 /// What the metadata's text says of each composite tensor.
@@ -138,22 +138,29 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
         reason: format!("a `{KEY}` that {reason}"),
     };
     let wholes = named(path, &text, |why| wrong(format!("is no object of composite tensors ({why})")))?;
-    let mut planned = Vec::new();
+    let (mut planned, mut unread) = (Vec::new(), Vec::new());
     for (name, whole) in &wholes {
         let found = Layout::from_name(&whole.layout).filter(|&layout| is_served(layout, Device::CPU));
         let known = found.and_then(|layout| Some((layout, declared(layout)?)));
-        let (layout, entry) = known.ok_or_else(|| Error::MissingLayout {
-            path: path.to_path_buf(),
-            tensor: name.clone(),
-            layout: whole.layout.clone(),
-        })?;
-        let dtype = DType::from_name(&whole.dtype).filter(|dtype| dtype.size() > 0).ok_or_else(|| {
-            let (path, dtype) = (path.to_path_buf(), whole.dtype.clone());
-            Error::MissingDtype { path, tensor: name.clone(), dtype }
-        })?;
+        let dtype = DType::from_name(&whole.dtype).filter(|dtype| dtype.size() > 0);
+        let (layout, entry, dtype) = match (known, dtype) {
+            (Some((layout, entry)), Some(dtype)) => (layout, entry, dtype),
+            (known, _) => {
+                let (path, tensor) = (path.to_path_buf(), name.clone());
+                let error = match known {
+                    None => Error::MissingLayout { path, tensor, layout: whole.layout.clone() },
+                    Some(_) => Error::MissingDtype { path, tensor, dtype: whole.dtype.clone() },
+                };
+                let (name, dtype, shape) = (name.clone(), whole.dtype.clone(), whole.shape.clone());
+                unread.push(Unread { name, dtype, shape, error });
+                continue;
+            }
+        };
         let components: Vec<String> = entry.components.iter().map(|c| component_name(name, c)).collect();
         let there = |component: &String| {
-            wholes.contains_key(component) || header.entries.iter().any(|entry| entry.name == *component)
+            wholes.contains_key(component)
+                || header.entries.iter().any(|entry| entry.name == *component)
+                || header.unread.iter().any(|unread| unread.name == *component)
         };
         if let Some(absent) = components.iter().find(|component| !there(component)) {
             return Err(wrong(format!(
@@ -166,7 +173,8 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
         planned.push(Planned { name: name.clone(), layout, dtype, shape, attrs, components });
     }
     // A component's name is longer than that of what it belongs to.
-    planned.sort_by_key(|whole| std::cmp::Reverse(whole.name.len()));
+    planned.sort_by_key(|whole: &Planned| std::cmp::Reverse(whole.name.len()));
+    header.unread.extend(unread);
     Ok(planned)
 }
 

@@ -2,7 +2,7 @@
 //! named in the metadata, by tensor. An element of several bytes adds a last dimension.
 
 use super::SafetensorsError as Error;
-use super::header::{Entry, Header};
+use super::header::{Entry, Header, Unread};
 use crate::{DType, Tensor};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,12 +58,16 @@ pub(super) fn restore(path: &Path, header: &mut Header) -> crate::Result<()> {
     let dtypes: BTreeMap<String, String> =
         serde_json::from_str(&text).map_err(|error| wrong(format!("is no object of texts ({error})")))?;
     for (name, dtype) in dtypes {
-        let entry = header.entries.iter_mut().find(|entry| entry.name == name);
-        let entry = entry.ok_or_else(|| wrong(format!("names the tensor `{name}`, which is not there")))?;
+        let found = header.entries.iter().position(|entry| entry.name == name);
+        let at = found.ok_or_else(|| wrong(format!("names the tensor `{name}`, which is not there")))?;
         let Some(known) = DType::from_name(&dtype).filter(|&known| is_saved_as_bytes(known)) else {
-            return Err(Error::MissingDtype { path: path.to_path_buf(), tensor: name, dtype }.into());
+            let shape = header.entries.remove(at).shape;
+            let error =
+                Error::MissingDtype { path: path.to_path_buf(), tensor: name.clone(), dtype: dtype.clone() };
+            header.unread.push(Unread { name, dtype, shape, error });
+            continue;
         };
-        restore_entry(entry, known).map_err(wrong)?;
+        restore_entry(&mut header.entries[at], known).map_err(wrong)?;
     }
     Ok(())
 }

@@ -1,18 +1,22 @@
 //! Loading.
 
 use super::SafetensorsError as Error;
-use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST};
-use super::{formats, layouts, plugin_dtypes};
+use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST, Unread};
+use super::layouts::Planned;
+use super::{formats, layouts, plugin_dtypes, to_format};
+use crate::io::{Listed, foreign};
 use crate::nn::StateDict;
 use crate::{DType, Result, Tensor};
 use keyway_dispatcher::dims::channels_last_strides;
 use keyway_dispatcher::memory::{Storage, host_vec, write_bytes};
-use std::collections::BTreeMap;
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// How many bytes go from the file to a tensor at once.
 const CHUNK: usize = 1 << 20;
+/// How many names an error shows.
+const SHOWN: usize = 8;
 
 /// What a file holds.
 ///
@@ -72,25 +76,161 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
 /// As [`load`].
 pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
     let path = path.as_ref();
-    let failed = |source| Error::Read { path: path.to_path_buf(), source };
-    let mut file = std::fs::File::open(path).map_err(failed)?;
-    let bytes = file.metadata().map_err(failed)?.len();
-    let mut header = read_header(path, &mut file, bytes)?;
-    plugin_dtypes::restore(path, &mut header)?;
-    let last = formats::channels_last(path, &mut header)?;
-    let composite = layouts::take(path, &mut header)?;
-    let Header { entries, metadata } = header;
-    let mut buffer = Vec::new();
-    let mut tensors = StateDict::new();
-    for entry in entries {
-        let tensor = read_tensor(path, &mut file, &entry, last.contains(&entry.name), &mut buffer)?;
-        tensors.insert(entry.name, tensor);
-    }
-    layouts::join(path, composite, &mut tensors)?;
-    Ok(File { tensors, metadata })
+    Opened::new(path)?.read(path, None)
 }
 
-fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<Header> {
+/// Some tensors of a file, by name, on the CPU. What else there is is not read, and may be of dtypes that this program does not
+/// have.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::safetensors, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.safetensors");
+/// let tensor = |value: f32| Tensor::new([value]);
+/// let all = [("weight".to_string(), tensor(1.0)?), ("bias".to_string(), tensor(2.0)?)];
+/// safetensors::save(&path, &StateDict::from(all))?;
+/// let some = safetensors::load_only(&path, &["bias"])?;
+/// assert_eq!((some.len(), some["bias"].to_vec::<f32>()?), (1, vec![2.0]));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`load`]; a name that is not there.
+#[doc(alias = "safe_open")]
+#[doc(alias = "get_tensor")]
+pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<StateDict> {
+    let path = path.as_ref();
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    Ok(Opened::new(path)?.read(path, Some(&names))?.tensors)
+}
+
+/// What a file holds, ordered by name, also where it cannot be loaded. Only the header is read.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, io::safetensors, nn::StateDict};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.safetensors");
+/// safetensors::save(&path, &StateDict::from([("bias".to_string(), Tensor::new([1i64, 2])?)]))?;
+/// let listed = safetensors::list(&path)?;
+/// assert_eq!((listed[0].name.as_str(), listed[0].dtype.as_str(), &listed[0].shape[..]), ("bias", "I64", &[2][..]));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// [`SafetensorsError`](Error) for a file that cannot be read, or whose header is damaged.
+pub fn list(path: impl AsRef<Path>) -> Result<Vec<Listed>> {
+    let Opened { header: Header { entries, unread, .. }, composite, .. } = Opened::new(path.as_ref())?;
+    let is_part = |name: &String| composite.iter().any(|whole| whole.components.contains(name));
+    let mut all = Vec::new();
+    for Entry { name, dtype, shape, .. } in entries.into_iter().filter(|entry| !is_part(&entry.name)) {
+        let named = to_format(dtype).map_or_else(|| dtype.to_string(), |known| known.to_string());
+        all.push(Listed { name, dtype: named, shape, loads: Some(dtype) });
+    }
+    for whole in composite.iter().filter(|whole| !is_part(&whole.name)) {
+        let (name, dtype, shape) = (whole.name.clone(), whole.dtype, whole.shape.clone());
+        all.push(Listed { name, dtype: dtype.to_string(), shape, loads: Some(dtype) });
+    }
+    all.extend(unread.into_iter().map(|Unread { name, dtype, shape, .. }| Listed {
+        name,
+        dtype,
+        shape,
+        loads: None,
+    }));
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(all)
+}
+
+/// A file whose header was read.
+struct Opened {
+    file: std::fs::File,
+    header: Header,
+    /// The tensors that a load gives in channels_last.
+    last: BTreeSet<String>,
+    /// The tensors of composite layouts, those with the longest names first.
+    composite: Vec<Planned>,
+    /// Where the data begin.
+    start: u64,
+}
+
+impl Opened {
+    fn new(path: &Path) -> Result<Opened> {
+        let failed = |source| Error::Read { path: path.to_path_buf(), source };
+        let mut file = std::fs::File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        let (mut header, start) = read_header(path, &mut file, bytes).map_err(|error| match error {
+            crate::Error::Safetensors(Error::TooShort { .. } | Error::HeaderLength { .. }) => {
+                let foreign = foreign::kind_of(&mut file, foreign::Format::Safetensors);
+                foreign.map_or(error, |got| Error::Foreign { path: path.to_path_buf(), got }.into())
+            }
+            error => error,
+        })?;
+        plugin_dtypes::restore(path, &mut header)?;
+        let last = formats::channels_last(path, &mut header)?;
+        let composite = layouts::take(path, &mut header)?;
+        Ok(Opened { file, header, last, composite, start })
+    }
+
+    /// The names to load, those of components among them; an error for one that is not there or cannot be loaded.
+    fn wanted(&mut self, path: &Path, names: Option<&[&str]>) -> Result<BTreeSet<String>> {
+        let Header { entries, unread, .. } = &mut self.header;
+        let of_entries = entries.iter().map(|entry| &entry.name);
+        let all =
+            of_entries.chain(unread.iter().map(|u| &u.name)).chain(self.composite.iter().map(|w| &w.name));
+        let all: BTreeSet<&String> = all.collect();
+        let mut wanted: BTreeSet<String> = match names {
+            None => all.into_iter().cloned().collect(),
+            Some(names) => {
+                if let Some(absent) = names.iter().find(|name| !all.contains(&name.to_string())) {
+                    let shown = all.iter().take(SHOWN).map(|name| format!("`{}`", header::shown(name)));
+                    let shown = shown.collect::<Vec<_>>().join(", ");
+                    let more = if all.len() > SHOWN {
+                        format!(" and {} more", all.len() - SHOWN)
+                    } else {
+                        String::new()
+                    };
+                    let there = if all.is_empty() { "none".to_string() } else { shown + &more };
+                    let (path, tensor) = (path.to_path_buf(), absent.to_string());
+                    return Err(Error::MissingName { path, tensor, there }.into());
+                }
+                names.iter().map(ToString::to_string).collect()
+            }
+        };
+        // Those with the shortest names first, since a component may be composite in turn.
+        for whole in self.composite.iter().rev() {
+            if wanted.contains(&whole.name) {
+                wanted.extend(whole.components.iter().cloned());
+            }
+        }
+        match unread.iter().position(|unread| wanted.contains(&unread.name)) {
+            Some(at) => Err(unread.swap_remove(at).error.into()),
+            None => Ok(wanted),
+        }
+    }
+
+    fn read(mut self, path: &Path, names: Option<&[&str]>) -> Result<File> {
+        let wanted = self.wanted(path, names)?;
+        let Opened { mut file, header: Header { entries, metadata, .. }, last, mut composite, start } = self;
+        let mut buffer = Vec::new();
+        let mut tensors = StateDict::new();
+        let mut at = 0;
+        for entry in entries.into_iter().filter(|entry| wanted.contains(&entry.name)) {
+            if entry.range.0 != at {
+                let failed = |source| Error::Read { path: path.to_path_buf(), source };
+                file.seek(SeekFrom::Start(start + entry.range.0)).map_err(failed)?;
+            }
+            at = entry.range.1;
+            let tensor = read_tensor(path, &mut file, &entry, last.contains(&entry.name), &mut buffer)?;
+            tensors.insert(entry.name, tensor);
+        }
+        composite.retain(|whole| wanted.contains(&whole.name));
+        layouts::join(path, composite, &mut tensors)?;
+        Ok(File { tensors, metadata })
+    }
+}
+
+fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<(Header, u64)> {
     let failed = |source| Error::Read { path: path.to_path_buf(), source };
     let Some(after_length) = bytes.checked_sub(LENGTH_BYTES) else {
         return Err(Error::TooShort { path: path.to_path_buf(), got: bytes }.into());
@@ -105,7 +245,7 @@ fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<Header> 
     let mut text = host_vec(length as usize)?;
     text.resize(length as usize, 0);
     file.read_exact(&mut text).map_err(failed)?;
-    Ok(header::parse(path, &text, after_length - length)?)
+    Ok((header::parse(path, &text, after_length - length)?, LENGTH_BYTES + length))
 }
 
 fn read_tensor(
