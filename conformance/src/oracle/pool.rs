@@ -33,14 +33,17 @@ fn windows(
         .map(|d| {
             let (size, [kernel, stride, padding], dilation) =
                 (sizes[d] as i64, lists.map(|list| list[d]), dilation[d]);
-            let free = size + 2 * padding - dilation * (kernel - 1) - 1;
-            if stride < 1 || dilation < 1 || free < 0 {
-                return Err(Unknown("a window that does not fit".into()));
+            if stride < 1 || dilation < 1 || size < 1 {
+                return Err(Unknown("a stride, a dilation or an image of 0".into()));
             }
-            let mut places = free / stride + 1;
+            let free = size + 2 * padding - dilation * (kernel - 1) - 1;
+            let mut places = free.div_euclid(stride) + 1;
             // Rounded up, the last window must not begin in the border behind the image.
-            if ceil && free % stride != 0 && places * stride < size + padding {
+            if ceil && free.rem_euclid(stride) != 0 && places * stride < size + padding {
                 places += 1;
+            }
+            if places < 1 {
+                return Err(Unknown("a window that does not fit".into()));
             }
             Ok(Window { size, kernel, stride, padding, dilation, places: places as usize })
         })
@@ -87,6 +90,14 @@ fn image(inputs: &Inputs) -> Result<&Array, Unknown> {
     if a.ndim() > 2 { Ok(a) } else { Err(Unknown("no images".into())) }
 }
 
+/// Whether an element takes the place of the largest so far: NaN of any.
+pub(super) fn exceeds(x: Number, largest: Number) -> bool {
+    match (x, largest) {
+        (Number::Int(x), Number::Int(largest)) => x > largest,
+        _ => x.float() > largest.float() || x.float().is_nan(),
+    }
+}
+
 fn max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = image(inputs)?;
     let spatial = &a.sizes[2..];
@@ -96,15 +107,15 @@ fn max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (mut values, mut places) = (Vec::new(), Vec::new());
     for index in Indices::new(&sizes) {
         let first = (index[0] * a.sizes[1] + index[1]) * plane;
-        let (mut best, mut at) = (f64::NEG_INFINITY, None);
+        let mut best = None;
         for place in under(&windows, spatial, &index[2..]) {
-            let x = a.values[first + place].float();
-            if at.is_none() || x > best || x.is_nan() {
-                (best, at) = (x, Some(place));
+            let x = a.values[first + place];
+            if best.is_none_or(|(largest, _)| exceeds(x, largest)) {
+                best = Some((x, place));
             }
         }
-        let Some(at) = at else { return Err(Unknown("a window without elements".into())) };
-        values.push(Number::Float(best));
+        let Some((largest, at)) = best else { return Err(Unknown("a window without elements".into())) };
+        values.push(largest);
         places.push(Number::Int(at as i128));
     }
     Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])

@@ -2,6 +2,7 @@
 
 use super::image::whole;
 use super::number::float_total;
+use super::pool::exceeds;
 use super::{Family, Inputs, Unknown, Value};
 use crate::array::{Array, Indices, Number, flat};
 use keyway::DType;
@@ -59,6 +60,9 @@ fn keys(distance: f64) -> f64 {
 fn resized(inputs: &Inputs, from: &[usize], to: &[usize]) -> Result<Vec<Vec<Vec<Tap>>>, Unknown> {
     let (mode, align) = (inputs.str(2)?, inputs.bool(3)?);
     let Value::Floats(scales) = inputs.get(4) else { return Err(Unknown("no factors".into())) };
+    if from.contains(&0) || to.contains(&0) {
+        return Err(Unknown("images without elements".into()));
+    }
     let known = matches!(mode, "nearest" | "nearest-exact" | "linear") || mode == "cubic" && from.len() == 2;
     let fits = from.len() == to.len() && (scales.is_empty() || scales.len() == to.len());
     if !known || !fits || align && mode.starts_with("nearest") || scales.iter().any(|&s| s <= 0.0) {
@@ -73,9 +77,19 @@ fn resized(inputs: &Inputs, from: &[usize], to: &[usize]) -> Result<Vec<Vec<Vec<
 
 /// The sizes of images, and those in argument 1.
 fn images(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
+    let (a, to) = sized(inputs)?;
+    if a.sizes[2..].contains(&0) {
+        return Err(Unknown("images without elements".into()));
+    }
+    Ok((a, to))
+}
+
+/// As [`images`], also of those without elements.
+fn sized(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
     let (a, to) = (inputs.array(0)?, inputs.ints(1)?);
-    let to = to.iter().map(|&v| whole(v)).collect::<Result<Vec<_>, _>>()?;
-    if a.ndim() < 3 || a.ndim() != to.len() + 2 || a.sizes[2..].contains(&0) {
+    let size = |&v: &i64| usize::try_from(v).map_err(|_| Unknown("a negative size".into()));
+    let to = to.iter().map(size).collect::<Result<Vec<_>, _>>()?;
+    if a.ndim() < 3 || a.ndim() != to.len() + 2 {
         return Err(Unknown("no images of that many dimensions".into()));
     }
     Ok((a, to))
@@ -149,7 +163,10 @@ fn adaptive_avg_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 fn adaptive_avg_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    let (grad, spatial) = images(inputs)?;
+    let (grad, spatial) = sized(inputs)?;
+    if spatial.contains(&0) {
+        return Err(Unknown("an image without elements".into()));
+    }
     Ok(scattered(grad, &spatial, &adaptive(&spatial, &grad.sizes[2..])))
 }
 
@@ -159,15 +176,15 @@ fn adaptive_max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let sizes = with_spatial(&a.sizes, &to);
     let (mut values, mut places) = (Vec::new(), Vec::new());
     for index in Indices::new(&sizes) {
-        let mut best: Option<(f64, usize)> = None;
+        let mut best: Option<(Number, usize)> = None;
         for (at, _) in together(&at_place(&windows, &index[2..])) {
-            let x = a.at(&with_spatial(&index, &at)).float();
-            if best.is_none_or(|(most, _)| x > most || x.is_nan()) {
+            let x = a.at(&with_spatial(&index, &at));
+            if best.is_none_or(|(most, _)| exceeds(x, most)) {
                 best = Some((x, flat(&a.sizes[2..], &at)));
             }
         }
         let Some((most, place)) = best else { return Err(Unknown("a window without elements".into())) };
-        values.push(Number::Float(most));
+        values.push(most);
         places.push(Number::Int(place as i128));
     }
     Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])

@@ -23,7 +23,10 @@ fn windows(size: usize, count: usize) -> Result<Vec<Range<usize>>, Error> {
 }
 
 /// The same for each spatial dimension.
-fn all_windows<T>(image: &Volume<'_, T>, results: &Volume<'_, T>) -> Result<[Vec<Range<usize>>; 3], Error> {
+pub fn all_windows<T>(
+    image: &Volume<'_, T>,
+    results: &Volume<'_, T>,
+) -> Result<[Vec<Range<usize>>; 3], Error> {
     let of = |d: usize| windows(image.sizes[d], results.sizes[d]);
     Ok([of(2)?, of(3)?, of(4)?])
 }

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod average;
+mod integers;
 mod largest;
 mod lines;
 mod near;

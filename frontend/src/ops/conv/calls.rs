@@ -413,9 +413,9 @@ fn transpose<const N: usize>(
             let [size, kernel] = [x.shape()[d + 2], weight.shape()[d + 2]].map(|size| size as i128);
             let reach = dilation as i128 * (kernel - 1) + 1;
             let made = (size - 1) * stride as i128 - 2 * padding as i128 + reach + added as i128;
-            sizes[d] = i64::try_from(made).ok().filter(|&made| made > 0).ok_or_else(|| {
+            sizes[d] = i64::try_from(made).ok().filter(|&made| made >= 0).ok_or_else(|| {
                 let expected = format!(
-                    "sizes and options that make an output of 1 or more elements in spatial dimension {d}"
+                    "sizes and options that make an output of 0 or more elements in spatial dimension {d}"
                 );
                 wrong_value(op, "input", expected, format!("sizes {:?}, which make {made}", x.shape()))
             })?;

@@ -21,7 +21,7 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            /// Another rank, no float; a size of 0, of the input or of the result.
+            /// Another rank, no float; a size of 0 of the input.
             pub fn $avg(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<Tensor> {
                 mean(stringify!($avg), self, output_size.into())
             }
@@ -37,7 +37,7 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            #[doc = concat!("As [`Tensor::", stringify!($avg), "`].")]
+            #[doc = concat!("As [`Tensor::", stringify!($avg), "`]; integers are taken, bool is not.")]
             pub fn $max(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<Tensor> {
                 Ok(largest(stringify!($max), self, output_size.into())?.0)
             }
@@ -54,7 +54,7 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            #[doc = concat!("As [`Tensor::", stringify!($avg), "`].")]
+            #[doc = concat!("As [`Tensor::", stringify!($avg), "`]; integers are taken, bool is not.")]
             pub fn $with_indices(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<(Tensor, Tensor)> {
                 largest(stringify!($with_indices), self, output_size.into())
             }

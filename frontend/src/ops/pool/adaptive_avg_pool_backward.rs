@@ -1,15 +1,16 @@
 //! `adaptive_avg_pool_backward`
 
-use super::adaptive_avg_pool::{self, CASES, errors, result_sizes};
-use super::geometry::{spatial, with_spatial};
+use super::adaptive_avg_pool::{self, CASES};
+use super::geometry::{rank, sizes, spatial, with_spatial};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::FIRST;
-use crate::ops::sample::{SampleArg, plain, sample};
+use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let (sizes, dtype) = (result_sizes(args)?, args.tensor(0)?.dtype());
+    let (rank, grad) = (rank(args, 0)?, args.tensor(0)?);
+    let (sizes, dtype) = (with_spatial(grad.sizes(), &sizes(args, 1, rank)?), grad.dtype());
     Ok(Plan::one(dtype, sizes, dtype, Strides::Images(FIRST)))
 }
 
@@ -33,6 +34,14 @@ pub static DEF: OpDef = OpDef {
         };
         CASES.iter().map(one).collect()
     },
-    errors,
+    errors: || {
+        let call =
+            |grad: &[usize], to: &[i64], message| error([plain(grad), SampleArg::Ints(to.to_vec())], message);
+        vec![
+            call(&[4, 4], &[2, 2], "of 3 to 5 dimensions"),
+            call(&[1, 2, 4, 4], &[2], "2 numbers of 1 or more"),
+            call(&[1, 2, 4, 4], &[2, 0], "2 numbers of 1 or more"),
+        ]
+    },
     entry: Entry::new(),
 };

@@ -1,7 +1,7 @@
 //! `adaptive_max_pool`
 
 use super::adaptive_avg_pool::{CASES, errors, result_sizes};
-use super::geometry::spatial;
+use super::geometry::{rank_of_numbers, spatial};
 use super::max_pool_backward;
 use crate::DType;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
@@ -11,7 +11,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let (sizes, dtype) = (result_sizes(args)?, args.tensor(0)?.dtype());
+    let rank = rank_of_numbers(args, 0)?;
+    let (sizes, dtype) = (result_sizes(args, rank)?, args.tensor(0)?.dtype());
     let strides = Strides::Images(FIRST);
     Ok(Plan::one(dtype, sizes.clone(), dtype, strides.clone()).and(sizes, DType::I64, strides))
 }
@@ -33,7 +34,7 @@ pub static DEF: OpDef = OpDef {
         },
     },
     forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+    dtypes: Dtypes::NUMERIC,
     samples: || {
         let call = |(input, to): &(&[usize], &[i64])| {
             sample([tensor(input, Fill::Distinct(-2.0, 2.0)), SampleArg::Ints(to.to_vec())])

@@ -38,7 +38,7 @@ pub(super) fn options(case: &Case) -> impl Iterator<Item = SampleArg> {
 }
 
 /// The samples of both ops, with the spatial sizes of the outputs.
-pub(super) const CASES: [(Case, &[usize]); 10] = [
+pub(super) const CASES: [(Case, &[usize]); 12] = [
     ((&[2, 2, 7], [&[3], &[2], &[1]], false, true, None), &[4]),
     ((&[2, 3, 4, 5], [&[2, 2], &[2, 2], &[0, 0]], false, true, None), &[2, 2]),
     ((&[2, 3, 4, 5], [&[3, 3], &[1, 1], &[1, 1]], false, true, None), &[4, 5]),
@@ -48,6 +48,8 @@ pub(super) const CASES: [(Case, &[usize]); 10] = [
     ((&[1, 2, 3, 4, 5], [&[2, 2, 3], &[1, 2, 2], &[0, 1, 1]], false, true, None), &[2, 3, 3]),
     ((&[1, 35, 3, 2], [&[2, 2], &[1, 1], &[1, 0]], false, true, None), &[4, 1]),
     ((&[2, 9, 1, 1], [&[1, 1], &[1, 1], &[0, 0]], false, true, None), &[1, 1]),
+    ((&[1, 2, 2, 3], [&[3, 5], &[2, 3], &[0, 0]], true, true, None), &[1, 1]),
+    ((&[2, 3, 2], [&[4], &[4], &[0]], true, false, None), &[1]),
     ((&[0, 2, 4, 4], [&[2, 2], &[2, 2], &[0, 0]], false, true, None), &[2, 2]),
 ];
 
@@ -64,6 +66,7 @@ fn errors() -> Vec<ErrorSample> {
         call((&[1, 2, 4, 4], [two, &[0, 1], &[0, 0]], false, true, None), "2 numbers of 1 or more"),
         call((&[1, 2, 4, 4], [two, two, &[2, 0]], false, true, None), "at most half of the 2 elements"),
         call((&[1, 2, 4, 4], [&[2, 5], two, &[0, 0]], false, true, None), "reaches over 5 elements of 4"),
+        call((&[1, 2, 4, 2], [&[2, 4], two, &[0, 0]], true, true, None), "reaches over 4 elements of 2"),
         call((&[1, 2, 4, 4], [two, two, &[0, 0]], false, true, Some(0)), "1 or more"),
     ]
 }

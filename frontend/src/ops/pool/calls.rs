@@ -31,8 +31,9 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input, or one that meets no
-            /// element at some place; a padding of more than half the window.
+            /// Another rank, bool or complex elements; a window or a stride of 0, a window larger than the padded input (with
+            /// `ceil_mode`, by a stride or more), or one that meets no element at some output position; a padding of more than
+            /// half the window.
             $(#[$of_max])*
             pub fn $max(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<Tensor> {
                 let run = |args: &[Arg<'_>]| Ok([max_pool_values::DEF.run(args)?]);
@@ -70,8 +71,8 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
-            /// than half the window; a divisor of 0.
+            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input (with `ceil_mode`, by a
+            /// stride or more); a padding of more than half the window; a divisor of 0.
             $(#[$of_avg])*
             pub fn $avg(&self, options: impl Into<AvgPoolOptions<$rank>>) -> Result<Tensor> {
                 mean(stringify!($avg), self, options.into())

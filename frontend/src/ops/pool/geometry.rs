@@ -1,11 +1,12 @@
 //! Sizes of pooled images, and the checks that the ops share.
 
 use crate::ops::composite::float_tensor;
-use crate::ops::rules::{wrong_shape, wrong_value};
+use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::spatial::{BORDER, MOVES, list, size_from};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result;
 use keyway_dispatcher::op::Args;
+use keyway_dispatcher::tensor::TensorRef;
 
 /// A window and how it moves.
 pub(super) struct Window<'a> {
@@ -20,7 +21,18 @@ pub(super) struct Window<'a> {
 
 /// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of floats.
 pub(crate) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
-    let t = float_tensor(args, i)?;
+    rank_of(args, i, float_tensor(args, i)?)
+}
+
+/// As [`rank`], of a tensor that may be one of integers.
+pub(super) fn rank_of_numbers(args: &Args<'_>, i: usize) -> Result<usize> {
+    let t = args.tensor(i)?;
+    let dtype = t.dtype();
+    require(args, i, dtype, dtype.is_float() || dtype.is_integer(), "a float or an integer dtype")?;
+    rank_of(args, i, t)
+}
+
+fn rank_of(args: &Args<'_>, i: usize, t: &TensorRef) -> Result<usize> {
     match t.sizes().len().checked_sub(2) {
         Some(rank @ 1..=3) => Ok(rank),
         _ => Err(wrong_shape(args, i, "of 3 to 5 dimensions, [batch, channels, ..]".into(), t.sizes())),
@@ -79,7 +91,8 @@ impl<'a> Window<'a> {
                 return Err(wrong_value(args, self.at + 2, text));
             }
             let free = size + 2 * padding - reach;
-            if free < 0 || size == 0 {
+            // A first window may reach over the padded image if the number of windows is rounded up, but must begin in it.
+            if size == 0 || free + (if self.ceil { stride - 1 } else { 0 }) < 0 {
                 let text = format!(
                     "a window that fits the padded image: in spatial dimension {d} it reaches over {reach} elements of {}",
                     size + 2 * padding

@@ -54,6 +54,7 @@ fn samples() -> Vec<Sample> {
         sample(call(positive(&[2, 3, 4, 5]), 3.0, [&[3, 2], &[1, 1]], false)),
         sample(call(positive(&[2, 2, 5, 4]), 1.5, [&[2, 3], &[2, 2]], true)),
         sample(call(positive(&[1, 2, 3, 4, 2]), 1.0, [&[2, 2, 1], &[1, 2, 1]], false)),
+        sample(call(positive(&[1, 2, 2, 3]), 2.0, [&[3, 5], &[2, 3]], true)),
         sample(call(plain(&[0, 2, 4, 4]), 2.0, [&[2, 2], &[2, 2]], false)),
     ]
 }

@@ -1,6 +1,6 @@
 //! `max_pool`
 
-use super::geometry::{Window, rank, spatial, with_spatial};
+use super::geometry::{Window, rank_of_numbers, spatial, with_spatial};
 use super::max_pool_backward;
 use crate::DType;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 /// The sizes of the result.
 pub(super) fn result_sizes(args: &Args<'_>) -> RuleResult<Dims> {
-    let (rank, x) = (rank(args, 0)?, args.tensor(0)?);
+    let (rank, x) = (rank_of_numbers(args, 0)?, args.tensor(0)?);
     let places = Window::of(args, rank, 1, Some(4), 5)?.places(args, &x.sizes()[2..])?;
     Ok(with_spatial(x.sizes(), &places))
 }
@@ -42,6 +42,8 @@ pub(super) fn samples() -> Vec<Sample> {
         case(&[1, 1, 7, 4], [&[3, 2], &[3, 3], &[0, 0], &[1, 1]], true),
         case(&[1, 2, 3, 4, 5], [&[2, 2, 3], &[1, 2, 2], &[0, 1, 1], &[1, 1, 1]], false),
         case(&[1, 35, 3, 2], [&[2, 2], &[1, 1], &[1, 0], &[1, 1]], false),
+        case(&[1, 2, 2, 3], [&[3, 5], &[2, 3], &[0, 0], &[1, 1]], true),
+        case(&[1, 2, 3, 5], [&[3, 3], &[3, 3], &[1, 0], &[2, 3]], true),
         case(&[0, 2, 4, 4], [&[2, 2], &[2, 2], &[0, 0], &[1, 1]], false),
     ]
 }
@@ -58,6 +60,8 @@ pub(super) fn errors() -> Vec<ErrorSample> {
         wrong(&[1, 2, 4, 4], [two, two, &[2, 2], one], "at most half of the 2 elements"),
         wrong(&[1, 2, 4, 4], [&[5, 2], two, none, one], "reaches over 5 elements of 4"),
         wrong(&[1, 2, 4, 4], [two, two, none, &[4, 1]], "reaches over 5 elements of 4"),
+        error(call(&[1, 2, 2, 4], [&[4, 2], two, none, one], true), "reaches over 4 elements of 2"),
+        error(call(&[1, 2, 2, 4], [&[3, 2], &[1, 1], none, one], true), "reaches over 3 elements of 2"),
         wrong(&[1, 2, 3, 4], [two, two, &[1, 0], &[4, 1]], "a window that meets the image"),
         wrong(&[1, 2, 0, 4], [two, two, &[1, 0], one], "reaches over 2 elements of 2"),
     ]
@@ -80,7 +84,7 @@ pub static DEF: OpDef = OpDef {
         },
     },
     forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+    dtypes: Dtypes::NUMERIC,
     samples,
     errors,
     entry: Entry::new(),

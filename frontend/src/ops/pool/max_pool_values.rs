@@ -27,7 +27,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: decomposed(compose, &[Part::new("max_pool")]),
     derivative: Derivative::Composite,
     forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+    dtypes: Dtypes::NUMERIC,
     samples,
     errors,
     entry: Entry::new(),
