@@ -44,6 +44,7 @@ mod layout_csr;
 mod number;
 mod packed;
 mod sort;
+mod split;
 
 keyway_sdk::plugin! {
     name: "keyway-sparse",

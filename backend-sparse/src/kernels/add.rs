@@ -8,6 +8,7 @@ use crate::coo::{Coo, PIECE, Part, is_sparse, new_tensor, one, one_pattern, unsu
 use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
 use crate::number::{Number, by_sum};
+use crate::split::alike;
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{
@@ -48,12 +49,40 @@ fn scaled<'a>(coo: Coo<'a>, factor: Arg<'_>) -> Result<Coo<'a>, Error> {
 
 fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
-    if left.sizes() != right.sizes() {
-        return Err(unsupported(match right.ndim() {
+    if left.sizes() == right.sizes() {
+        return sum_of(call, left, right, minus);
+    }
+    let refused = || {
+        Err(unsupported(match right.ndim() {
             0 => "a sum with a number, which leaves nothing unstored,".to_string(),
             _ => format!("a sum of tensors of shapes {:?} and {:?}", left.sizes(), right.sizes()),
-        }));
-    }
+        }))
+    };
+    // The result of a sparse and a strided tensor is strided, of whatever shape.
+    let is_strided = !(is_sparse(&left) && is_sparse(&right));
+    let Some(sizes) = broadcast(left.sizes(), right.sizes()).filter(|_| is_strided && right.ndim() > 0)
+    else {
+        return refused();
+    };
+    let expanded = |tensor: Tensor<'_>| one("expand", &[Arg::Tensor(tensor), Arg::Ints(&sizes)]);
+    let (left, right) = (expanded(left)?, expanded(right)?);
+    sum_of(call, left.tensor(), right.tensor(), minus)
+}
+
+/// The sizes that both can be expanded to.
+fn broadcast(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
+    let rank = a.len().max(b.len());
+    let size = |sizes: &[i64], d: usize| (d + sizes.len()).checked_sub(rank).map_or(1, |d| sizes[d]);
+    (0..rank)
+        .map(|d| match (size(a, d), size(b, d)) {
+            (a, b) if a == b || b == 1 => Some(a),
+            (1, b) => Some(b),
+            _ => None,
+        })
+        .collect()
+}
+
+fn sum_of(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>, minus: bool) -> Result<(), Error> {
     let alpha = factor(call, minus)?;
     let dtype = left.dtype();
     if matches!(dtype, dtype::F16 | dtype::BF16) && !is_one(&alpha) {
@@ -81,12 +110,7 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
 
 /// The entries of both, coalesced. Of one pattern, the same one: also one with places that come more than once.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
-    if left.sparse_dim != right.sparse_dim {
-        return Err(unsupported(format!(
-            "a sum of sparse tensors with {} and {} sparse dimensions",
-            left.sparse_dim, right.sparse_dim
-        )));
-    }
+    let (left, right) = alike(left, right)?;
     if left.nnz == right.nnz
         && left.coalesced == right.coalesced
         && one_pattern(&left.indices, &right.indices)

@@ -7,6 +7,7 @@ use crate::csr::{Csr, is_csr};
 use crate::dense::{at_entries, number};
 use crate::kernels::select::chosen;
 use crate::number::by_dtype;
+use crate::split::alike;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Element, Error, Tensor};
 
@@ -99,7 +100,7 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
 /// Both tensors at the places that both store.
 ///
 /// # Errors
-/// Other sizes or sparse dimensions; components that do not fit.
+/// Other sizes; components that do not fit.
 pub fn common<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<(Coo<'a>, Coo<'a>), Error> {
     if left.sizes != right.sizes {
         return Err(unsupported(format!(
@@ -107,12 +108,7 @@ pub fn common<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<(Coo<'a>, Coo<'a>), E
             left.sizes, right.sizes
         )));
     }
-    if left.sparse_dim != right.sparse_dim {
-        return Err(unsupported(format!(
-            "a product of tensors of {} and of {} sparse dimensions (`to_sparse_with` makes them equal)",
-            left.sparse_dim, right.sparse_dim
-        )));
-    }
+    let (left, right) = alike(left, right)?;
     let (left, right) = (coalesced(left)?, coalesced(right)?);
     let (keys, others) = (left.keys()?, right.keys()?);
     let (mut of_left, mut of_right) = (Vec::new(), Vec::new());

@@ -250,7 +250,8 @@ fn sums_and_products_of_two() {
     same("hybrid mul dense", h.mul(&hd), hd.mul(&hd));
     assert!(message(a.add(1.0)).contains("to_dense()"));
     assert!(message(b.div(&a)).contains("to_dense()"));
-    assert!(message(a.add(&d.to_sparse_with(1).unwrap())).contains("to_dense()"));
+    same("add rows", a.add(&d.to_sparse_with(1).unwrap()), d.mul(2.0));
+    same("mul rows", d.to_sparse_with(1).unwrap().mul(&other), d.mul(&o));
 }
 
 #[test]

@@ -453,3 +453,69 @@ fn a_variance_is_refused_whatever_the_sizes() {
         }
     }
 }
+
+/// Sums and products of tensors of which one stores blocks where the other stores entries: as of strided tensors.
+#[test]
+fn operands_with_different_numbers_of_sparse_dimensions() {
+    let _one = load(PLUGINS);
+    let a = floats(&[0.0, 1.0, 2.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 4.0, 0.0, 0.0], &[2, 3, 2]);
+    let b = floats(&[5.0, 0.0, 0.0, 0.0, 0.0, 6.0, 0.0, 7.0, 0.0, 8.0, 0.0, 0.0], &[2, 3, 2]);
+    for (first, second) in [(3, 2), (2, 3), (1, 3), (3, 1), (0, 2), (1, 2), (3, 0)] {
+        let [left, right] = [a.to_sparse_with(first), b.to_sparse_with(second)].map(Result::unwrap);
+        for (name, made, expected) in [
+            ("add", left.add(&right), a.add(&b)),
+            ("sub", left.sub(&right), a.sub(&b)),
+            ("add_with", left.add_with(&right, 2.5), a.add_with(&b, 2.5)),
+            ("mul", left.mul(&right), a.mul(&b)),
+        ] {
+            let made = made.unwrap_or_else(|error| panic!("{name} of {first} and {second}: {error}"));
+            assert_eq!(made.sparse_dim().unwrap(), first.max(second), "{name} of {first} and {second}");
+            assert_eq!(f64s(&made), f64s(&expected.unwrap()), "{name} of {first} and {second}");
+        }
+        // Gradients count where something is stored.
+        let [left, right] = [left, right].map(|t| t.requires_grad_(true).unwrap());
+        let weights = floats(&(0..12).map(f64::from).collect::<Vec<_>>(), &[2, 3, 2]);
+        left.add(&right).unwrap().mul(&weights).unwrap().sum_all().unwrap().backward().unwrap();
+        for leaf in [&left, &right] {
+            let (indices, values) = (leaf.detach().indices().unwrap(), leaf.detach().values().unwrap());
+            let pattern = Tensor::sparse_coo(&indices, &values.ones_like().unwrap(), leaf.shape()).unwrap();
+            let expected = f64s(&pattern.mul(&weights).unwrap());
+            assert_eq!(f64s(&leaf.grad().unwrap()), expected, "{first} and {second}");
+        }
+    }
+    // Compressed rows beside rows that are blocks.
+    let (a, b) = (a.select(0, 0).unwrap(), b.select(0, 1).unwrap());
+    let sum = a.to_sparse_csr().unwrap().add(&b.to_sparse_with(1).unwrap()).unwrap();
+    assert_eq!(f64s(&sum), f64s(&a.add(&b).unwrap()));
+}
+
+#[test]
+fn a_strided_tensor_is_broadcast_in_a_sum() {
+    let _one = load(PLUGINS);
+    let dense = floats(&[0.0, 1.0, 2.0, 0.0, 0.0, 3.0], &[2, 3]);
+    for other in [
+        floats(&[10.0, 20.0, 30.0], &[3]),
+        floats(&[10.0, 20.0], &[2, 1]),
+        floats(&[10.0], &[1]),
+        floats(&[1.0, 2.0, 3.0, 4.0], &[4, 1, 1]),
+    ] {
+        for sparse in [dense.to_sparse(), dense.to_sparse_with(1), dense.to_sparse_csr()] {
+            let sparse = sparse.unwrap().requires_grad_(true).unwrap();
+            let other = other.detach().requires_grad_(true).unwrap();
+            let sum = sparse.add(&other).unwrap();
+            assert!(sum.layout() == Layout::STRIDED);
+            assert_eq!(f64s(&sum), f64s(&dense.add(&other).unwrap()));
+            assert_eq!(f64s(&other.sub(&sparse).unwrap()), f64s(&other.sub(&dense).unwrap()));
+            sum.sum_all().unwrap().backward().unwrap();
+            let times = (sum.elem_count() / 6) as f64;
+            assert_eq!(sparse.grad().unwrap().values().unwrap().to_f64_vec().unwrap()[0], times);
+            assert_eq!(
+                f64s(other.grad().as_ref().unwrap())[0],
+                (sum.elem_count() / other.elem_count()) as f64
+            );
+        }
+    }
+    let sparse = dense.to_sparse().unwrap();
+    assert!(message(sparse.add(&floats(&[1.0, 2.0], &[2]))).contains("[2, 3] and [2]"));
+    assert!(message(sparse.add(1.0)).contains("leaves nothing unstored"));
+}
