@@ -27,7 +27,7 @@ pub fn reduced() -> Table {
         var_mean: f(&[2]).var_mean(1), l(&[2]).var_mean(0);
         std_mean: f(&[2]).std_mean(1), l(&[2]).std_mean(0);
         logsumexp: f(&[2]).logsumexp(1), l(&[2]).logsumexp(2);
-        median: f(&[2]).median(1), f(&[2]).median_keepdim(-2), b(&[2]).median(0), f(&[0]).median(0), f(&[0]).median_all(),
+        median: f(&[2]).median(1), f(&[2]).median_keepdim(-2), b(&[2]).median(0), f(&[0]).median(0), l(&[0]).median_all(),
             f(&[2]).median(FAR);
         kthvalue: f(&[2]).kthvalue(1, 1), f(&[2]).kthvalue(0, 0), f(&[2]).kthvalue(3, 0), f(&[2]).kthvalue(FAR, 0);
         quantile: f(&[2]).quantile(0.5, 1), f(&[2]).quantile(2.0, 0), l(&[2]).quantile(0.5, 0), f(&[0]).quantile(0.5, 0),

@@ -35,7 +35,7 @@ fn a_number_that_the_dtype_does_not_hold_is_not_stored() -> Result<()> {
         assert_eq!(x.to_vec::<i8>()?, [1, 2]);
     }
     let text = mask.where_cond(&x, 300).unwrap_err().to_string();
-    assert!(text.contains("where: `other`") && text.contains("the integer 300"), "{text}");
+    assert!(text.contains("where_cond: `b`") && text.contains("the integer 300"), "{text}");
     assert!(mask.where_cond(300, &x).is_err());
     // A float with integers promotes, as in PyTorch; what a dtype holds is stored; fractions are left away.
     assert_eq!(values(&mask.where_cond(&x, f64::INFINITY)?), [1.0, f64::INFINITY]);

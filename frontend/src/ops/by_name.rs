@@ -19,10 +19,36 @@ fn find(name: &str) -> Result<&'static OpEntry> {
 
 fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
     let op = find(name)?;
-    let args = Args { op, values: &Args::with_defaults(op, args) };
+    let lists = float_lists(op, args);
+    let mut values = Args::with_defaults(op, args);
+    for (i, (param, value)) in op.schema.params.iter().zip(&mut values).enumerate() {
+        *value = match (param.kind, *value) {
+            (Kind::Float, Arg::Int(v)) => Arg::Float(v as f64),
+            (Kind::Float, Arg::Bool(v)) => Arg::Float(f64::from(u8::from(v))),
+            (Kind::Int, Arg::Bool(v)) => Arg::Int(v.into()),
+            (Kind::Floats, Arg::Ints(_)) => Arg::Floats(lists.get(i).map_or(&[], Vec::as_slice)),
+            (_, value) => value,
+        };
+    }
+    let args = Args { op, values: &values };
     args.check()?;
+    if let (Out::New, Some(made)) = (out, super::index::roll::flat(&args)) {
+        return Ok(vec![made?]);
+    }
     let made = keyway_dispatcher::call::call(args, out)?;
     Ok(made.into_iter().map(Tensor::from_ref).collect())
+}
+
+/// The integers of each list argument as floats, where the op wants a list of these: as Python does.
+fn float_lists(op: &OpEntry, args: &[Arg<'_>]) -> Vec<Vec<f64>> {
+    if op.schema.params.iter().all(|param| param.kind != Kind::Floats) {
+        return Vec::new();
+    }
+    let floats = |arg: &Arg<'_>| match arg {
+        Arg::Ints(ints) => ints.iter().map(|&v| v as f64).collect(),
+        _ => Vec::new(),
+    };
+    args.iter().map(floats).collect()
 }
 
 /// Calls the op of this name, with one argument for each parameter of its schema; those that are missing at the end have

@@ -26,14 +26,27 @@ impl Tensor {
     pub fn roll(&self, shifts: impl IntoShape, dims: impl IntoDims) -> Result<Tensor> {
         called("roll", &["self", "shifts", "dims"], || {
             let (shifts, dims) = (shifts.into_ints(), dims.into_dims());
-            if dims.is_empty() && shifts.len() == 1 {
-                let flat = self.reshape([-1])?;
-                return DEF
-                    .run(&[(&flat).into(), Arg::Ints(&shifts), Arg::Ints(&[0])])?
-                    .reshape_as_sizes(self.shape());
+            match (&shifts[..], &dims[..]) {
+                (&[shift], []) => as_a_line(self, shift),
+                (shifts, dims) => DEF.run(&[self.into(), Arg::Ints(shifts), Arg::Ints(dims)]),
             }
-            DEF.run(&[self.into(), Arg::Ints(&shifts), Arg::Ints(&dims)])
         })
+    }
+}
+
+/// Rolls the elements in row-major order.
+fn as_a_line(t: &Tensor, shift: i64) -> Result<Tensor> {
+    let line = t.reshape([-1])?;
+    DEF.run(&[(&line).into(), Arg::Ints(&[shift]), Arg::Ints(&[0])])?.reshape_as_sizes(t.shape())
+}
+
+/// A call by name of one shift and no dimensions; `None` for any other call. Kernels are given dimensions.
+pub(crate) fn flat(args: &Args<'_>) -> Option<Result<Tensor>> {
+    match (args.op.name, args.values) {
+        ("roll", &[Arg::Tensor(t), Arg::Ints(&[shift]), Arg::Ints([])]) => {
+            Some(as_a_line(&Tensor::from_ref(t.clone()), shift))
+        }
+        _ => None,
     }
 }
 
@@ -52,7 +65,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 /// `roll`
 pub static DEF: OpDef = OpDef {
-    schema: "roll(Tensor self, int[] shifts, int[] dims) -> Tensor",
+    schema: "roll(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::of_grad(|b, g| {

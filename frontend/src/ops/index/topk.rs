@@ -14,6 +14,7 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The `k` greatest elements along `dim`, the greatest first, and where each was; of equal ones the first come first. NaN is the greatest of all.
+    /// A tensor without dimensions has one element, which is the result also for a `k` of 0, as in PyTorch.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +26,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range; more than it has; none of a 0-d tensor, whose result has one.
+    /// A dimension out of range; more than it has.
     pub fn topk(&self, k: usize, dim: impl Int) -> Result<(Tensor, Tensor)> {
         self.topk_with(k, dim, true, true)
     }
@@ -49,6 +50,8 @@ impl Tensor {
         largest: bool,
         sorted: bool,
     ) -> Result<(Tensor, Tensor)> {
+        // A tensor without dimensions has one element, and stays as it is.
+        let k = if self.rank() == 0 { k.max(1) } else { k };
         DEF.run_two(&[self.into(), whole(k), Arg::Int(dim.to_i64()), Arg::Bool(largest), Arg::Bool(sorted)])
     }
 }

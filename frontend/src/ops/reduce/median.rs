@@ -46,7 +46,7 @@ impl Tensor {
         self.medians(dim.to_i64(), true)
     }
 
-    /// The middle one of all elements in order, the lower of two; NaN if there is one.
+    /// The middle one of all elements in order, the lower of two; NaN if there is one, and of no elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -56,9 +56,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool; no elements.
+    /// Bool; integers without elements.
     pub fn median_all(&self) -> Result<Tensor> {
-        called("median", &["self"], || Ok(self.reshape(-1)?.median(0)?.0))
+        called("median", &["self"], || {
+            if self.elem_count() == 0 && self.dtype().is_float() {
+                return self.mean_all();
+            }
+            Ok(self.reshape(-1)?.median(0)?.0)
+        })
     }
 
     /// The `k`-th smallest elements along `dim`, counted from 1, and the place of one element that each equals, which gets its
