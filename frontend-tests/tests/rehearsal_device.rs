@@ -351,12 +351,60 @@ fn a_kernel_that_is_missing() {
     for part in [
         "`keyway.test/device` for (test.keyway/remote, strided): f32, f64",
         "nearest: kernel of `keyway.test/device`",
+        "(test.keyway/remote, strided, f64)",
         "to_dtype",
     ] {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }
     let why = explain(find_op("ge").unwrap(), remote(0), Layout::STRIDED, DType::F32);
     assert!(why.candidates.is_empty() && why.verdict == "nothing serves this key", "{why:?}");
+}
+
+/// Errors name the function and its arguments, and say where the tensor is that was called.
+#[test]
+fn tensors_on_other_devices_are_named_as_they_were_passed() {
+    let _one = load(PLUGIN);
+    let (here, there) = (ramp(&[3]), ramp(&[3]).to_device(remote(0)).unwrap());
+    let mask = Tensor::new([true, false, true]).unwrap();
+    let far_mask = mask.to_device(remote(0)).unwrap();
+    let index = Tensor::new([0i64, 2]).unwrap();
+    let on = "test.keyway/remote:0";
+    let cases: [(keyway::Result<Tensor>, String); 9] = [
+        (here.i(&far_mask), format!("i: expected all tensors on cpu, but `indices` is on {on}")),
+        (there.i(&mask), format!("i: expected all tensors on {on}, but `indices` is on cpu")),
+        (there.i(&index), format!("i: expected all tensors on {on}, but `indices` is on cpu")),
+        (
+            here.index(&[Some(&far_mask)]),
+            format!("index: expected all tensors on cpu, but `indices` is on {on}"),
+        ),
+        (
+            there.index_put(&[Some(&mask)], 1.0),
+            format!("index_put: expected all tensors on {on}, but `indices` is on cpu"),
+        ),
+        (
+            mask.where_cond(&there, 0.0),
+            format!("where_cond: expected all tensors on cpu, but `a` is on {on}"),
+        ),
+        (
+            mask.where_cond(&here, &there),
+            format!("where_cond: expected all tensors on cpu, but `b` is on {on}"),
+        ),
+        (
+            here.masked_select(&far_mask),
+            format!("masked_select: expected all tensors on cpu, but `mask` is on {on}"),
+        ),
+        (
+            here.masked_fill(&far_mask, 0.0),
+            format!("masked_fill: expected all tensors on cpu, but `mask` is on {on}"),
+        ),
+    ];
+    for (made, part) in cases {
+        let text = message(made);
+        assert!(text.starts_with(&part), "`{part}` is missing in: {text}");
+    }
+    assert_eq!("TEST.KEYWAY/REMOTE:1".parse::<Device>().unwrap(), remote(1));
+    let text = message(Device::parse("gpu:0").map_err(Into::into));
+    assert!(text.contains("of `cpu`, `") && text.contains("`test.keyway/remote`"), "{text}");
 }
 
 #[test]

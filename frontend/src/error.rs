@@ -168,6 +168,22 @@ pub(crate) fn called<T>(name: &'static str, params: &[&str], run: impl FnOnce() 
     made
 }
 
+/// As [`called`], of a function whose arguments have other names than those of its op: pairs of the op's name and the function's.
+#[inline(always)]
+pub(crate) fn called_as<T>(
+    name: &'static str,
+    params: &[&str],
+    names: &[(&str, &'static str)],
+    run: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    called(name, params, || {
+        run().map_err(|error| match error {
+            Error::Dispatch(inner) => Error::Dispatch(inner.with_arguments(names)),
+            error => error,
+        })
+    })
+}
+
 #[cold]
 #[inline(never)]
 fn rename(error: &mut Error, name: &'static str, params: &[&str]) {

@@ -380,6 +380,30 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The same error where a function's arguments have other names than those of the op that it calls: pairs of the op's name
+    /// and the function's.
+    ///
+    /// ```
+    /// use keyway_dispatcher::Error;
+    /// let wrong = Error::Value { op: "where", argument: "self", expected: "bool".into(), got: "3".into() };
+    /// let named = wrong.with_arguments(&[("self", "a"), ("other", "b")]);
+    /// assert_eq!(named.to_string(), "where: `a` must be bool, but got 3");
+    /// ```
+    #[must_use]
+    pub fn with_arguments(mut self, names: &[(&str, &'static str)]) -> Error {
+        if let Error::Shape { argument, .. }
+        | Error::DType { argument, .. }
+        | Error::DeviceMismatch { argument, .. }
+        | Error::Value { argument, .. } = &mut self
+            && let Some((_, own)) = names.iter().find(|(of_op, _)| of_op == argument)
+        {
+            *argument = own;
+        }
+        self
+    }
+}
+
 /// The details of a missing kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct MissingKernel {

@@ -2,6 +2,7 @@
 
 use crate::base::error::Error;
 use crate::base::intern::{DEVICES, LAYOUTS};
+use crate::base::lacking;
 use std::fmt;
 use std::str::FromStr;
 
@@ -55,7 +56,7 @@ impl Device {
         Ok(Device { kind, index })
     }
 
-    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`. Names are open, so that any can be read: whether a backend brings the device
+    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`, the names of the devices that are there in capitals too. Names are open, so that any can be read: whether a backend brings the device
     /// is known where it is used. A name that ends in digits needs its index, `npu2:0`, since `cuda0` is meant as `cuda:0`.
     ///
     /// ```
@@ -63,12 +64,14 @@ impl Device {
     /// # use keyway_dispatcher as keyway;
     /// use keyway::Device;
     /// assert_eq!(Device::parse("cpu")?, Device::parse("cpu:0")?);
+    /// assert_eq!(Device::parse("CPU")?, Device::CPU);
     /// assert!(Device::parse("cpu:first").is_err());
+    /// assert!(Device::parse("gpu").unwrap_err().to_string().contains("of `cpu` here"));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for an empty name, an index that is no number, a name that ends in digits without an index.
+    /// [`Error::Value`] for `gpu`, which no backend is named by, an empty name, an index that is no number, a name that ends in digits without an index.
     #[doc(alias = "cuda_if_available")]
     pub fn parse(text: &str) -> Result<Device, Error> {
         let wrong_for = |expected: String| Error::Value {
@@ -97,6 +100,16 @@ impl Device {
         };
         if name.is_empty() {
             return Err(wrong());
+        }
+        let lower = name.to_ascii_lowercase();
+        if lower == Device::CPU.name() || (lacking::is_there(&lower) && !lacking::is_there(name)) {
+            return Device::new(&lower, index);
+        }
+        if lower == "gpu" && !lacking::is_there(name) {
+            return Err(wrong_for(format!(
+                "a device by the name that its backend gives it, of {} here (a GPU of NVIDIA is `cuda`)",
+                lacking::devices()
+            )));
         }
         Device::new(name, index)
     }
@@ -313,6 +326,14 @@ mod tests {
     #[test]
     fn devices_read_and_print() {
         assert_eq!(Device::parse("cpu").unwrap(), Device::CPU);
+        assert_eq!(
+            (Device::parse("CPU").unwrap(), Device::parse("Cpu:0").unwrap()),
+            (Device::CPU, Device::CPU)
+        );
+        for text in ["gpu", "GPU", "gpu:1"] {
+            let error = Device::parse(text).unwrap_err().to_string();
+            assert!(error.contains("`cpu` here") && error.contains(&format!("`{text}`")), "{error}");
+        }
         let d = Device::parse("test.example/k:3").unwrap();
         assert_eq!((d.index, d.to_string().as_str()), (3, "test.example/k:3"));
         assert!(Device::parse("").is_err() && Device::parse("cpu:x").is_err());

@@ -19,6 +19,11 @@ pub(crate) fn set_device(name: &'static str, served: bool) {
     };
 }
 
+/// Whether tensors can be on this kind of device.
+pub(crate) fn is_there(name: &str) -> bool {
+    name == "cpu" || DEVICES.read().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(name)
+}
+
 /// The kinds of device that tensors can be on, the host's memory first, which needs no plugin.
 pub(crate) fn devices() -> String {
     let devices = DEVICES.read().unwrap_or_else(|poisoned| poisoned.into_inner());

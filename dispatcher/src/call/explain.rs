@@ -308,19 +308,24 @@ pub(crate) fn missing(
             None => lines.push((head, vec![name])),
         }
     }
-    let distance = |k: &KernelEntry| {
-        4 * u32::from(k.device != device.kind)
-            + 2 * u32::from(k.layout != layout)
-            + u32::from(k.dtype != dtype.code())
-    };
+    let distance = |k: &KernelEntry| (k.device != device.kind, k.layout != layout, how_far(dtype, k.dtype));
     let nearest = shown.iter().min_by_key(|k| distance(k)).map(|k| kernel_text(k));
     let help = match all.iter().any(|k| same_device(k, device)) {
         true => help(args, device, layout, dtype, &mine, !refused.is_empty()),
-        false => format!(
-            "no backend for `{}` is installed: put its library into a folder that `keyway backend paths` lists{}",
-            device.name(),
-            crate::base::lacking::after()
-        ),
+        false => match server(device.kind) {
+            Some(entry) => format!(
+                "`{}` brings the device `{}`, but no kernel for it is loaded: add a library with kernels for it, or let its calls \
+                 fall back to another device, with `--fallback`, KEYWAY_FALLBACK or `set_device_fallback`{}",
+                entry.plugin.name,
+                device.name(),
+                crate::base::lacking::after()
+            ),
+            None => format!(
+                "no backend for `{}` is installed: put its library into a folder that `keyway backend paths` lists{}",
+                device.name(),
+                crate::base::lacking::after()
+            ),
+        },
     };
     Error::MissingKernel(Box::new(MissingKernel {
         op: args.name(),
@@ -336,6 +341,20 @@ pub(crate) fn missing(
         fallback: None,
         help,
     }))
+}
+
+/// How far the dtype of a kernel is from a wanted one: another category is farthest, then one that does not hold every value,
+/// then one of another width.
+fn how_far(wanted: DType, code: u16) -> (bool, bool, u32, bool) {
+    let Some(dtype) = DType::from_code(code) else { return (true, true, u32::MAX, true) };
+    let widths = dtype.size().abs_diff(wanted.size());
+    let holds = wanted.promote(dtype) == Some(dtype);
+    (
+        dtype.category() != wanted.category(),
+        !holds,
+        u32::try_from(widths).unwrap_or(u32::MAX),
+        dtype != wanted,
+    )
 }
 
 /// Of an op's kernels those that a converted tensor could reach, others only where there are none of these. None where the one for
@@ -393,4 +412,29 @@ fn help(
         args.name(),
         ways.join(", or ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_dtype_is_of_the_same_category_and_width() {
+        let nearest = |wanted: DType, there: &[DType]| {
+            *there.iter().min_by_key(|dtype| how_far(wanted, dtype.code())).expect("a dtype")
+        };
+        let (b, f, i) = (
+            DType::BOOL,
+            [DType::BF16, DType::F16, DType::F64, DType::F32],
+            [DType::I8, DType::I16, DType::I64],
+        );
+        assert_eq!(nearest(DType::I32, &[b, i[0], i[1], i[2], f[3]]), DType::I64);
+        assert_eq!(nearest(DType::U8, &[b, f[0], i[0], i[1], i[2]]), DType::I16);
+        assert_eq!(nearest(DType::U64, &[f[3], i[0], i[2]]), DType::I64);
+        assert_eq!(nearest(DType::F32, &[f[0], f[1], f[2], i[2]]), DType::F64);
+        assert_eq!(nearest(DType::F64, &[f[0], f[1], f[3], i[2]]), DType::F32);
+        assert_eq!(nearest(DType::BF16, &[f[1], f[2], f[3]]), DType::F32);
+        assert_eq!(nearest(DType::F16, &f), DType::F16);
+        assert_eq!(nearest(DType::I64, &f), DType::F64);
+    }
 }

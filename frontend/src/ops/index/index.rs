@@ -6,7 +6,7 @@ use crate::ops::index::geometry::{check_index, wrong_shape, wrong_value, zeros};
 use crate::ops::index::index_put::put_at;
 use crate::ops::rules::keeping;
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
-use crate::{DType, Tensor};
+use crate::{DType, Device, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -60,6 +60,12 @@ pub(super) fn resolve(
             let got = format!("an index for dimension {next} of width {width}");
             return Err(Error::Value { op, argument: "indices", expected, got }.into());
         };
+        // A single number in host memory goes with any device.
+        let on_host = |index: &Tensor| index.rank() == 0 && index.device() == Device::CPU;
+        if let Some(index) = given.filter(|index| index.device() != t.device() && !on_host(index)) {
+            let (expected, got) = (t.device(), index.device());
+            return Err(Error::DeviceMismatch { op, argument: "indices", expected, got }.into());
+        }
         match given {
             Some(mask) if mask.dtype() == DType::BOOL => {
                 if mask.shape() != own {

@@ -1,6 +1,6 @@
 //! `where`
 
-use crate::error::{Result, called};
+use crate::error::{Result, called_as};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
@@ -23,7 +23,7 @@ impl Tensor {
     /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
     /// on different devices.
     pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
-        called("where_cond", PARAMS, || DEF.run(&[self.into(), a.into(), b.into()]))
+        called_as("where_cond", PARAMS, NAMES, || DEF.run(&[self.into(), a.into(), b.into()]))
     }
 
     /// `out = where_cond(self, a, b)`: [`Tensor::where_cond`] written to `out`. An `out` without elements is replaced.
@@ -46,12 +46,14 @@ impl Tensor {
         b: impl Into<Arg<'a>>,
         out: &mut Tensor,
     ) -> Result<()> {
-        called("where_cond", PARAMS, || DEF.run_out(&[self.into(), a.into(), b.into()], out))
+        called_as("where_cond", PARAMS, NAMES, || DEF.run_out(&[self.into(), a.into(), b.into()], out))
     }
 }
 
-/// The arguments of the op that go by the same name here; its `self` is `a`.
-const PARAMS: &[&str] = &["condition", "out"];
+/// The arguments of the function.
+const PARAMS: &[&str] = &["condition", "a", "b", "out"];
+/// The op's names of two of them.
+const NAMES: &[(&str, &str)] = &[("self", "a"), ("other", "b")];
 
 /// The two values.
 const VALUES: u32 = 0b110;
