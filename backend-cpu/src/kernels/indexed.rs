@@ -1,47 +1,20 @@
 //! Kernels whose result depends on where an element stands: its number in logical row-major order, whatever
 //! the strides.
 
+use super::tiles::{Tiles, block_len};
 use keyway_cpu_loops::Cost;
 use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
+use std::mem::MaybeUninit;
 
 /// Elements that are made at a time; a multiple of four, so that a piece begins with a whole random block.
 pub const PIECE: usize = 256;
 
-/// A strided iterator: the offsets of consecutive elements in row-major order.
-struct StridedIter<'a> {
-    sizes: &'a [i64],
-    strides: &'a [i64],
-    index: Vec<i64>,
-    offset: i64,
-}
-
-impl<'a> StridedIter<'a> {
-    /// From element `number` on.
-    fn new(sizes: &'a [i64], strides: &'a [i64], number: usize) -> Self {
-        let mut index = vec![0; sizes.len()];
-        let (mut rest, mut offset) = (number as i64, 0);
-        for d in (0..sizes.len()).rev() {
-            index[d] = rest % sizes[d].max(1);
-            rest /= sizes[d].max(1);
-            offset += index[d] * strides[d];
-        }
-        StridedIter { sizes, strides, index, offset }
-    }
-
-    fn next(&mut self) -> usize {
-        let at = self.offset;
-        for d in (0..self.sizes.len()).rev() {
-            self.index[d] += 1;
-            self.offset += self.strides[d];
-            if self.index[d] < self.sizes[d] {
-                break;
-            }
-            self.offset -= self.index[d] * self.strides[d];
-            self.index[d] = 0;
-        }
-        at as usize
-    }
-}
+/// Bytes of the elements of a tile, which stay in L1 beside what they are computed from.
+const TILE: usize = 16 * 1024;
+/// Bytes of a row of elements that are side by side in memory: a cache line.
+const LINE: usize = 64;
+/// Elements of a tile of truth values.
+const MASKED: usize = 16 * 1024;
 
 /// Makes the elements of `out` in pieces: `make(first, values)` fills `values` with elements `first..`.
 pub fn produce<T: Element>(
@@ -72,49 +45,123 @@ fn transform<A: Element, T: Element>(
     cost: Cost,
     make: Make<'_, A, T>,
 ) -> Result<(), Error> {
-    let (numel, sizes, strides, straight) = (out.numel(), out.sizes(), out.strides(), out.is_contiguous());
-    let to = out.lanes();
-    // SAFETY: reads stay within the sizes and strides of the view, which the host guarantees for the call.
-    let from =
-        input.map(|view| (unsafe { Lanes::new(view.as_ptr().cast_mut()) }, view.sizes(), view.strides()));
-    let in_order = input.is_some_and(|view| view.is_contiguous());
+    if !out.is_contiguous() || input.is_some_and(|view| !view.is_contiguous()) {
+        return by_tiles(input, out, cost, make);
+    }
+    let (numel, to) = (out.numel(), out.lanes());
+    // SAFETY: reads stay within the sizes of the view, which the host guarantees for the call.
+    let from = input.map(|view| unsafe { Lanes::new(view.as_ptr().cast_mut()) });
     parallel_for(numel.div_ceil(PIECE), (cost.grain() / PIECE).max(1), |pieces| {
-        let (mut read, mut values) = ([A::default(); PIECE], [T::default(); PIECE]);
+        let mut read = [A::default(); PIECE];
         for piece in pieces {
             let first = piece * PIECE;
             let n = PIECE.min(numel - first);
-            let read = match from {
-                Some((from, ..)) if in_order => {
-                    for (i, slot) in read[..n].iter_mut().enumerate() {
-                        // SAFETY: as below.
-                        *slot = unsafe { from.read(first + i) };
-                    }
-                    &read[..n]
-                }
-                Some((from, sizes, strides)) => {
-                    let mut offsets = StridedIter::new(sizes, strides, first);
-                    for slot in &mut read[..n] {
-                        // SAFETY: the iterator stays within the view. No other thread writes these elements: an
-                        // output that meets the input is the input, of which each thread has its own pieces.
-                        *slot = unsafe { from.read(offsets.next()) };
-                    }
-                    &read[..n]
-                }
-                None => &[],
-            };
-            if straight {
-                // SAFETY: the output is contiguous, and each element is in one piece. What is read of an input that is the
-                // output was copied, and nobody else reads it.
-                let values = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().add(first), n) };
-                make(first, read, values);
-            } else {
-                make(first, read, &mut values[..n]);
-                let mut offsets = StridedIter::new(sizes, strides, first);
-                for value in &values[..n] {
-                    // SAFETY: the iterator stays within the output, and each element is in one piece.
-                    unsafe { to.write(offsets.next(), *value) };
+            let read = &mut read[..if from.is_some() { n } else { 0 }];
+            if let Some(from) = from {
+                for (i, slot) in read.iter_mut().enumerate() {
+                    // SAFETY: the element exists. No other thread writes it: an output that meets the input is the input, of
+                    // which each thread has its own pieces.
+                    *slot = unsafe { from.read(first + i) };
                 }
             }
+            // SAFETY: the output is contiguous, and each element is in one piece. What is read of an input that is the
+            // output was copied, and nobody else reads it.
+            let values = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().add(first), n) };
+            make(first, read, values);
+        }
+    })
+}
+
+/// As [`transform`], for any strides.
+#[inline(never)]
+fn by_tiles<A: Element, T: Element>(
+    input: Option<View<'_, A>>,
+    out: &mut ViewMut<'_, T>,
+    cost: Cost,
+    make: Make<'_, A, T>,
+) -> Result<(), Error> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let largest = size_of::<T>().max(size_of::<A>()).max(1);
+    let strides = [out.strides(), input.map_or(out.strides(), |view| view.strides())];
+    let capacity = TILE / largest;
+    let tiles = &Tiles::new(out.sizes(), strides, capacity, LINE / largest);
+    let to = out.lanes();
+    // SAFETY: reads stay within the sizes and strides of the view, which the host guarantees for the call.
+    let from = input.map(|view| unsafe { Lanes::new(view.as_ptr().cast_mut()) });
+    parallel_for(tiles.len(), cost.grain().div_ceil(tiles.tile_len()), |numbers| {
+        let mut read = vec![A::default(); if from.is_some() { block_len(capacity) } else { 0 }];
+        let mut values = vec![T::default(); block_len(capacity)];
+        for tile in numbers.map(|number| tiles.tile(number)) {
+            if let Some(from) = from {
+                // SAFETY: the strides are those of the input, whose elements are copied as bits, and read once more one by one,
+                // since not all bits are a truth value. No other thread writes them: an output that meets the input is
+                // the input, of which each thread has its own tiles.
+                unsafe {
+                    let block = read.as_mut_ptr().cast::<MaybeUninit<A>>();
+                    tiles.gather(&tile, 1, from.as_ptr().cast(), block);
+                    if size_of::<A>() == 1 {
+                        (0..read.len()).for_each(|i| {
+                            let block = block.cast::<A>().add(i);
+                            block.write(A::load(block));
+                        });
+                    }
+                }
+            }
+            tiles.pieces(&tile, |first, at, n| {
+                let read = if from.is_some() { &read[at..at + n] } else { &[] };
+                make(first, read, &mut values[at..at + n]);
+            });
+            // SAFETY: the strides are those of the output, and each element is in one tile.
+            unsafe { tiles.scatter(&tile, 0, to.as_ptr(), values.as_ptr()) };
+        }
+    })
+}
+
+/// Makes the elements of `out` from truth values and the elements of an input of the same shape in other memory:
+/// `choose(first, mask)` fills the mask of elements `first..`, and `make(read, mask, values)` takes elements in any order.
+pub fn produce_masked<A: Element, T: Element>(
+    input: Option<View<'_, A>>,
+    mut out: ViewMut<'_, T>,
+    cost: Cost,
+    choose: impl Fn(usize, &mut [u8]) + Sync,
+    make: impl Fn(&[A], &[u8], &mut [T]) + Sync,
+) -> Result<(), Error> {
+    // The elements are given to `make` in memory: each bit pattern must be a value, and none be written meanwhile.
+    let apart = input.is_none_or(|view| size_of::<A>() > 1 && view.raw().data != out.raw().data);
+    let strides = [out.strides(), input.map_or(out.strides(), |view| view.strides())];
+    let across = || Some(Tiles::new(out.sizes(), strides, MASKED, usize::MAX)).filter(Tiles::are_across);
+    let tiles = if apart && !out.is_contiguous() && out.numel() > 0 { across() } else { None };
+    let Some(tiles) = &tiles else {
+        return transform(input, &mut out, cost, &|first, read, values| {
+            let mut mask = [0; PIECE];
+            let mask = &mut mask[..values.len()];
+            choose(first, mask);
+            make(read, mask, values);
+        });
+    };
+    let to = out.lanes();
+    // SAFETY: reads stay within the sizes and strides of the view, which the host guarantees for the call.
+    let from = input.map(|view| unsafe { Lanes::new(view.as_ptr().cast_mut()) });
+    parallel_for(tiles.len(), cost.grain().div_ceil(tiles.tile_len()), |numbers| {
+        let (mut mask, mut across) = (vec![0u8; block_len(MASKED)], vec![0u8; MASKED]);
+        for tile in numbers.map(|number| tiles.tile(number)) {
+            tiles.pieces(&tile, |first, at, n| choose(first, &mut mask[at..at + n]));
+            tiles.transposed(&tile, &mut across, &mask);
+            tiles.runs(&tile, |[at, from_at], begin, n| {
+                // SAFETY: runs are elements of the output, each in one tile, and of the input, which is other memory.
+                unsafe {
+                    let values = std::slice::from_raw_parts_mut(to.as_ptr().offset(at), n);
+                    let read = match from {
+                        Some(from) => {
+                            std::slice::from_raw_parts(from.as_ptr().cast_const().offset(from_at), n)
+                        }
+                        None => &[],
+                    };
+                    make(read, &across[begin..begin + n], values);
+                }
+            });
         }
     })
 }

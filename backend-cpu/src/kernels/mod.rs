@@ -61,6 +61,7 @@ mod quotient;
 mod radix;
 mod reduction;
 mod skinny;
+mod tiles;
 mod widen;
 
 mod activations;

@@ -50,6 +50,13 @@ impl<const N: usize> Nest<N> {
         Nest { outer: merged, inner, empty }
     }
 
+    /// The loops, outermost first.
+    pub fn into_dims(self) -> Vec<Dim<N>> {
+        let mut dims = self.outer;
+        dims.push(self.inner);
+        dims
+    }
+
     /// How many times the body of all loops runs.
     pub fn len(&self) -> usize {
         if self.empty { 0 } else { self.outer.iter().map(|d| d.0).product::<usize>() * self.inner.0 }

@@ -1,7 +1,7 @@
 //! The random kernels: `uniform`, `normal`, `bernoulli`, `random_int` and `dropout`, as
 //! [`keyway_sdk::philox::element`] defines them.
 
-use super::indexed::{PIECE, produce, produce_from};
+use super::indexed::{PIECE, produce, produce_from, produce_masked};
 use crate::math;
 use keyway_cpu_loops::{Cost, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Plain, Widen};
@@ -30,10 +30,31 @@ impl Stream {
         );
     }
 
+    /// Whether an event happens for each element from element `first` on, which is the first of a block: 1 or 0.
+    fn mask(self, first: usize, event: &Event, mask: &mut [u8]) {
+        let mut words = [0; PIECE];
+        self.single(first, mask.len(), &mut words);
+        for (happens, word) in mask.iter_mut().zip(words) {
+            *happens = u8::from(word < event.below || event.always);
+        }
+    }
+
     /// Two words, the first above the second, for each element from element `first` on, which is the first of a block.
     fn double(self, first: usize, pairs: &mut [u64]) {
         element::pairs(self.seed, self.offset.wrapping_add(first as u64 / 2), pairs);
     }
+}
+
+/// Which words make an event of some probability happen; as [`element::happens`], by a comparison of integers.
+struct Event {
+    below: u32,
+    always: bool,
+}
+
+/// The event of probability `p`. A word times 2^-32 is less than `p` exactly where it is less than `p * 2^32` rounded up.
+fn event(p: f64) -> Event {
+    let bound = (p * 4_294_967_296.0).ceil();
+    Event { below: bound as u32, always: bound > f64::from(u32::MAX) }
 }
 
 /// Bits of a uniform fraction in each type.
@@ -138,14 +159,18 @@ fn bernoulli<T: Element>(call: &Call) -> Result<(), Error> {
             }
         });
     }
-    let p = call.float(1)?;
-    produce(out, Cost::Medium, |first, values| {
-        let mut words = [0; PIECE];
-        stream.single(first, values.len(), &mut words);
-        for (value, word) in values.iter_mut().zip(words) {
-            *value = T::from_i64(i64::from(element::happens(word, p)));
-        }
-    })
+    let ([never, always], happens) = ([0, 1].map(T::from_i64), event(call.float(1)?));
+    produce_masked::<u16, T>(
+        None,
+        out,
+        Cost::Medium,
+        |first, mask| stream.mask(first, &happens, mask),
+        |_, mask, values| {
+            for (value, happens) in values.iter_mut().zip(mask) {
+                *value = if *happens != 0 { always } else { never };
+            }
+        },
+    )
 }
 
 fn random_int<T: Widen<Wide: Plain>>(call: &Call) -> Result<(), Error> {
@@ -172,13 +197,18 @@ fn random_int<T: Widen<Wide: Plain>>(call: &Call) -> Result<(), Error> {
 fn dropout<T: Float>(call: &Call) -> Result<(), Error> {
     let (p, stream) = (call.float(1)?, Stream::of(call, 2)?);
     let scale = <T::Acc as Element>::from_f64(1.0 / (1.0 - p));
-    produce_from(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Medium, |first, read, values| {
-        let mut words = [0; PIECE];
-        stream.single(first, values.len(), &mut words);
-        for ((value, x), word) in values.iter_mut().zip(read).zip(words) {
-            *value = if element::happens(word, p) { T::default() } else { T::from_acc(x.to_acc() * scale) };
-        }
-    })
+    let dropped = event(p);
+    produce_masked(
+        Some(call.view::<T>(0)?),
+        call.out::<T>(0)?,
+        Cost::Medium,
+        |first, mask| stream.mask(first, &dropped, mask),
+        |read, mask, values| {
+            for ((value, x), dropped) in values.iter_mut().zip(read).zip(mask) {
+                *value = if *dropped != 0 { T::default() } else { T::from_acc(x.to_acc() * scale) };
+            }
+        },
+    )
 }
 
 kernel!("uniform", "Tffii>T", uniform, [f32, f16, bf16]);
@@ -188,3 +218,22 @@ kernel!("normal", "Tffii>T", normal_double, [f64]);
 kernel!("bernoulli", "Tfii>T", bernoulli, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 kernel!("random_int", "Tiiii>T", random_int, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("dropout", "Tfii>T", dropout, [f32, f64, f16, bf16]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_happens_for_the_words_whose_fraction_is_below_its_probability() {
+        let words = [0, 1, 2, 1 << 30, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX];
+        let probabilities =
+            [0.0, 1e-300, 1e-10, 0.25, 0.5, f64::from_bits(0.5f64.to_bits() + 1), 0.3, 1.0 - 1e-10, 1.0];
+        for p in probabilities {
+            let event = event(p);
+            for word in words {
+                let happens = word < event.below || event.always;
+                assert_eq!(happens, element::happens(word, p), "word {word} of probability {p}");
+            }
+        }
+    }
+}
