@@ -263,6 +263,15 @@ impl<'a> Pass<'a> {
         let mut copied = Copied([const { MaybeUninit::uninit() }; COPIED]);
         let room = COPIED / element / ROWS;
         let mut next = range.start;
+        if let ([Dim { stride: down, .. }], 1) = (&self.geometry.reduced[..], stride) {
+            let rows = range.len() / ROWS * ROWS;
+            // SAFETY: the caller guarantees elements, contexts and accumulators.
+            unsafe {
+                let at = self.element(unit.at + next * down);
+                self.loops.grid(contexts, at, *down, rows, unit.width, accs);
+            }
+            next += rows;
+        }
         while next < range.end {
             let n = ROWS.min(range.end - next);
             let mut rows = [std::ptr::null(); ROWS];
