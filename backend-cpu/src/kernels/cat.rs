@@ -8,15 +8,27 @@ use keyway_sdk::author::{Call, Element, Error, parallel_for};
 /// The least elements of one piece of work.
 const GRAIN: usize = 1 << 15;
 /// Bytes of a part of a row from which on rows are copied as such.
-const LONG: usize = 64;
+const LONG: usize = 16;
 
-/// Copies parts in row-major order row by row of the result, which is so written from one end to the other. Whether it did.
+/// Sizes of the dimensions in the order of the result's memory, if these elements are dense in that order.
+fn dense_in<C: Element>(cells: &Cells<'_, C>, order: &[usize]) -> Option<Vec<usize>> {
+    let sizes: Vec<usize> = order.iter().map(|d| cells.sizes[*d]).collect();
+    let dense = row_major(&sizes);
+    let fits = |(k, d): (usize, &usize)| sizes[k] == 1 || cells.strides[*d] == dense[k];
+    order.iter().enumerate().all(fits).then_some(sizes)
+}
+
+/// Copies parts that are dense in the order of the result's memory row by row of the result, which is so written from one end to
+/// the other. Whether it did.
 fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -> Result<bool, Error> {
-    let in_rows = |cells: &Cells<'_, C>| cells.strides == row_major(&cells.sizes);
-    let rows: usize = out.sizes[..dim].iter().product();
-    let lengths: Vec<usize> = parts.iter().map(|part| part.sizes[dim..].iter().product()).collect();
-    let long = lengths.iter().all(|n| n * size_of::<C>() >= LONG);
-    if rows < 2 || !long || !in_rows(out) || !parts.iter().all(in_rows) {
+    let mut order: Vec<usize> = (0..out.sizes.len()).collect();
+    order.sort_by_key(|d| std::cmp::Reverse(out.strides[*d]));
+    let at = order.iter().position(|d| *d == dim).unwrap_or(0);
+    let Some(sizes) = dense_in(out, &order) else { return Ok(false) };
+    let lengths = parts.iter().map(|part| Some(dense_in(part, &order)?[at..].iter().product()));
+    let Some(lengths) = lengths.collect::<Option<Vec<usize>>>() else { return Ok(false) };
+    let rows: usize = sizes[..at].iter().product();
+    if rows < 2 || !lengths.iter().all(|n| n * size_of::<C>() >= LONG) {
         return Ok(false);
     }
     let whole: usize = lengths.iter().sum();
