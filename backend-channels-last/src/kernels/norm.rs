@@ -22,13 +22,14 @@ struct Moments {
 impl Moments {
     const NONE: Moments = Moments { mean: 0.0, variance: 0.0 };
 
-    /// These of `count` elements and those of `more` others together (Chan, Golub and LeVeque, "Algorithms for Computing the
-    /// Sample Variance", 1983).
-    fn with(self, count: f64, other: Moments, more: f64) -> Moments {
-        if count == 0.0 {
+    /// These of some elements and those of others together, whose share of all is given (Chan, Golub and LeVeque, "Algorithms for
+    /// Computing the Sample Variance", 1983).
+    #[inline(always)]
+    fn with(self, other: Moments, share: f64) -> Moments {
+        if share == 1.0 {
             return other;
         }
-        let (share, between) = (more / (count + more), other.mean - self.mean);
+        let between = other.mean - self.mean;
         // Infinite variances have a mean, but no difference.
         let variance = (1.0 - share) * self.variance
             + share * other.variance
@@ -55,19 +56,22 @@ unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
     for task in 0..x.units * x.blocks() {
         let (pixels, unit) = x.pixels(task);
         let (before, count) = ((pixels.start - unit * x.count) as f64, pixels.len() as f64);
-        for (c, moments) in all[unit * x.channels..][..x.channels].iter_mut().enumerate() {
-            let ([first], [mut sum, mut squares]) = sums.of(task * x.channels + c);
+        let (share, each) = (count / (before + count), 1.0 / count);
+        let all = &mut all[unit * x.channels..][..x.channels];
+        for ((c, moments), ([first], [mut sum, mut squares])) in
+            all.iter_mut().enumerate().zip(sums.of_block(task, x.channels))
+        {
             if squares == f64::INFINITY {
-                // SAFETY: as the caller guarantees.
+                // SAFETY: the caller guarantees the elements.
                 let distances =
                     || pixels.clone().map(|pixel| unsafe { *x.at(pixel, c) }.to_acc().to_f64() - first);
                 (sum, squares) = (distances().sum(), distances().map(|d| d * d).sum());
             }
-            let distance = sum / count;
-            let variance = squares / count - distance * distance;
+            let distance = sum * each;
+            let variance = squares * each - distance * distance;
             // Of equal elements nothing is left but rounding; a NaN stays one.
             let variance = if variance < 0.0 { 0.0 } else { variance };
-            *moments = moments.with(before, Moments { mean: first + distance, variance }, count);
+            *moments = moments.with(Moments { mean: first + distance, variance }, share);
         }
     }
     Ok(all)
@@ -198,7 +202,7 @@ unsafe fn of_groups<T: Pixel>(x: &Pixels<'_, T>, each: usize) -> Result<Vec<Mome
         let together = group
             .iter()
             .zip(0..)
-            .fold(Moments::NONE, |all, (channel, before)| all.with(f64::from(before), *channel, 1.0));
+            .fold(Moments::NONE, |all, (channel, before)| all.with(*channel, 1.0 / f64::from(before + 1)));
         group.fill(together);
     }
     Ok(moments)

@@ -54,16 +54,19 @@ unsafe fn of_gradient<T: Pixel>(
     for task in 0..x.units * x.blocks() {
         let (pixels, unit) = x.pixels(task);
         let mean = &mean[unit * x.channels..][..x.channels];
-        for (c, all) in units[unit * x.channels..][..x.channels].iter_mut().enumerate() {
-            let ([first_g, first_x, near], [g, gd, d, plain, plain_along]) = sums.of(task * x.channels + c);
-            let (count, apart) = (pixels.len() as f64, first_x - mean[c]);
+        let units = &mut units[unit * x.channels..][..x.channels];
+        let count = pixels.len() as f64;
+        for ((all, &mean), ([first_g, first_x, near], [g, gd, d, plain, plain_along])) in
+            units.iter_mut().zip(mean).zip(sums.of_block(task, x.channels))
+        {
+            let apart = first_x - mean;
             let of_grad = g + first_g * count;
             all.total += of_grad;
             all.product += gd + first_g * d + apart * of_grad;
             all.distance += d + apart * count;
             all.whole += plain;
             // The mean was rounded.
-            all.along += plain_along + (near - mean[c]) * plain;
+            all.along += plain_along + (near - mean) * plain;
         }
     }
     Ok(units)
@@ -117,10 +120,11 @@ fn channel_sums<T: Pixel>(call: &Call) -> Result<(), Error> {
     let mut all = [vec![0.0; x.channels], vec![0.0; x.channels]];
     let [along, whole] = &mut all;
     for task in 0..x.blocks() {
-        for (c, (along, whole)) in along.iter_mut().zip(whole.iter_mut()).enumerate() {
-            let ([near], [part, plain]) = sums.of(task * x.channels + c);
+        for (((along, whole), mean), ([near], [part, plain])) in
+            along.iter_mut().zip(whole.iter_mut()).zip(&mean).zip(sums.of_block(task, x.channels))
+        {
             // The mean was rounded.
-            *along += part + (near - mean[c]) * plain;
+            *along += part + (near - mean) * plain;
             *whole += plain;
         }
     }

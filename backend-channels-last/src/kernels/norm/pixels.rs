@@ -21,8 +21,12 @@ const MOST: usize = 16;
 const BLOCK: usize = 1 << 13;
 /// Elements that are worth handing to a thread.
 const WORK: usize = 1 << 15;
-/// Vectors of channels that are gone through together, so that pixels are read in the order in which they lie.
+/// Vectors of channels that are gone through together, so that pixels are read in the order in which they lie; and how many where the
+/// registers do not hold what more of them need.
 const TOGETHER: usize = 4;
+const FEWER: usize = 2;
+/// Vector registers for what vectors of channels need from one pixel to the next.
+const REGISTERS: usize = if cfg!(target_feature = "avx512f") { 28 } else { 14 };
 /// Channels below which vectors would mostly be empty.
 const LEAST: usize = 8;
 
@@ -122,18 +126,13 @@ impl<'a, T: Pixel> Pixels<'a, T> {
                     store_some(to_sums.as_ptr().add(i * blocks * self.channels + place + c), n, sum);
                 }
             };
-            self.vectors(|c, n, several| {
+            self.vectors(TOGETHER * (M + N) <= REGISTERS, |c, n, together| {
                 // SAFETY: as above.
                 unsafe {
-                    if several {
-                        let c: [usize; TOGETHER] = std::array::from_fn(|k| c + k * Numbers::<T>::LANES);
-                        let numbers = c.map(|c| from(pixels.start, c));
-                        let all = self.add(other, pixels.clone(), (c, n), numbers, f);
-                        (0..TOGETHER).for_each(|k| write(c[k], n, numbers[k], all[k]));
-                    } else {
-                        let numbers = [from(pixels.start, c)];
-                        let [all] = self.add(other, pixels.clone(), ([c], n), numbers, f);
-                        write(c, n, numbers[0], all);
+                    match together {
+                        TOGETHER => self.add_all::<TOGETHER, M, N>(other, &pixels, (c, n), &from, f, write),
+                        FEWER => self.add_all::<FEWER, M, N>(other, &pixels, (c, n), &from, f, write),
+                        _ => self.add_all::<1, M, N>(other, &pixels, (c, n), &from, f, write),
                     }
                 }
             });
@@ -161,14 +160,19 @@ impl<'a, T: Pixel> Pixels<'a, T> {
                     .each_ref()
                     .map(|numbers| load_some::<Numbers<T>>(numbers.as_ptr().add(unit * self.channels + c), n))
             };
-            self.vectors(|c, n, several| {
+            self.vectors(TOGETHER * N <= REGISTERS, |c, n, together| {
                 // SAFETY: the caller guarantees the elements; the pixels are this block's.
                 unsafe {
-                    if several {
-                        let c: [usize; TOGETHER] = std::array::from_fn(|k| c + k * Numbers::<T>::LANES);
-                        self.map(other, out, pixels.clone(), (c, n), c.map(|c| given(c, n)), f);
-                    } else {
-                        self.map(other, out, pixels.clone(), ([c], n), [given(c, n)], f);
+                    match together {
+                        TOGETHER => {
+                            let c = several::<Numbers<T>, TOGETHER>(c);
+                            self.map(other, out, pixels.clone(), (c, n), c.map(|c| given(c, n)), f);
+                        }
+                        FEWER => {
+                            let c = several::<Numbers<T>, FEWER>(c);
+                            self.map(other, out, pixels.clone(), (c, n), c.map(|c| given(c, n)), f);
+                        }
+                        _ => self.map(other, out, pixels.clone(), ([c], n), [given(c, n)], f),
                     }
                 }
             });
@@ -176,22 +180,51 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         })
     }
 
-    /// Gives `body` the first channel of each vector and how many of its lanes are channels, and whether it is the first of
-    /// [`TOGETHER`] whole ones, for which it is called once.
+    /// Gives `body` the first channel of each group of vectors, how many lanes of each are channels, and the number of vectors:
+    /// [`TOGETHER`] if they `fit` the registers, [`FEWER`], or 1, whose lanes may be fewer.
     #[inline(always)]
-    fn vectors(&self, body: impl Fn(usize, usize, bool)) {
+    fn vectors(&self, fit: bool, body: impl Fn(usize, usize, usize)) {
         let lanes = Numbers::<T>::LANES;
         let mut c = 0;
         while c < self.channels {
-            let several = c + TOGETHER * lanes <= self.channels;
-            // A constant where it can be one.
-            if several {
-                body(c, lanes, true)
-            } else {
-                body(c, lanes.min(self.channels - c), false)
-            }
-            c += if several { TOGETHER * lanes } else { lanes };
+            let left = self.channels - c;
+            // Constants where they can be.
+            c += match () {
+                () if fit && left >= TOGETHER * lanes => {
+                    body(c, lanes, TOGETHER);
+                    TOGETHER * lanes
+                }
+                () if left >= FEWER * lanes => {
+                    body(c, lanes, FEWER);
+                    FEWER * lanes
+                }
+                () => {
+                    body(c, lanes.min(left), 1);
+                    lanes
+                }
+            };
         }
+    }
+
+    /// Gives `write` the sums over some pixels, and what they are counted from, of each of `G` vectors.
+    ///
+    /// # Safety
+    /// As for [`Pixels::sums`].
+    #[inline(always)]
+    unsafe fn add_all<const G: usize, const M: usize, const N: usize>(
+        &self,
+        other: Option<&Pixels<'_, T>>,
+        pixels: &Range<usize>,
+        (c, n): (usize, usize),
+        from: impl Fn(usize, usize) -> [Numbers<T>; M],
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; M]) -> [Numbers<T>; N],
+        write: impl Fn(usize, usize, [Numbers<T>; M], [Numbers<T>; N]),
+    ) {
+        let c = several::<Numbers<T>, G>(c);
+        let numbers = c.map(|c| from(pixels.start, c));
+        // SAFETY: as the caller guarantees.
+        let all = unsafe { self.add(other, pixels.clone(), (c, n), numbers, f) };
+        (0..G).for_each(|k| write(c[k], n, numbers[k], all[k]));
     }
 
     /// The sums over some pixels, for the channels of `G` vectors.
@@ -255,6 +288,12 @@ pub fn zero<T: Pixel>() -> Numbers<T> {
     Numbers::<T>::splat(Number::<T>::ZERO)
 }
 
+/// The first channels of vectors side by side.
+#[inline(always)]
+fn several<V: Vector, const G: usize>(c: usize) -> [usize; G] {
+    std::array::from_fn(|k| c + k * V::LANES)
+}
+
 /// What [`Pixels::sums`] makes: by block and channel.
 pub struct Sums<A, const M: usize, const N: usize> {
     shifts: Scratch<A>,
@@ -262,11 +301,12 @@ pub struct Sums<A, const M: usize, const N: usize> {
 }
 
 impl<A: Real, const M: usize, const N: usize> Sums<A, M, N> {
-    /// What a block counts from, and its sums of a channel.
-    pub fn of(&self, place: usize) -> ([f64; M], [f64; N]) {
+    /// What a block counts from, and its sums, of each of its `channels`.
+    pub fn of_block(&self, block: usize, channels: usize) -> impl Iterator<Item = ([f64; M], [f64; N])> + '_ {
         let (shifts, sums) = (self.shifts.len() / M, self.sums.len() / N);
-        let shift = |i: usize| self.shifts[i * shifts + place].to_f64();
-        let sum = |i: usize| self.sums[i * sums + place].to_f64();
-        (std::array::from_fn(shift), std::array::from_fn(sum))
+        let part = |i: usize, all: usize| i * all + block * channels..i * all + (block + 1) * channels;
+        let shifts: [&[A]; M] = std::array::from_fn(|i| &self.shifts[part(i, shifts)]);
+        let sums: [&[A]; N] = std::array::from_fn(|i| &self.sums[part(i, sums)]);
+        (0..channels).map(move |c| (shifts.map(|of| of[c].to_f64()), sums.map(|of| of[c].to_f64())))
     }
 }
