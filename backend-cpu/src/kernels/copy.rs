@@ -35,7 +35,7 @@ fn cast_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
     macro_rules! from {
         ($($code:ident => $type:ty, $convert:expr);* $(;)?) => {
             match from {
-                code if code == O::dtype() => call.map1_of(source, Cost::Cheap, |x: O| x),
+                code if code == O::dtype() => call.copy_of::<O>(source),
                 // To what the output's elements are rounded from.
                 $(dtype::$code => call.map1_wide_of::<$type, O>(source, Cost::Cheap, $convert),)*
                 other => {

@@ -155,6 +155,9 @@ pub trait CallExt<'a> {
         f: impl Fn(A) -> O + Sync,
     ) -> Result<(), Error>;
 
+    /// `output 0 = argument index`, both of one type.
+    fn copy_of<T: Element>(&self, index: usize) -> Result<(), Error>;
+
     /// `output 0 = f(argument 0, argument 1)` for each element; as [`map2`].
     fn map2<A: Element, B: Element, O: Element>(
         &self,
@@ -257,6 +260,14 @@ impl<'a> CallExt<'a> for Call<'a> {
         let f = |(a,)| f(a);
         let inner = InnerLoop::of_elements::<(*const A,), *mut O, _>(&f);
         apply_to_call(self, index, &[ElementType::of::<O>(), ElementType::of::<A>()], cost, inner)
+    }
+
+    #[inline]
+    fn copy_of<T: Element>(&self, index: usize) -> Result<(), Error> {
+        let inner = InnerLoop::of_elements::<(*const T,), *mut T, _>(&|(a,)| a);
+        // Not each byte is a truth value: they are read one by one.
+        let inner = if size_of::<T>() > 1 { inner.copying() } else { inner };
+        apply_to_call(self, index, &[ElementType::of::<T>(); 2], Cost::Cheap, inner)
     }
 
     #[inline]

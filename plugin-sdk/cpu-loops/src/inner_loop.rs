@@ -210,6 +210,8 @@ pub(crate) struct InnerLoop<'a> {
     run: Run,
     function: *const (),
     lanes: usize,
+    /// Whether the output's elements are the bits of the first input's.
+    copies: bool,
     _borrow: PhantomData<&'a ()>,
 }
 
@@ -221,14 +223,32 @@ impl<'a> InnerLoop<'a> {
     #[inline(always)]
     pub(crate) fn of_elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>>(f: &'a F) -> Self {
         let (run, lanes) = const { chunked::<I, O, F>() };
-        InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes, _borrow: PhantomData }
+        InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes, copies: false, _borrow: PhantomData }
     }
 
     /// `f(inputs, out, n)`, which reads and writes `n` elements.
     #[inline(always)]
     pub(crate) fn of_runs<I: Inputs, O: Element, F: Fn(I, *mut O, usize) + Sync>(f: &'a F) -> Self {
         let run = runs::<I, O, F>;
-        InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes: 0, _borrow: PhantomData }
+        InnerLoop {
+            run,
+            function: std::ptr::from_ref(f).cast(),
+            lanes: 0,
+            copies: false,
+            _borrow: PhantomData,
+        }
+    }
+
+    /// The same loop, whose function gives the bits of its one input's elements.
+    #[inline(always)]
+    pub(crate) fn copying(self) -> Self {
+        InnerLoop { copies: true, ..self }
+    }
+
+    /// Whether the function gives the bits of its one input's elements.
+    #[inline(always)]
+    pub(crate) fn copies(&self) -> bool {
+        self.copies
     }
 
     /// The number of elements in a chunk, at most [`LANES`]; 0 for a function of whole runs, of which no input may

@@ -90,6 +90,7 @@ unsafe fn in_turn(
     let end = head + (n - head) / (page * pages) * (page * pages);
     let mut made = Block([0; BLOCK]);
     let to_made = (&raw mut made.0).cast::<u8>();
+    let copies = inner.copies() && repeated == 0;
     // SAFETY: the caller guarantees elements of each operand up to `n`; the block has room for what is written at a time,
     // and is an output apart from all inputs.
     unsafe {
@@ -99,8 +100,12 @@ unsafe fn in_turn(
                 for turn in 0..pages {
                     let mut operands: [*mut u8; OPERANDS] = from(first + turn * page + within);
                     let to = std::mem::replace(&mut operands[0], to_made);
-                    inner.run(operands, repeated, block);
-                    store(to, to_made);
+                    if copies {
+                        store(to, operands[1]);
+                    } else {
+                        inner.run(operands, repeated, block);
+                        store(to, to_made);
+                    }
                 }
             }
         }
@@ -112,30 +117,30 @@ unsafe fn in_turn(
 /// Copies a block by non-temporal stores.
 ///
 /// # Safety
-/// There must be a block at both addresses, each at a multiple of [`LINE`]; [`fence`] comes before anybody else reads.
+/// There must be a block at both addresses, the target at a multiple of [`LINE`]; [`fence`] comes before anybody else reads.
 #[inline(always)]
 unsafe fn store(to: *mut u8, from: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         #[cfg(not(target_feature = "avx"))]
-        use std::arch::x86_64::{__m128i as Vector, _mm_load_si128 as load, _mm_stream_si128 as stream};
+        use std::arch::x86_64::{__m128i as Vector, _mm_loadu_si128 as load, _mm_stream_si128 as stream};
         #[cfg(all(target_feature = "avx", not(target_feature = "avx512f")))]
         use std::arch::x86_64::{
-            __m256i as Vector, _mm256_load_si256 as load, _mm256_stream_si256 as stream,
+            __m256i as Vector, _mm256_loadu_si256 as load, _mm256_stream_si256 as stream,
         };
         #[cfg(target_feature = "avx512f")]
         use std::arch::x86_64::{
-            __m512i as Vector, _mm512_load_si512 as load, _mm512_stream_si512 as stream,
+            __m512i as Vector, _mm512_loadu_si512 as load, _mm512_stream_si512 as stream,
         };
         let (to, from) = (to.cast::<Vector>(), from.cast::<Vector>());
         for i in 0..BLOCK / size_of::<Vector>() {
-            // SAFETY: the caller guarantees the blocks and their alignment, which is that of the widest vector; the level
-            // that is compiled has these instructions.
+            // SAFETY: the caller guarantees the blocks and the alignment of the target, which is that of the widest vector; the
+            // level that is compiled has these instructions.
             unsafe { stream(to.add(i), load(from.add(i))) };
         }
     }
     #[cfg(any(not(target_arch = "x86_64"), miri))]
-    // SAFETY: the caller guarantees the blocks, of which one is this module's own.
+    // SAFETY: the caller guarantees the blocks, which are apart.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, BLOCK);
     }
@@ -179,6 +184,20 @@ mod tests {
                     assert_eq!(*x, expected, "element {i} of {n} from {first}, {pages} pages in turn");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_copy_reads_from_any_address() {
+        let a: Vec<u32> = (0..20_000).collect();
+        let inner = InnerLoop::of_elements::<(*const u32,), *mut u32, _>(&|(a,)| a).copying();
+        for (from, to) in [(0, 0), (1, 0), (3, 5)] {
+            let mut out = vec![u32::MAX; 20_000];
+            let (at, read) = (out[to..].as_mut_ptr().cast(), a[from..].as_ptr().cast_mut().cast());
+            // SAFETY: the vectors have as many elements from there on.
+            unsafe { run([at, read, read, read], [4, 4, 0, 0], 0, 19_000, inner) };
+            assert_eq!(out[to..to + 19_000], a[from..from + 19_000]);
+            assert!(out[..to].iter().chain(&out[to + 19_000..]).all(|x| *x == u32::MAX));
         }
     }
 
