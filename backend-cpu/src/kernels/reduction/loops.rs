@@ -4,6 +4,8 @@
 use keyway_cpu_loops::transpose;
 use keyway_cpu_loops::vectors::halves;
 use keyway_sdk::author::Element;
+use std::hint::black_box;
+use std::ops::RangeInclusive;
 
 /// How many elements are made one.
 ///
@@ -37,6 +39,9 @@ pub trait Reducer: Sync {
 /// The lanes of a run: with fewer each addition of f64 waits for the one before it.
 pub const LANES: usize = 32;
 
+/// Lanes that are added to together.
+const GROUP: usize = 8;
+
 /// The lanes of what a run has more than a multiple of [`LANES`].
 const FEW_LANES: usize = 4;
 
@@ -45,8 +50,8 @@ pub const ROWS: usize = 8;
 
 /// Lines that are reduced together, and the lanes of each: the lanes of all are combined by vectors once they are transposed.
 const TOGETHER: usize = 8;
-/// Elements of a line up to which combining its own lanes would take as long as its elements.
-const SHORT: usize = 256;
+/// Elements of lines that are reduced so: in shorter ones there are few lanes to combine, in longer ones many elements for each.
+const SHORT: RangeInclusive<usize> = 32..=256;
 
 /// Columns whose accumulators stay in registers while they go down some rows, and the bytes of those rows, which stay in L1.
 const COLUMNS: usize = 32;
@@ -129,30 +134,20 @@ impl<R: Reducer> Loops for R {
         lines: usize,
         accs: *mut u8,
     ) {
-        let mut done = 0;
-        let short = !R::ANY_ORDER && matches!(size_of::<R::Acc>(), 4 | 8) && (TOGETHER..=SHORT).contains(&n);
-        if short {
-            while done + TOGETHER <= lines {
-                // SAFETY: the caller guarantees the elements, the contexts and the accumulators.
-                unsafe {
-                    let contexts = contexts.cast::<R::Context>().add(done);
-                    let at = at.cast::<R::In>().add(done * apart);
-                    together(self, contexts, at, n, apart, accs.cast::<R::Acc>().add(done));
-                }
-                done += TOGETHER;
-            }
+        if !R::ANY_ORDER && matches!(size_of::<R::Acc>(), 4 | 8) && SHORT.contains(&n) {
+            // SAFETY: as the caller guarantees.
+            return unsafe {
+                short_lines(self, contexts.cast(), at.cast(), (n, apart, lines), accs.cast::<R::Acc>())
+            };
         }
-        for k in done..lines {
-            // SAFETY: as above.
+        for k in 0..lines {
+            // SAFETY: the caller guarantees the elements, the contexts and the accumulators.
             unsafe {
                 let at = at.cast::<R::In>().add(k * apart);
                 let context = contexts.cast::<R::Context>().add(k).read();
                 let acc = accs.cast::<R::Acc>().add(k);
-                let part = match () {
-                    () if R::ANY_ORDER => plain(self, context, at, n),
-                    () if short => total(self, &few_lanes(self, context, at, n)),
-                    () => in_lanes(self, context, at, n),
-                };
+                let part =
+                    if R::ANY_ORDER { plain(self, context, at, n) } else { in_lanes(self, context, at, n) };
                 *acc = self.combine(*acc, part);
             }
         }
@@ -225,11 +220,37 @@ impl<R: Reducer> Loops for R {
     }
 }
 
+/// [`Loops::lines`] of [`SHORT`] lines. A function of its own: beside those of [`in_lanes`] its lanes would not stay in registers.
+///
+/// # Safety
+/// See [`Loops`].
+#[inline(never)]
+unsafe fn short_lines<R: Reducer>(
+    r: &R,
+    contexts: *const R::Context,
+    at: *const R::In,
+    (n, apart, lines): (usize, usize, usize),
+    accs: *mut R::Acc,
+) {
+    let whole = lines - lines % TOGETHER;
+    // SAFETY: the caller guarantees the elements, the contexts and the accumulators.
+    unsafe {
+        for k in (0..whole).step_by(TOGETHER) {
+            together(r, contexts.add(k), at.add(k * apart), n, apart, accs.add(k));
+        }
+        for k in whole..lines {
+            let acc = accs.add(k);
+            *acc = r.combine(*acc, line(r, contexts.add(k).read(), at.add(k * apart), n));
+        }
+    }
+}
+
 /// Adds the `n` elements of each of [`TOGETHER`] lines to its accumulator.
 ///
 /// # Safety
 /// See [`Loops`].
 #[inline(always)]
+#[allow(clippy::needless_range_loop)]
 unsafe fn together<R: Reducer>(
     r: &R,
     contexts: *const R::Context,
@@ -238,10 +259,17 @@ unsafe fn together<R: Reducer>(
     apart: usize,
     accs: *mut R::Acc,
 ) {
-    let mut parts = [[r.identity(); TOGETHER]; TOGETHER];
-    for (k, parts) in parts.iter_mut().enumerate() {
+    let whole = n - n % TOGETHER;
+    let (mut parts, mut rests) = ([[r.identity(); TOGETHER]; TOGETHER], [r.identity(); TOGETHER]);
+    for k in 0..TOGETHER {
         // SAFETY: the caller guarantees the elements and the contexts.
-        *parts = unsafe { few_lanes(r, contexts.add(k).read(), at.add(k * apart), n) };
+        unsafe {
+            let (context, at) = (contexts.add(k).read(), at.add(k * apart));
+            parts[k] = few_lanes(r, context, at, whole);
+            if whole < n {
+                rests[k] = plain(r, context, at.add(whole), n - whole);
+            }
+        }
     }
     let mut lanes = [[r.identity(); TOGETHER]; TOGETHER];
     // SAFETY: both are matrices of accumulators, of 4 or 8 bytes each; the caller guarantees the accumulators.
@@ -249,13 +277,27 @@ unsafe fn together<R: Reducer>(
         let (to, from) = (lanes.as_mut_ptr().cast::<R::Acc>(), parts.as_ptr().cast::<R::Acc>());
         transpose(to, TOGETHER, from, TOGETHER, TOGETHER, TOGETHER);
         for k in 0..TOGETHER {
-            let acc = accs.add(k);
-            *acc = r.combine(*acc, total(r, &std::array::from_fn(|l| lanes[l][k])));
+            let all = total(r, &std::array::from_fn(|l| lanes[l][k]));
+            *accs.add(k) = r.combine(*accs.add(k), r.combine(all, rests[k]));
         }
     }
 }
 
-/// A line by as many lanes as a line of [`together`] has.
+/// A line in the order of [`together`].
+///
+/// # Safety
+/// See [`Loops`].
+#[inline(always)]
+unsafe fn line<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize) -> R::Acc {
+    let whole = n - n % TOGETHER;
+    // SAFETY: the caller guarantees the elements.
+    unsafe {
+        let all = total(r, &few_lanes(r, context, at, whole));
+        r.combine(all, plain(r, context, at.add(whole), n - whole))
+    }
+}
+
+/// The lanes of `n` elements, a multiple of [`TOGETHER`].
 ///
 /// # Safety
 /// See [`Loops`].
@@ -266,15 +308,10 @@ unsafe fn few_lanes<R: Reducer>(
     at: *const R::In,
     n: usize,
 ) -> [R::Acc; TOGETHER] {
-    let whole = n - n % TOGETHER;
     let mut lanes = [r.identity(); TOGETHER];
-    for i in (0..whole).step_by(TOGETHER) {
+    for i in (0..n).step_by(TOGETHER) {
         // SAFETY: the caller guarantees the elements.
         unsafe { add(r, context, at.add(i), &mut lanes) };
-    }
-    for (i, lane) in (whole..n).zip(&mut lanes) {
-        // SAFETY: as above.
-        *lane = r.combine(*lane, r.load(context, unsafe { R::In::load(at.add(i)) }));
     }
     lanes
 }
@@ -321,27 +358,48 @@ unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: 
     let mut result = r.identity();
     let mut i = 0;
     if n >= LANES {
-        let mut parts = [r.identity(); LANES];
+        // Arrays of their own, each for one vector or two: one array of all lanes would stay in memory.
+        let [mut a, mut b, mut c, mut d] = [[r.identity(); GROUP]; LANES / GROUP];
         // SAFETY: the caller guarantees the elements, of which there are as many behind `i`.
         unsafe {
             if size_of::<R::Acc>() <= 4 && cfg!(target_feature = "avx2") {
                 // As many again, which the registers hold: with fewer each operation waits for the one before.
-                let mut others = [r.identity(); LANES];
+                let [mut e, mut f, mut g, mut h] = [[r.identity(); GROUP]; LANES / GROUP];
                 while i + 2 * LANES <= n {
-                    add(r, context, at.add(i), &mut parts);
-                    add(r, context, at.add(i + LANES), &mut others);
+                    let at = at.add(i);
+                    add(r, context, at, &mut a);
+                    add(r, context, at.add(GROUP), &mut b);
+                    add(r, context, at.add(2 * GROUP), &mut c);
+                    add(r, context, at.add(3 * GROUP), &mut d);
+                    add(r, context, at.add(LANES), &mut e);
+                    add(r, context, at.add(LANES + GROUP), &mut f);
+                    add(r, context, at.add(LANES + 2 * GROUP), &mut g);
+                    add(r, context, at.add(LANES + 3 * GROUP), &mut h);
                     i += 2 * LANES;
                 }
-                for (part, other) in parts.iter_mut().zip(others) {
-                    *part = r.combine(*part, other);
+                // See below.
+                for (all, more) in [&mut a, &mut b, &mut c, &mut d].into_iter().zip(black_box([e, f, g, h])) {
+                    for (all, more) in all.iter_mut().zip(more) {
+                        *all = r.combine(*all, more);
+                    }
                 }
             }
             while i + LANES <= n {
-                add(r, context, at.add(i), &mut parts);
+                let at = at.add(i);
+                add(r, context, at, &mut a);
+                add(r, context, at.add(GROUP), &mut b);
+                add(r, context, at.add(2 * GROUP), &mut c);
+                add(r, context, at.add(3 * GROUP), &mut d);
                 i += LANES;
             }
         }
-        result = r.total(&mut parts);
+        let mut lanes = [r.identity(); LANES];
+        // Through memory: the order in which the lanes are combined would decide which of them the compiler puts in one register,
+        // and leave three quarters of each empty.
+        for (to, group) in lanes.as_chunks_mut::<GROUP>().0.iter_mut().zip(black_box([a, b, c, d])) {
+            *to = group;
+        }
+        result = r.total(&mut lanes);
     }
     // The rest by fewer lanes, whose operations do not wait for the total.
     let mut rest = [r.identity(); FEW_LANES];
