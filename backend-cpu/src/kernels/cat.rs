@@ -9,6 +9,8 @@ use keyway_sdk::author::{Call, Element, Error, parallel_for};
 const GRAIN: usize = 1 << 15;
 /// Bytes of a part of a row from which on rows are copied as such.
 const LONG: usize = 16;
+/// Bytes of the rows of the result that are written part by part, within L1.
+const TOGETHER: usize = 8 * 1024;
 
 /// Sizes of the dimensions in the order of the result's memory, if these elements are dense in that order.
 fn dense_in<C: Element>(cells: &Cells<'_, C>, order: &[usize]) -> Option<Vec<usize>> {
@@ -33,17 +35,51 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
     }
     let whole: usize = lengths.iter().sum();
     parallel_for(rows, GRAIN.div_ceil(whole.max(1)), |rows| {
-        for row in rows {
-            let mut to = out.lanes.as_ptr().wrapping_add(row * whole);
+        let together = (TOGETHER / (whole * size_of::<C>()).max(1)).max(1);
+        for first in rows.clone().step_by(together) {
+            let count = together.min(rows.end - first);
+            let mut to = out.lanes.as_ptr().wrapping_add(first * whole);
             for (part, &n) in parts.iter().zip(&lengths) {
+                let from = part.lanes.as_ptr().cast_const().wrapping_add(first * n);
                 // SAFETY: the op's rule gives the result the sizes of all parts along the dimension and of each along the others; it
                 // is a tensor of its own.
-                unsafe { copy_dense(to, part.lanes.as_ptr().cast_const().wrapping_add(row * n), n) };
+                unsafe { copy_rows((to, whole), from, n, count) };
                 to = to.wrapping_add(n);
             }
         }
     })?;
     Ok(true)
+}
+
+/// Copies `count` rows of `n` elements, dense in the source and `step` elements apart in the target.
+///
+/// # Safety
+/// There must be the elements at both addresses, and nobody else may use those of the target.
+unsafe fn copy_rows<C: Element>((to, step): (*mut C, usize), from: *const C, n: usize, count: usize) {
+    /// # Safety
+    /// As for [`copy_rows`], with rows of as many bytes.
+    unsafe fn of<const BYTES: usize>(to: *mut u8, step: usize, from: *const u8, count: usize) {
+        for r in 0..count {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let row = from.add(r * BYTES).cast::<[u8; BYTES]>().read_unaligned();
+                to.add(r * step).cast::<[u8; BYTES]>().write_unaligned(row);
+            }
+        }
+    }
+    let (bytes, step_bytes) = (n * size_of::<C>(), step * size_of::<C>());
+    let (to_bytes, from_bytes) = (to.cast::<u8>(), from.cast::<u8>());
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match bytes {
+            16 => of::<16>(to_bytes, step_bytes, from_bytes, count),
+            32 => of::<32>(to_bytes, step_bytes, from_bytes, count),
+            64 => of::<64>(to_bytes, step_bytes, from_bytes, count),
+            128 => of::<128>(to_bytes, step_bytes, from_bytes, count),
+            256 => of::<256>(to_bytes, step_bytes, from_bytes, count),
+            _ => (0..count).for_each(|r| copy_dense(to.add(r * step), from.add(r * n), n)),
+        }
+    }
 }
 
 fn cat<C: Element>(call: &Call) -> Result<(), Error> {
