@@ -9,10 +9,10 @@ use std::mem::MaybeUninit;
 /// Elements that are made at a time; a multiple of four, so that a piece begins with a whole random block.
 pub const PIECE: usize = 256;
 
-/// Bytes of the elements of a tile, which stay in L1 beside what they are computed from.
-const TILE: usize = 16 * 1024;
-/// Bytes of a row of elements that are side by side in memory: a cache line.
-const LINE: usize = 64;
+/// Bytes of the elements of a tile, which stay in the caches beside what they are computed from.
+const TILE: usize = 32 * 1024;
+/// Bytes of elements of a tile that are side by side in memory: some cache lines.
+const LINES: usize = 256;
 /// Elements of a tile of truth values.
 const MASKED: usize = 16 * 1024;
 
@@ -86,7 +86,7 @@ fn by_tiles<A: Element, T: Element>(
     let largest = size_of::<T>().max(size_of::<A>()).max(1);
     let strides = [out.strides(), input.map_or(out.strides(), |view| view.strides())];
     let capacity = TILE / largest;
-    let tiles = &Tiles::new(out.sizes(), strides, capacity, LINE / largest);
+    let tiles = &Tiles::new(out.sizes(), strides, capacity, LINES / largest);
     let to = out.lanes();
     // SAFETY: reads stay within the sizes and strides of the view, which the host guarantees for the call.
     let from = input.map(|view| unsafe { Lanes::new(view.as_ptr().cast_mut()) });

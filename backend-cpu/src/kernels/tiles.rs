@@ -9,6 +9,8 @@ use keyway_cpu_loops::{copy_dense, transpose};
 const SLACK: usize = 4;
 /// The most rows of a tile.
 const TALLEST: usize = 128;
+/// Rows of a tile that has few of them are a multiple of this.
+const FEWEST: usize = 8;
 /// Columns of a tile of long rows are a multiple of this: as many random words are made by vectors.
 const COLUMNS: usize = 128;
 
@@ -71,7 +73,11 @@ impl Tiles {
         };
         let rows = across(0).or_else(|| across(1)).or(loops.len().checked_sub(1));
         let rows = rows.map_or(one, |d| loops.remove(d));
-        let height = rows.size.min(tallest.min(TALLEST)).max(1);
+        let mut height = rows.size.min(tallest.min(TALLEST)).max(1);
+        if rows.index == columns.size && (capacity / height..capacity / FEWEST).contains(&columns.size) {
+            // Fewer rows, but whole ones, which follow each other.
+            height = capacity / columns.size / FEWEST * FEWEST;
+        }
         let width = match capacity / height {
             all if all >= columns.size => columns.size.max(1),
             some => (some / COLUMNS * COLUMNS).max(some.min(COLUMNS)),
