@@ -1,8 +1,17 @@
 //! `layer_norm` and `layer_norm_backward`
+//!
+//! Dense rows are normalised one after the other, whatever the order of their dimensions and of the rows. Where the elements of
+//! many rows are side by side instead, as in channels_last with the last dimension normalised, and where rows are short, they
+//! are columns of a matrix.
+
+pub(super) mod arrangement;
+pub(super) mod columns;
 
 use super::buffer::Buffer;
 use super::moments::{Moments, Standard, totals, widened};
 use super::number::Apply;
+use arrangement::{Arrangement, Columns, Rows, arrangement};
+use columns::{Block, Contributions, Matrix, SHORT, SHORTER, TRANSPOSED};
 use keyway_cpu_loops::vectors::{Lanes as Elements, halves};
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
@@ -14,6 +23,8 @@ const LANES: usize = 32;
 const GRAIN: usize = 16 * 1024;
 /// Rows whose contributions to the gradients of weight and bias are summed together.
 const ROWS: usize = 64;
+/// Elements of the matrices whose contributions to the gradients of weight and bias are summed together.
+const PART: usize = 64 * 1024;
 
 // Functions of their own, each with one loop: inlined into one, the loops share its registers, and keep their sums in memory.
 
@@ -24,19 +35,78 @@ fn standard<T: Elements>(x: &[T], eps: T::Acc) -> Standard<T::Acc> {
 }
 
 fn layer_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
-    let input = call.contiguous::<T>(0)?;
-    let n: usize = call.ints(1)?.iter().map(|n| *n as usize).product();
-    let (weight, bias) = (&widened::<T>(call, 2, n, T::Acc::ONE)?, &widened::<T>(call, 3, n, T::Acc::ZERO)?);
+    let shape = call.ints(1)?;
+    let n: usize = shape.iter().map(|n| *n as usize).product();
     let eps = T::Acc::from_f64(call.scalar(4)?);
-    let mut out = call.contiguous_out::<T>(0)?;
-    // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
-    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
-    parallel_for(input.len() / n.max(1), GRAIN.div_ceil(n.max(1)), |rows| {
-        for r in rows {
-            let x = &input[r * n..(r + 1) * n];
-            let standard = standard::<T>(x, eps);
+    let view = call.view::<T>(0)?;
+    match arrangement(&[call.tensor(0)?, call.output(0)?], shape.len()) {
+        Some(Arrangement::Columns(columns)) => {
+            let weight = widened::<T>(call, 2, n, T::Acc::ONE)?;
+            let bias = widened::<T>(call, 3, n, T::Acc::ZERO)?;
+            let mut out = call.out::<T>(0)?;
+            // SAFETY: the arrangement is that of both tensors, and the output is no other's.
+            let (from, to) = unsafe { (Lanes::new(view.as_ptr().cast_mut()), out.lanes()) };
+            let Columns { step, count, .. } = columns;
+            parallel_for(columns.matrices(), GRAIN.div_ceil(n * count), |matrices| {
+                for matrix in matrices {
+                    let at = columns.at(matrix);
+                    let (x, to) = (from.as_ptr().wrapping_add(at), to.as_ptr().wrapping_add(at));
+                    // SAFETY: as above; each matrix has its own elements.
+                    unsafe { Matrix { x, to, n, step, columns: count }.normalise(&weight, &bias, eps) };
+                }
+            })
+        }
+        Some(Arrangement::Rows(rows)) => {
+            let mut out = call.out::<T>(0)?;
             // SAFETY: as above.
-            let to = unsafe { to.slice_mut(r * n, n) };
+            unsafe { by_rows(call, (view.as_ptr(), out.lanes().as_ptr()), n, &rows, eps) }
+        }
+        None => {
+            let (input, mut out) = (call.contiguous::<T>(0)?, call.contiguous_out::<T>(0)?);
+            let rows = Rows::dense(input.len() / n.max(1), n);
+            // SAFETY: both slices have the rows.
+            unsafe { by_rows(call, (input.as_ptr(), out.as_mut_ptr()), n, &rows, eps) }
+        }
+    }
+}
+
+/// Normalises rows of `n` elements.
+///
+/// # Safety
+/// There must be the rows at both addresses, and nobody else use those that are written.
+unsafe fn by_rows<T: Elements<Acc: Apply>>(
+    call: &Call,
+    (x, to): (*const T, *mut T),
+    n: usize,
+    rows: &Rows,
+    eps: T::Acc,
+) -> Result<(), Error> {
+    let weight = rows.widened::<T>(call, 2, n, T::Acc::ONE)?;
+    let bias = rows.widened::<T>(call, 3, n, T::Acc::ZERO)?;
+    // SAFETY: the addresses are used as the caller guarantees; each row has its own part.
+    let (from, to) = unsafe { (Lanes::new(x.cast_mut()), Lanes::new(to)) };
+    if (1..=SHORTER).contains(&n) && rows.are_joined(n) {
+        let count = rows.count();
+        return parallel_for(count.div_ceil(TRANSPOSED), GRAIN.div_ceil(n * TRANSPOSED), |some| {
+            let (mut rows, mut block) = (Block::<T>::new(), Block::<T>::new());
+            for first in some.map(|k| k * TRANSPOSED) {
+                let columns = TRANSPOSED.min(count - first);
+                // SAFETY: as the caller guarantees; each element is read before it is overwritten.
+                unsafe {
+                    block.read(&mut rows, from.as_ptr().add(first * n), n, columns);
+                    let x = block.as_mut_ptr();
+                    Matrix { x, to: x, n, step: columns, columns }.normalise(&weight, &bias, eps);
+                    block.write(&mut rows, to.as_ptr().add(first * n), n, columns);
+                }
+            }
+        });
+    }
+    parallel_for(rows.count(), GRAIN.div_ceil(n.max(1)), |range| {
+        for at in range.map(|r| rows.at(r)) {
+            // SAFETY: as the caller guarantees.
+            let (x, to) =
+                unsafe { (std::slice::from_raw_parts(from.as_ptr().add(at), n), to.slice_mut(at, n)) };
+            let standard = standard::<T>(x, eps);
             zip_wide((x, &weight[..], &bias[..]), to, |(x, w, b)| standard.normalised(x.to_acc()) * w + b);
         }
     })
@@ -94,30 +164,131 @@ fn add_row<T: Float>(
     }
 }
 
+/// Where gradients are read and written.
+struct Operands<'a, T> {
+    grad: Lanes<'a, T>,
+    x: Lanes<'a, T>,
+    to: Lanes<'a, T>,
+}
+
 fn layer_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
-    let (grad, input) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);
-    let n: usize = call.ints(2)?.iter().map(|n| *n as usize).product();
-    let weight = &widened::<T>(call, 3, n, T::Acc::ONE)?;
+    let shape = call.ints(2)?;
+    let n: usize = shape.iter().map(|n| *n as usize).product();
     let eps = T::Acc::from_f64(call.scalar(4)?);
-    let mut out = call.contiguous_out::<T>(0)?;
+    let tensors = [call.tensor(1)?, call.tensor(0)?, call.output(0)?];
+    let (grad, x) = (call.view::<T>(0)?, call.view::<T>(1)?);
+    let sums = match arrangement(&tensors, shape.len()) {
+        Some(arrangement) => {
+            let mut out = call.out::<T>(0)?;
+            // SAFETY: the arrangement is that of the three tensors, of which the output's elements are no other's.
+            unsafe {
+                let strided = Operands {
+                    grad: Lanes::new(grad.as_ptr().cast_mut()),
+                    x: Lanes::new(x.as_ptr().cast_mut()),
+                    to: out.lanes(),
+                };
+                match arrangement {
+                    Arrangement::Columns(columns) => {
+                        let weight = widened::<T>(call, 3, n, T::Acc::ONE)?;
+                        columns_backward(&strided, &columns, &weight, eps)
+                    }
+                    Arrangement::Rows(rows) => {
+                        let weight = rows.widened::<T>(call, 3, n, T::Acc::ONE)?;
+                        rows_backward(&strided, n, &rows, &weight, eps)
+                    }
+                }
+            }
+        }
+        None => {
+            let (grad, x) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);
+            let mut out = call.contiguous_out::<T>(0)?;
+            let (rows, weight) = (Rows::dense(x.len() / n.max(1), n), widened::<T>(call, 3, n, T::Acc::ONE)?);
+            // SAFETY: the slices have the rows.
+            unsafe {
+                let dense = Operands {
+                    grad: Lanes::new(grad.as_ptr().cast_mut()),
+                    x: Lanes::new(x.as_ptr().cast_mut()),
+                    to: Lanes::new(out.as_mut_ptr()),
+                };
+                rows_backward(&dense, n, &rows, &weight, eps)
+            }
+        }
+    }?;
     let (mut weight_out, mut bias_out) = (call.contiguous_out::<T>(1)?, call.contiguous_out::<T>(2)?);
-    let rows = input.len() / n.max(1);
-    let blocks = rows.div_ceil(ROWS);
+    weight_out.iter_mut().zip(&sums[..n]).for_each(|(to, x)| *to = T::from_acc(*x));
+    bias_out.iter_mut().zip(&sums[n..]).for_each(|(to, x)| *to = T::from_acc(*x));
+    Ok(())
+}
+
+/// The gradients of columns; returns those of weight and bias, one behind the other.
+///
+/// # Safety
+/// There must be the elements at each address, and nobody else use those that are written.
+unsafe fn columns_backward<T: Elements>(
+    on: &Operands<'_, T>,
+    columns: &Columns,
+    weight: &[T::Acc],
+    eps: T::Acc,
+) -> Result<Buffer<T::Acc>, Error> {
+    let &Columns { n, step, count, .. } = columns;
+    let matrices = columns.matrices();
+    let together = (PART / (n * count)).max(1);
+    let parts = matrices.div_ceil(together);
+    let mut sums = Contributions::<T>::new(2 * n, parts)?;
+    // SAFETY: the address is used within the sums, which outlive the loop; each part has its own.
+    let to_sums = unsafe { Lanes::new(sums.as_mut_ptr()) };
+    parallel_for(parts, GRAIN.div_ceil(together * n * count), |range| {
+        for part in range {
+            let sums = to_sums.as_ptr().wrapping_add(part * Contributions::<T>::len(2 * n));
+            for at in (part * together..((part + 1) * together).min(matrices)).map(|m| columns.at(m)) {
+                let at = |lanes: Lanes<'_, T>| lanes.as_ptr().wrapping_add(at);
+                let matrix = Matrix { x: at(on.x), to: at(on.to), n, step, columns: count };
+                // SAFETY: as the caller guarantees; each matrix has its own elements.
+                unsafe { matrix.gradients(at(on.grad), weight, eps, sums) };
+            }
+        }
+    })?;
+    sums.sums(2 * n)
+}
+
+/// As [`columns_backward`], of rows of `n` elements.
+///
+/// # Safety
+/// As for [`columns_backward`].
+unsafe fn rows_backward<T: Elements<Acc: Apply>>(
+    on: &Operands<'_, T>,
+    n: usize,
+    rows: &Rows,
+    weight: &[T::Acc],
+    eps: T::Acc,
+) -> Result<Buffer<T::Acc>, Error> {
+    if (1..=SHORT).contains(&n) && rows.are_joined(n) {
+        // SAFETY: as the caller guarantees.
+        let mut sums = unsafe { short_rows_backward(on, n, rows.count(), weight, eps) }?;
+        let (of_weight, of_bias) = sums.split_at_mut(n);
+        rows.in_row_major_order(of_weight)?;
+        rows.in_row_major_order(of_bias)?;
+        return Ok(sums);
+    }
+    let count = rows.count();
+    let blocks = count.div_ceil(ROWS);
     let mut parts = Buffer::<T::Acc>::zeroed(2 * n * blocks)?;
-    // SAFETY: the addresses are used within their slices, which outlive the loop; blocks are disjoint.
-    let (to, sums) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
+    // SAFETY: the address is used within the sums, which outlive the loop; blocks are disjoint.
+    let sums = unsafe { Lanes::new(parts.as_mut_ptr()) };
     parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
         for block in range {
             // SAFETY: as above.
             let (weight_sum, bias_sum) = unsafe { sums.slice_mut(block * 2 * n, 2 * n) }.split_at_mut(n);
-            for r in block * ROWS..((block + 1) * ROWS).min(rows) {
-                let (x, g) = (&input[r * n..(r + 1) * n], &grad[r * n..(r + 1) * n]);
+            for at in (block * ROWS..((block + 1) * ROWS).min(count)).map(|r| rows.at(r)) {
+                // SAFETY: as the caller guarantees; each row has its own part.
+                let (x, g, to) = unsafe {
+                    let row = |lanes: Lanes<'_, T>| std::slice::from_raw_parts(lanes.as_ptr().add(at), n);
+                    (row(on.x), row(on.grad), on.to.slice_mut(at, n))
+                };
                 let standard = standard::<T>(x, eps);
                 // As the mean of the input: what it is off by rounding is taken away, too.
                 let offset = offset::<T>(g, weight);
                 let (rest, along) = means::<T>((x, g, weight), standard, offset);
-                // SAFETY: as above.
-                let to = unsafe { to.slice_mut(r * n, n) };
                 zip_wide((x, g, &weight[..]), to, |(x, g, w)| {
                     let d = (g.to_acc() * w - offset) - rest;
                     (d - standard.normalised(x.to_acc()) * along) * standard.rstd
@@ -130,9 +301,49 @@ fn layer_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error
     for part in parts.chunks_exact((2 * n).max(1)) {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
     }
-    weight_out.iter_mut().zip(&sums[..n]).for_each(|(to, x)| *to = T::from_acc(*x));
-    bias_out.iter_mut().zip(&sums[n..]).for_each(|(to, x)| *to = T::from_acc(*x));
-    Ok(())
+    let (of_weight, of_bias) = sums.split_at_mut(n);
+    rows.in_row_major_order(of_weight)?;
+    rows.in_row_major_order(of_bias)?;
+    Ok(sums)
+}
+
+/// As [`columns_backward`], of `count` rows of at most [`SHORT`] elements, one after the other.
+///
+/// # Safety
+/// As for [`columns_backward`].
+unsafe fn short_rows_backward<T: Elements>(
+    on: &Operands<'_, T>,
+    n: usize,
+    count: usize,
+    weight: &[T::Acc],
+    eps: T::Acc,
+) -> Result<Buffer<T::Acc>, Error> {
+    let together = (PART / (n * TRANSPOSED)).max(1) * TRANSPOSED;
+    let parts = count.div_ceil(together);
+    let mut sums = Contributions::<T>::new(2 * n, parts)?;
+    // SAFETY: as in `columns_backward`.
+    let to_sums = unsafe { Lanes::new(sums.as_mut_ptr()) };
+    parallel_for(parts, GRAIN.div_ceil(together * n), |range| {
+        let (mut rows, mut x, mut grad) = (Block::<T>::new(), Block::<T>::new(), Block::<T>::new());
+        for part in range {
+            let sums = to_sums.as_ptr().wrapping_add(part * Contributions::<T>::len(2 * n));
+            let end = ((part + 1) * together).min(count);
+            for first in (part * together..end).step_by(TRANSPOSED) {
+                let columns = TRANSPOSED.min(end - first);
+                let at = |lanes: Lanes<'_, T>| lanes.as_ptr().wrapping_add(first * n);
+                // SAFETY: as the caller guarantees; each element is read before it is overwritten.
+                unsafe {
+                    x.read(&mut rows, at(on.x), n, columns);
+                    grad.read(&mut rows, at(on.grad), n, columns);
+                    let to = x.as_mut_ptr();
+                    let matrix = Matrix { x: to, to, n, step: columns, columns };
+                    matrix.gradients(grad.as_mut_ptr(), weight, eps, sums);
+                    x.write(&mut rows, at(on.to), n, columns);
+                }
+            }
+        }
+    })?;
+    sums.sums(2 * n)
 }
 
 kernel!("layer_norm", "TIOOs>T", layer_norm, [f32, f64, f16, bf16]);

@@ -85,7 +85,7 @@ fn vectors<T: Lanes, const K: usize>(slices: &[&[T]; K], i: usize, n: usize) -> 
 
 /// The first `n` lanes; 0 in the others.
 #[inline(always)]
-fn first_of<V: Vector>(vector: V, n: usize) -> V {
+pub fn first_of<V: Vector>(vector: V, n: usize) -> V {
     let mut copy = [V::Number::ZERO; MOST];
     // SAFETY: there is room for the widest vector.
     unsafe {
@@ -155,7 +155,7 @@ impl<A: Real> Moments<A> {
 
     /// From the sums of the distances from `mean` and of their squares.
     #[inline(always)]
-    fn around(mean: A, sum: A, squares: A, count: A) -> Self {
+    pub fn around(mean: A, sum: A, squares: A, count: A) -> Self {
         let rest = sum / count;
         let variance = squares / count - rest * rest;
         Moments { mean, rest, variance: if variance < A::ZERO { A::ZERO } else { variance } }

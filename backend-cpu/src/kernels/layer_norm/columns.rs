@@ -1,0 +1,382 @@
+//! Columns of a matrix of dense rows, normalised some vectors of them side by side. Short rows are transposed to such columns:
+//! by themselves they would take longer to sum their lanes than their elements.
+
+// Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
+#![allow(clippy::needless_range_loop)]
+
+use crate::kernels::buffer::Buffer;
+use crate::kernels::moments::{Moments, first_of};
+use keyway_cpu_loops::vectors::{
+    Lanes as Elements, MOST, Vector, load_some, minus, plus, read_some, write_some,
+};
+use keyway_cpu_loops::{copy_dense, transpose};
+use keyway_sdk::author::{Element, Error, Float, Real, Scratch};
+
+/// Vectors that are normalised side by side: with fewer each sum waits for the one before it.
+pub const SIDE: usize = 4;
+
+pub type Number<T> = <T as Float>::Acc;
+pub type Numbers<T> = <T as Elements>::Vector;
+
+/// What the columns of a vector are normalised by.
+#[derive(Clone, Copy)]
+struct Standards<V> {
+    mean: V,
+    /// See [`Moments`].
+    rest: V,
+    rstd: V,
+}
+
+impl<V: Vector> Standards<V> {
+    #[inline(always)]
+    fn normalised(&self, x: V) -> V {
+        minus(minus(x, self.mean), self.rest).mul_add(self.rstd, V::splat(V::Number::ZERO))
+    }
+}
+
+/// A function of each lane of some vectors.
+#[inline(always)]
+pub fn lanes<V: Vector, const M: usize, const N: usize>(
+    vectors: [V; M],
+    f: impl Fn([V::Number; M]) -> [V::Number; N],
+) -> [V; N] {
+    let mut from = [[V::Number::ZERO; MOST]; M];
+    let mut to = [[V::Number::ZERO; MOST]; N];
+    // SAFETY: no vector has more lanes than the copies.
+    unsafe {
+        for k in 0..M {
+            vectors[k].store(from[k].as_mut_ptr());
+        }
+        for i in 0..V::LANES {
+            let made = f(std::array::from_fn(|k| from[k][i]));
+            (0..N).for_each(|k| to[k][i] = made[k]);
+        }
+        std::array::from_fn(|k| V::load(to[k].as_ptr()))
+    }
+}
+
+/// Gives `body` the first column of each group of vectors, how many lanes of each are columns, and whether there are [`SIDE`] of
+/// them, not one.
+#[inline(always)]
+pub fn groups<V: Vector>(columns: usize, mut body: impl FnMut(usize, usize, bool)) {
+    let mut c = 0;
+    while c < columns {
+        let several = c + SIDE * V::LANES <= columns;
+        if several {
+            body(c, V::LANES, true);
+            c += SIDE * V::LANES;
+        } else {
+            body(c, V::LANES.min(columns - c), false);
+            c += V::LANES;
+        }
+    }
+}
+
+/// A matrix of `n` rows, `step` elements apart, and what its columns are normalised to.
+pub struct Matrix<T> {
+    pub x: *const T,
+    pub to: *mut T,
+    pub n: usize,
+    pub step: usize,
+    pub columns: usize,
+}
+
+impl<T: Elements> Matrix<T> {
+    /// Normalises the columns. Weight and bias have a number for each row.
+    ///
+    /// # Safety
+    /// The matrices must have the elements, and nobody else may use those that are written.
+    pub unsafe fn normalise(&self, weight: &[Number<T>], bias: &[Number<T>], eps: Number<T>) {
+        groups::<Numbers<T>>(self.columns, |c, n, several| {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                if several {
+                    self.group::<SIDE>(c, n, (weight, bias), eps);
+                } else {
+                    self.group::<1>(c, n, (weight, bias), eps);
+                }
+            }
+        });
+    }
+
+    /// # Safety
+    /// As for [`Matrix::normalise`].
+    #[inline(always)]
+    pub unsafe fn read(&self, from: *const T, i: usize, c: usize, some: usize) -> Numbers<T> {
+        // SAFETY: the caller guarantees the elements.
+        unsafe { read_some(from.add(i * self.step + c), 1, some) }
+    }
+
+    /// # Safety
+    /// As for [`Matrix::normalise`].
+    #[inline(always)]
+    unsafe fn group<const G: usize>(
+        &self,
+        c: usize,
+        some: usize,
+        (weight, bias): (&[Number<T>], &[Number<T>]),
+        eps: Number<T>,
+    ) {
+        let at: [usize; G] = std::array::from_fn(|k| c + k * Numbers::<T>::LANES);
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            let standards = self.standards(at, some, eps);
+            for i in 0..self.n {
+                let (w, b) = (Numbers::<T>::splat(weight[i]), Numbers::<T>::splat(bias[i]));
+                for k in 0..G {
+                    let made = standards[k].normalised(self.read(self.x, i, at[k], some)).mul_add(w, b);
+                    write_some(self.to.add(i * self.step + at[k]), 1, some, made);
+                }
+            }
+        }
+    }
+
+    /// As [`Moments::of`] for each column.
+    ///
+    /// # Safety
+    /// As for [`Matrix::normalise`].
+    #[inline(always)]
+    unsafe fn standards<const G: usize>(
+        &self,
+        at: [usize; G],
+        some: usize,
+        eps: Number<T>,
+    ) -> [Standards<Numbers<T>>; G] {
+        let zero = Numbers::<T>::splat(Number::<T>::ZERO);
+        let count = Number::<T>::from_f64(self.n as f64);
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            let first: [Numbers<T>; G] = std::array::from_fn(|k| self.read(self.x, 0, at[k], some));
+            let mut distance = [zero; G];
+            for i in 1..self.n {
+                for k in 0..G {
+                    distance[k] = plus(distance[k], minus(self.read(self.x, i, at[k], some), first[k]));
+                }
+            }
+            let mean: [Numbers<T>; G] = std::array::from_fn(|k| {
+                lanes([first[k], distance[k]], |[first, distance]| [first + distance / count])[0]
+            });
+            let (mut sums, mut squares) = ([zero; G], [zero; G]);
+            for i in 0..self.n {
+                for k in 0..G {
+                    let d = minus(self.read(self.x, i, at[k], some), mean[k]);
+                    (sums[k], squares[k]) = (plus(sums[k], d), d.mul_add(d, squares[k]));
+                }
+            }
+            std::array::from_fn(|k| {
+                let [rest, rstd, finite] = lanes([sums[k], squares[k]], |[sum, squares]| {
+                    let standard = Moments::around(Number::<T>::ZERO, sum, squares, count).standard(eps);
+                    // 0, or no number.
+                    [standard.rest, standard.rstd, squares - squares]
+                });
+                let standards = Standards { mean: mean[k], rest, rstd };
+                if is_zero(finite) { standards } else { self.large(standards, at[k], some, eps) }
+            })
+        }
+    }
+
+    /// The standards of columns whose squares are beyond the type, or are no numbers.
+    ///
+    /// # Safety
+    /// As for [`Matrix::normalise`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn large(
+        &self,
+        standards: Standards<Numbers<T>>,
+        at: usize,
+        some: usize,
+        eps: Number<T>,
+    ) -> Standards<Numbers<T>> {
+        let mut all = [standards.mean, standards.rest, standards.rstd].map(|vector| {
+            let mut lanes = [Number::<T>::ZERO; MOST];
+            // SAFETY: no vector has more lanes.
+            unsafe { vector.store(lanes.as_mut_ptr()) };
+            lanes
+        });
+        for lane in 0..some {
+            // SAFETY: the caller guarantees the elements.
+            let element = |i: usize| unsafe { *self.x.add(i * self.step + at + lane) };
+            let column: Vec<T> = (0..self.n).map(element).collect();
+            let standard = Moments::of(&column).standard(eps);
+            for (all, one) in all.iter_mut().zip([standard.mean, standard.rest, standard.rstd]) {
+                all[lane] = one;
+            }
+        }
+        // SAFETY: no vector has more lanes.
+        let [mean, rest, rstd] = all.map(|lanes| unsafe { Numbers::<T>::load(lanes.as_ptr()) });
+        Standards { mean, rest, rstd }
+    }
+}
+
+/// Whether each lane is 0.
+#[inline(always)]
+fn is_zero<V: Vector>(vector: V) -> bool {
+    let mut lanes = [V::Number::ZERO; MOST];
+    // SAFETY: no vector has more lanes.
+    unsafe { vector.store(lanes.as_mut_ptr()) };
+    lanes.iter().fold(true, |all, x| all & (*x == V::Number::ZERO))
+}
+
+/// Rows of at most this many elements are short where gradients are computed, and where they are not.
+pub const SHORT: usize = 64;
+pub const SHORTER: usize = 32;
+/// Short rows that are transposed at a time.
+pub const TRANSPOSED: usize = 32;
+
+/// Memory for some short rows. They are copied before they are transposed: so they are read and written from one end to the other.
+pub struct Block<T>([T; SHORT * TRANSPOSED]);
+
+impl<T: Elements> Block<T> {
+    pub fn new() -> Self {
+        Block([T::default(); SHORT * TRANSPOSED])
+    }
+
+    /// The address of the columns.
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.0.as_mut_ptr()
+    }
+
+    /// Fills the block with `count` rows of `n` elements as columns.
+    ///
+    /// # Safety
+    /// There must be the rows, at most [`TRANSPOSED`], of at most [`SHORT`] elements.
+    pub unsafe fn read(&mut self, rows: &mut Block<T>, from: *const T, n: usize, count: usize) {
+        // SAFETY: the caller guarantees the rows; both blocks have room for them.
+        unsafe {
+            copy_dense(rows.as_mut_ptr(), from, n * count);
+            transpose(self.as_mut_ptr(), count, rows.0.as_ptr(), n, count, n);
+        }
+    }
+
+    /// Writes the columns as `count` rows of `n` elements.
+    ///
+    /// # Safety
+    /// As for [`Block::read`]; nobody else may use the rows.
+    pub unsafe fn write(&self, rows: &mut Block<T>, to: *mut T, n: usize, count: usize) {
+        // SAFETY: as in `read`.
+        unsafe {
+            transpose(rows.as_mut_ptr(), n, self.0.as_ptr(), count, n, count);
+            copy_dense(to, rows.0.as_ptr(), n * count);
+        }
+    }
+}
+
+/// What columns contribute to the gradients of numbers for each row of a matrix: a vector for each.
+pub struct Contributions<T: Elements>(Scratch<T::Acc>);
+
+impl<T: Elements> Contributions<T> {
+    /// Room for those of `parts` parts to `n` numbers.
+    pub fn new(n: usize, parts: usize) -> Result<Self, Error> {
+        Ok(Contributions(Scratch::zeroed(n * parts * Numbers::<T>::LANES)?))
+    }
+
+    /// The address of a part.
+    pub fn as_mut_ptr(&mut self) -> *mut T::Acc {
+        self.0.as_mut_ptr()
+    }
+
+    /// Lanes of one part of `n` numbers.
+    pub fn len(n: usize) -> usize {
+        n * Numbers::<T>::LANES
+    }
+
+    /// The sums of all parts.
+    pub fn sums(&self, n: usize) -> Result<Buffer<T::Acc>, Error> {
+        let lanes = Numbers::<T>::LANES;
+        let mut all = vec![T::Acc::ZERO; n * lanes];
+        for part in self.0.chunks_exact((n * lanes).max(1)) {
+            all.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
+        }
+        let mut sums = Buffer::zeroed(n)?;
+        for (sum, lanes) in sums.iter_mut().zip(all.chunks_exact_mut(lanes)) {
+            *sum = keyway_cpu_loops::vectors::halves(lanes, |a, b| a + b);
+        }
+        Ok(sums)
+    }
+}
+
+impl<T: Elements> Matrix<T> {
+    /// Writes the gradients of the columns, and adds to what they contribute to those of weight and bias.
+    ///
+    /// # Safety
+    /// The matrices must have the elements, and nobody else may use those that are written; `sums` must be those of a part for as many
+    /// rows.
+    pub unsafe fn gradients(
+        &self,
+        grad: *const T,
+        weight: &[Number<T>],
+        eps: Number<T>,
+        sums: *mut Number<T>,
+    ) {
+        groups::<Numbers<T>>(self.columns, |c, n, several| {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                if several {
+                    self.gradients_of::<SIDE>(grad, c, n, (weight, eps), sums);
+                } else {
+                    self.gradients_of::<1>(grad, c, n, (weight, eps), sums);
+                }
+            }
+        });
+    }
+
+    /// # Safety
+    /// As for [`Matrix::gradients`].
+    #[inline(always)]
+    unsafe fn gradients_of<const G: usize>(
+        &self,
+        grad: *const T,
+        c: usize,
+        some: usize,
+        (weight, eps): (&[Number<T>], Number<T>),
+        sums: *mut Number<T>,
+    ) {
+        let width = Numbers::<T>::LANES;
+        let at: [usize; G] = std::array::from_fn(|k| c + k * width);
+        let zero = Numbers::<T>::splat(Number::<T>::ZERO);
+        let count = Number::<T>::from_f64(self.n as f64);
+        let mean = |sum: Numbers<T>| lanes([sum], |[sum]| [sum / count])[0];
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            let standards = self.standards(at, some, eps);
+            let mut offset = [zero; G];
+            for i in 0..self.n {
+                let w = Numbers::<T>::splat(weight[i]);
+                for k in 0..G {
+                    offset[k] = self.read(grad, i, at[k], some).mul_add(w, offset[k]);
+                }
+            }
+            let offset = offset.map(mean);
+            let (mut rest, mut along) = ([zero; G], [zero; G]);
+            for i in 0..self.n {
+                let w = Numbers::<T>::splat(weight[i]);
+                for k in 0..G {
+                    let g = self.read(grad, i, at[k], some).mul_add(w, zero);
+                    let d = minus(g, offset[k]);
+                    let x = standards[k].normalised(self.read(self.x, i, at[k], some));
+                    (rest[k], along[k]) = (plus(rest[k], d), d.mul_add(x, along[k]));
+                }
+            }
+            let (rest, along) = (rest.map(mean), along.map(mean));
+            for i in 0..self.n {
+                let w = Numbers::<T>::splat(weight[i]);
+                let (to_weight, to_bias) = (sums.add(i * width), sums.add((self.n + i) * width));
+                let (mut of_weight, mut of_bias) = (load_some(to_weight, width), load_some(to_bias, width));
+                for k in 0..G {
+                    let g = self.read(grad, i, at[k], some);
+                    let x = standards[k].normalised(self.read(self.x, i, at[k], some));
+                    let d = minus(minus(g.mul_add(w, zero), offset[k]), rest[k]);
+                    let made = minus(d, x.mul_add(along[k], zero)).mul_add(standards[k].rstd, zero);
+                    write_some(self.to.add(i * self.step + at[k]), 1, some, made);
+                    let product = g.mul_add(x, zero);
+                    // Lanes beyond the columns hold no number where `eps` is 0.
+                    let product = if some == width { product } else { first_of(product, some) };
+                    (of_weight, of_bias) = (plus(of_weight, product), plus(of_bias, g));
+                }
+                of_weight.store(to_weight);
+                of_bias.store(to_bias);
+            }
+        }
+    }
+}
