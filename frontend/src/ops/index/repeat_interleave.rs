@@ -22,9 +22,17 @@ impl Tensor {
     pub fn repeat_interleave(&self, repeats: usize, dim: impl Int) -> Result<Tensor> {
         called("repeat_interleave", &["self", "repeats", "dim"], || {
             let (t, dim) = self.line(dim.to_i64())?;
-            let mut sizes = t.shape().to_vec();
-            sizes.insert(dim + 1, repeats);
-            t.unsqueeze(dim + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
+            if !t.as_ref().is_in_channels_last_order() {
+                return repeated(&t, repeats, dim);
+            }
+            // Channels last in the order of the dimensions, too, of which the copy is row-major.
+            let channels = t.rank() as i64 - 1;
+            let dim = match dim {
+                0 => 0,
+                1 => channels as usize,
+                dim => dim - 1,
+            };
+            repeated(&t.movedim(1, -1)?, repeats, dim)?.movedim(channels, 1)
         })
     }
 
@@ -81,4 +89,11 @@ impl Tensor {
         let dim = wrap_dim("repeat_interleave", dim, self.rank())?;
         Ok((if self.rank() == 0 { self.reshape([1])? } else { self.clone() }, dim))
     }
+}
+
+/// Each index of dimension `dim` `repeats` times in a row, in row-major order.
+fn repeated(t: &Tensor, repeats: usize, dim: usize) -> Result<Tensor> {
+    let mut sizes = t.shape().to_vec();
+    sizes.insert(dim + 1, repeats);
+    t.unsqueeze(dim + 1)?.expand(&sizes)?.copy()?.flatten(dim as i64, dim as i64 + 1)
 }

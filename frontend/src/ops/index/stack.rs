@@ -15,7 +15,8 @@ use keyway_dispatcher::tensor::TensorRef;
 use std::borrow::Borrow;
 
 impl Tensor {
-    /// Tensors of one shape side by side in a new dimension `dim`.
+    /// Tensors of one shape side by side in a new dimension `dim`. The result is channels_last if images of one sample are that, and
+    /// keeps the order of batches of images: each batch in it is channels_last.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,6 +31,22 @@ impl Tensor {
     pub fn stack<T: Borrow<Tensor>>(tensors: &[T], dim: impl Int) -> Result<Tensor> {
         DEF.run(&[Arg::Tensors(&refs(tensors)), Arg::Int(dim.to_i64())])
     }
+}
+
+/// Whether some of the tensors are batches of images in channels_last, side by side in front of the channels.
+fn are_batches(list: &[&TensorRef], dim: usize) -> bool {
+    let is_batch = |t: &&TensorRef| {
+        t.ndim() > 3 && t.is_strided() && !t.is_contiguous() && is_channels_last(t.sizes(), t.strides())
+    };
+    dim <= 1 && list.iter().any(is_batch)
+}
+
+/// Of batches of images side by side, each as one in channels_last.
+fn strides_of_batches(sizes: &[usize]) -> Dims {
+    let mut strides = channels_last_strides(&sizes[1..]);
+    let sample = strides[0];
+    strides.insert(0, sizes[1] * sample);
+    strides
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -53,7 +70,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     sizes[dim] = list.len();
     let dtype = args.promote(0b1)?;
-    let strides = if last { Strides::exact(channels_last_strides(&sizes)) } else { Strides::Contiguous };
+    let strides = match () {
+        () if last => Strides::exact(channels_last_strides(&sizes)),
+        () if are_batches(list, dim) => Strides::exact(strides_of_batches(&sizes)),
+        () => Strides::Contiguous,
+    };
     let mut plan = Plan::one(dtype, sizes, dtype, strides);
     plan.cast = 0b1;
     Ok(plan)
@@ -64,7 +85,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let Some(first) = list.first() else {
         return Err(wrong_value(args, 0, "one tensor at least".into()).into());
     };
-    let dim = args.dim(1, first.ndim() + 1)? as i64;
+    let dim = args.dim(1, first.ndim() + 1)?;
+    if are_batches(list, dim) {
+        // Channels last in the order of the dimensions, too, of which the result is row-major.
+        let part = |t: &&TensorRef| Tensor::from_ref((*t).clone()).movedim(1, -1)?.unsqueeze(dim);
+        let parts = list.iter().map(part).collect::<Result<Vec<_>>>()?;
+        return Tensor::cat(&parts, dim)?.movedim(-1, 2);
+    }
     let part = |t: &&TensorRef| Tensor::from_ref((*t).clone()).unsqueeze(dim);
     let parts = list.iter().map(part).collect::<Result<Vec<_>>>()?;
     Tensor::cat(&parts, dim)
