@@ -133,6 +133,47 @@ pub fn table() -> Result<Table, String> {
     Ok(table)
 }
 
+/// The sides of the images, of 8 samples and 64 channels, that elementwise ops are measured on in both memory formats, for matrices
+/// of 64 and 1000 rows.
+const SIDES: [(usize, usize); 2] = [(64, 14), (1000, 56)];
+
+impl Case {
+    /// The same call in row-major order and in channels_last, if it has images, or if it is elementwise, on images for matrices.
+    pub fn in_both_formats(&self) -> Option<[Case; 2]> {
+        if self.id.split('/').nth(2) != Some("c") {
+            return None;
+        }
+        let mut row_major = self.clone();
+        let mut images = false;
+        let elementwise = !self.args.iter().any(|arg| matches!(arg, Value::Int(_) | Value::Ints(_)));
+        for spec in row_major.args.iter_mut().flat_map(Value::tensors_mut) {
+            match (&spec.sizes[..], elementwise) {
+                (&[_, _, _, _], _) => images = true,
+                (&[n, m], true) if n == m => {
+                    let side = SIDES.iter().find(|(rows, _)| *rows == n)?.1;
+                    spec.sizes = vec![8, 64, side, side];
+                    images = true;
+                }
+                _ => {}
+            }
+        }
+        let mut last = row_major.clone();
+        last.args = laid(last.args, 'l')?;
+        images.then_some([row_major, last])
+    }
+}
+
+impl Value {
+    /// Its tensors.
+    fn tensors_mut(&mut self) -> &mut [Spec] {
+        match self {
+            Value::Tensor(spec) => std::slice::from_mut(spec),
+            Value::Tensors(list) => list.as_mut_slice(),
+            _ => &mut [],
+        }
+    }
+}
+
 fn dtypes_of(text: &str) -> Option<Vec<DType>> {
     const FLOAT: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
     const INT: [DType; 3] = [DType::I64, DType::I32, DType::U8];
@@ -151,15 +192,8 @@ fn dtypes_of(text: &str) -> Option<Vec<DType>> {
 
 /// The arguments with their tensors lying in this way; `None` where the way makes no difference.
 fn laid(mut args: Vec<Value>, way: char) -> Option<Vec<Value>> {
-    let mut tensors: Vec<&mut Spec> = args
-        .iter_mut()
-        .flat_map(|arg| match arg {
-            Value::Tensor(spec) => std::slice::from_mut(spec),
-            Value::Tensors(list) => list.as_mut_slice(),
-            _ => &mut [],
-        })
-        .filter(|spec| spec.sizes.len() >= 2)
-        .collect();
+    let mut tensors: Vec<&mut Spec> =
+        args.iter_mut().flat_map(Value::tensors_mut).filter(|spec| spec.sizes.len() >= 2).collect();
     match way {
         'c' => {}
         't' => tensors.iter_mut().for_each(|spec| spec.lie = Lie::Transposed),

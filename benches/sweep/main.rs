@@ -2,7 +2,8 @@
 //!
 //! `cargo xtask bench --sweep` prints one JSON line for each case of `cases.txt`; after these come the calls of ops that have a
 //! derivative, recorded, and with the gradients of their tensors: once from gradients in memory, once from those of a sum. `beside_pytorch.py` runs this program with `--serve` and
-//! PyTorch in turn: a line of input is the id of a case, the answer its line. Criterion, which measures the cases of
+//! PyTorch in turn: a line of input is the id of a case, the answer its line. `--formats [PART OF AN ID]` runs each call on
+//! images, and its gradients, in row-major order and in channels_last in turn, and prints the ratio of the times. Criterion, which measures the cases of
 //! `benches/keyway`, takes seconds for each; here are thousands.
 
 mod cases;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 /// Runs of which each is timed, and how long one takes at least.
 const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(2);
+/// Rounds in which the two memory formats of a call are timed one after the other.
+const ROUNDS: usize = 9;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -51,13 +54,20 @@ fn main() -> Result<(), Failure> {
                 out.flush()?;
             }
         }
+        ["--formats"] | ["--formats", _] => {
+            let wanted = options.get(1).map_or("", String::as_str);
+            let pairs = table.cases.iter().filter_map(Case::in_both_formats);
+            for pair in pairs.filter(|[case, _]| case.id.contains(wanted)) {
+                writeln!(out, "{}", compared(&pair))?;
+            }
+        }
         [] | [_] => {
             let wanted = options.first().map_or("", String::as_str);
             for case in table.cases.iter().filter(|case| case.id.contains(wanted)) {
                 writeln!(out, "{}", measured(case))?;
             }
         }
-        _ => return Err("usage: sweep [--list | --serve | PART OF AN ID]".into()),
+        _ => return Err("usage: sweep [--list | --serve | --formats [PART OF AN ID] | PART OF AN ID]".into()),
     }
     Ok(())
 }
@@ -128,8 +138,64 @@ fn measured(case: &Case) -> Json {
     }
 }
 
+/// The line of a call in row-major order and in channels_last: the least times in nanoseconds, their ratio and the median of the
+/// ratios of the rounds, above 1 where channels_last is faster.
+fn compared(pair: &[Case; 2]) -> Json {
+    let [case, _] = pair;
+    match in_turn(pair) {
+        Ok(rounds) => {
+            let least = |k: usize| rounds.iter().map(|times| times[k]).fold(f64::INFINITY, f64::min);
+            let mut ratios: Vec<f64> = rounds.iter().map(|[row_major, last]| row_major / last).collect();
+            ratios.sort_by(f64::total_cmp);
+            let (row_major, last) = (least(0), least(1));
+            json!({
+                "peer": "keyway", "case": case.id, "threads": keyway_benches::threads(), "row_major_ns": row_major,
+                "channels_last_ns": last, "ratio": row_major / last, "median_ratio": ratios[ratios.len() / 2],
+            })
+        }
+        Err(error) => json!({ "peer": "keyway", "case": case.id, "error": error.to_string() }),
+    }
+}
+
+/// Nanoseconds of a call in each memory format, for each round.
+fn in_turn(pair: &[Case; 2]) -> Result<Vec<[f64; 2]>, Failure> {
+    with_call(&pair[0], |row_major| {
+        with_call(&pair[1], |last| {
+            let calls = (calls_of_a_run(row_major)?, calls_of_a_run(last)?);
+            let round = |_| Ok([per_call(row_major, calls.0)?, per_call(last, calls.1)?]);
+            (0..ROUNDS).map(round).collect()
+        })
+    })
+}
+
 /// Nanoseconds of one call, for each run.
 fn times(case: &Case) -> Result<Vec<f64>, Failure> {
+    with_call(case, |once| {
+        let calls = calls_of_a_run(once)?;
+        (0..RUNS).map(|_| per_call(once, calls)).collect()
+    })
+}
+
+/// A call with its tensors.
+type Once<'a> = &'a dyn Fn() -> Result<(), Failure>;
+
+/// Nanoseconds of one of some calls.
+fn per_call(once: Once<'_>, calls: u32) -> Result<f64, Failure> {
+    let begin = Instant::now();
+    for _ in 0..calls {
+        once()?;
+    }
+    Ok(begin.elapsed().as_nanos() as f64 / f64::from(calls))
+}
+
+/// How many calls a run has, after some to warm up.
+fn calls_of_a_run(once: Once<'_>) -> Result<u32, Failure> {
+    per_call(once, 1)?;
+    Ok((RUN.as_nanos() as f64 / per_call(once, 1)?.max(1.0)).clamp(1.0, 100_000.0) as u32)
+}
+
+/// Makes the tensors of a case and gives its call to `measure`.
+fn with_call<R>(case: &Case, measure: impl FnOnce(Once<'_>) -> Result<R, Failure>) -> Result<R, Failure> {
     let def = definition(&case.op)?;
     let tensors = case.args.iter().map(made).collect::<Result<Vec<_>, _>>()?;
     let wanted: Vec<Tensor> = if case.gradients.is_some() { tested(case, &tensors)? } else { Vec::new() };
@@ -144,7 +210,7 @@ fn times(case: &Case) -> Result<Vec<f64>, Failure> {
     if case.gradients.is_some() && starts.is_empty() {
         return Err("no result has a gradient".into());
     }
-    let once = || -> Result<(), Failure> {
+    measure(&|| {
         if case.gradients.is_none() {
             std::hint::black_box(def.call(&args, Out::New)?);
             return Ok(());
@@ -153,17 +219,7 @@ fn times(case: &Case) -> Result<Vec<f64>, Failure> {
             BackwardOptions { gradients: Some(starts.clone()), allow_unused: true, ..Default::default() };
         std::hint::black_box(autograd::grad(&recorded(def, &args)?, &wanted, options)?);
         Ok(())
-    };
-    let run = |calls: u32| -> Result<Duration, Failure> {
-        let begin = Instant::now();
-        for _ in 0..calls {
-            once()?;
-        }
-        Ok(begin.elapsed())
-    };
-    run(1)?;
-    let calls = (RUN.as_nanos() / run(1)?.as_nanos().max(1)).clamp(1, 100_000) as u32;
-    (0..RUNS).map(|_| Ok(run(calls)?.as_nanos() as f64 / f64::from(calls))).collect()
+    })
 }
 
 /// The tensors of the tested dtype, from now on with gradients.
