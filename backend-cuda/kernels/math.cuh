@@ -139,6 +139,13 @@ DEV R sigmoid_of(R x) {
   return x < R(0) ? e * right : right;
 }
 
+// The derivative of sigmoid_of: no difference from 1, which has lost its digits far from 0.
+template <class R>
+DEV R sigmoid_slope(R x) {
+  const R e = exp_(-magnitude_(x)), right = R(1) / (R(1) + e);
+  return e * right * right;
+}
+
 // The normal distribution's share below x.
 template <class R>
 DEV R normal_share(R x) { return R(0.5) * erfc_(x * R(-0.70710678118654752440)); }
@@ -249,5 +256,7 @@ DEV R between(R a, R b, R weight) {
 
 template <class R>
 DEV R soft_plus(R x, R beta, R threshold) {
-  return x * beta > threshold ? x : log1p_(exp_(x * beta)) / beta;
+  // The exponential of what is not above 0, so that it is finite.
+  const R scaled = x * beta, soft = at_least(scaled, R(0)) + log1p_(exp_(-magnitude_(scaled)));
+  return scaled > threshold ? x : soft / beta;
 }

@@ -3,8 +3,7 @@
 
 template <class R>
 CALLED R gate_gradient(R gradient, R x, R gate) {
-  const R share = sigmoid_of(gate);
-  return (R(1) - share) * x * (gradient * share);
+  return gradient * sigmoid_slope(gate) * x;
 }
 
 TERNARY(lerp, "TTT>T", ternary, FLOATS, between(a, b, c))

@@ -83,7 +83,7 @@ OPS = {
     "relu_backward": lambda torch, g, y: torch.ops.aten.threshold_backward(g, y, 0),
     "remainder": in_f64(dividing(lambda torch, a, b: torch.remainder(a, b), lambda torch, a: torch.zeros_like(a))),
     "selu": functional("selu"),
-    "sigmoid_backward": lambda torch, g, y: torch.ops.aten.sigmoid_backward(g, y),
+    "sigmoid_backward": in_f64(lambda torch, g, x: g * torch.sigmoid(x) * torch.sigmoid(-x)),
     "silu": functional("silu"),
     "silu_backward": lambda torch, g, x: torch.ops.aten.silu_backward(g, x),
     "softplus": functional("softplus"),
@@ -91,7 +91,7 @@ OPS = {
     "softshrink": functional("softshrink"),
     "softshrink_backward": lambda torch, g, x, lambd: torch.ops.aten.softshrink_backward(g, x, lambd),
     "sub": lambda torch, a, b, alpha: torch.sub(operand(torch, a, b), operand(torch, b, a), alpha=alpha),
-    "tanh_backward": lambda torch, g, y: torch.ops.aten.tanh_backward(g, y),
+    "tanh_backward": in_f64(lambda torch, g, x: g * 4 * torch.sigmoid(2 * x) * torch.sigmoid(-2 * x)),
     "where": lambda torch, c, a, b: torch.where(c, a, b),
 }
 

@@ -96,12 +96,23 @@ fn silu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     })
 }
 
-fn sigmoid_backward<T: Float>(call: &Call) -> Result<(), Error> {
-    map_real2::<T>(call, Cost::Cheap, |grad, y| grad * (T::Acc::ONE - y) * y)
+/// The derivative of the logistic function at `x` and `-x`, `e / (1 + e)^2` with `e = e^-|x|`: a difference from 1 would have lost its
+/// digits far from 0.
+#[inline(always)]
+fn sigmoid_slope<R: Apply>(x: R) -> R {
+    let e = (-x.abs()).apply::<Exp>();
+    let share = R::ONE / (R::ONE + e);
+    e * share * share
 }
 
-fn tanh_backward<T: Float>(call: &Call) -> Result<(), Error> {
-    map_real2::<T>(call, Cost::Cheap, |grad, y| grad * ((T::Acc::ONE - y) * (T::Acc::ONE + y)))
+fn sigmoid_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    map_real2::<T>(call, Cost::Medium, |grad, x| grad * sigmoid_slope(x))
+}
+
+/// `1 / cosh(x)^2`
+fn tanh_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    let four = T::Acc::from_f64(4.0);
+    map_real2::<T>(call, Cost::Medium, move |grad, x| grad * (four * sigmoid_slope(x + x)))
 }
 
 fn relu_backward<T: Float>(call: &Call) -> Result<(), Error> {
@@ -133,8 +144,10 @@ fn elu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
 fn softplus<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (beta, threshold): (T::Acc, T::Acc) = (call.scalar(1)?, call.scalar(2)?);
     map_real::<T>(call, Cost::Medium, |x| {
-        let soft = (x * beta).apply::<Exp>().apply::<Log1p>() / beta;
-        if x * beta > threshold { x } else { soft }
+        let scaled = x * beta;
+        // The exponential of what is not above 0, so that it is finite.
+        let soft = (at_least(scaled, 0.0) + (-scaled.abs()).apply::<Exp>().apply::<Log1p>()) / beta;
+        if scaled > threshold { x } else { soft }
     })
 }
 

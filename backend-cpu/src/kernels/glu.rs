@@ -6,6 +6,7 @@
 use super::activations::Sigmoid;
 use super::cells::overlap;
 use super::dims::dim;
+use super::exponential::Exp;
 use super::number::Apply;
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
@@ -65,13 +66,18 @@ fn backward<T: Float<Acc: Apply>>(grad: &[T], x: &[T], out: &mut [T], run: usize
     pieces(grad.len(), run, |at, from, n| {
         let (grad, own, gate) = (&grad[at..at + n], &x[from..from + n], &x[from + run..from + run + n]);
         let mut buffer = [T::Acc::ZERO; PIECE];
-        let share = &mut buffer[..n];
-        zip_wide((gate,), share, |(gate,)| gate.to_acc().apply::<Sigmoid>());
+        let power = &mut buffer[..n];
+        zip_wide((gate,), power, |(gate,)| (-gate.to_acc().abs()).apply::<Exp>());
         // SAFETY: as above.
         let (to_own, to_gate) = unsafe { (to.slice_mut(from, n), to.slice_mut(from + run, n)) };
-        zip_wide((grad, &share[..]), to_own, |(grad, share)| grad.to_acc() * share);
-        zip_wide((grad, own, &share[..]), to_gate, |(grad, own, share)| {
-            (T::Acc::ONE - share) * own.to_acc() * (grad.to_acc() * share)
+        // Both from the exponential: a difference of the sigmoid from 1 has lost its digits where that is nearly 1.
+        zip_wide((grad, gate, &power[..]), to_own, |(grad, gate, e)| {
+            let right = T::Acc::ONE / (T::Acc::ONE + e);
+            grad.to_acc() * if gate.to_acc() < T::Acc::ZERO { e * right } else { right }
+        });
+        zip_wide((grad, own, &power[..]), to_gate, |(grad, own, e)| {
+            let right = T::Acc::ONE / (T::Acc::ONE + e);
+            grad.to_acc() * (e * right * right) * own.to_acc()
         });
     })
 }

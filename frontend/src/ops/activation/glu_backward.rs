@@ -25,9 +25,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `grad` times the sigmoid of the second half, and times its derivative and the first half.
 pub(super) fn by_tensor_ops(grad: &Tensor, x: &Tensor, dim: i64) -> Result<Tensor> {
     let (own, gate) = halves(x, dim)?;
-    let (own, share) = (widened(&own)?, widened(&gate)?.sigmoid()?);
-    let to_own = widened(grad)?.mul(&share)?;
-    let to_gate = share.rsub(1)?.mul(&own)?.mul(&to_own)?;
+    let (own, gate) = (widened(&own)?, widened(&gate)?);
+    let to_own = widened(grad)?.mul(&gate.sigmoid()?)?;
+    // Not the difference of the sigmoid from 1, which has lost its digits where that is nearly 1.
+    let to_gate = gate.neg()?.sigmoid()?.mul(&own)?.mul(&to_own)?;
     Tensor::cat(&[&to_own, &to_gate], dim)
 }
 
@@ -44,7 +45,7 @@ pub static DEF: OpDef = OpDef {
         |args| one(compose(args)),
         &[
             Part::widened("sigmoid"),
-            Part::widened("sub"),
+            Part::widened("neg"),
             Part::widened("mul"),
             Part::widened("cat"),
             Part::widened("to_dtype"),

@@ -41,8 +41,8 @@ derived! {
     EQ = eq, [new("ge"), of_bool("logical_and")];
     GELU = gelu, [wide("erf"), wide("sigmoid"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
     GELU_BACKWARD = gelu_backward, [
-        wide("erf"), wide("sigmoid"), wide("exp"), wide("square"), wide("sub"), wide("mul"), wide("add"),
-        wide("to_dtype"), new("to_dtype"),
+        wide("clamp"), wide("erf"), wide("sigmoid"), wide("exp"), wide("square"), wide("sub"), wide("mul"),
+        wide("add"), wide("to_dtype"), new("to_dtype"),
     ];
     GT = gt, [new("ge"), of_bool("logical_and"), of_bool("logical_not")];
     HARDSWISH_BACKWARD = hardswish_backward, [
@@ -68,14 +68,17 @@ derived! {
     RELU_BACKWARD = relu_backward, [new("le"), new("where")];
     RSQRT = rsqrt, [new("sqrt"), new("div")];
     SIGMOID = sigmoid, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
-    SIGMOID_BACKWARD = sigmoid_backward, [wide("sub"), wide("mul"), wide("to_dtype"), new("to_dtype")];
+    SIGMOID_BACKWARD = sigmoid_backward, [
+        wide("neg"), wide("sigmoid"), wide("mul"), wide("to_dtype"), new("to_dtype"),
+    ];
     SIGN = sign, [new("gt"), new("lt"), new("sub"), new("to_dtype")];
     SILU = silu, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
     SILU_BACKWARD = silu_backward, [
         wide("sigmoid"), wide("sub"), wide("add"), wide("mul"), wide("to_dtype"), new("to_dtype"),
     ];
     SOFTPLUS = softplus, [
-        wide("mul"), wide("exp"), wide("log1p"), wide("div"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
+        wide("mul"), wide("abs"), wide("neg"), wide("exp"), wide("log1p"), wide("maximum"), wide("add"), wide("div"),
+        wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
     ];
     SOFTPLUS_BACKWARD = softplus_backward, [
         wide("mul"), wide("sigmoid"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
@@ -86,7 +89,7 @@ derived! {
     SQUARE = square, [new("mul"), new("to_dtype")];
     SUB = difference, [new("add")];
     TANH_BACKWARD = tanh_backward, [
-        wide("square"), wide("sub"), wide("mul"), wide("to_dtype"), new("to_dtype"),
+        wide("neg"), wide("sigmoid"), wide("mul"), wide("to_dtype"), new("to_dtype"),
     ];
 }
 
@@ -313,18 +316,25 @@ fn silu(args: &Args<'_>) -> Result<Tensor> {
 fn softplus(args: &Args<'_>) -> Result<Tensor> {
     let x = real(args, 0)?;
     let scaled = x.mul(args.get(1))?;
-    let soft = scaled.exp()?.log1p()?.div(args.get(1))?;
+    // The exponential of what is not above 0, so that it is finite.
+    let soft = scaled.abs()?.neg()?.exp()?.log1p()?.add(&scaled.maximum(0)?)?.div(args.get(1))?;
     narrowed(args, 0b1, choose(&scaled.gt(args.get(2))?, (&x).into(), (&soft).into())?)
 }
 
-fn sigmoid_backward(args: &Args<'_>) -> Result<Tensor> {
-    let (grad, y) = (real(args, 0)?, real(args, 1)?);
-    narrowed(args, FIRST_TWO, grad.mul(&y.rsub(1)?.mul(&y)?)?)
+/// `sigmoid(x) sigmoid(-x)`, whose factors have their digits on either side of 0, as a difference from 1 has not.
+fn sigmoid_slope(x: &Tensor) -> Result<Tensor> {
+    x.sigmoid()?.mul(&x.neg()?.sigmoid()?)
 }
 
+fn sigmoid_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, x) = (real(args, 0)?, real(args, 1)?);
+    narrowed(args, FIRST_TWO, grad.mul(&sigmoid_slope(&x)?)?)
+}
+
+/// `1 / cosh(x)^2` is four times the slope of the sigmoid at `2x`.
 fn tanh_backward(args: &Args<'_>) -> Result<Tensor> {
-    let (grad, y) = (real(args, 0)?, real(args, 1)?);
-    narrowed(args, FIRST_TWO, grad.mul(&y.square()?.rsub(1)?)?)
+    let (grad, x) = (real(args, 0)?, real(args, 1)?);
+    narrowed(args, FIRST_TWO, grad.mul(&sigmoid_slope(&x.mul(2)?)?.mul(4)?)?)
 }
 
 fn silu_backward(args: &Args<'_>) -> Result<Tensor> {
@@ -374,7 +384,8 @@ fn gelu(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
-    let (grad, x, approximate) = (real(args, 0)?, real(args, 1)?, args.str(2)?);
+    // Beyond the bounds the slope is 0 or 1, and 0 would be multiplied by a square that overflows.
+    let (grad, x, approximate) = (real(args, 0)?, real(args, 1)?.clamp(-40, 40)?, args.str(2)?);
     let square = x.square()?;
     // The share below `x`, and `x` times its derivative.
     let slope = if approximate == "tanh" {

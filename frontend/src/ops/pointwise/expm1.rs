@@ -22,7 +22,8 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "expm1(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.add(1)?))),
+    // From the input: an output that was rounded to -1 leaves no gradient.
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.exp()?))),
 )
 .with(Facts::KEEPS_ZERO)
 .with(Facts::AUTOCAST_F32);

@@ -5,6 +5,7 @@ use super::derived;
 use super::gelu::{Approximate, check};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::widened;
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, broadcast_errors, error, plain, sample, uniform};
 use crate::ops::{forms, rules};
@@ -33,8 +34,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     rules::binary_float(args)
 }
 
+/// The elements, f16 and bf16 widened to f32, within bounds beyond which both second derivatives are 0: there a square that
+/// overflows would be multiplied by 0.
+fn held(x: &Tensor) -> Result<Tensor> {
+    widened(x)?.clamp(-40, 40)
+}
+
 /// The second derivative of `gelu`: `(2 - x^2)` times the normal density.
 fn exact_curvature(x: &Tensor) -> Result<Tensor> {
+    let x = held(x)?;
     const DENSITY: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2 / 2.0;
     let z = x.square()?;
     z.neg()?.add(2)?.mul(&z.mul(-0.5)?.exp()?)?.mul(DENSITY)
@@ -43,13 +51,15 @@ fn exact_curvature(x: &Tensor) -> Result<Tensor> {
 /// The second derivative of the approximate `gelu`, `x (1 + tanh(u)) / 2` with `u = k (x + c x^3)`:
 /// `(1 - tanh(u)^2) (u' + x u'' / 2 - x tanh(u) u'^2)`.
 fn tanh_curvature(x: &Tensor) -> Result<Tensor> {
+    let x = held(x)?;
     const K: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
     const C: f64 = 0.044715;
     let z = x.square()?;
-    let t = z.mul(K * C)?.add(K)?.mul(x)?.tanh()?;
+    let u = z.mul(K * C)?.add(K)?.mul(&x)?;
+    let t = u.tanh()?;
     let slope = z.mul(3.0 * K * C)?.add(K)?;
-    let bend = slope.add(&z.mul(3.0 * K * C)?)?.add_with(&t.mul(&slope.square()?)?.mul(x)?, -1)?;
-    bend.tanh_backward(&t)
+    let bend = slope.add(&z.mul(3.0 * K * C)?)?.add_with(&t.mul(&slope.square()?)?.mul(&x)?, -1)?;
+    bend.tanh_backward(&u)
 }
 
 fn samples() -> Vec<Sample> {

@@ -23,9 +23,14 @@ forms! {
     pub fn mish(&self), in_place: mish_, on: -1.5;
 }
 
-/// `tanh(log(1 + e^x))`; above 20 the logarithm is `x` itself.
+/// `log(1 + e^x)`, of no element rounded to `x` before its digits are those of `x`.
+fn exponent(x: &Tensor) -> Result<Tensor> {
+    x.softplus_with(1, f64::INFINITY)
+}
+
+/// `tanh(log(1 + e^x))`.
 fn gate(x: &Tensor) -> Result<Tensor> {
-    x.softplus()?.tanh()
+    exponent(x)?.tanh()
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
@@ -41,9 +46,8 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let x = widened(&b.input(0)?)?;
-            let gate = gate(&x)?;
-            let slope = gate.square()?.rsub(1)?.mul(&x.sigmoid()?)?.mul(&x)?.add(&gate)?;
-            widened(b.grad(0)?)?.mul(&slope)
+            let bend = x.sigmoid()?.mul(&x)?.tanh_backward(&exponent(&x)?)?;
+            widened(b.grad(0)?)?.mul(&bend.add(&gate(&x)?)?)
         })
     }),
 )

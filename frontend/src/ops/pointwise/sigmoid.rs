@@ -24,7 +24,8 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "sigmoid(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.sigmoid_backward(&b.output(0)?))),
+    // From the input: an output that was rounded to 1 leaves no gradient.
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.sigmoid_backward(&b.input(0)?))),
 )
 .samples(|| sample::unary(-3.0, 3.0))
 .decomposed(derived::SIGMOID);

@@ -8,29 +8,35 @@ use crate::ops::forms;
 use crate::ops::sample::Fill;
 
 forms! {
-    /// The gradient through [`Tensor::sigmoid`], from the gradient `self` and its `output`: `self * (1 - output) * output`.
+    /// The gradient through [`Tensor::sigmoid`], from the gradient `self` and its `input`: `self * sigmoid(x) * sigmoid(-x)` of each
+    /// element `x`. Of the output, which may be rounded to 1, no gradient could be computed far from 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let grad = Tensor::new([3.0f32, 3.0])?;
-    /// let output = Tensor::new([0.5f32, 1.0])?;
-    /// assert_eq!(grad.sigmoid_backward(&output)?.to_vec::<f32>()?, [0.75, 0.0]);
+    /// let input = Tensor::new([0.0f32, 200.0])?;
+    /// assert_eq!(grad.sigmoid_backward(&input)?.to_vec::<f32>()?, [0.75, 0.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Shapes that do not broadcast.
-    pub fn sigmoid_backward(&self, output: &Tensor);
+    pub fn sigmoid_backward(&self, input: &Tensor);
 }
 
 /// `sigmoid_backward`
 pub static DEF: OpDef = backward::def(
-    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    "sigmoid_backward(Tensor grad_output, Tensor input) -> Tensor",
     Derivative::of_inputs(0b11, |b, g| {
         g.set(0, || b.grad(0)?.sigmoid_backward(&b.input(1)?))?;
-        g.set(1, || b.grad(0)?.mul(&b.input(0)?)?.mul(&b.input(1)?.mul(-2)?.add(1)?))
+        // The slope times `sigmoid(-x) - sigmoid(x)`, as a tangent, which has its digits near 0.
+        g.set(1, || {
+            let x = b.input(1)?;
+            let both = b.grad(0)?.mul(&b.input(0)?)?;
+            both.sigmoid_backward(&x)?.mul(&x.mul(-0.5)?.tanh()?)
+        })
     }),
-    || backward::samples(&Fill::Uniform(0.1, 0.9)),
+    || backward::samples(&Fill::Uniform(-3.0, 3.0)),
 )
 .decomposed(derived::SIGMOID_BACKWARD);

@@ -31,10 +31,9 @@ pub static DEF: OpDef = backward::def(
         g.set(0, || b.grad(0)?.silu_backward(&b.input(1)?))?;
         g.set(1, || {
             let x = b.input(1)?;
-            let s = x.sigmoid()?;
-            let rest = s.neg()?.add(1)?;
-            let curve = rest.mul(&s)?.mul(&rest.add_with(&s, -1)?.mul(&x)?.add(2)?)?;
-            b.grad(0)?.mul(&b.input(0)?)?.mul(&curve)
+            // The derivative of the sigmoid, times `2 + x (sigmoid(-x) - sigmoid(x))`.
+            let bend = x.mul(-0.5)?.tanh()?.mul(&x)?.add(2)?;
+            b.grad(0)?.mul(&b.input(0)?)?.sigmoid_backward(&x)?.mul(&bend)
         })
     }),
     || backward::samples(&Fill::Uniform(-3.0, 3.0)),

@@ -3,7 +3,7 @@
 use super::derived;
 use super::softplus_backward;
 use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
-use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
+use crate::ops::sample::{Fill, Sample, SampleArg, tensor, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
@@ -41,10 +41,13 @@ forms! {
 
 fn samples() -> Vec<Sample> {
     let fill = Fill::Uniform(-3.0, 3.0);
+    let far = tensor(&[6], Fill::Values(vec![-100.0, -17.0, 0.0, 17.0, 100.0, 2000.0]));
+    let far = vec![sample::sample([far, SampleArg::Int(1), SampleArg::Float(f64::INFINITY)])];
     [
         unary_of(&fill, &[SampleArg::Int(1), SampleArg::Int(20)]),
         unary_of(&fill, &[SampleArg::Float(2.5), SampleArg::Float(30.0)]),
         unary_of(&Fill::Uniform(1.5, 3.0), &[SampleArg::Int(2), SampleArg::Int(2)]),
+        far,
     ]
     .concat()
 }

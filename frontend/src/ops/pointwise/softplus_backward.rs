@@ -42,9 +42,8 @@ pub static DEF: OpDef = OpDef::binary(
         g.set(0, || DEF.run(&[b.grad(0)?.into(), (&b.input(1)?).into(), b.arg(2), b.arg(3)]))?;
         g.set(1, || {
             let x = b.input(1)?.mul(b.arg(2))?;
-            let share = x.sigmoid()?;
-            let curve = share.rsub(1)?.mul(&share)?.mul(b.arg(2))?;
-            x.gt(b.arg(3))?.where_cond(0, &b.grad(0)?.mul(&b.input(0)?)?.mul(&curve)?)
+            let both = b.grad(0)?.mul(&b.input(0)?)?.mul(b.arg(2))?;
+            x.gt(b.arg(3))?.where_cond(0, &both.sigmoid_backward(&x)?)
         })
     }),
 )
