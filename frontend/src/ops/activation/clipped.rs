@@ -3,6 +3,7 @@
 //! At a corner the gradient is that of the flat side, as in PyTorch.
 
 use crate::Tensor;
+use crate::autograd::{Context, Function, apply};
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, real};
 use crate::ops::memory::from_components::{map_stored_as, stored};
@@ -106,8 +107,7 @@ impl Tensor {
     #[doc(alias = "log_sigmoid")]
     pub fn logsigmoid(&self) -> Result<Tensor> {
         called("logsigmoid", &["self"], || {
-            // From the threshold on the exponential is below the last digit of f64.
-            cast(real(self)?.neg()?.softplus_with(1.0, 40.0)?.neg()?, float_of(self.dtype()))
+            cast(real(self)?.neg()?.softplus_with(1.0, f64::INFINITY)?.neg()?, float_of(self.dtype()))
         })
     }
 
@@ -127,8 +127,13 @@ impl Tensor {
             if !self.as_ref().is_strided() {
                 return on_stored(self, Tensor::softsign);
             }
-            let x = real(self)?;
-            cast(x.div(&x.abs()?.add(1.0)?)?, float_of(self.dtype()))
+            let value = |x: &Tensor| x.div(&x.abs()?.add(1.0)?);
+            // The quotient's own is a difference of what is nearly equal far from 0.
+            let gradient = |grad: &Tensor, x: &Tensor| {
+                let below = x.abs()?.add(1.0)?;
+                grad.div(&below)?.div(&below)
+            };
+            smooth(self, Smooth { name: "softsign", value, gradient })
         })
     }
 
@@ -145,8 +150,10 @@ impl Tensor {
     /// What the device reports.
     pub fn tanhshrink(&self) -> Result<Tensor> {
         called("tanhshrink", &["self"], || {
-            let x = real(self)?;
-            cast(x.sub(&x.tanh()?)?, float_of(self.dtype()))
+            let value = |x: &Tensor| x.sub(&x.tanh()?);
+            // That of the difference cancels near 0.
+            let gradient = |grad: &Tensor, x: &Tensor| grad.mul(&x.tanh()?.square()?);
+            smooth(self, Smooth { name: "tanhshrink", value, gradient })
         })
     }
 
@@ -204,6 +211,34 @@ impl Tensor {
             self.le(threshold)?.where_cond(value, self)
         })
     }
+}
+
+/// A function of each element whose derivative is better computed from its input than through the steps of its value.
+struct Smooth {
+    name: &'static str,
+    value: fn(&Tensor) -> Result<Tensor>,
+    /// From the gradient of the value and the input.
+    gradient: fn(&Tensor, &Tensor) -> Result<Tensor>,
+}
+
+impl Function for Smooth {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        context.save(inputs);
+        inputs.iter().map(self.value).collect()
+    }
+
+    fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        grads.iter().zip(context.saved()).map(|(grad, x)| (self.gradient)(grad, x).map(Some)).collect()
+    }
+}
+
+fn smooth(t: &Tensor, function: Smooth) -> Result<Tensor> {
+    let made = apply(function, &[real(t)?])?.into_iter().next();
+    made.map_or_else(|| t.copy(), |made| cast(made, float_of(t.dtype())))
 }
 
 /// What `f`, which keeps zero, gives of a sparse tensor: of what it stores, each place once.

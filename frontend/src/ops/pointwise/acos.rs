@@ -1,5 +1,6 @@
 //! `acos`
 
+use super::asin::inverse_slope;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -23,9 +24,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "acos(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_inputs(0b1, |b, g| {
-        g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.add(1)?.rsqrt()?.neg()?))
-    }),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&inverse_slope(&b.input(0)?)?)?.neg())),
 )
 .samples(|| sample::unary(-0.8, 0.8))
 .with(Facts::AUTOCAST_F32);

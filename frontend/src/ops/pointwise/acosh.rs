@@ -1,5 +1,6 @@
 //! `acosh`
 
+use crate::ops::composite::widened;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -23,6 +24,12 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "acosh(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.add(-1)?.rsqrt()?))),
+    // A product of two roots, as the square of a large element overflows, and that of one near 1 loses its digits.
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let x = widened(&b.input(0)?)?;
+            b.grad(0)?.mul(&x.sub(1)?.rsqrt()?)?.mul(&x.add(1)?.rsqrt()?)
+        })
+    }),
 )
 .samples(|| sample::unary(1.5, 4.0));

@@ -79,9 +79,14 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_inputs(0b110, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
-        let scaled = b.grad(0)?.mul(b.arg(3))?.div(b.saved(2)?.arg())?;
-        g.set(1, || Ok(scaled.clone()))?;
-        g.set(2, || scaled.mul(b.saved(1)?.arg())?.div(b.saved(2)?.arg())?.mul(-1))
+        let scaled = b.grad(0)?.mul(b.arg(3))?;
+        g.set(1, || scaled.div(b.saved(2)?.arg()))?;
+        // Between the quotients, as their product may be beyond the range that the gradient is in.
+        g.set(2, || {
+            let (own, by) = (b.saved(1)?, b.saved(2)?);
+            let quotient = super::div::DEF.run(&[own.arg(), by.arg(), Arg::None])?;
+            scaled.mul(&quotient)?.div(by.arg())?.neg()
+        })
     }),
     forms: Forms::InPlace,
     dtypes: Dtypes::FLOAT,

@@ -23,7 +23,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "asinh(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.add(1)?.rsqrt()?))),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?.hypot(1)?))),
 )
 .samples(|| sample::unary(-3.0, 3.0))
 .with(Facts::KEEPS_ZERO);

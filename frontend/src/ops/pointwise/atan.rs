@@ -1,5 +1,6 @@
 //! `atan`
 
+use crate::ops::composite::widened;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -24,7 +25,11 @@ pub static DEF: OpDef = OpDef::unary(
     "atan(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| {
-        g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.add(1)?.reciprocal()?))
+        // By `sqrt(x^2 + 1)` twice, which does not overflow where `x^2` does.
+        g.set(0, || {
+            let length = widened(&b.input(0)?)?.hypot(1)?;
+            b.grad(0)?.div(&length)?.div(&length)
+        })
     }),
 )
 .samples(|| sample::unary(-3.0, 3.0))

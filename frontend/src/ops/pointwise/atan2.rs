@@ -1,7 +1,6 @@
 //! `atan2`
 
-use crate::Tensor;
-use crate::error::Result;
+use super::pair;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
 use crate::ops::{forms, rules};
@@ -31,36 +30,18 @@ fn samples() -> Vec<Sample> {
     pairs.chain([sample([y(&[3, 4]), SampleArg::Float(1.5)]), sample([SampleArg::Int(1), x(&[2])])]).collect()
 }
 
-/// `1 / (y^2 + x^2)`, and 1 at the origin, where the numerators are 0.
-fn inverse_square(y: Arg<'_>, x: Arg<'_>) -> Result<Tensor> {
-    let square = |v: Arg<'_>| super::mul::DEF.run(&[v, v]);
-    let sum = match (y, x) {
-        (Arg::Tensor(_), Arg::Tensor(_)) => square(y)?.add(&square(x)?)?,
-        (Arg::Tensor(_), number) => square(y)?.add(number_squared(number))?,
-        (number, _) => square(x)?.add(number_squared(number))?,
-    };
-    let safe = sum.eq(0)?.where_cond(1, &sum)?;
-    safe.rdiv(1)
-}
-
-fn number_squared(number: Arg<'_>) -> f64 {
-    match number {
-        Arg::Float(v) => v * v,
-        Arg::Int(v) => v as f64 * v as f64,
-        Arg::Bool(v) => f64::from(u8::from(v)),
-        _ => 0.0,
-    }
-}
-
 /// `atan2`
 pub static DEF: OpDef = OpDef::binary(
     "atan2(Tensor self, Tensor other) -> Tensor",
     rules::binary_float,
     Derivative::of_inputs(0b11, |b, g| {
-        let (y, x) = (b.saved(0)?, b.saved(1)?);
-        let scaled = b.grad(0)?.mul(&inverse_square(y.arg(), x.arg())?)?;
-        g.set(0, || scaled.mul(x.arg()))?;
-        g.set(1, || scaled.mul(y.arg())?.mul(-1))
+        // `x / (x^2 + y^2)` of the legs over the longer one, whose squares neither overflow nor vanish both.
+        let [y, x] = pair::saved(b)?;
+        let legs = pair::Legs::of(&y, &x)?;
+        let length = legs.length()?;
+        let scaled = b.grad(0)?.div(&length)?.div(&length)?;
+        g.set(0, || scaled.mul(&legs.second)?.div(&legs.longer))?;
+        g.set(1, || scaled.mul(&legs.first)?.div(&legs.longer)?.neg())
     }),
 )
 .samples(samples);

@@ -1,5 +1,6 @@
 //! `atanh`
 
+use crate::ops::composite::widened;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -24,7 +25,11 @@ pub static DEF: OpDef = OpDef::unary(
     "atanh(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| {
-        g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.add(1)?.reciprocal()?))
+        // Near 1 and -1 the differences are exact, where `1 - x^2` has lost its digits.
+        g.set(0, || {
+            let x = widened(&b.input(0)?)?;
+            b.grad(0)?.div(&x.rsub(1)?.mul(&x.add(1)?)?)
+        })
     }),
 )
 .samples(|| sample::unary(-0.8, 0.8))

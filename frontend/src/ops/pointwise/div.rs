@@ -151,8 +151,9 @@ pub static DEF: OpDef = OpDef::binary(
         g.set(0, || b.grad(0)?.div(b.saved(1)?.arg()))?;
         g.set(1, || {
             let other = b.input(1)?;
-            let slope = DEF.run(&[b.saved(0)?.arg(), (&other).into(), Arg::None])?.div(&other)?;
-            b.grad(0)?.mul(&slope)?.mul(-1)
+            // Between the quotients, as their product may be beyond the range that the gradient is in.
+            let quotient = DEF.run(&[b.saved(0)?.arg(), (&other).into(), Arg::None])?;
+            b.grad(0)?.mul(&quotient)?.div(&other)?.neg()
         })
     }),
 )

@@ -1,5 +1,6 @@
 //! `erf`
 
+use crate::ops::composite::widened;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
@@ -24,7 +25,8 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
-            b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.exp()?)?.mul(std::f64::consts::FRAC_2_SQRT_PI)
+            let density = widened(&b.input(0)?)?.square()?.neg()?.exp()?;
+            b.grad(0)?.mul(&density)?.mul(std::f64::consts::FRAC_2_SQRT_PI)
         })
     }),
 )

@@ -2,7 +2,7 @@
 
 use super::gamma::{operand, polynomial};
 use crate::error::Result;
-use crate::ops::composite::{cast, one};
+use crate::ops::composite::{cast, one, widened};
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::sample::{Fill, Sample, sample, tensor, unary};
 use crate::ops::{forms, rules};
@@ -60,8 +60,12 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef::unary(
     "erfinv(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_output(|b, g| {
-        g.set(0, || b.grad(0)?.mul(&b.output(0)?.square()?.exp()?.mul(1.0 / FRAC_2_SQRT_PI)?))
+    // From the input: the exponential multiplies what an output of f16 or bf16 was rounded by.
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let slope = widened(&b.input(0)?)?.erfinv()?.square()?.exp()?;
+            b.grad(0)?.mul(1.0 / FRAC_2_SQRT_PI)?.mul(&slope)
+        })
     }),
 )
 .samples(samples)

@@ -1,7 +1,6 @@
 //! `hypot`
 
 use super::pair;
-use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
 use crate::ops::def::{Derivative, Dtypes, OpDef};
@@ -47,34 +46,18 @@ fn samples() -> Vec<Sample> {
     pairs.chain([sample([x(&[3, 4]), SampleArg::Float(1.5)]), sample([SampleArg::Int(1), y(&[2])])]).collect()
 }
 
-/// `side / length`, 0 where the length is 0.
-fn share(side: &Tensor, length: &Tensor) -> Result<Tensor> {
-    if is_grad_enabled() {
-        let none = length.eq(0)?;
-        return none.where_cond(0, &side.div(&none.where_cond(1, length)?)?);
-    }
-    // In one pass less, where nothing follows: beside the least number above 0 a side of 0 has no part in the length.
-    side.div(&length.maximum(match length.dtype() {
-        DType::F16 => 2f64.powi(-24),
-        DType::BF16 => 2f64.powi(-133),
-        DType::F32 => f64::from(f32::from_bits(1)),
-        _ => f64::from_bits(1),
-    })?)
-}
-
 /// `hypot`
 pub static DEF: OpDef = OpDef::binary(
     "hypot(Tensor self, Tensor other) -> Tensor",
     rules::binary_real,
-    Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0b1,
-        formula: |b, g| {
-            let ([x, y], length) = (pair::saved(b)?, b.output(0)?);
-            g.set(0, || b.grad(0)?.mul(&share(&x, &length)?))?;
-            g.set(1, || b.grad(0)?.mul(&share(&y, &length)?))
-        },
-    },
+    // Of the legs over the longer one: the length itself may have overflowed.
+    Derivative::of_inputs(0b11, |b, g| {
+        let [x, y] = pair::saved(b)?;
+        let legs = pair::Legs::of(&x, &y)?;
+        let length = legs.length()?;
+        g.set(0, || b.grad(0)?.mul(&legs.first)?.div(&length))?;
+        g.set(1, || b.grad(0)?.mul(&legs.second)?.div(&length))
+    }),
 )
 .dtypes(Dtypes::FLOAT)
 .samples(samples)

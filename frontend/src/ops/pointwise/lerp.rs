@@ -62,7 +62,11 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_inputs(0b111, |b, g| {
         let grad = b.grad(0)?;
-        g.set(0, || grad.sub(&grad.mul(b.saved(2)?.arg())?))?;
+        // The difference from 1 is exact near 1; that of two gradients would be all rounding.
+        g.set(0, || match b.saved(2)?.arg() {
+            Arg::Tensor(weight) => grad.mul(&Tensor::from_ref(weight.clone()).rsub(1)?),
+            _ => grad.mul(1.0 - b.float(2)?),
+        })?;
         g.set(1, || grad.mul(b.saved(2)?.arg()))?;
         g.set(2, || {
             let span = super::sub::DEF.run(&[b.saved(1)?.arg(), b.saved(0)?.arg(), Arg::Int(1)])?;

@@ -22,7 +22,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "log(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?))),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?))),
 )
 .samples(|| sample::unary(0.3, 3.0))
 .with(Facts::AUTOCAST_F32);

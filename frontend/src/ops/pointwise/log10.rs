@@ -23,7 +23,7 @@ pub static DEF: OpDef = OpDef::unary(
     "log10(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| {
-        g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?)?.mul(std::f64::consts::LOG10_E))
+        g.set(0, || b.grad(0)?.mul(std::f64::consts::LOG10_E)?.div(&b.input(0)?))
     }),
 )
 .samples(|| sample::unary(0.3, 3.0))

@@ -23,7 +23,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "log1p(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.add(1)?.reciprocal()?))),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?.add(1)?))),
 )
 .samples(|| sample::unary(-0.7, 3.0))
 .decomposed(derived::LOG1P)

@@ -3,7 +3,7 @@
 use super::pair;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, one};
+use crate::ops::composite::{cast, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, refuses_integer_pairs, sample};
 use crate::ops::{forms, rules};
@@ -49,6 +49,7 @@ pub static DEF: OpDef = OpDef::binary(
     rules::binary_real,
     Derivative::of_inputs(0b11, |b, g| {
         let [x, y] = pair::saved(b)?;
+        let (x, y) = (widened(&x)?, widened(&y)?);
         // Equal infinities have half each, as equal numbers.
         let infinite = x.eq(&y)?.logical_and(&x.isinf()?)?;
         let ahead = infinite.where_cond(0, &x.sub(&y)?)?;

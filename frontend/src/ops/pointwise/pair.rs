@@ -1,8 +1,8 @@
 //! What ops of two real operands that are composed of others share.
 
-use crate::autograd::Backward;
+use crate::autograd::{Backward, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, widened};
+use crate::ops::composite::{cast, wide, widened};
 use crate::ops::rules::{FIRST_TWO, float_of, wrong_value};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args};
@@ -31,7 +31,39 @@ pub(super) fn real(args: &Args<'_>) -> Result<(Tensor, Tensor, DType)> {
 pub(super) fn saved(b: &Backward<'_>) -> Result<[Tensor; 2]> {
     let operand = |i: usize| match b.saved(i)?.arg() {
         Arg::Tensor(t) => Ok(Tensor::from_ref(t.clone())),
-        number => b.grad(0)?.new_full((), number),
+        number => {
+            let grad = b.grad(0)?;
+            Tensor::full_with((), number, (wide(grad.dtype()), grad.device()))
+        }
     };
     Ok([operand(0)?, operand(1)?])
+}
+
+/// The legs of right-angled triangles, f16 and bf16 widened to f32, over the longer one of each: none of them is above 1, and one is
+/// 1 but at the origin, so that neither their squares overflow nor does the sum of these vanish.
+pub(super) struct Legs {
+    pub first: Tensor,
+    pub second: Tensor,
+    /// What both were divided by: a constant to derivatives, as formulas of the legs do not depend on the scale.
+    pub longer: Tensor,
+}
+
+impl Legs {
+    pub(super) fn of(first: &Tensor, second: &Tensor) -> Result<Legs> {
+        let (first, second) = (widened(first)?, widened(second)?);
+        let longer = first.detach().abs()?.maximum(&second.detach().abs()?)?;
+        let none = longer.eq(0)?;
+        let longer = none.where_cond(1, &longer)?;
+        let over = |leg: &Tensor| {
+            let made = leg.div(&longer)?;
+            // At the origin there is no derivative of any order.
+            if is_grad_enabled() { none.where_cond(0, &made) } else { Ok(made) }
+        };
+        Ok(Legs { first: over(&first)?, second: over(&second)?, longer })
+    }
+
+    /// The hypotenuse, from 1 to the square root of 2; 1/2 at the origin, whose shares of it are 0.
+    pub(super) fn length(&self) -> Result<Tensor> {
+        self.first.hypot(&self.second)?.maximum(0.5)
+    }
 }

@@ -24,7 +24,13 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "reciprocal(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.square()?.neg()?))),
+    // Factor by factor: the square of the output may be beyond the range that the gradient is in.
+    Derivative::of_output(|b, g| {
+        g.set(0, || {
+            let y = b.output(0)?;
+            b.grad(0)?.mul(&y)?.mul(&y)?.neg()
+        })
+    }),
 )
 .samples(|| sample::unary(0.5, 3.0))
 .with(Facts::SIGNED_ZEROS)

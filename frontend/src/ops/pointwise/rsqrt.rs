@@ -26,7 +26,8 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_output(|b, g| {
         g.set(0, || {
             let y = b.output(0)?;
-            b.grad(0)?.mul(&y.square()?.mul(&y)?)?.mul(-0.5)
+            // Factor by factor: the cube of the output may be beyond the range that the gradient is in.
+            b.grad(0)?.mul(-0.5)?.mul(&y)?.mul(&y)?.mul(&y)
         })
     }),
 )

@@ -22,7 +22,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "sqrt(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.reciprocal()?)?.mul(0.5))),
+    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(0.5)?.div(&b.output(0)?))),
 )
 .samples(|| sample::unary(0.3, 3.0))
 .with(Facts::SIGNED_ZEROS)

@@ -22,7 +22,13 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "tan(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.square()?.add(1)?))),
+    // `grad (1 + y^2)`, in which `y^2` alone may overflow.
+    Derivative::of_output(|b, g| {
+        g.set(0, || {
+            let (grad, y) = (b.grad(0)?, b.output(0)?);
+            grad.addcmul(&grad.mul(&y)?, &y)
+        })
+    }),
 )
 .samples(|| sample::unary(-1.2, 1.2))
 .with(Facts::KEEPS_ZERO)
