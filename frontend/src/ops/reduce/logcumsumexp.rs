@@ -37,23 +37,43 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     in_format_of(&t, if made.shares_storage(&t) { made.copy()? } else { made })
 }
 
+/// `a - b`, and 0 where both are the same infinity.
+fn apart(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    a.eq(b)?.where_cond(0, &a.sub(b)?)
+}
+
+/// The result of each element in two parts: the greatest element up to it, a constant to derivatives, and the logarithm of the sum
+/// over that. The rounding of their sum, the result itself, would be multiplied by the exponential.
+fn parts(x: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
+    let greatest = x.detach();
+    let rest = greatest.isinf()?.where_cond(0, &x.sub(&greatest)?)?;
+    let made = running(vec![greatest, rest], dim, |before, after| {
+        let greatest = before[0].maximum(&after[0])?;
+        let over = |parts: &[Tensor]| parts[1].add(&apart(&parts[0], &greatest)?);
+        let rest = over(before)?.logaddexp(&over(after)?)?;
+        Ok(vec![greatest, rest])
+    })?;
+    Ok((made[0].clone(), made[1].clone()))
+}
+
 /// With `out` the result: the gradient of an element is the sum of `exp(x - out[i]) grad[i]` over all `i` from its own on. As
 /// `out` ascends, all factors of the running sum `h[j] = grad[j] + exp(out[j] - out[j + 1]) h[j + 1]` are at most 1; it is
 /// taken in steps of doubled length. At minus infinity nothing has a part in the sum, as in `logsumexp`.
-fn gradient(x: &Tensor, out: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
+fn gradient(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
+    let x = widened(x)?;
     let n = if x.rank() == 0 { 1 } else { x.dim(dim)? };
-    let (mut sum, mut step) = (grad.clone(), 1);
+    let (greatest, rest) = parts(&x, dim)?;
+    let (mut sum, mut step) = (widened(grad)?, 1);
     while step < n {
         let at = |t: &Tensor, start: usize| t.narrow(dim, start, n - step);
-        let (here, later) = (at(out, 0)?, at(out, step)?);
-        // Equal ones first, since the difference of infinities is NaN.
-        let factor = here.eq(&later)?.where_cond(0, &here.sub(&later)?)?.exp()?;
+        let ahead = apart(&at(&greatest, 0)?, &at(&greatest, step)?)?;
+        let factor = ahead.add(&at(&rest, 0)?.sub(&at(&rest, step)?)?)?.exp()?;
         let joined = at(&sum, 0)?.add(&factor.mul(&at(&sum, step)?)?)?;
         sum = Tensor::cat(&[&joined, &sum.narrow(dim, (n - step) as i64, step)?], dim)?;
         step *= 2;
     }
-    let out = out.eq(f64::NEG_INFINITY)?.where_cond(0, out)?;
-    x.sub(&out)?.exp()?.mul(&sum)
+    let greatest = greatest.eq(f64::NEG_INFINITY)?.where_cond(0, &greatest)?;
+    x.sub(&greatest)?.sub(&rest)?.exp()?.mul(&sum)
 }
 
 fn samples() -> Vec<Sample> {
@@ -93,11 +113,7 @@ pub static DEF: OpDef = OpDef {
             Part::new("clone"),
         ],
     ),
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0b1,
-        formula: |b, g| g.set(0, || gradient(&b.input(0)?, &b.output(0)?, b.grad(0)?, b.int(1)?)),
-    },
+    derivative: Derivative::of_inputs(0b1, |b, g| g.set(0, || gradient(&b.input(0)?, b.grad(0)?, b.int(1)?))),
     forms: Forms::Out,
     dtypes: Dtypes::FLOAT,
     samples,

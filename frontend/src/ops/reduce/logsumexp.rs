@@ -3,6 +3,7 @@
 use super::forms::reduction;
 use super::{amax, cases, sum};
 use crate::Tensor;
+use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
@@ -55,6 +56,20 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(made, dtype)
 }
 
+/// The gradient times the softmax of the elements. The output only keeps their powers in range: it was rounded, and divides them by
+/// another number than their sum where they are large.
+fn gradient(b: &Backward<'_>) -> Result<Tensor> {
+    let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
+    let out = widened(&b.unreduce(&b.output(0)?.detach(), 0, b.arg(1), b.bool(2)?)?)?;
+    let grad = widened(&b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?)?;
+    // Minus infinity stands for a sum of nothing: no element has a part in it.
+    let out = out.eq(f64::NEG_INFINITY)?.where_cond(0, &out)?;
+    let powers = widened(&b.input(0)?)?.sub(&out)?.exp()?;
+    let total = powers.sum_keepdim(dims)?;
+    let total = total.eq(0)?.where_cond(1, &total)?;
+    grad.div(&total)?.mul(&powers)
+}
+
 /// `logsumexp`
 pub static DEF: OpDef = OpDef {
     schema: "logsumexp(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
@@ -78,15 +93,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0b1,
-        formula: |b, g| {
-            g.set(0, || {
-                let out = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?;
-                let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
-                // Minus infinity stands for a sum of nothing: no element has a part in it.
-                let out = out.eq(f64::NEG_INFINITY)?.where_cond(0.0, &out)?;
-                grad.mul(&b.input(0)?.sub(&out)?.exp()?)
-            })
-        },
+        formula: |b, g| g.set(0, || gradient(b)),
     },
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
