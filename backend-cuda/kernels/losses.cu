@@ -25,6 +25,8 @@ DEV Pair<Wide<T>> loss_of(const Losses& p, const i64 (&at)[5]) {
   const i64 target = static_cast<const i64*>(p.targets)[at[3]];
   if (target == p.ignored) return Pair<W>{W(0), W(0)};
   const W weight = p.weight ? Element<T>::widen(static_cast<const T*>(p.weight)[target * p.weight_step]) : W(1);
+  // A class of weight 0 has no loss, whatever its element is.
+  if (weight == W(0)) return Pair<W>{W(0), W(0)};
   return Pair<W>{-(Element<T>::widen(static_cast<const T*>(p.in)[at[2] + target * p.class_step]) * weight), weight};
 }
 

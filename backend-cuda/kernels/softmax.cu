@@ -105,7 +105,9 @@ DEV void gradient(const SoftmaxGradient& p) {
 #pragma unroll 1
   for (u64 k = first; k < p.sharing.terms; k += place.lanes) {
     const W own = Element<T>::widen(grad[k * p.step[1]]), share = Element<T>::widen(made[k * p.step[2]]);
-    out[k * p.step[0]] = Element<T>::narrow(p.logs ? own - power_of(share) * sum : own * share - share * sum);
+    // Logarithms whose gradients sum to 0 pass them on, whatever they are: those of an ignored row of NaN.
+    const W part = p.logs ? sum == W(0) ? W(0) : power_of(share) * sum : share * sum;
+    out[k * p.step[0]] = Element<T>::narrow((p.logs ? own : own * share) - part);
   }
 }
 
@@ -122,7 +124,9 @@ DEV void gradient_kept(const SoftmaxGradient& p) {
   W sum = W(0);
   grad.each([&](W& own) { sum += own; });
   sum = over_row<Added>(sum, place);
-  grad.each_with(shares, [&](W& own, W share) { own -= share * sum; });
+  // As in gradient.
+  const bool passed = p.logs && sum == W(0);
+  grad.each_with(shares, [&](W& own, W share) { own -= passed ? W(0) : share * sum; });
   grad.write(static_cast<T*>(p.out) + at[0], [](W*, u32) {});
 }
 

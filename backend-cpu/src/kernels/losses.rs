@@ -73,7 +73,8 @@ fn smooth_l1_loss<T: Float>(call: &Call) -> Result<(), Error> {
     let [beta, factor, half] = [beta, factor, 0.5 * beta].map(T::Acc::from_f64);
     reduced::<T>(call, 3, move |d| {
         let d = d.abs();
-        let (near, far) = (d * d * factor, d - half);
+        // The square alone may overflow or vanish.
+        let (near, far) = (d * factor * d, d - half);
         if d < beta { near } else { far }
     })
 }

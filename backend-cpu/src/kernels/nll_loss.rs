@@ -28,7 +28,8 @@ fn class(target: i64, classes: usize, ignored: i64) -> Result<Option<usize>, Err
     }
 }
 
-/// Gives the number, the loss and the weight of each target to `body`; both are 0 where the target is ignored.
+/// Gives the number, the loss and the weight of each target to `body`; both are 0 where the target is ignored. A class of weight 0
+/// has no loss, whatever its element is.
 fn each<T: Float>(call: &Call, mut body: impl FnMut(usize, T::Acc, T)) -> Result<(), Error> {
     let (input, targets) = (call.contiguous::<T>(0)?, call.contiguous::<i64>(1)?);
     let (_, classes, behind) = split(call.view::<T>(0)?.sizes());
@@ -41,7 +42,9 @@ fn each<T: Float>(call: &Call, mut body: impl FnMut(usize, T::Acc, T)) -> Result
             let (mut loss, mut weight) = (T::default().to_acc(), T::default());
             if let Some(c) = class(*target, classes, ignored)? {
                 weight = weights.as_ref().and_then(|w| w.get(c).copied()).unwrap_or(one);
-                loss = -(input[(sample * classes + c) * behind + k].to_acc() * weight.to_acc());
+                if weight != T::default() {
+                    loss = -(input[(sample * classes + c) * behind + k].to_acc() * weight.to_acc());
+                }
             }
             body(sample * behind + k, loss, weight);
         }

@@ -25,10 +25,16 @@ fn part<A: Real, const LOG: bool>(grad: A, made: A) -> A {
     if LOG { grad } else { grad * made }
 }
 
-/// The gradient of an element, from the sum of its line.
+/// The gradient of an element, from the sum of its line. A line of logarithms whose gradients sum to 0 passes them on, whatever
+/// its elements are: an ignored one of NaN has the gradient 0.
 #[inline(always)]
 fn result<A: Apply, const LOG: bool>(grad: A, made: A, sum: A) -> A {
-    if LOG { grad - made.apply::<Exp>() * sum } else { grad * made - made * sum }
+    if LOG {
+        let share = made.apply::<Exp>() * sum;
+        grad - if sum == A::ZERO { A::ZERO } else { share }
+    } else {
+        grad * made - made * sum
+    }
 }
 
 /// Lines of `n` elements that lie `inner` apart.

@@ -102,9 +102,9 @@ fn binary_cross_entropy(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 
 /// `(1 - t) x + (1 + (p - 1) t) log(1 + exp(-x))`, the logarithm without overflow.
 fn entropy_of_logit(x: f64, t: f64, positive: f64) -> f64 {
-    // f64::max drops NaN, which the first logarithm brings back.
-    let log = (-x.abs()).exp().ln_1p() + (-x).max(0.0);
-    (1.0 - t) * x + (1.0 + (positive - 1.0) * t) * log
+    // f64::max drops NaN, which the logarithm brings back. Sums of what is not below 0, so that nothing cancels.
+    let log = (-x.abs()).exp().ln_1p();
+    positive * t * (log + (-x).max(0.0)) + (1.0 - t) * (log + x.max(0.0))
 }
 
 fn binary_cross_entropy_with_logits(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -116,9 +116,13 @@ fn binary_cross_entropy_with_logits(inputs: &Inputs) -> Result<Vec<Array>, Unkno
 
 /// `t (log(t) - x)`, 0 for a `t` of 0, or `exp(t) (t - x)` where `t` is a logarithm itself.
 fn divergence(x: f64, t: f64, log_target: bool) -> f64 {
-    match (log_target, t == 0.0) {
-        (true, _) => t.exp() * (t - x),
-        (false, true) => -t * x,
+    // A target of 0 has no part in the sum, wherever the input is.
+    let none = if log_target { t == f64::NEG_INFINITY } else { t == 0.0 };
+    match (log_target, none) {
+        (true, true) => 0.0,
+        (true, false) => t.exp() * (t - x),
+        (false, true) if x.is_nan() => x,
+        (false, true) => 0.0,
         (false, false) => t * t.ln() - t * x,
     }
 }
@@ -149,6 +153,11 @@ fn class_weights(inputs: &Inputs, i: usize, dtype: DType, classes: usize) -> Res
 }
 
 /// The multi-index with `class` put in at `dim`.
+/// The loss by a class that has this share: none where that is 0, also of a probability of 0.
+fn shared(share: f64, log: f64) -> f64 {
+    if share == 0.0 { 0.0 } else { -share * log }
+}
+
 fn with_class(index: &[usize], dim: usize, class: usize) -> Index {
     let mut full = Index::from_slice(index);
     full.insert(dim, class);
@@ -171,7 +180,8 @@ fn picked(x: &Array, target: &Array, weights: &[f64], ignored: i64) -> Result<(A
     let dim = class_dim(x)?;
     let chosen = chosen(target, x.sizes[dim], ignored)?;
     let pairs = Indices::new(&target.sizes).zip(chosen).map(|(index, class)| match class {
-        Some(c) => (-x.at(&with_class(&index, dim, c)).float() * weights[c], weights[c]),
+        Some(c) if weights[c] != 0.0 => (-x.at(&with_class(&index, dim, c)).float() * weights[c], weights[c]),
+        Some(_) => (0.0, 0.0),
         None => (0.0, 0.0),
     });
     let (losses, weights): (Vec<f64>, Vec<f64>) = pairs.unzip();
@@ -239,7 +249,7 @@ fn cross_entropy(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         if class.is_none() || smoothing == 0.0 {
             return Number::Float(loss);
         }
-        let of = |c: usize| -logs.at(&with_class(&index, dim, c)).float() * weights[c];
+        let of = |c: usize| shared(weights[c], logs.at(&with_class(&index, dim, c)).float());
         Number::Float((1.0 - smoothing) * loss + smoothing / classes as f64 * sum((0..classes).map(of)))
     });
     weighted(inputs, 5, Array::new(x.dtype, target.sizes.clone(), mixed.collect()), &counted)
@@ -257,10 +267,10 @@ fn probabilities(inputs: &Inputs, logs: &Array, dim: usize, smoothing: f64) -> R
     let mut sizes = logs.sizes.clone();
     sizes.remove(dim);
     let losses = Array::from_fn(dtype, sizes, |index| {
-        Number::Float(-sum((0..classes).map(|c| {
+        Number::Float(sum((0..classes).map(|c| {
             let place = with_class(index, dim, c);
             let share = target.at(&place).float() * (1.0 - smoothing) + smoothing / classes as f64;
-            share * logs.at(&place).float() * weights[c]
+            shared(share * weights[c], logs.at(&place).float())
         })))
     });
     reduced(inputs, 5, losses)

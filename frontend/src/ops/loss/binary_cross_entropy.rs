@@ -2,12 +2,12 @@
 
 use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
-use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, plain, sample, tensor, uniform};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
@@ -16,7 +16,7 @@ impl Tensor {
     /// no probability, below 0 or above 1, gives NaN (PyTorch refuses it): logits go to
     /// [`Tensor::binary_cross_entropy_with_logits`].
     ///
-    /// The gradient is `(x - t) / max(x (1 - x), 1e-12)`: a probability of 0 or 1 that is wrong moves, by 10^12 in place of
+    /// The gradient is `(x - t) / (x (1 - x))`, at most 10^12 in size: a probability of 0 or 1 that is wrong moves, by 10^12 in place of
     /// infinity, and one that is right stays.
     ///
     /// ```
@@ -80,7 +80,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let grad = widened(b.grad(0)?)?.expand(&all)?;
     let grad = if b.str(3)? == "mean" { grad.div(all.iter().product::<usize>() as f64)? } else { grad };
     let weighted = || if let Some(weight) = &weight { grad.mul(weight) } else { Ok(grad.clone()) };
-    g.set(0, || weighted()?.mul(&x.sub(&target)?.div(&x.rsub(1)?.mul(&x)?.clamp_min(1e-12)?)?))?;
+    g.set(0, || weighted()?.mul(&slope(&x, &target)?))?;
     g.set(1, || weighted()?.mul(&log(&x.rsub(1)?)?.sub(&log(&x)?)?))?;
     g.set(2, || grad.mul(&each(&x, &target)?))
 }
@@ -89,6 +89,13 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
 fn each(x: &Tensor, target: &Tensor) -> Result<Tensor> {
     let other = target.rsub(1.0)?.mul(&log(&x.rsub(1.0)?)?)?;
     target.mul(&log(x)?)?.add(&other)?.neg()
+}
+
+/// `(x - target) / ((1 - x) x)`, at most 1e12 in size, also where `x` is 0 or 1.
+fn slope(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    // The least number above 0, beside which every other `x` keeps its digits.
+    let least = if x.dtype() == DType::F64 { f64::from_bits(1) } else { f64::from(f32::from_bits(1)) };
+    x.sub(target)?.div(&x.rsub(1)?.mul(x)?.clamp_min(least)?)?.clamp(-1e12, 1e12)
 }
 
 /// `binary_cross_entropy`

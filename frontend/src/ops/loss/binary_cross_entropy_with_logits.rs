@@ -62,13 +62,14 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
-    // log(1 + exp(-x)) as one op, whose derivatives have no corner at 0; above 40 no dtype tells it from -x.
-    let wrong = x.neg()?.softplus_with(1, 40)?;
-    let wrong = match optional(args, 3)? {
-        Some(factor) => widened(&factor)?.sub(1.0)?.mul(&target)?.add(1.0)?.mul(&wrong)?,
-        None => wrong,
+    // log(1 + exp(-x)) and log(1 + exp(x)) as one op each, whose derivatives have no corner at 0: sums of what is not below 0, which
+    // do not cancel where a logit is far on its target's side.
+    let positive = match optional(args, 3)? {
+        Some(factor) => widened(&factor)?.mul(&target)?,
+        None => target.clone(),
     };
-    let loss = target.rsub(1.0)?.mul(&x)?.add(&wrong)?;
+    let (on, off) = (x.neg()?.softplus_with(1, f64::INFINITY)?, x.softplus_with(1, f64::INFINITY)?);
+    let loss = positive.mul(&on)?.add(&target.rsub(1.0)?.mul(&off)?)?;
     let loss = if let Some(weight) = optional(args, 2)? { loss.mul(&widened(&weight)?)? } else { loss };
     reduce_narrowed(args, 4, loss, 0b1111)
 }

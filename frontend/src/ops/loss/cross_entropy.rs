@@ -7,7 +7,9 @@ use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, wrong_shape, wrong_value};
-use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::ops::sample::{
+    Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled, uniform,
+};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -111,23 +113,33 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
     let dim = x.rank().min(2) as i64 - 1;
     let classes = x.dim(dim)?;
     let logs = x.log_softmax(dim)?;
-    let mut weighted = logs.clone();
-    if let Some(weight) = optional(args, 2)? {
-        let mut shape = vec![1; x.rank()];
-        shape[dim as usize] = classes;
-        weighted = logs.mul(&cast(weight, logs.dtype())?.reshape_as_sizes(&shape)?)?;
-    }
+    let weight = match optional(args, 2)? {
+        Some(weight) => {
+            let mut shape = vec![1; x.rank()];
+            shape[dim as usize] = classes;
+            Some(cast(weight, logs.dtype())?.reshape_as_sizes(&shape)?)
+        }
+        None => None,
+    };
+    // An impossible class without a share has no loss: 0 times infinity would be NaN.
+    let shared =
+        |share: &Tensor| logs.isfinite()?.logical_or(&share.ne(0)?)?.where_cond(&logs, 0)?.mul(share);
     if target.dtype().is_float() {
         let target = target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)?;
-        let loss = target.mul(&weighted)?.sum(dim)?.neg()?;
-        return reduce(args, 5, loss);
+        let share = weight.map_or_else(|| Ok(target.clone()), |weight| target.mul(&weight))?;
+        return reduce(args, 5, shared(&share)?.sum(dim)?.neg()?);
     }
     let (loss, weights) =
         nll_loss_forward::DEF.run_two(&[(&logs).into(), args.get(1), args.get(2), args.get(3)])?;
     let mut total = loss;
     if smoothing > 0.0 {
-        let even = weighted.sum(dim)?.neg()?;
-        let even = target.eq(args.get(3))?.where_cond(0.0, &even)?;
+        let ignored = target.eq(args.get(3))?;
+        let weighted = match weight {
+            // So that a weight has no gradient from what is ignored, which may be NaN.
+            Some(weight) => shared(&ignored.unsqueeze(dim)?.where_cond(0, &weight)?)?,
+            None => logs,
+        };
+        let even = ignored.where_cond(0.0, &weighted.sum(dim)?.neg()?)?;
         total = total.mul(1.0 - smoothing)?.add_with(&even, smoothing / classes as f64)?;
     }
     if args.str(5)? == "mean" {
@@ -153,6 +165,9 @@ pub static DEF: OpDef = OpDef {
             Part::widened("sum"),
             Part::widened("neg"),
             Part::fixed("eq", DType::I64),
+            Part::widened("isfinite"),
+            Part::widened("ne"),
+            Part::fixed("logical_or", DType::BOOL),
             Part::widened("where"),
             Part::widened("div"),
             Part::widened("mean"),
@@ -189,6 +204,22 @@ pub static DEF: OpDef = OpDef {
             Sample { smooth: false, ..sample([plain(&[4, 3])].into_iter().chain(rest)) }
         };
         let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
+        // An impossible class that has no share, by its target or by its weight; a row of them that is ignored.
+        let none = f64::NEG_INFINITY;
+        let impossible = |target, weight, smoothing| {
+            let x = filled(&[3, 3], Fill::Values(vec![0.5, none, 1.0, 0.0, none, -1.0, none, none, none]));
+            let rest =
+                [SampleArg::Int(2), SampleArg::Float(smoothing), SampleArg::Str("none")];
+            Sample { smooth: false, ..sample([x, target, weight].into_iter().chain(rest)) }
+        };
+        let classes = || fixed(&[3], DType::I64, Fill::Values(vec![0.0, 1.0, 2.0]));
+        let without = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 0.0, 2.0]));
+        let shares = filled(&[2, 3], Fill::Values(vec![0.25, 0.0, 0.75, 1.0, 0.0, 0.0]));
+        let soft = {
+            let x = filled(&[2, 3], Fill::Values(vec![0.5, none, 1.0, 0.0, none, -1.0]));
+            let rest = [SampleArg::None, SampleArg::Int(2), SampleArg::Float(0.0), SampleArg::Str("none")];
+            Sample { smooth: false, ..sample([x, shares].into_iter().chain(rest)) }
+        };
         vec![
             call(&[3], &[], SampleArg::None, -100, 0.1, "mean"),
             call(&[4, 3], &[4], SampleArg::None, -100, 0.1, "mean"),
@@ -203,6 +234,9 @@ pub static DEF: OpDef = OpDef {
             ignored(0.0, "mean"),
             ignored(0.1, "mean"),
             ignored(0.1, "sum"),
+            impossible(classes(), without(), 0.0),
+            impossible(classes(), without(), 0.1),
+            soft,
             sample([
                 plain(&[4, 3]),
                 uniform(&[4, 3], 0.1, 0.9),

@@ -2,12 +2,12 @@
 
 use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::FIRST_TWO;
-use crate::ops::sample::{SampleArg, plain, sample, uniform};
+use crate::ops::sample::{Fill, Sample, SampleArg, plain, sample, tensor as filled, uniform};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
@@ -66,12 +66,17 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
     let loss = if args.bool(2)? {
-        target.exp()?.mul(&target.sub(&x)?)?
+        // Where the target is 0 its logarithm is infinite, and so may be that of the input.
+        let none = target.eq(f64::NEG_INFINITY)?;
+        let apart = none.where_cond(0.0, &target)?.sub(&none.where_cond(0.0, &x)?)?;
+        target.exp()?.mul(&apart)?
     } else {
         // t log(t) is 0 where t is.
         let none = target.eq(0.0)?;
         let own = none.where_cond(0.0, &target.mul(&none.where_cond(1.0, &target)?.log()?)?)?;
-        own.sub(&target.mul(&x)?)?
+        // Nor is there a loss where the input is 0, too, and its logarithm infinite.
+        let impossible = none.logical_and(&x.isinf()?)?;
+        own.sub(&target.mul(&impossible.where_cond(0.0, &x)?)?)?
     };
     if args.str(3)? == "batchmean" {
         return cast(loss.sum_all()?.div(x.dim(0)? as f64)?, args.promote(0b11)?);
@@ -90,6 +95,8 @@ pub static DEF: OpDef = OpDef {
             Part::widened("sub"),
             Part::widened("mul"),
             Part::widened("eq"),
+            Part::widened("isinf"),
+            Part::fixed("logical_and", DType::BOOL),
             Part::widened("where"),
             Part::widened("log"),
             Part::widened("div"),
@@ -105,7 +112,15 @@ pub static DEF: OpDef = OpDef {
     samples: || {
         let logs = [plain(&[3, 4]), plain(&[3, 4]), SampleArg::Bool(true), SampleArg::Str("batchmean")];
         let pair = |sizes: &[usize]| [plain(sizes), uniform(sizes, 0.1, 0.9)];
-        super::samples(vec![sample(logs)], pair, &[SampleArg::Bool(false)])
+        // Targets of 0 where the input is 0 or anything, as probabilities and as logarithms.
+        let input = || filled(&[4], Fill::Values(vec![f64::NEG_INFINITY, -1.0, -2.0, f64::NEG_INFINITY]));
+        let impossible = |target, logs| {
+            let rest = [filled(&[4], Fill::Values(target)), SampleArg::Bool(logs), SampleArg::Str("none")];
+            Sample { smooth: false, ..sample([input()].into_iter().chain(rest)) }
+        };
+        let shares = impossible(vec![0.0, 0.0, 1.0, 0.0], false);
+        let of_logs = impossible(vec![f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0, f64::NEG_INFINITY], true);
+        super::samples(vec![sample(logs), shares, of_logs], pair, &[SampleArg::Bool(false)])
     },
     errors: || super::errors(&[SampleArg::Bool(false)]),
     entry: Entry::new(),

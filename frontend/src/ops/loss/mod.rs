@@ -132,8 +132,9 @@ fn in_pieces(difference: &Tensor, corner: f64, slope: f64) -> Result<Tensor> {
     let absolute = difference.abs()?;
     // NaN is not outside: its sign is 0, and so would be its gradient.
     let outside = absolute.ge(corner)?;
-    // What lies outside has no part in the square: its gradient would be 0 times infinity.
-    let square = outside.where_cond(0, difference)?.square()?.mul(0.5 * slope / corner)?;
+    // What lies outside has no part in the square: its gradient would be 0 times infinity. The square alone may overflow or vanish.
+    let inside = outside.where_cond(0, difference)?;
+    let square = inside.mul(0.5 * slope / corner)?.mul(&inside)?;
     outside.where_cond(&absolute.sub(0.5 * corner)?.mul(slope)?, &square)
 }
 

@@ -6,7 +6,9 @@ use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape};
-use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::ops::sample::{
+    Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled, uniform,
+};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -99,8 +101,8 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
     };
     let weights = weights.masked_fill(&absent, 0)?;
     let picked = x.gather(at, &places)?.squeeze(at as i64)?.neg()?;
-    // Also where an ignored element is infinite or NaN, nothing of it counts.
-    let loss = picked.mul(&weights)?.masked_fill(&absent, 0)?;
+    // Also where an element that is ignored or has the weight 0 is infinite or NaN, nothing of it counts.
+    let loss = picked.mul(&weights)?.masked_fill(&weights.eq(0)?, 0)?;
     Ok([loss.contiguous()?, weights.contiguous()?])
 }
 
@@ -115,6 +117,7 @@ pub static DEF: OpDef = OpDef {
             Part::fixed("eq", DType::I64),
             Part::fixed("masked_fill", DType::I64),
             Part::fixed("clone", DType::I64),
+            Part::new("eq"),
             Part::new("gather"),
             Part::new("fill"),
             Part::new("masked_fill"),
@@ -146,6 +149,16 @@ pub static DEF: OpDef = OpDef {
         let learned = |x: &[usize], to: &[usize]| {
             sample([plain(x), index(to, 3), uniform(&[3], 0.5, 2.0), SampleArg::Int(1)])
         };
+        // A class without weight has no loss, impossible or not.
+        let impossible = || {
+            let x = filled(&[2, 3], Fill::Values(vec![-0.5, f64::NEG_INFINITY, -1.0]));
+            let rest = [
+                fixed(&[2], DType::I64, Fill::Values(vec![1.0, 2.0])),
+                fixed(&[3], DType::F64, Fill::Values(vec![0.5, 0.0, 2.0])),
+                SampleArg::Int(-100),
+            ];
+            Sample { smooth: false, ..sample([x].into_iter().chain(rest)) }
+        };
         vec![
             learned(&[3], &[]),
             learned(&[5, 3], &[5]),
@@ -153,6 +166,7 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[3]), index(&[], 3), SampleArg::None, SampleArg::Int(-100)]),
             sample([plain(&[4, 3]), index(&[4], 3), SampleArg::None, SampleArg::Int(1)]),
             sample([plain(&[2, 3, 4]), index(&[2, 4], 3), weight, SampleArg::Int(-100)]),
+            impossible(),
         ]
     },
     errors: || {

@@ -5,11 +5,15 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled};
 use keyway_dispatcher::op::{Part, Rule};
 
 /// The gradient less the shares, of which the logarithms are given, of its sum.
 pub(super) fn by_tensor_ops(grad: &Tensor, logs: &Tensor, dim: i64) -> Result<Tensor> {
-    grad.sub(&logs.exp()?.mul(&grad.sum_keepdim(dim)?)?)
+    let sum = grad.sum_keepdim(dim)?;
+    // A line whose gradients sum to 0 passes them on, whatever its elements are: an ignored one of NaN has the gradient 0.
+    let logs = sum.eq(0)?.where_cond(0, logs)?;
+    grad.sub(&logs.exp()?.mul(&sum)?)
 }
 
 /// `log_softmax_backward`: the gradient from that of the output and the output. Used where it is not differentiated again.
@@ -19,6 +23,8 @@ pub static DEF: OpDef = OpDef {
     decomposition: decomposed(
         |args| compose(args, by_tensor_ops),
         &[
+            Part::widened("eq"),
+            Part::widened("where"),
             Part::widened("exp"),
             Part::widened("sum"),
             Part::widened("mul"),
@@ -32,7 +38,13 @@ pub static DEF: OpDef = OpDef {
     ),
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
-    samples,
+    samples: || {
+        // A row that is ignored, which may be no numbers.
+        let logs = filled(&[2, 3], Fill::Values(vec![f64::NAN, f64::NAN, f64::NAN, -1.0, -2.0, -0.5]));
+        let grad = filled(&[2, 3], Fill::Values(vec![0.0, 0.0, 0.0, 0.5, -1.5, 2.0]));
+        let ignored = Sample { smooth: false, ..sample([grad, logs, SampleArg::Int(1)]) };
+        samples().into_iter().chain([ignored]).collect()
+    },
     errors,
     entry: Entry::new(),
 };

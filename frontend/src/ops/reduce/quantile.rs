@@ -286,7 +286,20 @@ fn ranked(
         Interpolation::Lower => taken(&below),
         Interpolation::Higher => taken(&ranks.ceil()?),
         Interpolation::Nearest => taken(&ranks.round()?),
-        Interpolation::Midpoint => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, 0.5),
-        Interpolation::Linear => taken(&below)?.lerp(&taken(&ranks.ceil()?)?, &ranks.sub(&below)?),
+        Interpolation::Midpoint => {
+            let weight = ranks.detach().eq(&below)?.logical_not()?.to_dtype(x.dtype())?.mul(0.5)?;
+            between(&taken(&below)?, &taken(&ranks.ceil()?)?, &weight)
+        }
+        Interpolation::Linear => between(&taken(&below)?, &taken(&ranks.ceil()?)?, &ranks.sub(&below)?),
     }
+}
+
+/// From one element, whose weight is above 0, towards the other. Beside an infinite one there is no distance: each that has a
+/// weight adds its share, so that two of one sign meet at it, and two of both signs at NaN.
+fn between(from: &Tensor, to: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let infinite = from.isinf()?.logical_or(&to.isinf()?)?;
+    let held = |t: &Tensor| infinite.where_cond(0, t);
+    let made = held(from)?.lerp(&held(to)?, weight)?;
+    let shares = from.mul(&weight.rsub(1)?)?.add(&weight.gt(0)?.where_cond(to, 0)?.mul(weight)?)?;
+    infinite.where_cond(&shares, &made)
 }
