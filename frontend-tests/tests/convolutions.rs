@@ -56,7 +56,7 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
     let waves = |sizes: &[usize]| counted(sizes).mul(0.7)?.sin();
     let steps = |sum: &Tensor, activation| match activation {
         Relu => sum.relu(),
-        Relu6 => sum.clamp(0, 6),
+        Relu6 => sum.relu6(),
         Hardswish => sum.hardswish(),
         Silu => sum.silu(),
         Activation::None => Ok(sum.clone()),
@@ -80,6 +80,16 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
         for (leaf, other) in [(x, x2), (w, w2), (bias, bias2), (add, add2)] {
             near(&leaf.grad().unwrap(), &other.grad().unwrap());
         }
+    }
+    // Where an activation bends it has the gradient that it has by itself.
+    for activation in [Relu, Relu6, Hardswish] {
+        let leaf = || Tensor::new([[-4.0f32, -3.0, -0.0, 0.0, 3.0, 6.0, 7.0]])?.requires_grad_(true);
+        let one = Tensor::new([[[1.0f32]]])?;
+        let (x, x2) = (leaf()?, leaf()?);
+        x.conv1d_act(&one, None, None, activation, ConvOptions::default())?.sum_all()?.backward()?;
+        steps(&x2, activation)?.sum_all()?.backward()?;
+        let [made, wanted] = [&x, &x2].map(|x| x.grad().unwrap().to_f64_vec());
+        assert_eq!(made?, wanted?, "{activation:?}");
     }
     let (line, cube) = (waves(&[2, 1, 7])?, waves(&[1, 1, 3, 4, 3])?);
     near(

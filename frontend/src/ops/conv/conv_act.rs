@@ -4,12 +4,12 @@ use super::calls::{prepared, unbatched};
 use super::geometry::{Case, cases};
 use super::options::ConvOptions;
 use super::{conv, conv::output_sizes};
-use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, optional, tensor, whole, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
@@ -200,6 +200,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     }
     let made = match activation {
         "relu" => made.relu_()?,
+        // Of the bounds' own gradients 0, as `relu6` has them.
+        "relu6" if made.requires_grad() => made.relu6()?,
         "relu6" => made.clamp(0.0, 6.0)?,
         "hardswish" => made.hardswish()?,
         "silu" => made.silu()?,
@@ -248,10 +250,17 @@ pub static DEF: OpDef = OpDef {
             Part::new("conv"),
             Part::new("relu"),
             Part::new("clamp"),
+            Part::new("le"),
+            Part::new("ge"),
+            Part::new("where"),
             Part::widened("conv"),
             Part::widened("add"),
             Part::widened("relu"),
             Part::widened("clamp"),
+            Part::widened("le"),
+            Part::widened("ge"),
+            Part::widened("where"),
+            Part::fixed("logical_or", DType::BOOL),
             Part::widened("hardswish"),
             Part::widened("silu"),
             Part::widened("to_dtype"),
