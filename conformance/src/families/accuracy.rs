@@ -1,6 +1,8 @@
 //! Results near a point where the digits of a straightforward formula cancel: `exp(x) - 1` for small `x`, say. Judged by
 //! the distance in units of the last place, which no absolute tolerance hides.
 
+mod slopes;
+
 use super::{Context, Family, Scope};
 use crate::array::{Array, Number};
 use crate::case::Case;
@@ -14,10 +16,13 @@ use keyway::ops::def::OpDef;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "accuracy",
-    about: "digits where formulas cancel, such as expm1 near 0, in units of the last place",
+    about: "digits where formulas cancel, such as expm1 near 0, in units of the last place; derivatives at every magnitude",
     cases,
     run,
 };
+
+/// Of cases that judge derivatives.
+const SLOPE: &str = "slope";
 
 /// The ops, each with the points near which its results must have all their digits: the function is 0 there, or tends to it,
 /// or loses them in a logarithm near 1.
@@ -49,7 +54,7 @@ const POINTS: &[(&str, &[f64])] = &[
     ("reciprocal", &[1000.0]),
     ("selu", &[0.0]),
     ("sigmoid", &[-9.0, -30.0]),
-    ("sigmoid_backward", &[0.0, 1.0]),
+    ("sigmoid_backward", &[0.0, -9.0, 30.0]),
     ("silu", &[0.0, -9.0]),
     ("silu_backward", &[-9.0]),
     ("sin", &[0.0]),
@@ -59,7 +64,7 @@ const POINTS: &[(&str, &[f64])] = &[
     ("square", &[0.0]),
     ("tan", &[0.0]),
     ("tanh", &[0.0]),
-    ("tanh_backward", &[0.0]),
+    ("tanh_backward", &[0.0, 9.0]),
 ];
 
 /// What the other of two tensors is where one has this number.
@@ -88,6 +93,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 if scope.target.service(entry, dtype) != Service::Missing {
                     cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
                 }
+            }
+            if scope.target.service(entry, dtype) != Service::Missing {
+                let of_slopes = |nth| Case::of(FAMILY.name, op.def, dtype, nth, SLOPE);
+                cases.extend((0..slopes::count(op.def.name())).map(of_slopes));
             }
         }
     }
@@ -148,6 +157,9 @@ fn inputs_near(def: &OpDef, point: f64, dtype: DType) -> Inputs {
 }
 
 fn run(context: &Context<'_>) -> Steps {
+    if context.case.variant == SLOPE {
+        return slopes::run(context);
+    }
     let (def, dtype) = (context.def()?, context.dtype());
     let Some(&point) = points(def).get(context.case.sample) else { return Ok(()) };
     let inputs = inputs_near(def, point, dtype);

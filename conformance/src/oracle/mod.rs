@@ -32,6 +32,7 @@ mod vectors;
 
 pub use args::{Inputs, Value};
 pub use number::plus;
+pub(crate) use pointwise::special;
 
 use crate::array::Array;
 

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod gradients;
+mod infinite;
 mod modes;
 mod moments;
 mod numbers;

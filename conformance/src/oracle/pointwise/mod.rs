@@ -11,7 +11,7 @@ pub(super) mod logic;
 pub(super) mod pair;
 pub(super) mod real;
 pub(super) mod rounding;
-pub(super) mod special;
+pub(crate) mod special;
 
 use super::{Inputs, Unknown};
 use crate::array::{Array, Number, round_to, wrapped};

@@ -55,6 +55,26 @@ pub(super) const FAULTS: &[Fault] = &[
         },
     )
     .dtypes(&["f32"]),
+    Fault::new(
+        "sigmoid_slope_of_output",
+        "the derivative is computed from the output, which may be 1",
+        &["sigmoid_backward"],
+        |site| slope(site, |x| 1.0 / (1.0 + (-x).exp()), |y| y * (1.0 - y)),
+    )
+    .dtypes(&["f32"])
+    .judged(&["sigmoid"]),
+    Fault::new(
+        "tanh_slope_of_output",
+        "the derivative is computed from the output, which may be 1",
+        &["tanh_backward"],
+        |site| slope(site, f32::tanh, |y| 1.0 - y * y),
+    )
+    .dtypes(&["f32"])
+    .judged(&["tanh"]),
+    Fault::new("softplus_overflows", "computes the exponential of numbers above 0", &["softplus"], |site| {
+        site.then_map(|y| if y > 88.0 { f64::INFINITY } else { y })
+    })
+    .dtypes(&["f32"]),
     Fault::new("double_in_single", "f64 is computed in f32", &["tanh", "log1p"], |site| {
         site.then_map(|y| f64::from(y as f32))
     })
@@ -64,6 +84,18 @@ pub(super) const FAULTS: &[Fault] = &[
 /// What is left of results below 0 when 1 was added and taken away again.
 fn cancelled(site: &Site<'_>) -> Result<(), Error> {
     site.then_map(|y| if y < 0.0 { f64::from((1.0 + y as f32) - 1.0) } else { y })
+}
+
+/// Gives the gradient times the derivative that is computed from the output, in f32.
+fn slope(site: &Site<'_>, output: fn(f32) -> f32, slope: fn(f32) -> f32) -> Result<(), Error> {
+    let (grad, x) = (site.input(0)?.values(), site.input(1)?.values());
+    site.run()?;
+    let out = site.output(0)?;
+    if out.len() == grad.len() && out.len() == x.len() {
+        let made = |(g, x): (&f64, &f64)| g * f64::from(slope(output(*x as f32)));
+        grad.iter().zip(&x).map(made).enumerate().for_each(|(nth, made)| out.set(nth, made));
+    }
+    Ok(())
 }
 
 /// Gives the function of the argument instead, computed in f32.

@@ -60,17 +60,29 @@ pub(super) const FAULTS: &[Fault] = &[
     })
     .dtypes(&["f32"]),
     Fault::new("sigmoid_gradient_at_zero", "the derivative at 0 is 0", &["sigmoid_backward"], |site| {
-        at_output(site, 0.5, 0.0)
+        at_saved(site, 0.0, 0.0)
     })
     .dtypes(&["f64"])
     .judged(&["sigmoid"]),
     Fault::new("tanh_gradient_at_zero", "the derivative at 0 is 0", &["tanh_backward"], |site| {
-        at_output(site, 0.0, 0.0)
+        at_saved(site, 0.0, 0.0)
     })
     .dtypes(&["f64"])
     .judged(&["tanh"]),
+    Fault::new(
+        "nothing_of_nan",
+        "0 times NaN is added to an ignored row",
+        &["log_softmax_backward"],
+        |site| {
+            let made = site.input(1)?.values();
+            site.run()?;
+            let out = site.output(0)?;
+            (0..out.len()).filter(|&nth| made[nth].is_nan()).for_each(|nth| out.set(nth, f64::NAN));
+            Ok(())
+        },
+    ),
     Fault::new("relu_gradient_at_zero", "the derivative at the corner is NaN", &["relu_backward"], |site| {
-        at_output(site, 0.0, f64::NAN)
+        at_saved(site, 0.0, f64::NAN)
     })
     .dtypes(&["f64"])
     .judged(&["relu"]),
@@ -196,10 +208,10 @@ fn nan_for_zero(site: &Site<'_>) -> Result<(), Error> {
     site.then_map(|y| if y == 0.0 { f64::NAN } else { y })
 }
 
-/// Another gradient where the saved output is this number.
-fn at_output(site: &Site<'_>, output: f64, gradient: f64) -> Result<(), Error> {
+/// Another gradient where the saved tensor has this number.
+fn at_saved(site: &Site<'_>, value: f64, gradient: f64) -> Result<(), Error> {
     let saved = site.input(1)?;
-    let places: Vec<bool> = saved.values().iter().map(|v| *v == output).collect();
+    let places: Vec<bool> = saved.values().iter().map(|v| *v == value).collect();
     site.run()?;
     let out = site.output(0)?;
     if places.len() == out.len() {
