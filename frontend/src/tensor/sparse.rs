@@ -159,6 +159,21 @@ impl Tensor {
         called("to_dense", &["self"], || self.to_strided())
     }
 
+    /// Whether this is a sparse tensor: of coordinates or of compressed rows.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert!(!Tensor::eye(3)?.is_sparse());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// PyTorch's `is_sparse` is true of coordinates alone, `is_sparse_csr` of compressed rows; [`Tensor::layout`] tells them apart.
+    #[doc(alias = "is_sparse_csr")]
+    pub fn is_sparse(&self) -> bool {
+        self.is_coordinates() || self.is_compressed()
+    }
+
     /// Whether this is a sparse tensor of coordinates.
     pub(crate) fn is_coordinates(&self) -> bool {
         self.layout().name() == COO && self.as_ref().components().len() == 2

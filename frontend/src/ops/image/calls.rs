@@ -55,8 +55,13 @@ fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f
 
 impl Tensor {
     /// The images `[batch, channels, length]`, `[batch, channels, height, width]` or `[batch, channels, depth, height, width]`
-    /// in other spatial sizes. Where places lie is computed in f64, and without rounding for the nearest element of given sizes;
-    /// PyTorch computes it in f32.
+    /// in other spatial sizes. Positions in the input are computed in f64, those of the nearest element of given sizes exactly.
+    ///
+    /// With factors, result `i` is at position `i / factor` by the factor as it was given, also where the size was rounded down, as
+    /// in PyTorch's eager mode; [`recompute_scale_factor`](InterpolateOptions::recompute_scale_factor) takes the quotient of the
+    /// sizes instead. Eager PyTorch multiplies by the reciprocal of the factor in f32, so where `i / factor` is close to a whole
+    /// number its nearest element may be the neighbour: of 16 elements by 2.2, result 33 is element 15 there and 14 here, since the
+    /// f64 nearest to 2.2 is above it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -27,13 +27,18 @@ impl Tensor {
     /// use keyway::Tensor;
     /// let x = Tensor::new([0i64, 2, 2])?;
     /// let weights = Tensor::new([0.5f32, 1.0, 2.0])?;
-    /// assert_eq!(x.bincount_with(Some(&weights), 4)?.to_vec::<f32>()?, [0.5, 0.0, 3.0, 0.0]);
+    /// assert_eq!(x.bincount_with(&weights, 4)?.to_vec::<f32>()?, [0.5, 0.0, 3.0, 0.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// The same; weights of another shape.
-    pub fn bincount_with(&self, weights: Option<&Tensor>, min_length: usize) -> Result<Tensor> {
+    pub fn bincount_with<'a>(
+        &self,
+        weights: impl Into<Option<&'a Tensor>>,
+        min_length: usize,
+    ) -> Result<Tensor> {
+        let weights = weights.into();
         called("bincount", &["self", "weights", "min_length"], || {
             if !self.dtype().is_integer() {
                 let expected = "an integer dtype".to_string();
