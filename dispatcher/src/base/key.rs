@@ -33,6 +33,12 @@ impl Device {
     #[doc(alias = "Cpu")]
     pub const CPU: Device = Device { kind: 0, index: 0 };
 
+    /// candle's name of [`Device::CPU`].
+    #[doc(hidden)]
+    #[deprecated(note = "the constant is `Device::CPU`")]
+    #[allow(non_upper_case_globals)]
+    pub const Cpu: Device = Device::CPU;
+
     /// The device of this name and index; names it if it is new.
     ///
     /// ```
@@ -46,7 +52,6 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Registration`] when there is no room for another name.
-    #[doc(alias = "new_cuda")]
     pub fn new(name: &str, index: u16) -> Result<Device, Error> {
         let kind = DEVICES.intern(name).ok_or_else(|| Error::Registration {
             what: "device",
@@ -72,7 +77,6 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Value`] for `gpu`, which no backend is named by, an empty name, an index that is no number, a name that ends in digits without an index.
-    #[doc(alias = "cuda_if_available")]
     pub fn parse(text: &str) -> Result<Device, Error> {
         let wrong_for = |expected: String| Error::Value {
             op: "device",
@@ -117,6 +121,13 @@ impl Device {
     /// The device's kind as a name.
     pub fn name(self) -> &'static str {
         DEVICES.name(self.kind)
+    }
+}
+
+/// The host's own memory.
+impl Default for Device {
+    fn default() -> Device {
+        Device::CPU
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the sources must not know: the dispatcher names no op, the frontend names no concrete device, and neither has an
-//! identifier with the name of a device or of a maker's library in it.
+//! What the sources must not know: the dispatcher names no op, the frontend names no concrete device outside the one module of
+//! names that users type, and neither has an identifier with the name of a device or of a maker's library in it.
 
 use super::Violation;
 use super::source::File;
@@ -25,6 +25,8 @@ const KNOWN_NAMES: &[(&str, &str)] = &[];
 const HOST: &str = "cpu";
 /// The only modules of the frontend that may name host memory.
 const HOST_MEMORY: &[&str] = &["frontend/src/ops/memory/to_device.rs"];
+/// The only module of the frontend that may name devices that plugins bring: `Device::cuda(0)`, for those who type it by habit.
+const NAMED_DEVICES: &str = "frontend/src/device/names.rs";
 /// How the names of backends' packages and libraries begin.
 const BACKEND_PREFIXES: &[&str] = &["keyway-backend-", "keyway_backend_"];
 
@@ -76,8 +78,9 @@ fn device(file: &File, line: usize, text: &str) -> Option<Violation> {
     let indexed =
         text.len() == name.len() || text[name.len() + 1..].chars().all(|c| c.is_ascii_digit() || c == '{');
     let host = name == HOST && !HOST_MEMORY.contains(&file.path.as_str());
+    let brought = DEVICES.contains(&name) && file.path != NAMED_DEVICES;
     let backend = BACKEND_PREFIXES.iter().any(|prefix| text.contains(prefix));
-    (backend || (indexed && (host || DEVICES.contains(&name)))).then(|| {
+    (backend || (indexed && (host || brought))).then(|| {
         let what = format!("the frontend names a concrete device or backend in {text:?}");
         Violation::new(
             &file.path,
@@ -94,9 +97,10 @@ fn identifiers(file: &File) -> Vec<Violation> {
     let mut found = Vec::new();
     tokens.each(|token| {
         let Token::Word(line, word) = token else { return };
+        let devices = file.path != NAMED_DEVICES;
         let named = words(word)
             .into_iter()
-            .find(|part| DEVICES.contains(&part.as_str()) || MAKERS.contains(&part.as_str()));
+            .find(|part| devices && DEVICES.contains(&part.as_str()) || MAKERS.contains(&part.as_str()));
         let known = KNOWN_NAMES.contains(&(file.path.as_str(), word.as_str()));
         if let (Some(part), false, false) = (named, known, tokens.is_test(*line)) {
             let what = format!("the identifier `{word}` names `{part}`, which a plugin brings");
@@ -156,6 +160,7 @@ mod tests {
             assert_eq!(faults(path, text), [2, 3, 4, 5, 7], "{path}");
         }
         assert_eq!(faults("backend-cuda/src/device.rs", text), [0; 0]);
+        assert_eq!(faults(NAMED_DEVICES, text), [4], "devices, but no maker's library");
         assert_eq!(words("CudaGraph2D_x"), ["cuda", "graph2", "d", "x"]);
     }
 
@@ -165,6 +170,11 @@ mod tests {
                     f(\"install keyway-backend-cpu\");\nf(\"cuda: not there\");\n#[cfg(test)]\nmod t { f(\"cpu\"); }";
         assert_eq!(faults("frontend/src/nn/linear.rs", text), [2, 3, 4, 6]);
         assert_eq!(faults(HOST_MEMORY[0], "f(\"cpu\");\nf(\"cuda\");"), [2]);
+        assert_eq!(
+            faults(NAMED_DEVICES, text),
+            [4, 6],
+            "devices that plugins bring, but no host memory and no backend"
+        );
         assert_eq!(faults("cli/src/main.rs", text), [0; 0]);
     }
 }

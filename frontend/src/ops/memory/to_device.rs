@@ -24,7 +24,6 @@ impl Tensor {
     ///
     /// # Errors
     /// A device that is not there; memory that does not suffice.
-    #[doc(alias = "cpu")]
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         if self.device() == device {
             return Ok(self.clone());

@@ -3,13 +3,17 @@
 //! ```
 //! # fn main() -> keyway::Result<()> {
 //! use keyway::prelude::*;
-//! let place = if keyway::device::is_available("cuda") { "cuda" } else { "cpu" };
-//! let x = Tensor::ones_with(3, place)?;
+//! let x = Tensor::ones_with(3, Device::cuda_if_available(0))?;
 //! keyway::device::synchronize(x.device())?;
 //! # Ok(()) }
 //! ```
 
+mod names;
+
+pub use names::{KnownDevices, OnKnownDevices};
+
 use crate::Device;
+use crate::error::Result;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::device::{Event, Stream};
@@ -134,9 +138,19 @@ pub fn count(kind: &str) -> usize {
 /// assert!(keyway::device::is_available("cpu"));
 /// assert!(!keyway::device::is_available("abacus:0"));
 /// ```
-#[doc(alias = "cuda_if_available")]
 pub fn is_available(device: &str) -> bool {
     // The name is known once its backend is loaded.
     let _started = crate::runtime::start();
     Device::parse(device).is_ok_and(|device| usize::from(device.index) < count(device.name()))
+}
+
+/// The device of this kind and index, which a backend brings.
+///
+/// # Errors
+/// No backend that brings it, or fewer devices of that kind.
+pub(crate) fn present(kind: &str, index: u16) -> Result<Device> {
+    let device = Device::new(kind, index)?;
+    // A tensor without elements shows whether the device is there.
+    crate::Tensor::empty_with(0, device)?;
+    Ok(device)
 }
