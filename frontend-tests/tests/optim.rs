@@ -480,7 +480,7 @@ fn wrong_use_is_named() {
 #[test]
 fn adamw_decays_weights_by_default() {
     let w = Tensor::new([1.0f64, -2.0]).unwrap().requires_grad_(true).unwrap();
-    let mut optimizer = AdamW::new(vec![w.clone()], Default::default()).unwrap();
+    let mut optimizer = AdamW::new(vec![w.clone()], AdamWOptions::default()).unwrap();
     for _ in 0..3 {
         optimizer.zero_grad();
         w.square().unwrap().sum_all().unwrap().backward().unwrap();

@@ -114,7 +114,7 @@ fn laid(values: &Tensor, way: usize) -> Tensor {
 fn halves_have_the_same_numbers_however_they_lie() {
     let adam = AdamWOptions { lr: 1e-2, ..AdamWOptions::default() };
     let sgd = SgdOptions { lr: 1e-2, momentum: 0.9, weight_decay: 0.01, ..SgdOptions::default() };
-    let adam_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(Adam::new(vec![p], adam.into()).unwrap()) };
+    let adam_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(Adam::new(vec![p], adam).unwrap()) };
     let adamw_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(AdamW::new(vec![p], adam).unwrap()) };
     let sgd_of = |p: Tensor| -> Box<dyn Optimizer> { Box::new(Sgd::new(vec![p], sgd).unwrap()) };
     let nesterov_of = |p: Tensor| -> Box<dyn Optimizer> {

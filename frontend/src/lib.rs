@@ -27,6 +27,7 @@ mod arguments;
 pub mod autocast;
 pub mod autograd;
 pub mod backend;
+mod chained;
 pub mod data;
 mod defaults;
 pub mod device;

@@ -117,7 +117,7 @@ pub struct Adagrad {
 }
 
 impl Adagrad {
-    /// One group.
+    /// An optimiser of these parameters, with options or a learning rate alone: `Adagrad::new(parameters, 0.1)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -133,8 +133,8 @@ impl Adagrad {
     ///
     /// # Errors
     /// Options out of range; no parameters, the same twice, or such that cannot be changed.
-    pub fn new(parameters: Vec<Tensor>, options: AdagradOptions) -> Result<Adagrad> {
-        Adagrad::with_groups(vec![Group { parameters, options }])
+    pub fn new(parameters: Vec<Tensor>, options: impl Into<AdagradOptions>) -> Result<Adagrad> {
+        Adagrad::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
     /// Several groups.

@@ -286,7 +286,7 @@ macro_rules! optimizer {
         pub struct $name(Core<$options>);
 
         impl $name {
-            /// One group.
+            /// An optimiser of these parameters, with options or a learning rate alone: `new(parameters, 1e-3)`.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -304,8 +304,8 @@ macro_rules! optimizer {
             /// # Errors
             /// Options out of range; no parameters, the same twice, or such that cannot be changed.
             #[doc(alias = "new_lr")]
-            pub fn new(parameters: Vec<Tensor>, options: $options) -> Result<$name> {
-                $name::with_groups(vec![Group { parameters, options }])
+            pub fn new(parameters: Vec<Tensor>, options: impl Into<$options>) -> Result<$name> {
+                $name::with_groups(vec![Group { parameters, options: options.into() }])
             }
 
             /// Several groups.
@@ -356,7 +356,7 @@ macro_rules! optimizer {
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "use keyway::optim::{", stringify!($name), ", ", stringify!($options), ", Optimizer};\n",
                 "let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;\n",
-                "let mut optimizer = ", stringify!($name), "::new(vec![w], Default::default())?;\n",
+                "let mut optimizer = ", stringify!($name), "::new(vec![w], 0.5)?;\n",
                 "optimizer.set_learning_rates(&[0.25])?;\n",
                 "assert_eq!(optimizer.groups()[0].options.lr, 0.25);\n",
                 "# Ok(()) }\n```",

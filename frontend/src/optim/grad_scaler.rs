@@ -126,8 +126,13 @@ impl GradScaler {
         if growth_interval == 0 {
             return Err(refuse(OWNER, "growth_interval", "at least 1", growth_interval).into());
         }
-        let state = GradScalerState { scale: init_scale, growth_tracker: 0 };
-        Ok(GradScaler { options, state, unscaled: Vec::new() })
+        Ok(GradScaler::of(options))
+    }
+
+    /// A scaler of options that are in range.
+    pub(super) fn of(options: GradScalerOptions) -> GradScaler {
+        let state = GradScalerState { scale: options.init_scale, growth_tracker: 0 };
+        GradScaler { options, state, unscaled: Vec::new() }
     }
 
     /// The loss times the scale.

@@ -3,9 +3,9 @@
 //! ```
 //! # fn main() -> keyway::Result<()> {
 //! use keyway::Tensor;
-//! use keyway::optim::{Optimizer, Sgd, SgdOptions};
+//! use keyway::optim::{Optimizer, Sgd};
 //! let w = Tensor::new(1.0f64)?.requires_grad_(true)?;
-//! let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.1, ..SgdOptions::default() })?;
+//! let mut optimizer = Sgd::new(vec![w.clone()], 0.1)?;
 //! for _ in 0..50 {
 //!     optimizer.zero_grad();
 //!     w.mul(&w)?.backward()?;
@@ -35,6 +35,7 @@ mod group;
 pub mod lr_scheduler;
 mod moments;
 mod optimizer;
+mod rate;
 mod rms_prop;
 mod rows;
 mod sgd;
@@ -46,6 +47,10 @@ pub use clip::{clip_grad_norm_, clip_grad_value_};
 pub use grad_scaler::{GradScaler, GradScalerOptions, GradScalerState};
 pub use group::Group;
 pub use optimizer::Optimizer;
+#[doc(hidden)]
+pub use rms_prop::RmsProp as RMSprop;
 pub use rms_prop::{RmsProp, RmsPropOptions};
+#[doc(hidden)]
+pub use sgd::Sgd as SGD;
 pub use sgd::{Sgd, SgdOptions};
 pub use sparse_adam::{SparseAdam, SparseAdamOptions};

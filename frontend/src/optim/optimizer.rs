@@ -33,7 +33,6 @@ pub trait Optimizer {
     ///
     /// # Errors
     /// What the backend reports.
-    #[doc(alias = "backward_step")]
     fn step(&mut self) -> Result<()>;
 
     /// The parameters of all groups, in order.
@@ -77,7 +76,6 @@ pub trait Optimizer {
     /// assert_eq!(optimizer.learning_rates(), [0.5]);
     /// # Ok(()) }
     /// ```
-    #[doc(alias = "learning_rate")]
     #[doc(alias = "get_last_lr")]
     fn learning_rates(&self) -> Vec<f64>;
 
@@ -96,7 +94,6 @@ pub trait Optimizer {
     ///
     /// # Errors
     /// A rate that is negative or not finite, rates that are not as many as groups; then none is set.
-    #[doc(alias = "set_learning_rate")]
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
 
     /// The learning rate of each group that schedules begin from, PyTorch's `initial_lr`: the rate that the group had when
@@ -138,6 +135,60 @@ pub trait Optimizer {
     fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
         let _ = rates;
         Ok(())
+    }
+
+    /// The learning rate of the first group, which is that of all where there is one group.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::optim::{Optimizer, Sgd};
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// assert_eq!(Sgd::new(vec![w], 0.5)?.learning_rate(), 0.5);
+    /// # Ok(()) }
+    /// ```
+    fn learning_rate(&self) -> f64 {
+        self.learning_rates().first().copied().unwrap_or(0.0)
+    }
+
+    /// Sets the learning rate of every group to this one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::optim::{Optimizer, Sgd};
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], 0.5)?;
+    /// optimizer.set_learning_rate(0.25)?;
+    /// assert_eq!(optimizer.learning_rates(), [0.25]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A rate that is negative or not finite; then none is set.
+    fn set_learning_rate(&mut self, rate: f64) -> Result<()> {
+        self.set_learning_rates(&vec![rate; self.learning_rates().len()])
+    }
+
+    /// One step by the gradients of a loss alone: drops the gradients, computes those of the loss, and steps.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::optim::{Optimizer, Sgd};
+    /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w.clone()], 0.5)?;
+    /// optimizer.backward_step(&w.mul(3.0)?)?;
+    /// assert_eq!(w.item::<f32>()?, -0.5);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::backward`] and [`Optimizer::step`].
+    fn backward_step(&mut self, loss: &Tensor) -> Result<()> {
+        self.zero_grad();
+        loss.backward()?;
+        self.step()
     }
 
     /// The options and what the optimiser remembers of each parameter, by name: `group.0.lr`, `state.3.momentum`. The

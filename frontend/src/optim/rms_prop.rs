@@ -145,7 +145,7 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// One group.
+    /// An optimiser of these parameters, with options or a learning rate alone: `RmsProp::new(parameters, 0.1)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -162,8 +162,8 @@ impl RmsProp {
     ///
     /// # Errors
     /// Options out of range; no parameters, the same twice, or such that cannot be changed.
-    pub fn new(parameters: Vec<Tensor>, options: RmsPropOptions) -> Result<RmsProp> {
-        RmsProp::with_groups(vec![Group { parameters, options }])
+    pub fn new(parameters: Vec<Tensor>, options: impl Into<RmsPropOptions>) -> Result<RmsProp> {
+        RmsProp::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
     /// Several groups.

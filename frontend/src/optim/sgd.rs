@@ -118,7 +118,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// One group.
+    /// An optimiser of these parameters, with options or a learning rate alone: `Sgd::new(parameters, 0.1)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -135,8 +135,8 @@ impl Sgd {
     ///
     /// # Errors
     /// Options out of range; no parameters, the same twice, or such that cannot be changed.
-    pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Result<Sgd> {
-        Sgd::with_groups(vec![Group { parameters, options }])
+    pub fn new(parameters: Vec<Tensor>, options: impl Into<SgdOptions>) -> Result<Sgd> {
+        Sgd::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
     /// Several groups.

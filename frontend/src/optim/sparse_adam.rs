@@ -94,7 +94,7 @@ pub struct SparseAdam {
 }
 
 impl SparseAdam {
-    /// One group.
+    /// An optimiser of these parameters, with options or a learning rate alone: `SparseAdam::new(parameters, 0.1)`.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -110,8 +110,8 @@ impl SparseAdam {
     /// # Errors
     /// No backend that serves `sparse_coo`; options out of range; no parameters, the same twice, or such that cannot be
     /// changed.
-    pub fn new(parameters: Vec<Tensor>, options: SparseAdamOptions) -> Result<SparseAdam> {
-        SparseAdam::with_groups(vec![Group { parameters, options }])
+    pub fn new(parameters: Vec<Tensor>, options: impl Into<SparseAdamOptions>) -> Result<SparseAdam> {
+        SparseAdam::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
     /// Several groups.

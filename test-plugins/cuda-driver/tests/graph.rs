@@ -38,7 +38,7 @@ fn optimizer(name: &str, parameters: Vec<Tensor>) -> Box<dyn Optimizer> {
     match name {
         "sgd" => Box::new(Sgd::new(parameters, sgd).unwrap()),
         "nesterov" => Box::new(Sgd::new(parameters, SgdOptions { nesterov: true, ..sgd }).unwrap()),
-        "adam" => Box::new(Adam::new(parameters, adam.into()).unwrap().capturable().unwrap()),
+        "adam" => Box::new(Adam::new(parameters, adam).unwrap().capturable().unwrap()),
         _ => Box::new(AdamW::new(parameters, adam).unwrap().capturable().unwrap()),
     }
 }
