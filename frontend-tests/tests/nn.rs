@@ -21,7 +21,7 @@ fn seeded<R>(seed: u64, body: impl FnOnce() -> Result<R>) -> Result<R> {
 
 fn accuracy(model: &dyn Module, data: &impl Dataset) -> f64 {
     let _off = autograd::no_grad();
-    let all: Vec<usize> = (0..data.rows()).collect();
+    let all: Vec<usize> = (0..data.len()).collect();
     let batch = data.batch(&all).unwrap();
     let scores = model.forward(&batch.inputs).unwrap().to_vec::<f32>().unwrap();
     let labels = batch.targets.to_vec::<i64>().unwrap();

@@ -53,7 +53,7 @@ impl Results {
     /// What the device reports when weights are read.
     pub fn new(task: &Task, trained: &Trained, profile: Option<Report>) -> Result<Results> {
         let (design, settings) = (task.design(), task.settings);
-        let (train_rows, test_rows) = (task.data.train.rows(), task.data.test.rows());
+        let (train_rows, test_rows) = (task.data.train.len(), task.data.test.len());
         Ok(Results {
             dataset: task.data.source.name(),
             model: settings.network.name(),

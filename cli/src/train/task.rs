@@ -102,7 +102,7 @@ impl Task {
                 optimizer.step()?;
                 sum += f64::from(loss.detach().item::<f32>()?) * inputs.dim(0)? as f64;
             }
-            let mean = sum / train.rows() as f64;
+            let mean = sum / train.len() as f64;
             if !mean.is_finite() {
                 progress.abandon();
                 return Err(Failure::Diverged { epoch: epoch + 1, loss: mean, lr });

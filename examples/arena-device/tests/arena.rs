@@ -133,7 +133,7 @@ fn random_numbers_are_those_of_every_device() {
 /// the network gets right.
 fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
     let (train, test) = Digits::train_test()?;
-    let rows = train.rows();
+    let rows = train.len();
     let loader = DataLoader::new(train, 32)?.shuffle(0);
     let model = rng::using(&Generator::new(0), || {
         Ok::<_, keyway::Error>(
@@ -165,7 +165,7 @@ fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
         schedule.step(&mut optimizer)?;
     }
     let _off = no_grad();
-    let batch = test.batch(&(0..test.rows()).collect::<Vec<_>>())?;
+    let batch = test.batch(&(0..test.len()).collect::<Vec<_>>())?;
     let (inputs, targets) = (batch.inputs.to_device(device)?, batch.targets.to_device(device)?);
     let right = model.forward(&inputs)?.argmax(-1)?.eq(&targets)?.sum_all()?;
     Ok((losses, right.item::<i64>()? as usize))

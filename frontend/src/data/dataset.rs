@@ -5,6 +5,7 @@ use super::{Cifar, Digits, cifar, digits};
 use crate::autograd::no_grad;
 use crate::{Device, Result, Tensor};
 use keyway_dispatcher::memory::copy_bytes;
+use std::sync::Arc;
 
 /// Some rows of a data set.
 ///
@@ -26,24 +27,33 @@ pub struct Batch {
     pub targets: Tensor,
 }
 
-/// Rows that a loader can ask for.
+/// The inputs and the targets, `let (inputs, targets) = batch.into();`.
+impl From<Batch> for (Tensor, Tensor) {
+    fn from(batch: Batch) -> (Tensor, Tensor) {
+        (batch.inputs, batch.targets)
+    }
+}
+
+/// Samples that are read by their index, one at a time or as a batch.
+///
+/// A data set of one's own has a length and gives single samples; the loader stacks them. One that can read many at once also
+/// implements [`Dataset::batch`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::data::{Batch, DataLoader, Dataset};
+/// use keyway::data::{DataLoader, Dataset};
 /// use keyway::{Result, Tensor};
 ///
-/// /// The squares of the first numbers, made when asked for.
+/// /// The squares of the first numbers, computed when asked for.
 /// struct Squares(usize);
 ///
 /// impl Dataset for Squares {
-///     fn rows(&self) -> usize {
+///     fn len(&self) -> usize {
 ///         self.0
 ///     }
-///     fn batch(&self, rows: &[usize]) -> Result<Batch> {
-///         let numbers: Vec<f32> = rows.iter().map(|&row| row as f32).collect();
-///         let inputs = Tensor::new(&numbers)?;
-///         Ok(Batch { targets: inputs.mul(&inputs)?, inputs })
+///     fn get(&self, index: usize) -> Result<(Tensor, Tensor)> {
+///         let number = Tensor::new(index as f32)?;
+///         Ok((number.clone(), number.square()?))
 ///     }
 /// }
 ///
@@ -53,19 +63,36 @@ pub struct Batch {
 /// # Ok(()) }
 /// ```
 pub trait Dataset {
-    /// How many rows there are.
+    /// The number of samples.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::data::{Dataset, TensorDataset};
     /// use keyway::Tensor;
     /// let data = TensorDataset::new(Tensor::zeros((4, 2))?, Tensor::zeros(4)?)?;
-    /// assert_eq!(data.rows(), 4);
+    /// assert_eq!(data.len(), 4);
     /// # Ok(()) }
     /// ```
-    fn rows(&self) -> usize;
+    fn len(&self) -> usize;
 
-    /// These rows, in this order.
+    /// The input and the target of one sample.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{Dataset, TensorDataset};
+    /// use keyway::Tensor;
+    /// let data = TensorDataset::new(Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?, Tensor::new([5i64, 6])?)?;
+    /// let (input, target) = data.get(1)?;
+    /// assert_eq!((input.to_vec::<f32>()?, target.item::<i64>()?), (vec![3.0, 4.0], 6));
+    /// assert!(data.get(2).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An index out of range; what the source of the samples reports.
+    fn get(&self, index: usize) -> Result<(Tensor, Tensor)>;
+
+    /// The samples of these indices, in this order, stacked along a new first dimension.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -78,19 +105,58 @@ pub trait Dataset {
     /// ```
     ///
     /// # Errors
-    /// A row that is not there; what the source of the rows reports.
-    fn batch(&self, rows: &[usize]) -> Result<Batch>;
-}
+    /// As [`Dataset::get`]; samples of different shapes or dtypes.
+    fn batch(&self, indices: &[usize]) -> Result<Batch> {
+        let samples = indices.iter().map(|&index| self.get(index)).collect::<Result<Vec<_>>>()?;
+        let (inputs, targets): (Vec<Tensor>, Vec<Tensor>) = samples.into_iter().unzip();
+        let _off = no_grad();
+        Ok(Batch { inputs: Tensor::stack(&inputs, 0)?, targets: Tensor::stack(&targets, 0)? })
+    }
 
-impl<D: Dataset + ?Sized> Dataset for &D {
+    /// Whether there are no samples.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{Dataset, TensorDataset};
+    /// use keyway::Tensor;
+    /// assert!(TensorDataset::new(Tensor::zeros((0, 2))?, Tensor::zeros(0)?)?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of samples, as [`Dataset::len`].
+    #[doc(hidden)]
+    #[deprecated(note = "the number of samples is `len()`")]
     fn rows(&self) -> usize {
-        (**self).rows()
-    }
-
-    fn batch(&self, rows: &[usize]) -> Result<Batch> {
-        (**self).batch(rows)
+        self.len()
     }
 }
+
+/// The sample of an index from a batch of it alone.
+pub(super) fn only(batch: &Batch) -> Result<(Tensor, Tensor)> {
+    Ok((batch.inputs.select(0, 0)?, batch.targets.select(0, 0)?))
+}
+
+macro_rules! through {
+    ($($type:ty),*) => {$(
+        impl<D: Dataset + ?Sized> Dataset for $type {
+            fn len(&self) -> usize {
+                (**self).len()
+            }
+
+            fn get(&self, index: usize) -> Result<(Tensor, Tensor)> {
+                (**self).get(index)
+            }
+
+            fn batch(&self, indices: &[usize]) -> Result<Batch> {
+                (**self).batch(indices)
+            }
+        }
+    )*};
+}
+through!(&D, Box<D>, Arc<D>);
 
 /// A data set that is two tensors of as many rows.
 ///
@@ -160,12 +226,16 @@ impl TensorDataset {
 }
 
 impl Dataset for TensorDataset {
-    fn rows(&self) -> usize {
+    fn len(&self) -> usize {
         self.targets.shape().first().copied().unwrap_or(0)
     }
 
+    fn get(&self, index: usize) -> Result<(Tensor, Tensor)> {
+        only(&self.batch(&[index])?)
+    }
+
     fn batch(&self, rows: &[usize]) -> Result<Batch> {
-        let count = self.rows();
+        let count = self.len();
         if let Some(&row) = rows.iter().find(|&&row| row >= count) {
             return Err(DataError::Row { rows: count, got: row }.into());
         }
@@ -216,7 +286,7 @@ impl Digits {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::data::{Dataset, Digits};
     /// let (train, test) = Digits::train_test()?;
-    /// assert_eq!((train.rows(), test.rows()), (1_437, 360));
+    /// assert_eq!((train.len(), test.len()), (1_437, 360));
     /// # Ok(()) }
     /// ```
     ///

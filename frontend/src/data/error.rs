@@ -150,6 +150,16 @@ pub enum DataError {
         /// The targets' shape.
         targets: Vec<usize>,
     },
+    /// Parts that do not make up a data set.
+    #[error(
+        "random_split: expected numbers of samples that add up to {rows}, or shares of 0 to 1 that add up to 1, got {got}"
+    )]
+    Split {
+        /// The number of samples.
+        rows: usize,
+        /// The parts.
+        got: String,
+    },
     /// A row that a data set does not have.
     #[error("batch: expected rows below {rows}, got {got}; the data set has {rows} rows, counted from 0")]
     Row {

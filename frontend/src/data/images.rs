@@ -1,5 +1,6 @@
 //! Images of bytes that become numbers batch by batch.
 
+use super::dataset::only;
 use super::error::DataError;
 use super::{Batch, Dataset};
 use crate::{Result, Tensor};
@@ -84,7 +85,7 @@ impl ImageDataset {
     /// use keyway::data::{ChannelStats, Dataset, ImageDataset};
     /// let stats = ChannelStats { mean: vec![0.0], std: vec![1.0] };
     /// let data = ImageDataset::new(vec![1, 2, 3, 4], vec![0, 1], [1, 1, 2], &stats)?;
-    /// assert_eq!(data.rows(), 2);
+    /// assert_eq!(data.len(), 2);
     /// assert!(ImageDataset::new(vec![1, 2, 3], vec![0, 1], [1, 1, 2], &stats).is_err());
     /// # Ok(()) }
     /// ```
@@ -111,8 +112,12 @@ impl ImageDataset {
 }
 
 impl Dataset for ImageDataset {
-    fn rows(&self) -> usize {
+    fn len(&self) -> usize {
         self.labels.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, Tensor)> {
+        only(&self.batch(&[index])?)
     }
 
     fn batch(&self, rows: &[usize]) -> Result<Batch> {
@@ -122,7 +127,7 @@ impl Dataset for ImageDataset {
         let mut targets = Vec::with_capacity(rows.len());
         for &row in rows {
             let Some(&label) = self.labels.get(row) else {
-                return Err(DataError::Row { rows: self.rows(), got: row }.into());
+                return Err(DataError::Row { rows: self.len(), got: row }.into());
             };
             let pixels = &self.pixels[row * image..(row + 1) * image];
             for (channel, values) in pixels.chunks((height * width).max(1)).zip(&self.values) {
@@ -144,7 +149,7 @@ mod tests {
         let stats = ChannelStats { mean: vec![0.0; 2], std: vec![1.0; 2] };
         let new =
             |bytes, channels, stats| ImageDataset::new(vec![0; bytes], vec![0; 3], [channels, 2, 2], stats);
-        assert_eq!(new(24, 2, &stats).expect("images").rows(), 3);
+        assert_eq!(new(24, 2, &stats).expect("images").len(), 3);
         let message = new(23, 2, &stats).expect_err("a fault").to_string();
         assert!(message.contains("expected 24 bytes of pixels") && message.contains("got 23"), "{message}");
         let message = new(12, 1, &stats).expect_err("a fault").to_string();

@@ -4,6 +4,8 @@ use super::dataset::{Batch, Dataset};
 use super::error::DataError;
 use super::sampler::Sampler;
 use crate::Result;
+use crate::rng::drawn_seed;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Gives a data set in batches, epoch by epoch.
 ///
@@ -16,17 +18,67 @@ use crate::Result;
 /// let (train, _) = Digits::train_test()?;
 /// let loader = DataLoader::new(train, 32)?.shuffle(0);
 /// assert_eq!(loader.batches(), 45);
-/// for batch in loader.epoch(0).take(2) {
-///     assert_eq!(batch?.inputs.shape(), [32, 64]);
+/// for _epoch in 0..2 {
+///     for batch in &loader {
+///         assert_eq!(batch?.inputs.dim(1)?, 64);
+///     }
 /// }
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+///
+/// Each `for batch in &loader` is the next epoch: 0, then 1, and so on. [`DataLoader::set_epoch`] says which one comes next, as a run
+/// that is taken up again needs it; [`DataLoader::epoch`] is the epoch of a number.
+#[derive(Debug)]
 pub struct DataLoader<D> {
     dataset: D,
     sampler: Sampler,
     batch_size: usize,
     drop_last: bool,
+    /// The epoch of the next `for batch in &loader`.
+    next: AtomicU64,
+}
+
+impl<D: Clone> Clone for DataLoader<D> {
+    fn clone(&self) -> DataLoader<D> {
+        let next = self.next.load(Ordering::Relaxed).into();
+        let DataLoader { sampler, batch_size, drop_last, .. } = *self;
+        DataLoader { dataset: self.dataset.clone(), sampler, batch_size, drop_last, next }
+    }
+}
+
+/// Whether the order of the samples is random: a seed, or `true` for a seed drawn from the default generator, `false` for the order
+/// of the data set.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::data::{DataLoader, Digits, Shuffle};
+/// let (train, _) = Digits::train_test()?;
+/// let loader = DataLoader::new(&train, 32)?.shuffle(Shuffle::from(7)).shuffle(true).shuffle(false);
+/// assert_eq!(loader.epoch(0).next().unwrap()?.targets.to_vec::<i64>()?[..3], [0, 1, 2]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shuffle(Option<u64>);
+
+impl From<u64> for Shuffle {
+    fn from(seed: u64) -> Shuffle {
+        Shuffle(Some(seed))
+    }
+}
+
+impl From<bool> for Shuffle {
+    fn from(on: bool) -> Shuffle {
+        Shuffle(on.then(drawn_seed))
+    }
+}
+
+impl Shuffle {
+    fn sampler(self, rows: usize) -> Sampler {
+        match self.0 {
+            Some(seed) => Sampler::shuffled(rows, seed),
+            None => Sampler::sequential(rows),
+        }
+    }
 }
 
 impl<D: Dataset> DataLoader<D> {
@@ -48,11 +100,25 @@ impl<D: Dataset> DataLoader<D> {
         if batch_size == 0 {
             return Err(DataError::BatchSize);
         }
-        let sampler = Sampler::sequential(dataset.rows());
-        Ok(DataLoader { dataset, sampler, batch_size, drop_last: false })
+        let sampler = Sampler::sequential(dataset.len());
+        Ok(DataLoader { dataset, sampler, batch_size, drop_last: false, next: AtomicU64::new(0) })
     }
 
-    /// With the rows in another random order in each epoch.
+    /// A loader that is set up step by step: batches of one sample in the order of the data set, unless stated otherwise.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{DataLoader, Digits};
+    /// let (train, _) = Digits::train_test()?;
+    /// let loader = DataLoader::builder(train).batch_size(64).shuffle(true).drop_last(true).build()?;
+    /// assert_eq!(loader.len(), 22);
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(dataset: D) -> DataLoaderBuilder<D> {
+        DataLoaderBuilder { dataset, batch_size: 1, shuffle: Shuffle(None), drop_last: false }
+    }
+
+    /// With the rows in another random order in each epoch: by a seed, or `true` for one that is drawn from the default generator.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -65,8 +131,8 @@ impl<D: Dataset> DataLoader<D> {
     /// assert_eq!(order, [0, 1, 2, 3, 4]);
     /// # Ok(()) }
     /// ```
-    pub fn shuffle(mut self, seed: u64) -> DataLoader<D> {
-        self.sampler = Sampler::shuffled(self.dataset.rows(), seed);
+    pub fn shuffle(mut self, seed: impl Into<Shuffle>) -> DataLoader<D> {
+        self.sampler = seed.into().sampler(self.dataset.len());
         self
     }
 
@@ -98,6 +164,63 @@ impl<D: Dataset> DataLoader<D> {
         if self.drop_last { rows / self.batch_size } else { rows.div_ceil(self.batch_size) }
     }
 
+    /// The number of batches of an epoch, as [`DataLoader::batches`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::{DataLoader, TensorDataset}};
+    /// let data = TensorDataset::new(Tensor::zeros((5, 2))?, Tensor::zeros(5)?)?;
+    /// assert_eq!(DataLoader::new(data, 2)?.len(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn len(&self) -> usize {
+        self.batches()
+    }
+
+    /// Whether an epoch has no batches.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::{DataLoader, TensorDataset}};
+    /// let data = TensorDataset::new(Tensor::zeros((5, 2))?, Tensor::zeros(5)?)?;
+    /// assert!(!DataLoader::new(&data, 8)?.is_empty());
+    /// assert!(DataLoader::new(&data, 8)?.drop_last(true).is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.batches() == 0
+    }
+
+    /// Sets the epoch that the next `for batch in &loader` is.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, data::{DataLoader, TensorDataset}};
+    /// let data = TensorDataset::new(Tensor::zeros((50, 2))?, Tensor::arange(0, 50)?)?;
+    /// let loader = DataLoader::new(data, 50)?.shuffle(7);
+    /// let order = |loader: &DataLoader<_>| loader.iter().next().unwrap()?.targets.to_vec::<i64>();
+    /// let (first, second) = (order(&loader)?, order(&loader)?);
+    /// loader.set_epoch(1);
+    /// assert!(first != second && order(&loader)? == second);
+    /// # Ok(()) }
+    /// ```
+    pub fn set_epoch(&self, epoch: u64) {
+        self.next.store(epoch, Ordering::Relaxed);
+    }
+
+    /// The batches of the next epoch, as `for batch in &loader` goes through them.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{DataLoader, Digits};
+    /// let (_, test) = Digits::train_test()?;
+    /// assert_eq!(DataLoader::new(test, 128)?.iter().count(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn iter(&self) -> Batches<'_, D> {
+        self.epoch(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// The data set.
     ///
     /// ```
@@ -122,12 +245,104 @@ impl<D: Dataset> DataLoader<D> {
     /// assert_eq!(sizes?, [128, 128, 104]);
     /// # Ok(()) }
     /// ```
-    pub fn epoch(&self, epoch: u64) -> impl Iterator<Item = Result<Batch>> + '_ {
-        let order = self.sampler.order(epoch);
-        let size = self.batch_size;
-        (0..self.batches()).map(move |batch| {
-            let end = ((batch + 1) * size).min(order.len());
-            self.dataset.batch(&order[batch * size..end])
-        })
+    pub fn epoch(&self, epoch: u64) -> Batches<'_, D> {
+        Batches { loader: self, order: self.sampler.order(epoch), batch: 0 }
+    }
+}
+
+impl<'a, D: Dataset> IntoIterator for &'a DataLoader<D> {
+    type Item = Result<Batch>;
+    type IntoIter = Batches<'a, D>;
+
+    fn into_iter(self) -> Batches<'a, D> {
+        self.iter()
+    }
+}
+
+/// The batches of one epoch, read as they are asked for; see [`DataLoader::epoch`].
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::data::{DataLoader, Digits};
+/// let (_, test) = Digits::train_test()?;
+/// let loader = DataLoader::new(test, 128)?;
+/// assert_eq!(loader.epoch(0).len(), 3);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Batches<'a, D> {
+    loader: &'a DataLoader<D>,
+    order: Vec<usize>,
+    batch: usize,
+}
+
+impl<D: Dataset> Iterator for Batches<'_, D> {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        if self.batch >= self.loader.batches() {
+            return None;
+        }
+        let begin = self.batch * self.loader.batch_size;
+        self.batch += 1;
+        let end = (begin + self.loader.batch_size).min(self.order.len());
+        Some(self.loader.dataset.batch(&self.order[begin..end]))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.loader.batches().saturating_sub(self.batch);
+        (left, Some(left))
+    }
+}
+
+impl<D: Dataset> ExactSizeIterator for Batches<'_, D> {}
+
+/// What a [`DataLoader`] is made from, see [`DataLoader::builder`].
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::data::{DataLoader, Digits};
+/// let (train, _) = Digits::train_test()?;
+/// assert!(DataLoader::builder(&train).batch_size(0).build().is_err());
+/// assert_eq!(DataLoader::builder(&train).batch_size(32).shuffle(7).build()?.len(), 45);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct DataLoaderBuilder<D> {
+    dataset: D,
+    batch_size: usize,
+    shuffle: Shuffle,
+    drop_last: bool,
+}
+
+impl<D: Dataset> DataLoaderBuilder<D> {
+    /// With batches of this number of samples.
+    #[must_use]
+    pub fn batch_size(mut self, batch_size: usize) -> Self {
+        self.batch_size = batch_size;
+        self
+    }
+
+    /// With another random order in each epoch; see [`DataLoader::shuffle`].
+    #[must_use]
+    pub fn shuffle(mut self, seed: impl Into<Shuffle>) -> Self {
+        self.shuffle = seed.into();
+        self
+    }
+
+    /// With or without a last batch that is smaller than the others.
+    #[must_use]
+    pub fn drop_last(mut self, on: bool) -> Self {
+        self.drop_last = on;
+        self
+    }
+
+    /// The loader.
+    ///
+    /// # Errors
+    /// A batch size of 0.
+    pub fn build(self) -> Result<DataLoader<D>, DataError> {
+        let DataLoaderBuilder { dataset, batch_size, shuffle, drop_last } = self;
+        Ok(DataLoader::new(dataset, batch_size)?.shuffle(shuffle).drop_last(drop_last))
     }
 }

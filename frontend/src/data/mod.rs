@@ -8,11 +8,13 @@ mod images;
 pub mod karate;
 mod loader;
 pub mod sampler;
+mod subset;
 
 pub use cifar::Cifar;
 pub use dataset::{Batch, Dataset, TensorDataset};
 pub use digits::Digits;
 pub use error::DataError;
 pub use images::{ChannelStats, ImageDataset};
-pub use loader::DataLoader;
+pub use loader::{Batches, DataLoader, DataLoaderBuilder, Shuffle};
 pub use sampler::Sampler;
+pub use subset::{ConcatDataset, SplitSizes, Subset, random_split, random_split_with};

@@ -7,6 +7,7 @@
 //! - each device has a generator, so that work on one does not change the numbers of another;
 //!   [`using`] puts another generator in its place for one thread, instead of a parameter of every op.
 
+use super::Philox;
 use crate::{Result, Tensor};
 use keyway_dispatcher::Device;
 use std::cell::RefCell;
@@ -311,6 +312,13 @@ pub(crate) fn current(device: Device) -> Generator {
         Some(Source::One(generator)) => generator,
         Some(Source::Each(own)) => own.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).of(device),
     }
+}
+
+/// A seed drawn from the generator that calls on the CPU draw from.
+pub(crate) fn drawn_seed() -> u64 {
+    let GeneratorState { seed, offset } = current(Device::CPU).reserve(1);
+    let mut draws = Philox::with_stream(seed, offset);
+    u64::from(draws.next_u32()) << 32 | u64::from(draws.next_u32())
 }
 
 /// The places of all generators that calls of this thread draw from.

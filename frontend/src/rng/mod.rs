@@ -3,7 +3,7 @@
 pub mod generator;
 
 pub use generator::{Generator, GeneratorState, default_generator, initial_seed, manual_seed, using};
-pub(crate) use generator::{held, using_some};
+pub(crate) use generator::{drawn_seed, held, using_some};
 pub use keyway_sdk::philox;
 /// ```
 /// use keyway::rng::Philox;

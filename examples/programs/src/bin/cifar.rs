@@ -52,7 +52,7 @@ fn accuracy(model: &Sequential, data: &ImageDataset) -> keyway::Result<f64> {
         let found = model.forward(&batch.inputs.to(MemoryFormat::ChannelsLast)?)?.argmax(1)?;
         right += found.eq(&batch.targets)?.to_dtype(DType::F64)?.sum_all()?.item::<f64>()?;
     }
-    Ok(right / data.rows() as f64)
+    Ok(right / data.len() as f64)
 }
 
 /// The share of right answers on the test images.

@@ -60,7 +60,7 @@ fn train(epochs: u64) -> keyway::Result<f64> {
         println!("epoch {epoch}: loss {:.3}", total / batches as f32);
     }
     let _off = no_grad();
-    let all = test.batch(&(0..test.rows()).collect::<Vec<_>>())?;
+    let all = test.batch(&(0..test.len()).collect::<Vec<_>>())?;
     let right = model.forward(&all.inputs)?.argmax(1)?.eq(&all.targets)?;
     Ok(f64::from(right.to_dtype(DType::F32)?.mean_all()?.item::<f32>()?))
 }
