@@ -9,12 +9,14 @@
 //!     let loss = ((&w * &x)? * 2.0)?.sum(..)?;
 //!     loss.backward()?;
 //!     println!("{}", w.grad().unwrap());
-//!     let mut optimizer = optim::Sgd::new(vec![w], optim::SgdOptions { lr: 0.1, ..Default::default() })?;
+//!     let mut optimizer = optim::Sgd::new(vec![w], 0.1)?;
 //!     optimizer.step()
 //! }
 //! ```
 
 pub use crate::autograd::no_grad;
+pub use crate::data::Dataset;
+pub use crate::device::{KnownDevices, OnKnownDevices};
 pub use crate::nn::Module;
 pub use crate::optim::Optimizer;
 pub use crate::optim::lr_scheduler::LrScheduler;

@@ -63,6 +63,17 @@ impl MultiheadAttention {
         })
     }
 
+    /// The layer that projects the result, `[width, width]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// assert_eq!(keyway::nn::MultiheadAttention::new(8, 2)?.out_proj().weight().shape(), [8, 8]);
+    /// # Ok(()) }
+    /// ```
+    pub fn out_proj(&self) -> &Linear {
+        &self.out_proj
+    }
+
     /// With a share of the weights that is left out while training.
     ///
     /// ```

@@ -42,7 +42,7 @@ fn blank(owner: &'static str, weight: &Slot, row: i64) -> Result<i64> {
 /// ```
 #[derive(Debug)]
 pub struct Embedding {
-    weight: Slot,
+    pub(super) weight: Slot,
     padding_idx: Option<i64>,
     sparse: bool,
 }
@@ -143,7 +143,7 @@ impl Module for Embedding {
 /// ```
 #[derive(Debug)]
 pub struct EmbeddingBag {
-    weight: Slot,
+    pub(super) weight: Slot,
     mode: BagMode,
     padding_idx: Option<i64>,
     sparse: bool,

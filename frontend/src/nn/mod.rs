@@ -26,13 +26,16 @@ mod adaptive_pool;
 mod attention;
 mod batch_norm;
 mod channel_norm;
+mod constructors;
 mod containers;
 mod conv;
 mod conv_act;
 mod dropout;
+mod dyn_module;
 mod embedding;
 mod error;
 mod flatten;
+mod func;
 pub mod functional;
 mod group_norm;
 pub mod init;
@@ -42,8 +45,10 @@ mod layer_norm;
 mod linear;
 mod local_response_norm;
 mod loss;
+mod members;
 pub mod models;
 mod module;
+mod parts;
 mod pool;
 mod prelu;
 mod rearrange;
@@ -81,6 +86,7 @@ pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, Featur
 pub use embedding::{Embedding, EmbeddingBag};
 pub use error::{Mismatch, ModuleError};
 pub use flatten::Flatten;
+pub use func::Func;
 pub use group_norm::GroupNorm;
 pub use instance_norm::{InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
 pub use kv_cache::KvCache;
@@ -91,7 +97,8 @@ pub use loss::{
     BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss, NllLoss,
     SmoothL1Loss,
 };
-pub use module::{Members, Module};
+pub use members::Members;
+pub use module::Module;
 pub use pool::{
     AvgPool1d, AvgPool2d, AvgPool3d, LpPool1d, LpPool2d, LpPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
 };
@@ -100,5 +107,16 @@ pub use rearrange::{ChannelShuffle, PixelShuffle, PixelUnshuffle};
 pub use resample::{Fold, Unfold, Upsample};
 pub use rms_norm::RmsNorm;
 pub use sequential::Sequential;
+#[doc(hidden)]
+#[allow(deprecated)]
+pub use sequential::seq;
 pub use slot::{Mode, Slot};
 pub use state::{LoadReport, StateDict};
+
+/// PyTorch's spellings of these types.
+#[doc(hidden)]
+pub use {
+    BceLoss as BCELoss, BceWithLogitsLoss as BCEWithLogitsLoss, Celu as CELU, Elu as ELU, Gelu as GELU,
+    Glu as GLU, KlDivLoss as KLDivLoss, LeakyRelu as LeakyReLU, MseLoss as MSELoss, NllLoss as NLLLoss,
+    Prelu as PReLU, Relu as ReLU, Relu6 as ReLU6, RmsNorm as RMSNorm, Selu as SELU, Silu as SiLU,
+};

@@ -1,161 +1,14 @@
 //! The trait of modules.
 
-use super::ModuleError;
-use super::slot::{Mode, Slot};
+use super::slot::Slot;
 use super::state::{Expected, LoadReport, StateDict, fill, generator_states};
+use super::{Members, ModuleError};
 use crate::autograd::no_grad;
+use crate::io::safetensors;
 use crate::rng::{Generator, GeneratorState};
+use crate::tensor::{IntoOptions, TensorOptions};
 use crate::{DType, Device, MemoryFormat, Result, Tensor};
-use std::fmt;
-
-/// The parts of a module, with their names from the root of the model: `0.weight`, `encoder.bias`.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::nn::{Linear, Members, Module};
-/// use keyway::{Result, Tensor};
-/// /// A layer whose input is added to its result.
-/// struct Residual {
-///     inner: Linear,
-/// }
-/// impl Module for Residual {
-///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-///         self.inner.forward(input)?.add(input)
-///     }
-///     fn members<'a>(&'a self, members: &mut Members<'a>) {
-///         members.child("inner", &self.inner);
-///     }
-/// }
-/// let model = Residual { inner: Linear::new(3, 3)? };
-/// assert!(model.state_dict().keys().eq(["inner.bias", "inner.weight"]));
-/// # Ok(()) }
-/// ```
-#[derive(Default)]
-pub struct Members<'a> {
-    prefix: String,
-    parameters: Vec<(String, &'a Slot)>,
-    buffers: Vec<(String, &'a Slot)>,
-    modes: Vec<&'a Mode>,
-    generators: Vec<(String, &'a Generator)>,
-}
-
-impl<'a> Members<'a> {
-    /// A tensor that is learned.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{Members, Slot}};
-    /// let weight = Slot::parameter(Tensor::zeros(3)?)?;
-    /// # struct Own(Slot);
-    /// # impl keyway::nn::Module for Own {
-    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
-    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
-    /// // In the `members` of a module:
-    /// members.parameter("weight", &self.0);
-    /// #     }
-    /// # }
-    /// # use keyway::nn::Module;
-    /// assert_eq!(Own(weight).named_parameters()[0].0, "weight");
-    /// # Ok(()) }
-    /// ```
-    pub fn parameter(&mut self, name: &str, slot: &'a Slot) {
-        self.parameters.push((format!("{}{name}", self.prefix), slot));
-    }
-
-    /// A tensor that is kept and saved but not learned.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{Members, Slot}};
-    /// let mean = Slot::buffer(Tensor::zeros(3)?);
-    /// # struct Own(Slot);
-    /// # impl keyway::nn::Module for Own {
-    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
-    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
-    /// // In the `members` of a module:
-    /// members.buffer("running_mean", &self.0);
-    /// #     }
-    /// # }
-    /// # use keyway::nn::Module;
-    /// let module = Own(mean);
-    /// assert_eq!(module.named_buffers()[0].0, "running_mean");
-    /// assert!(module.parameters().is_empty());
-    /// # Ok(()) }
-    /// ```
-    pub fn buffer(&mut self, name: &str, slot: &'a Slot) {
-        self.buffers.push((format!("{}{name}", self.prefix), slot));
-    }
-
-    /// A module inside this one; its names get this name and a dot in front.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::{Linear, Members}};
-    /// # struct Own(Linear);
-    /// # impl keyway::nn::Module for Own {
-    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
-    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
-    /// // In the `members` of a module:
-    /// members.child("head", &self.0);
-    /// #     }
-    /// # }
-    /// # use keyway::nn::Module;
-    /// let module = Own(Linear::without_bias(3, 2)?);
-    /// assert_eq!(module.named_parameters()[0].0, "head.weight");
-    /// # Ok(()) }
-    /// ```
-    pub fn child<M: Module + ?Sized>(&mut self, name: &str, module: &'a M) {
-        let outer = self.prefix.len();
-        self.prefix.push_str(name);
-        self.prefix.push('.');
-        module.members(self);
-        self.prefix.truncate(outer);
-    }
-
-    /// The mode that [`Module::train`] and [`Module::eval`] switch.
-    ///
-    /// ```
-    /// use keyway::{Tensor, nn::{Members, Mode}};
-    /// # struct Own(Mode);
-    /// # impl keyway::nn::Module for Own {
-    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
-    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
-    /// // In the `members` of a module:
-    /// members.mode(&self.0);
-    /// #     }
-    /// # }
-    /// # use keyway::nn::Module;
-    /// let module = Own(Mode::default());
-    /// module.eval();
-    /// assert!(!module.0.is_training());
-    /// ```
-    pub fn mode(&mut self, mode: &'a Mode) {
-        self.modes.push(mode);
-    }
-
-    /// A generator that the forward function draws from. It is no part of the state dict.
-    ///
-    /// ```
-    /// use keyway::{Tensor, nn::Members, rng::Generator};
-    /// # struct Own(Generator);
-    /// # impl keyway::nn::Module for Own {
-    /// #     fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> { Ok(input.clone()) }
-    /// #     fn members<'a>(&'a self, members: &mut Members<'a>) {
-    /// // In the `members` of a module:
-    /// members.generator("noise", &self.0);
-    /// #     }
-    /// # }
-    /// # use keyway::nn::Module;
-    /// assert_eq!(Own(Generator::new(7)).named_generators()[0].0, "noise");
-    /// ```
-    pub fn generator(&mut self, name: &str, generator: &'a Generator) {
-        self.generators.push((format!("{}{name}", self.prefix), generator));
-    }
-
-    fn slots(&self) -> impl Iterator<Item = &(String, &'a Slot)> {
-        self.parameters.iter().chain(&self.buffers)
-    }
-}
+use std::path::Path;
 
 /// A function of a tensor that may have parameters.
 ///
@@ -518,6 +371,125 @@ pub trait Module: Send + Sync {
         })
     }
 
+    /// Casts, moves and lays out the parameters and buffers as the options name: a dtype as [`Module::to_dtype`], a device as
+    /// [`Module::to_device`], a memory format as [`Module::to_memory_format`]. The parameters are new tensors afterwards: make the
+    /// optimiser after this.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, nn::{Linear, Module}};
+    /// let layer = Linear::new(3, 2)?;
+    /// layer.to((DType::F64, "cpu"))?;
+    /// assert_eq!(layer.weight().dtype(), DType::F64);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As the three; text that names no device.
+    fn to(&self, options: impl IntoOptions) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let TensorOptions { dtype, device, format } = options.into_options()?;
+        convert(self, |tensor| {
+            let format = format.filter(|_| (3..=5).contains(&tensor.rank()));
+            tensor.to(TensorOptions { dtype: dtype.filter(|_| tensor.dtype().is_float()), device, format })
+        })
+    }
+
+    /// Freezes every parameter, or lets it collect gradients again.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// let layer = Linear::new(3, 2)?;
+    /// layer.requires_grad_(false)?;
+    /// assert!(!layer.weight().requires_grad());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::requires_grad_`].
+    fn requires_grad_(&self, on: bool) -> Result<()> {
+        self.parameters().iter().try_for_each(|parameter| parameter.requires_grad_(on).map(|_| ()))
+    }
+
+    /// Saves the parameters and buffers in a safetensors file, as [`Module::load`] reads it. A file that is already there is
+    /// replaced as a whole, or kept if the save fails.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("layer.safetensors");
+    /// let (layer, other) = (Linear::new(3, 2)?, Linear::new(3, 2)?);
+    /// layer.save(&path)?;
+    /// other.load(&path)?;
+    /// assert_eq!(layer.weight().to_vec::<f32>()?, other.weight().to_vec::<f32>()?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`safetensors::save`].
+    fn save<P: AsRef<Path>>(&self, path: P) -> Result<()>
+    where
+        Self: Sized,
+    {
+        safetensors::save(path, &self.state_dict())
+    }
+
+    /// Overwrites the parameters and buffers with those of a safetensors file; see [`Module::save`] and
+    /// [`Module::load_state_dict`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Module};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("layer.safetensors");
+    /// Linear::new(3, 2)?.save(&path)?;
+    /// assert!(Linear::new(4, 2)?.load(&path).is_err(), "of another shape");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`safetensors::load`] and [`Module::load_state_dict`].
+    fn load<P: AsRef<Path>>(&self, path: P) -> Result<()>
+    where
+        Self: Sized,
+    {
+        self.load_state_dict(&safetensors::load(path)?)
+    }
+
+    /// PyTorch's cast to f32.
+    ///
+    /// # Errors
+    /// As [`Module::to_dtype`].
+    #[doc(hidden)]
+    #[deprecated(note = "write `to_dtype(DType::F32)`")]
+    fn float(&self) -> Result<()> {
+        self.to_dtype(DType::F32)
+    }
+
+    /// PyTorch's cast to f64.
+    ///
+    /// # Errors
+    /// As [`Module::to_dtype`].
+    #[doc(hidden)]
+    #[deprecated(note = "write `to_dtype(DType::F64)`")]
+    fn double(&self) -> Result<()> {
+        self.to_dtype(DType::F64)
+    }
+
+    /// PyTorch's cast to f16.
+    ///
+    /// # Errors
+    /// As [`Module::to_dtype`].
+    #[doc(hidden)]
+    #[deprecated(note = "write `to_dtype(DType::F16)`")]
+    fn half(&self) -> Result<()> {
+        self.to_dtype(DType::F16)
+    }
+
     /// Takes the gradients of all parameters away.
     ///
     /// ```
@@ -534,33 +506,7 @@ pub trait Module: Send + Sync {
     }
 }
 
-/// Its type, with dtypes and shapes of its parameters and buffers.
-impl fmt::Debug for dyn Module {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct(self.type_name());
-        for (name, slot) in members_of(self).slots() {
-            let tensor = slot.get();
-            shown.field(name, &format_args!("{}{:?}", tensor.dtype(), tensor.shape()));
-        }
-        shown.finish()
-    }
-}
-
-impl<M: Module + ?Sized> Module for Box<M> {
-    fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        (**self).forward(input)
-    }
-
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        (**self).members(members);
-    }
-
-    fn type_name(&self) -> &'static str {
-        (**self).type_name()
-    }
-}
-
-fn members_of<M: Module + ?Sized>(module: &M) -> Members<'_> {
+pub(super) fn members_of<M: Module + ?Sized>(module: &M) -> Members<'_> {
     let mut members = Members::default();
     module.members(&mut members);
     members

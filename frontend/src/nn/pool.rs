@@ -5,6 +5,42 @@ use crate::ops::conv::PerDim;
 use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
 use crate::{Result, Tensor};
 
+/// The constructor of a pool: of its options, for which the sizes of the window can stand, or of numbers and a window.
+macro_rules! new {
+    ($name:ident $rank:literal $options:ident() ($shape:literal, $given:literal, $made:literal)) => {
+        /// A window of these sizes, which moves by them; or one of these options.
+        ///
+        #[doc = concat!(
+            "```\n# fn main() -> keyway::Result<()> {\n",
+            "use keyway::{Tensor, nn::{", stringify!($name), ", ", stringify!($options), ", Module}};\n",
+            "let x = Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+            "let pool = ", stringify!($name), "::new(", $given, ");\n",
+            "assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, ", $made, ");\n",
+            "let pool = ", stringify!($name), "::new(", stringify!($options), "::new(", $given, ").stride(1));\n",
+            "assert_eq!(pool.forward(&x)?.elem_count(), 3);\n",
+            "# Ok(()) }\n```",
+        )]
+        pub fn new(window: impl Into<$options<$rank>>) -> $name {
+            $name(window.into())
+        }
+    };
+    ($name:ident $rank:literal $options:ident($($arg:ident: $type:ty),+) ($shape:literal, $given:literal, $made:literal)) => {
+        /// A window of these sizes, which moves by them.
+        ///
+        #[doc = concat!(
+            "```\n# fn main() -> keyway::Result<()> {\n",
+            "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
+            "let x = Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
+            "let pool = ", stringify!($name), "::new(", $given, ");\n",
+            "assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, ", $made, ");\n",
+            "# Ok(()) }\n```",
+        )]
+        pub fn new($($arg: $type,)+ kernel: impl Into<PerDim<$rank>>) -> $name {
+            $name($options::new($($arg,)+ kernel))
+        }
+    };
+}
+
 macro_rules! pools {
     ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident($($arg:ident: $type:ty),*) $call:ident ($shape:literal, $given:literal, $made:literal);)+) => {$(
         $(#[$doc])*
@@ -12,19 +48,7 @@ macro_rules! pools {
         pub struct $name(pub $options<$rank>);
 
         impl $name {
-            /// A window of these sizes, which moves by them.
-            ///
-            #[doc = concat!(
-                "```\n# fn main() -> keyway::Result<()> {\n",
-                "use keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
-                "let x = Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let pool = ", stringify!($name), "::new(", $given, ");\n",
-                "assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, ", $made, ");\n",
-                "# Ok(()) }\n```",
-            )]
-            pub fn new($($arg: $type,)* kernel: impl Into<PerDim<$rank>>) -> $name {
-                $name($options::new($($arg,)* kernel))
-            }
+            new! { $name $rank $options($($arg: $type),*) ($shape, $given, $made) }
         }
 
         impl Module for $name {

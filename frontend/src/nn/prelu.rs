@@ -17,7 +17,7 @@ use crate::{Result, Tensor};
 #[doc(alias = "PReLU")]
 #[derive(Debug)]
 pub struct Prelu {
-    weight: Slot,
+    pub(super) weight: Slot,
 }
 
 impl Prelu {

@@ -1,9 +1,10 @@
 //! Modules one after another.
 
-use super::{Members, Module};
+use super::{Func, Members, Module};
 use crate::profiler::module_scope;
 use crate::{Result, Tensor};
 use std::fmt;
+use std::ops::Index;
 
 /// Modules each of which takes the result of the one before it.
 ///
@@ -63,6 +64,33 @@ impl Sequential {
         self
     }
 
+    /// [`Sequential::push`], as PyTorch's `append` and candle call it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Linear, Relu, Sequential};
+    /// let model = Sequential::new().add(Linear::new(3, 4)?).add(Relu).add(Linear::new(4, 2)?);
+    /// assert_eq!(model.len(), 3);
+    /// # Ok(()) }
+    /// ```
+    #[allow(clippy::should_implement_trait)]
+    pub fn add(self, module: impl Module + 'static) -> Sequential {
+        self.push(module)
+    }
+
+    /// With a function as one more module at the end; see [`Func`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Sequential}};
+    /// let model = Sequential::new().add_fn(|x| x.mul(2)).add_fn(Tensor::relu);
+    /// assert_eq!(model.forward(&Tensor::new([-1.0f32, 3.0])?)?.to_vec::<f32>()?, [0.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
+    pub fn add_fn(self, function: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static) -> Sequential {
+        self.push(Func::new(function))
+    }
+
     /// How many modules there are.
     ///
     /// ```
@@ -106,6 +134,76 @@ impl Sequential {
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = (&str, &dyn Module)> {
         self.modules.iter().map(|(name, module)| (name.as_str(), module.as_ref()))
+    }
+}
+
+/// candle's empty sequence.
+#[doc(hidden)]
+#[deprecated(note = "write `Sequential::new()`")]
+pub fn seq() -> Sequential {
+    Sequential::new()
+}
+
+/// The modules in order, named by their places.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Linear, Sequential};
+/// let model = (0..3).map(|_| Linear::new(4, 4)).collect::<keyway::Result<Sequential>>()?;
+/// assert_eq!(model.len(), 3);
+/// # Ok(()) }
+/// ```
+impl<M: Module + 'static> FromIterator<M> for Sequential {
+    fn from_iter<I: IntoIterator<Item = M>>(modules: I) -> Sequential {
+        modules.into_iter().fold(Sequential::new(), Sequential::push)
+    }
+}
+
+/// The modules of a vector in order: of one type, or boxed as `Box<dyn Module>`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Linear, Module, Relu, Sequential};
+/// let layers: Vec<Box<dyn Module>> = vec![Box::new(Linear::new(3, 4)?), Box::new(Relu)];
+/// assert_eq!(Sequential::from(layers).len(), 2);
+/// # Ok(()) }
+/// ```
+impl<M: Module + 'static> From<Vec<M>> for Sequential {
+    fn from(modules: Vec<M>) -> Sequential {
+        modules.into_iter().collect()
+    }
+}
+
+/// The modules of an array in order.
+impl<M: Module + 'static, const N: usize> From<[M; N]> for Sequential {
+    fn from(modules: [M; N]) -> Sequential {
+        modules.into_iter().collect()
+    }
+}
+
+/// The modules of a tuple in order: `Sequential::from((Linear::new(3, 4)?, Relu))`.
+macro_rules! from_tuples {
+    ($(($($module:ident)+)),+ $(,)?) => {$(
+        /// The modules of a tuple in order.
+        impl<$($module: Module + 'static),+> From<($($module,)+)> for Sequential {
+            #[allow(non_snake_case)]
+            fn from(($($module,)+): ($($module,)+)) -> Sequential {
+                Sequential::new()$(.push($module))+
+            }
+        }
+    )+};
+}
+from_tuples! {
+    (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F G), (A B C D E F G H),
+    (A B C D E F G H I), (A B C D E F G H I J), (A B C D E F G H I J K), (A B C D E F G H I J K L),
+}
+
+/// The module at a place. Panics if there is none, as a slice does; [`Sequential::get`] does not.
+impl Index<usize> for Sequential {
+    type Output = dyn Module;
+
+    fn index(&self, index: usize) -> &Self::Output {
+        self.modules[index].1.as_ref()
     }
 }
 
