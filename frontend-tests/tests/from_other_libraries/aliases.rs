@@ -21,7 +21,7 @@ const MEANT: [(&str, &str, &str); 10] = [
     ("unfold", "im2col", "PyTorch's `F.unfold`; `Tensor::unfold` is its method"),
 ];
 
-/// Names of devices, which no item of the frontend carries: it knows none.
+/// Names of devices, which no item of the frontend carries but those of `device/names.rs`.
 const DEVICES: [&str; 1] = ["cuda"];
 
 /// What an expression names or calls, and the last part of the path before it: `nn` and `Linear` of `nn.Linear(4, 3)`. Nothing
@@ -229,7 +229,6 @@ fn names_of_what_is_composed_here_are_found() {
         ("IndexOp", "IntoIndices"),
         ("D", "IntoDims"),
         ("GradStore", "grad"),
-        ("backward_step", "step"),
     ] {
         assert!(aliases.contains(&(theirs.to_string(), ours.to_string())), "`{theirs}` for `{ours}`");
     }

@@ -45,10 +45,10 @@ section! {
         let x = Tensor::arange(0.0, 6.0)?.reshape((2, 3))?;
     }
     "Device::Cpu" => { Device::CPU };
-    "Device::new_cuda(0)?" => { Device::new("cuda", 0)? } "a name; whether it is there is seen at first use";
-    "Device::cuda_if_available(0)?" => { Device::parse(if keyway::device::is_available("cuda:0") { "cuda:0" } else { "cpu" })? };
-    "x.device().is_cpu()" => { x.device() == Device::CPU };
-    "x.device().is_cuda()" => { x.device().name() == "cuda" };
+    "Device::new_cuda(0)?" => { Device::cuda(0) } "an error where there is none";
+    "Device::cuda_if_available(0)?" => { Device::cuda_if_available(0) } "no `Result`";
+    "x.device().is_cpu()" => { x.device().is_cpu() };
+    "x.device().is_cuda()" => { x.device().is_cuda() };
     "x.device().same_device(&dev)" => { x.device() == Device::CPU };
     "dev.synchronize()?" => { keyway::device::synchronize(Device::CPU)? };
     "x.to_device(&dev)?" => { x.to_device(Device::CPU)? } "or `x.to(\"cuda:0\")?`";

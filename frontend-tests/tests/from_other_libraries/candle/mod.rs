@@ -30,7 +30,8 @@ two differ. What is true of all rows:
 
 - No device and dtype in each call: new tensors are f32 on the CPU, or what `keyway::set_default_dtype` and `set_default_device`
   say; the form `_with` names them, in any order.
-- Every op broadcasts, and dtypes promote as in PyTorch; there is no `broadcast_add`.
+- Every op broadcasts, and dtypes promote as in PyTorch; `broadcast_add` and other names of candle's compile, and name ours in a
+  warning.
 - Dimensions are signed numbers, `-1` is the last; there is no `D`. Sizes in a `reshape` too: `-1` for `()`.
 - Comparisons give bool, indices are i64.
 - Any tensor can require grad; there is no `Var`. `backward` leaves gradients in the leaves, where they add up until
@@ -41,21 +42,18 @@ two differ. What is true of all rows:
 
 ```rust
 use keyway::nn::{self, Module};
-use keyway::optim::{AdamW, AdamWOptions, Optimizer};
+use keyway::optim::{AdamW, Optimizer};
 use keyway::prelude::*;
 
 fn main() -> keyway::Result<()> {
     let model = nn::Sequential::new()
-        .push(nn::Linear::new(4, 16)?)
-        .push(nn::Relu)
-        .push(nn::Linear::new(16, 3)?);
-    let mut opt = AdamW::new(model.parameters(), AdamWOptions::default())?;
+        .add(nn::Linear::new(4, 16)?)
+        .add(nn::Relu)
+        .add(nn::Linear::new(16, 3)?);
+    let mut opt = AdamW::new(model.parameters(), 1e-3)?;
     let (x, target) = (Tensor::randn((8, 4))?, Tensor::randint(0, 3, 8)?);
     for _ in 0..3 {
-        // `opt.backward_step(&loss)?`
-        opt.zero_grad();
-        model.forward(&x)?.cross_entropy(&target)?.backward()?;
-        opt.step()?;
+        opt.backward_step(&model.forward(&x)?.cross_entropy(&target)?)?;
     }
     Ok(())
 }
@@ -72,11 +70,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("candle-transformers", "`nn::models::ResNet`; the layers of `nn` for the rest"),
     ("candle_nn::rnn: LSTM, GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
     ("candle_nn::rotary_emb", "`narrow`, `mul`, `cat`: a line of other ops"),
-    ("candle_nn::func", "a struct that implements `Module`"),
-    (
-        "VarBuilder::from_mmaped_safetensors",
-        "make the module, then `load_state_dict(&safetensors::load(path)?)`",
-    ),
+    ("VarBuilder::from_mmaped_safetensors", "make the module, then `model.load(path)?`"),
     ("VarBuilder::pp", "`Members::child` names a module inside another"),
     ("pickle", "`safetensors`, `io::npy`, `io::npz`"),
     ("CustomOp1::cuda_fwd, metal_fwd", "a plugin with a kernel; `autograd::Function` for ops made of others"),

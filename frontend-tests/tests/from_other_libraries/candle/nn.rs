@@ -56,7 +56,8 @@ section! {
     "candle_nn::Linear::new(Tensor::ones((3, 4), DType::F32, &dev)?, None)" => { nn::Linear::from_tensors(Tensor::ones((3, 4))?, None)? };
     "model.forward(&x)?" => { model.forward(&x)? };
     "x.apply(&model)?" => { model.forward(&x)? };
-    "candle_nn::seq().add(candle_nn::linear(4, 3, vb.pp(\"c\"))?).add(candle_nn::Activation::Relu)" => { nn::Sequential::new().push(nn::Linear::new(4, 3)?).push(nn::Relu) };
+    "candle_nn::seq().add(candle_nn::linear(4, 3, vb.pp(\"c\"))?).add(candle_nn::Activation::Relu)" => { nn::Sequential::new().add(nn::Linear::new(4, 3)?).add(nn::Relu) };
+    "candle_nn::func(|x| x.sqr())" => { nn::Func::new(|x| x.square()) };
     "candle_nn::conv1d(4, 6, 3, Default::default(), vb.pp(\"d1\"))?" => { nn::Conv1d::new(4, 6, 3)? };
     "candle_nn::conv2d(4, 6, 3, Default::default(), vb.pp(\"d\"))?" => { nn::Conv2d::new(4, 6, 3)? };
     "candle_nn::conv2d_no_bias(4, 6, 3, Default::default(), vb.pp(\"e\"))?" => { nn::Conv2d::without_bias(4, 6, 3, ConvOptions::default())? };
@@ -72,14 +73,14 @@ section! {
     "candle_nn::Activation::Relu" => { nn::Relu };
     "candle_nn::Activation::Gelu" => { nn::Gelu::default() };
     "candle_nn::Activation::Silu" => { nn::Silu };
-    "candle_nn::Activation::LeakyRelu(0.2)" => { nn::LeakyRelu { slope: 0.2 } };
+    "candle_nn::Activation::LeakyRelu(0.2)" => { nn::LeakyRelu::new(0.2) };
     "vb.get_with_hints((3, 4), \"w\", candle_nn::init::ZERO)?" => { nn::Slot::parameter(Tensor::zeros((3, 4))?)? } "`Module::members` names the slots";
     "varmap.all_vars()" => { model.parameters() };
     "varmap.data().lock().unwrap().clone()" => { model.state_dict() };
-    "varmap.save(&path)?" => { safetensors::save(&path, &model.state_dict())? };
-    "varmap.load(&path)?" => { safetensors::save(&path, &model.state_dict())?; model.load_state_dict(&safetensors::load(&path)?)? } "the second statement";
+    "varmap.save(&path)?" => { model.save(&path)? };
+    "varmap.load(&path)?" => { model.save(&path)?; model.load(&path)? } "the second statement";
     "candle_core::safetensors::load(&path, &dev)?" => { safetensors::save(&path, &model.state_dict())?; safetensors::load(&path)? } "the second statement";
-    "x.save_safetensors(\"x\", &path)?" => { safetensors::save(&path, &nn::StateDict::from([("x".into(), x)]))? };
+    "x.save_safetensors(\"x\", &path)?" => { x.save(&path)? } "under the name `tensor`; `Tensor::load(&path)?` reads it";
 }
 
 section! {
@@ -89,7 +90,7 @@ section! {
         let y = Tensor::new([[1.0f32, 0.0], [0.0, 1.0]])?;
         let at = Tensor::new([1i64, 0])?;
         let w = x.copy()?.requires_grad_(true)?;
-        let mut opt = optim::Sgd::new(vec![w.clone()], SgdOptions { lr: 0.1, ..Default::default() })?;
+        let mut opt = optim::Sgd::new(vec![w.clone()], 0.1)?;
     }
     "candle_nn::ops::softmax(&x, D::Minus1)?" => { x.softmax(-1)? };
     "candle_nn::ops::softmax_last_dim(&x)?" => { x.softmax(-1)? };
@@ -107,11 +108,11 @@ section! {
     "candle_nn::loss::mse(&x, &y)?" => { F::mse_loss(&x, &y)? };
     "candle_nn::loss::huber(&x, &y, 0.5)?" => { x.huber_loss_with(&y, 0.5, nn::Reduction::Mean)? };
     "candle_nn::loss::binary_cross_entropy_with_logit(&x, &y)?" => { F::binary_cross_entropy_with_logits(&x, &y)? };
-    "candle_nn::SGD::new(vec![w.clone()], 0.1)?" => { optim::Sgd::new(vec![w], SgdOptions { lr: 0.1, ..Default::default() })? } "`model.parameters()` is such a vector";
+    "candle_nn::SGD::new(vec![w.clone()], 0.1)?" => { optim::Sgd::new(vec![w], 0.1)? } "`model.parameters()` is such a vector";
     "candle_nn::AdamW::new(vec![w.clone()], Default::default())?" => { optim::AdamW::new(vec![w], AdamWOptions::default())? };
-    "candle_nn::AdamW::new_lr(vec![w.clone()], 1e-3)?" => { optim::AdamW::new(vec![w], AdamWOptions { lr: 1e-3, ..AdamWOptions::default() })? };
-    "opt.backward_step(&w.sqr()?.sum_all()?)?" => { opt.zero_grad(); w.square()?.sum_all()?.backward()?; opt.step()? };
+    "candle_nn::AdamW::new_lr(vec![w.clone()], 1e-3)?" => { optim::AdamW::new(vec![w], 1e-3)? };
+    "opt.backward_step(&w.sqr()?.sum_all()?)?" => { opt.backward_step(&w.square()?.sum_all()?)? };
     "opt.step(&w.sqr()?.sum_all()?.backward()?)?" => { opt.step()? } "reads the gradients of its parameters";
-    "opt.learning_rate()" => { opt.learning_rates() } "one for each group";
-    "opt.set_learning_rate(0.01)" => { opt.set_learning_rates(&[0.01])? } "one for each group";
+    "opt.learning_rate()" => { opt.learning_rate() } "of the first group; `learning_rates` of each";
+    "opt.set_learning_rate(0.01)" => { opt.set_learning_rate(0.01)? } "of every group";
 }

@@ -101,11 +101,11 @@ section! {
     "torch.get_default_device()" => { keyway::default_device() };
     "torch.set_float32_matmul_precision('high')" => { keyway::set_float32_matmul_precision(keyway::MatmulPrecision::High) } "for products and convolutions";
     "torch.get_float32_matmul_precision()" => { keyway::float32_matmul_precision() };
-    "torch.device('cuda', 0)" => { Device::new("cuda", 0)? } "a name; whether it is there is seen at first use";
+    "torch.device('cuda', 0)" => { Device::new("cuda", 0)? } "a name; `Device::cuda(0)?` also checks that the device is there, `Device::cuda_if_available(0)` gives the CPU where it is not";
     "torch.device('cuda:0')" => { Device::parse("cuda:0")? };
     "x.to('cpu')" => { x.to("cpu")? };
-    "x.cpu()" => { x.to_device(Device::CPU)? };
-    "x.cuda()" => { x.to("cuda:0") } "an error where there is no such device";
+    "x.cpu()" => { x.cpu()? };
+    "x.cuda()" => { x.cuda() } "an error where there is no such device";
     "torch.cuda.is_available()" => { keyway::device::is_available("cuda") };
     "x.to('cpu', non_blocking=True)" => { x.to_device_non_blocking(Device::CPU)? };
     "torch.cuda.device_count()" => { keyway::device::count("cuda") };
@@ -144,5 +144,7 @@ section! {
     "torch::from_blob(data, {2, 3}, {1, 2})" => { Tensor::from_blob_strided(keyway::storage::Blob::from_owner_mut(vec![0.0f32; 6]), (2, 3), (1, 2), DType::F32)? };
     "x.sizes()" => { x.shape() };
     "x.storage().use_count()" => { x.storage()?.strong_count() } "tensors; a view is not counted beside its base";
+    "x.resize_(5)" => { x.resize_(5)? } "this handle over the same storage if that is large enough; other handles keep their shapes";
+    "x.set_(x)" => { let source = x.clone(); x.set_(&source)? } "this handle alone";
     "x.is_alias_of(x)" => { x.shares_storage(&x) };
 }

@@ -47,7 +47,8 @@ two differ. What is true of all rows:
 - A shape is one argument: a number, a tuple, an array or a slice. So is a list of dimensions; `..` is all of them.
 - There are no keyword arguments. The short form leaves out what is nearly always the same; a second form has it: `sum(1)` and
   `sum_keepdim(1)`, `elu()` and `elu_with(0.5)`, `zeros(3)` and `zeros_with(3, DType::F16)`. Long lists are structs with
-  defaults: `ConvOptions::default().padding(1)`, `SgdOptions { lr: 0.1, ..Default::default() }`.
+  defaults: `ConvOptions::default().padding(1)`, `SgdOptions::default().lr(0.1).momentum(0.9)`; the learning rate
+  alone stands for an optimiser's options: `Sgd::new(parameters, 0.1)`.
 - `Tensor::new` keeps Rust's types: `1.0f32` is f32, `1.0` f64, `1` i32. Other new tensors are f32, or what
   `keyway::set_default_dtype` says; `full`, `arange` and `randint` of integers are i64. dtypes promote as in PyTorch, products and
   layers too, which PyTorch refuses: f32 weights on an f64 input give f64. Integers divided give f32, whatever the default is.
@@ -58,7 +59,7 @@ two differ. What is true of all rows:
 
 ```rust
 use keyway::nn::{self, Module};
-use keyway::optim::{Optimizer, Sgd, SgdOptions};
+use keyway::optim::{Optimizer, Sgd};
 use keyway::prelude::*;
 
 fn main() -> keyway::Result<()> {
@@ -66,7 +67,7 @@ fn main() -> keyway::Result<()> {
         .push(nn::Linear::new(4, 16)?)
         .push(nn::Relu)
         .push(nn::Linear::new(16, 3)?);
-    let mut opt = Sgd::new(model.parameters(), SgdOptions { lr: 0.1, ..Default::default() })?;
+    let mut opt = Sgd::new(model.parameters(), 0.1)?;
     let (x, target) = (Tensor::randn((8, 4))?, Tensor::randint(0, 3, 8)?);
     for _ in 0..3 {
         opt.zero_grad();
@@ -110,7 +111,7 @@ Errors of a program's own are made by `keyway::Error::other("no such column")`; 
 is trained: `model.parameters().into_iter().filter(|p| p.requires_grad()).collect()` where a part is frozen. Options stand beside
 what takes them: `Reduction`, `ConvOptions`, `InterpolateOptions` in `nn`, `BackwardOptions` in `autograd`, `Reduce` in `tensor`; files
 of NumPy are read and written by `io::npy` and `io::npz`; schedules step by the
-trait `optim::lr_scheduler::LrScheduler`.
+trait `optim::lr_scheduler::LrScheduler`. Many other names of PyTorch's compile too, `x.numel()`, `x.float()`, and name ours in a warning.
 
 The rows write `nn`, `optim`, `autograd`, `data`, `profiler`, `rng` for the modules of this crate, `F` for
 `keyway::nn::functional`, and leave out the paths of options.
@@ -163,7 +164,7 @@ const ABSENT: &[(&str, &str)] = &[
     ),
     (
         "DataLoader(num_workers, collate_fn), WeightedRandomSampler",
-        "`Dataset::batch` makes a whole batch, on the caller's thread; a thread of yours can be ahead of it",
+        "`Dataset::batch` makes a whole batch of the samples, on the caller's thread; a thread of yours can be ahead of it",
     ),
     (
         "torch.utils.dlpack",

@@ -14,7 +14,7 @@ section! {
     "nn.Linear(4, 3)" => { nn::Linear::new(4, 3)? } "drawn from the default generator: `keyway::manual_seed(0)`";
     "nn.Linear(4, 3, bias=False)" => { nn::Linear::without_bias(4, 3)? };
     "nn.Linear(4, 3)(x)" => { nn::Linear::new(4, 3)?.forward(&x)? };
-    "nn.Sequential(nn.Linear(4, 3), nn.ReLU())" => { nn::Sequential::new().push(nn::Linear::new(4, 3)?).push(nn::Relu) };
+    "nn.Sequential(nn.Linear(4, 3), nn.ReLU())" => { nn::Sequential::from((nn::Linear::new(4, 3)?, nn::Relu)) } "or `Sequential::new().add(..)`, or from a vector";
     "nn.ModuleList([nn.ReLU()])" => { nn::ModuleList::from_iter([nn::Relu]) };
     "nn.ModuleDict({'act': nn.ReLU()})" => { let mut modules = nn::ModuleDict::new(); modules.insert("act", nn::Relu); };
     "nn.Parameter(torch.zeros(3))" => { nn::Slot::parameter(Tensor::zeros(3)?)? } "a field of your module; `Module::members` names it";
@@ -45,22 +45,22 @@ section! {
     "nn.EmbeddingBag(10, 4)" => { nn::EmbeddingBag::new(10, 4)? };
     "nn.MultiheadAttention(4, 2, batch_first=True)" => { nn::MultiheadAttention::new(4, 2)? } "`attend(q, k, v, options)`";
     "nn.Flatten()" => { nn::Flatten::default() };
-    "nn.Upsample(scale_factor=2)" => { nn::Upsample(InterpolateOptions::scale(2.0)) };
-    "nn.PixelShuffle(2)" => { nn::PixelShuffle(2) };
-    "nn.PixelUnshuffle(2)" => { nn::PixelUnshuffle(2) };
-    "nn.ChannelShuffle(2)" => { nn::ChannelShuffle(2) };
-    "nn.Unfold(3)" => { nn::Unfold(UnfoldOptions::new(3)) };
-    "nn.Fold((8, 8), 3)" => { nn::Fold { output_size: 8.into(), options: UnfoldOptions::new(3) } };
+    "nn.Upsample(scale_factor=2)" => { nn::Upsample::new(InterpolateOptions::scale(2.0)) };
+    "nn.PixelShuffle(2)" => { nn::PixelShuffle::new(2) };
+    "nn.PixelUnshuffle(2)" => { nn::PixelUnshuffle::new(2) };
+    "nn.ChannelShuffle(2)" => { nn::ChannelShuffle::new(2) };
+    "nn.Unfold(3)" => { nn::Unfold::new(UnfoldOptions::new(3)) };
+    "nn.Fold((8, 8), 3)" => { nn::Fold::new(8, UnfoldOptions::new(3)) };
     "nn.ReLU()" => { nn::Relu };
     "nn.Identity()" => { nn::Identity };
     "nn.ReLU6()" => { nn::Relu6 };
-    "nn.Hardtanh(0, 2)" => { nn::Hardtanh { min_val: 0.0, max_val: 2.0 } };
+    "nn.Hardtanh(0, 2)" => { nn::Hardtanh::new(0.0, 2.0) };
     "nn.Hardsigmoid()" => { nn::Hardsigmoid };
     "nn.LogSigmoid()" => { nn::LogSigmoid };
     "nn.Softsign()" => { nn::Softsign };
     "nn.Tanhshrink()" => { nn::Tanhshrink };
     "nn.Hardshrink()" => { nn::Hardshrink::default() };
-    "nn.LeakyReLU(0.2)" => { nn::LeakyRelu { slope: 0.2 } };
+    "nn.LeakyReLU(0.2)" => { nn::LeakyRelu::new(0.2) };
     "nn.PReLU()" => { nn::Prelu::new()? };
     "nn.ELU()" => { nn::Elu::default() };
     "nn.SELU()" => { nn::Selu };
@@ -71,7 +71,7 @@ section! {
     "nn.GLU()" => { nn::Glu::default() };
     "nn.Sigmoid()" => { nn::Sigmoid };
     "nn.Softmax(dim=-1)" => { nn::Softmax::default() } "the last dimension, if none is named";
-    "nn.LogSoftmax(dim=1)" => { nn::LogSoftmax { dim: 1 } };
+    "nn.LogSoftmax(dim=1)" => { nn::LogSoftmax::new(1) };
 }
 
 section! {
@@ -84,7 +84,7 @@ section! {
     }
     "model(x)" => { model.forward(&x)? };
     "torchvision.models.resnet18(num_classes=10)" => { nn::models::ResNet::resnet18(10)? };
-    "for p in model.parameters(): p.requires_grad_(False)" => { for p in model.parameters() { p.requires_grad_(false)?; } };
+    "for p in model.parameters(): p.requires_grad_(False)" => { model.requires_grad_(false)? };
     "model.train()" => { model.train() };
     "model.eval()" => { model.eval() };
     "model.parameters()" => { model.parameters() };
@@ -92,17 +92,18 @@ section! {
     "model.named_buffers()" => { model.named_buffers() };
     "sum(p.numel() for p in model.parameters())" => { model.num_parameters() };
     "model.zero_grad()" => { model.zero_grad() };
-    "model.to(torch.float64)" => { model.to_dtype(DType::F64)? } "parameters are new tensors afterwards: make the optimizer after this";
-    "model.to('cpu')" => { model.to_device(Device::CPU)? };
+    "model.to(torch.float64)" => { model.to(DType::F64)? } "parameters are new tensors afterwards: make the optimizer after this";
+    "model.to('cpu')" => { model.to("cpu")? } "or `model.cpu()?`, `model.cuda()?`";
     "model.half()" => { model.to_dtype(DType::F16)? };
     "model.to(memory_format=torch.channels_last)" => { model.to_memory_format(MemoryFormat::ChannelsLast)? } "make the optimizer after this, as after `to_dtype`";
     "model.state_dict()" => { model.state_dict() };
     "model.load_state_dict(model.state_dict())" => { model.load_state_dict(&model.state_dict())? };
     "model.load_state_dict(model.state_dict(), strict=False)" => { model.load_matching(&model.state_dict())? };
-    "torch.save(model.state_dict(), path)" => { keyway::io::safetensors::save(&path, &model.state_dict())? } "safetensors, which Python reads too";
+    "torch.save(model.state_dict(), path)" => { model.save(&path)? } "safetensors, which Python reads too; `x.save(path)?` of a tensor";
+    "model.load_state_dict(torch.load(path))" => { model.save(&path)?; model.load(&path)? } "the second call";
     "torch.load(path)" => { keyway::io::safetensors::save(&path, &model.state_dict())?; keyway::io::safetensors::load(&path)? } "the second call; pickles are not read";
     "print(model)" => { format!("{:#?}", model.named_parameters()) };
-    "model[0].weight" => { model.get_parameter("0.weight")? };
+    "model[0].weight" => { model.get_parameter("0.weight")? } "`layer.weight()` of a layer in a field of its own";
     "nn.init.uniform_(model[0].weight, -0.1, 0.1)" => { nn::init::uniform(&[3, 4], 0.1)? } "gives a new tensor";
     "nn.init.normal_(model[0].weight, 0., 0.1)" => { nn::init::normal(&[3, 4], 0.1)? };
     "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4])? };
@@ -161,7 +162,7 @@ section! {
     "F.grid_sample(img, torch.zeros(1, 2, 2, 2), align_corners=False)" => { img.grid_sample(&Tensor::zeros((1, 2, 2, 2))?)? };
     "F.affine_grid(torch.tensor([[[1., 0., 0.], [0., 1., 0.]]]), (1, 2, 4, 4), align_corners=False)" => { Tensor::new([[[1.0f32, 0.0, 0.0], [0.0, 1.0, 0.0]]])?.affine_grid((1, 2, 4, 4))? };
     "F.pixel_shuffle(torch.ones(1, 4, 2, 2), 2)" => { Tensor::ones((1, 4, 2, 2))?.pixel_shuffle(2)? };
-    "F.scaled_dot_product_attention(q, q, q, is_causal=True)" => { q.scaled_dot_product_attention_with(&q, &q, AttentionOptions { is_causal: true, ..Default::default() })? };
+    "F.scaled_dot_product_attention(q, q, q, is_causal=True)" => { q.scaled_dot_product_attention_with(&q, &q, AttentionOptions::default().is_causal(true))? };
 }
 
 section! {
@@ -183,7 +184,7 @@ section! {
     "F.binary_cross_entropy_with_logits(x, y)" => { F::binary_cross_entropy_with_logits(&x, &y)? };
     "F.kl_div(x, y, reduction='batchmean')" => { x.kl_div_with(&y, false, Reduction::BatchMean)? };
     "nn.CrossEntropyLoss()" => { nn::CrossEntropyLoss::default() };
-    "nn.CrossEntropyLoss(label_smoothing=0.1)(x, at)" => { nn::CrossEntropyLoss { label_smoothing: 0.1, ..Default::default() }.forward(&x, &at)? };
+    "nn.CrossEntropyLoss(label_smoothing=0.1)(x, at)" => { nn::CrossEntropyLoss::new().label_smoothing(0.1).forward(&x, &at)? };
     "nn.MSELoss()" => { nn::MseLoss::default() };
     "nn.L1Loss()" => { nn::L1Loss::default() };
     "nn.SmoothL1Loss()" => { nn::SmoothL1Loss::default() };
@@ -191,5 +192,5 @@ section! {
     "nn.NLLLoss()" => { nn::NllLoss::default() };
     "nn.BCELoss()" => { nn::BceLoss::default() };
     "nn.BCEWithLogitsLoss()" => { nn::BceWithLogitsLoss::default() };
-    "nn.KLDivLoss(reduction='batchmean')" => { nn::KlDivLoss { reduction: Reduction::BatchMean, ..Default::default() } };
+    "nn.KLDivLoss(reduction='batchmean')" => { nn::KlDivLoss::new().reduction(Reduction::BatchMean) };
 }

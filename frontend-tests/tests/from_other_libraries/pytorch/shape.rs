@@ -113,4 +113,5 @@ section! {
     "torch.bucketize(torch.tensor([1.5]), x[0, 0])" => { Tensor::new([1.5f32])?.bucketize(&x.i((0, 0))?)? };
     "x.scatter_reduce(0, to, x[:1], 'amax')" => { x.scatter_reduce(0, &to, &x.i(..1)?, Reduce::Amax)? };
     "torch.bincount(at)" => { at.bincount()? };
+    "torch.bincount(at, weights=x[0, 0, :2], minlength=4)" => { at.bincount_with(&x.i((0, 0, ..2))?, 4)? } "the sums have the dtype of the weights";
 }

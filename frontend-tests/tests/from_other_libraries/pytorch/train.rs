@@ -13,15 +13,15 @@ section! {
     "w = torch.ones(3, requires_grad=True); w.sum().backward(); opt = torch.optim.SGD([w], lr=0.1)" {
         let w = Tensor::ones(3)?.requires_grad_(true)?;
         w.sum(..)?.backward()?;
-        let mut opt = optim::Sgd::new(vec![w.clone()], SgdOptions { lr: 0.1, ..Default::default() })?;
+        let mut opt = optim::Sgd::new(vec![w.clone()], 0.1)?;
     }
-    "torch.optim.SGD([w], lr=0.1, momentum=0.9)" => { optim::Sgd::new(vec![w], SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() })? } "`model.parameters()` is such a vector";
+    "torch.optim.SGD([w], lr=0.1, momentum=0.9)" => { optim::Sgd::new(vec![w], SgdOptions::default().lr(0.1).momentum(0.9))? } "`model.parameters()` is such a vector";
     "torch.optim.Adam([w])" => { optim::Adam::new(vec![w], AdamOptions::default())? };
     "torch.optim.AdamW([w])" => { optim::AdamW::new(vec![w], AdamWOptions::default())? };
     "torch.optim.Adagrad([w])" => { optim::Adagrad::new(vec![w], AdagradOptions::default())? };
     "torch.optim.RMSprop([w])" => { optim::RmsProp::new(vec![w], RmsPropOptions::default())? };
     "torch.optim.SparseAdam([w])" => { optim::SparseAdam::new(vec![w], SparseAdamOptions::default())? };
-    "torch.optim.SGD([{'params': [w], 'lr': 0.1}])" => { optim::Sgd::with_groups(vec![Group { parameters: vec![w], options: SgdOptions { lr: 0.1, ..Default::default() } }])? };
+    "torch.optim.SGD([{'params': [w], 'lr': 0.1}])" => { optim::Sgd::with_groups(vec![Group { parameters: vec![w], options: SgdOptions::default().lr(0.1) }])? };
     "nn.utils.clip_grad_norm_([w], 1.)" => { optim::clip_grad_norm_(&[w], 1.0)? };
     "nn.utils.clip_grad_value_([w], 1.)" => { optim::clip_grad_value_(&[w], 1.0)? };
     "opt.zero_grad()" => { opt.zero_grad() };
@@ -30,8 +30,8 @@ section! {
     "opt.param_groups[0]['lr'] = 0.01" => { opt.set_learning_rates(&[0.01])? } "one for each group";
     "[group['lr'] for group in opt.param_groups]" => { opt.learning_rates() };
     "with torch.autocast('cpu', torch.bfloat16):" => { let _mixed = keyway::autocast(DType::BF16)?; } "until the guard is dropped; on every device";
-    "torch.amp.GradScaler('cpu')" => { optim::GradScaler::new(Default::default())? };
-    "torch.amp.GradScaler('cpu').scale(w.sum())" => { optim::GradScaler::new(Default::default())?.scale(&w.sum(..)?)? };
+    "torch.amp.GradScaler('cpu')" => { optim::GradScaler::default() };
+    "torch.amp.GradScaler('cpu').scale(w.sum())" => { optim::GradScaler::default().scale(&w.sum(..)?)? };
     "opt.state_dict()" => { opt.state_dict()? };
     "opt.load_state_dict(opt.state_dict())" => { let state = opt.state_dict()?; opt.load_state_dict(&state)? };
     "torch.optim.lr_scheduler.StepLR(opt, 10, 0.1)" => { lr_scheduler::StepLr::new(&opt, 10, 0.1)? };
@@ -59,13 +59,13 @@ section! {
     "w.requires_grad_(False)" => { w.requires_grad_(false)? };
     "w.is_leaf" => { w.is_leaf() };
     "y.backward()" => { y.backward()? };
-    "y.backward(retain_graph=True)" => { y.backward_with(BackwardOptions { retain_graph: true, ..Default::default() })? };
+    "y.backward(retain_graph=True)" => { y.backward_with(BackwardOptions::default().retain_graph(true))? };
     "(w * 2).backward(torch.ones(2))" => { (&w * 2)?.backward_with(&Tensor::ones(2)?)? };
     "w.grad" => { w.grad() } "an `Option`";
     "w.grad = None" => { w.zero_grad() };
     "w.grad = torch.ones(2)" => { w.set_grad(Tensor::ones(2)?)? };
     "torch.autograd.grad(y, [w])" => { autograd::grad(&[y], &[w], Default::default())? } "each is an `Option`: `None` only where `allow_unused` is set";
-    "torch.autograd.grad(y, [w], create_graph=True)" => { autograd::grad(&[y], &[w], BackwardOptions { create_graph: true, ..Default::default() })? };
+    "torch.autograd.grad(y, [w], create_graph=True)" => { autograd::grad(&[y], &[w], BackwardOptions::default().create_graph(true))? };
     "torch.autograd.backward([y])" => { autograd::backward(&[y], Default::default())? };
     "with torch.no_grad():" => { let _off = keyway::no_grad(); } "until the guard is dropped; `let _ = no_grad()` drops it at once";
     "with torch.enable_grad():" => { let _on = keyway::enable_grad(); };
@@ -124,7 +124,7 @@ section! {
     "s._values()" => { s.values()? };
     "s._nnz()" => { s.nnz()? };
     "s.sparse_dim()" => { s.sparse_dim()? };
-    "s.is_sparse" => { !s.layout().is_strided() };
+    "s.is_sparse" => { s.is_sparse() } "of compressed rows too";
     "c.crow_indices()" => { c.crow_indices()? };
     "torch.sparse.mm(s, d)" => { s.mm(&d)? };
     "s @ d" => { s.matmul(&d)? };
@@ -146,11 +146,15 @@ section! {
     }
     "torch.utils.data.TensorDataset(x, t)" => { data::TensorDataset::new(x, t)? };
     "torch.utils.data.DataLoader(set, 2)" => { data::DataLoader::new(set, 2)? };
-    "torch.utils.data.DataLoader(set, 2, shuffle=True, drop_last=True)" => { data::DataLoader::new(set, 2)?.shuffle(0).drop_last(true) } "`shuffle` takes a seed";
-    "for inputs, targets in torch.utils.data.DataLoader(set, 2):" => { for batch in data::DataLoader::new(&set, 2)?.epoch(0) { let data::Batch { inputs, targets } = batch?; } };
-    "len(set)" => { set.rows() };
-    "torch.utils.data.RandomSampler(set)" => { data::Sampler::shuffled(set.rows(), 0) };
-    "torch.utils.data.SequentialSampler(set)" => { data::Sampler::sequential(set.rows()) };
+    "torch.utils.data.DataLoader(set, 2, shuffle=True, drop_last=True)" => { data::DataLoader::new(set, 2)?.shuffle(0).drop_last(true) } "`shuffle` takes a seed, or `true`; `DataLoader::builder(set)` chains the options";
+    "for inputs, targets in torch.utils.data.DataLoader(set, 2):" => { for batch in &data::DataLoader::new(&set, 2)? { let (inputs, targets) = batch?.into(); } } "each pass over a loader is the next epoch; `epoch(0)` is the first";
+    "len(set)" => { set.len() };
+    "set[0]" => { set.get(0)? } "a data set of one's own implements `len` and `get`";
+    "torch.utils.data.random_split(set, [4, 2])" => { data::random_split(set, [4, 2])? } "shares too, `[0.8, 0.2]`";
+    "torch.utils.data.Subset(set, [3, 1])" => { data::Subset::new(set, vec![3, 1])? };
+    "torch.utils.data.ConcatDataset([set, set])" => { data::ConcatDataset::new(vec![&set, &set]) };
+    "torch.utils.data.RandomSampler(set)" => { data::Sampler::shuffled(set.len(), 0) };
+    "torch.utils.data.SequentialSampler(set)" => { data::Sampler::sequential(set.len()) };
     "torch.profiler.profile()" => { let profile = profiler::profile(); x.exp()?; println!("{}", profile.report()); };
     "torch.profiler.profile(with_stack=True).export_chrome_trace(path)" => { let profile = profiler::trace(); x.exp()?; profile.trace().write_json(std::fs::File::create(&path)?)?; };
     "torch.profiler.record_function('forward')" => { let _scope = profiler::scope("forward"); };
