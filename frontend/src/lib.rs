@@ -77,4 +77,7 @@ pub use keyway_dispatcher::parallel::{num_threads, set_num_threads};
 pub use keyway_dispatcher::{DType, Device, Layout};
 pub use precision::{MatmulPrecision, float32_matmul_precision, set_float32_matmul_precision};
 pub use rng::manual_seed;
+#[doc(hidden)]
+#[allow(deprecated)]
+pub use tensor::D;
 pub use tensor::{MemoryFormat, Tensor, TensorOptions};

@@ -14,6 +14,9 @@
 //! }
 //! ```
 
+#[doc(hidden)]
+#[allow(deprecated)]
+pub use crate::D;
 pub use crate::autograd::no_grad;
 pub use crate::data::Dataset;
 pub use crate::device::{KnownDevices, OnKnownDevices};

@@ -8,7 +8,8 @@ use std::path::Path;
 const SOURCES: [&str; 2] = ["../frontend/src", "../dispatcher/src"];
 
 /// Aliases that are also names of other items, for what the other library means by them is this one.
-const MEANT: [(&str, &str, &str); 10] = [
+const MEANT: [(&str, &str, &str); 11] = [
+    ("D", "IntoDims", "candle's type is here and says so"),
     ("batch_norm", "BatchNorm2d", "candle's function makes the module"),
     ("data_ptr", "as_slice_mut", "libtorch's `data_ptr<float>()` gives elements to write to"),
     ("dim", "rank", "PyTorch's `x.dim()` counts dimensions"),

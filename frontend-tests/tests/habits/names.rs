@@ -87,6 +87,18 @@ fn candles_arithmetic() -> keyway::Result<()> {
 }
 
 #[test]
+fn candles_dimensions() -> keyway::Result<()> {
+    let x = x();
+    assert_eq!(values(x.sum(D::Minus1)), [6.0, 15.0]);
+    assert_eq!(values(x.softmax(D::Minus1)), values(x.softmax(-1)));
+    assert_eq!((x.dim(D::Minus1)?, x.dim(D::Minus2)?), (3, 2));
+    assert_eq!(x.transpose(D::Minus1, D::Minus2)?.shape(), [3, 2]);
+    assert_eq!(x.unsqueeze(D::Minus1)?.squeeze(D::Minus1)?.shape(), [2, 3]);
+    assert_eq!(x.narrow(D::Minus1, 0, 2)?.shape(), [2, 2]);
+    Ok(())
+}
+
+#[test]
 fn burns_arithmetic() -> keyway::Result<()> {
     let x = x();
     assert_eq!(values(x.add_scalar(1)), [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);

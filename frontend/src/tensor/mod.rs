@@ -24,6 +24,9 @@ pub use crate::ops::pointwise::div::Rounding;
 pub use crate::ops::reduce::quantile::Interpolation;
 pub use array::NdArray;
 pub use convert::Item;
+#[doc(hidden)]
+#[allow(deprecated)]
+pub use deprecated::D;
 pub use format::MemoryFormat;
 pub use options::{IntoOptions, TensorOptions};
 pub use shape::{Int, IntoDims, IntoShape, Ints};

@@ -32,7 +32,7 @@ two differ. What is true of all rows:
   say; the form `_with` names them, in any order.
 - Every op broadcasts, and dtypes promote as in PyTorch; `broadcast_add` and other names of candle's compile, and name ours in a
   warning.
-- Dimensions are signed numbers, `-1` is the last; there is no `D`. Sizes in a `reshape` too: `-1` for `()`.
+- Dimensions are signed numbers, `-1` is the last, for `D::Minus1`, which compiles too. Sizes in a `reshape` too: `-1` for `()`.
 - Comparisons give bool, indices are i64.
 - Any tensor can require grad; there is no `Var`. `backward` leaves gradients in the leaves, where they add up until
   `zero_grad`; there is no `GradStore`.
