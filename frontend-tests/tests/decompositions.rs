@@ -399,7 +399,9 @@ fn the_declared_parts_are_what_is_called() {
                 }
             }
         }
-        for part in parts {
+        // Views of strided tensors are the host's.
+        let is_view = |op: &str| keyway::ops::all().any(|def| def.name() == op && def.rule.is_view());
+        for part in parts.iter().filter(|part| !is_view(part.op)) {
             let used =
                 |(compute, calls): (&DType, &Calls)| calls.contains(&(part.op, part.dtype_for(*compute)));
             if !called.iter().any(used) {
@@ -420,11 +422,7 @@ fn parts_are_ops_with_kernels_and_lead_to_no_circle() {
         for part in parts[def.name()].iter() {
             let found = keyway::ops::all().find(|d| d.name() == *part);
             let rule = found.map(|d| d.rule).unwrap_or_else(|| panic!("{}: no op `{part}`", def.name()));
-            assert!(
-                !rule.is_view() && !matches!(rule, Rule::Host(_)),
-                "{}: `{part}` needs no kernel",
-                def.name()
-            );
+            assert!(!matches!(rule, Rule::Host(_)), "{}: `{part}` needs no kernel", def.name());
         }
         let (mut seen, mut next) = (BTreeSet::new(), parts[def.name()].clone());
         while let Some(part) = next.pop() {

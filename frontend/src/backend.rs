@@ -3,7 +3,10 @@
 //! Decisions:
 //! - a choice for one thread is a dispatch key: while no thread chooses, calls cost nothing for it;
 //! - a call never moves to another device in silence: the policy is `error` until somebody says otherwise, and the
-//!   profiler and [`fallbacks`] show what moved.
+//!   profiler and [`fallbacks`] show what moved;
+//! - an op that leaves its device leaves it whole: its tensors are moved there once and its results back once, and so it is
+//!   with the formula of its derivative. Composing the op of parts on its own device, each of which falls back by itself, is
+//!   left to what the other device does not serve.
 
 use crate::error::Result;
 /// ```
@@ -18,7 +21,7 @@ pub use keyway_dispatcher::call::BackendGuard;
 use keyway_dispatcher::key::Device;
 /// ```
 /// for line in keyway::backend::fallbacks() {
-///     println!("{}: {} calls of {} ran on {}", line.op, line.calls, line.from, line.to);
+///     println!("{}: {} calls of {} ran on {}, {} tensors moved", line.op, line.calls, line.from, line.to, line.moves);
 /// }
 /// ```
 pub use keyway_dispatcher::ledger::Fallback;

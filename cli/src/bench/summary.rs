@@ -162,8 +162,10 @@ pub fn print(results: &Results, screen: &mut Screen) {
         table.add_row([by.clone(), calls.to_string(), format!("{milliseconds:.2}"), format!("{share:.1}")]);
     }
     screen.table(&table);
-    for Fallback { op, from, to, calls } in &results.fallbacks {
-        screen.line(format!("fallback: {op} ran {calls} times on {to} instead of {from}"));
+    for Fallback { op, from, to, calls, moves } in &results.fallbacks {
+        screen.line(format!(
+            "fallback: {op} ran {calls} times on {to} instead of {from}, {moves} tensors moved"
+        ));
     }
 }
 

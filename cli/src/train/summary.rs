@@ -128,7 +128,9 @@ pub fn print(results: &Results, screen: &mut Screen) {
         screen.line("");
         profile::print(report, profile::TOP, screen);
     }
-    for ledger::Fallback { op, from, to, calls } in &results.fallbacks {
-        screen.line(format!("fallback: {op} ran {calls} times on {to} instead of {from}"));
+    for ledger::Fallback { op, from, to, calls, moves } in &results.fallbacks {
+        screen.line(format!(
+            "fallback: {op} ran {calls} times on {to} instead of {from}, {moves} tensors moved"
+        ));
     }
 }

@@ -92,6 +92,7 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
         let key = Key { op, layout, dtype };
         found.push(one(candidate, key, Rank { first, before }, missing_part));
     }
+    found.extend(not_asked(op, device, layout, dtype, &listed));
     let asked = |kernel: &KernelEntry| {
         let same =
             |c: &serving::Candidate| matches!(c, serving::Candidate::Kernel(k) if std::ptr::eq(*k, kernel));
@@ -206,6 +207,37 @@ fn fallback(to: u16, Key { op, layout, dtype }: Key) -> (bool, String) {
     }
 }
 
+/// Of a composite op on a device with a fallback, which of the two is not asked, and why: a call leaves its device whole, or
+/// stays.
+fn not_asked(
+    op: &'static OpEntry,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+    listed: &[serving::Candidate],
+) -> Option<Candidate> {
+    let to = current().fallback(device.kind).target()?;
+    op.spec.decomposition?;
+    let leaving = serving::first_leaving_part(op, device, layout, dtype);
+    let leaves = listed.iter().any(|c| matches!(c, serving::Candidate::Fallback { .. }));
+    let (what, reason) = match leaving {
+        Some((part, dtype)) if leaves => (
+            "other ops".to_string(),
+            format!(
+                "not asked: its part `{part}` is not served here for {dtype}, and an op leaves its device whole"
+            ),
+        ),
+        _ => {
+            let reason = match leaving {
+                None => "not asked: each part of the op is served here".to_string(),
+                Some(_) => format!("not asked for the op: {}", fallback(to, Key { op, layout, dtype }).1),
+            };
+            (format!("fallback to `{}`", DEVICES.name(to)), reason)
+        }
+    };
+    Some(Candidate { what, chosen: false, reason })
+}
+
 fn one(
     candidate: &serving::Candidate,
     key: Key,
@@ -234,7 +266,9 @@ fn one(
             let reason = match missing_part {
                 Some((part, dtype)) => {
                     can = false;
-                    format!("its part `{part}` is served by nobody for {dtype}")
+                    format!(
+                        "its part `{part}` is served by nobody for {dtype}, so a call that needs it fails"
+                    )
                 }
                 // Views, which no strided tensor needs a kernel for, are not among the parts.
                 None if first && layout != Layout::STRIDED => {

@@ -3,18 +3,22 @@
 //! Nothing here may call an op on the device that has no kernel: it would fall back in turn, without end.
 //! So results that were given to write to are written as bytes.
 
-use super::convert::to_device;
-use super::outputs::{check_apart, check_target};
+use super::convert::{copy_into, to_device};
+use super::outputs::{check_apart, check_device, check_target, deliver, targets};
+use crate::base::dims;
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
 use crate::base::key::{Device, KeySet};
 use crate::base::progress::Nested;
 use crate::call::ledger::{self, Served};
 use crate::call::route;
+use crate::device::capture::is_captured;
 use crate::memory::{Shared, Storage, copy_bytes};
 use crate::op::{Arg, Args, Call, Out, Outputs};
 use crate::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
+use std::cell::Cell;
+use std::marker::PhantomData;
 
 /// The bytes that a tensor's elements lie in: the first one's place in the storage, and how many.
 fn span(t: &TensorRef) -> (usize, usize) {
@@ -59,41 +63,179 @@ fn noted(mut error: Error, line: impl FnOnce() -> String) -> Error {
     error
 }
 
-/// Runs a call on another kind of device and brings the results back.
-pub(crate) fn run(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Outputs> {
-    let there = || {
-        let (from, to) = (device.name(), DEVICES.name(to));
-        format!("the policy of `{from}` has sent the call to `{to}`; {CHANGED_BY}")
-    };
-    run_there(call, device, to, warn).map_err(|error| noted(error, there))
+/// What a thread's calls do that would run on another device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    Allowed,
+    /// They fail.
+    Refused,
+    /// One has failed, which would have gone to this kind of device.
+    Wanted(u16),
 }
 
-fn run_there(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Outputs> {
+thread_local! {
+    static LEAVING: Cell<Leaving> = const { Cell::new(Leaving::Allowed) };
+}
+
+/// While it lives, a call of this thread that would run on another device fails at once, and [`Staying::wanted`] names that
+/// device: for a layer that moves a computation of several ops whole instead.
+#[derive(Debug)]
+pub struct Staying {
+    before: Leaving,
+    _thread: PhantomData<*const ()>,
+}
+
+impl std::fmt::Debug for Leaving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Leaving::Allowed => "Allowed",
+            Leaving::Refused => "Refused",
+            Leaving::Wanted(_) => "Wanted",
+        })
+    }
+}
+
+impl Staying {
+    /// Refuses from now on.
+    #[must_use = "calls may leave their device again when it is dropped"]
+    pub fn enter() -> Staying {
+        Staying { before: LEAVING.replace(Leaving::Refused), _thread: PhantomData }
+    }
+
+    /// The device that the first call which was refused would have run on.
+    #[must_use]
+    pub fn wanted(&self) -> Option<Device> {
+        match LEAVING.get() {
+            Leaving::Wanted(kind) => Some(Device { kind, index: 0 }),
+            Leaving::Allowed | Leaving::Refused => None,
+        }
+    }
+}
+
+impl Drop for Staying {
+    fn drop(&mut self) {
+        LEAVING.set(self.before);
+    }
+}
+
+/// Whether a call of this thread has failed because of [`Staying`], so that what it was part of is not done, but tried.
+pub fn is_refused() -> bool {
+    matches!(LEAVING.get(), Leaving::Wanted(_))
+}
+
+/// Whether any device falls back to another.
+#[inline]
+pub fn is_set() -> bool {
+    crate::registry::any_fallback()
+}
+
+/// Runs a call on another kind of device, `(kind, whether to say so in the log)`, and brings the results back. `keys` act on
+/// the call there.
+pub(crate) fn run(call: &Call<'_>, device: Device, to: (u16, bool), keys: KeySet) -> Result<Outputs> {
+    if LEAVING.get() != Leaving::Allowed {
+        if LEAVING.get() == Leaving::Refused {
+            LEAVING.set(Leaving::Wanted(to.0));
+        }
+        return Err(Error::UnknownOp { name: call.args.name().to_string() });
+    }
+    if is_captured(device) {
+        return Err(Error::Value {
+            op: call.args.name(),
+            argument: "self",
+            expected: format!("a tensor that a kernel on {device} serves, whose work is being captured"),
+            got: format!(
+                "a call that falls back to `{}`, which a replay would not do again",
+                DEVICES.name(to.0)
+            ),
+        });
+    }
+    let there = || {
+        let (from, to) = (device.name(), DEVICES.name(to.0));
+        format!("the policy of `{from}` has sent the call to `{to}`; {CHANGED_BY}")
+    };
+    run_there(call, device, to, keys).map_err(|error| noted(error, there))
+}
+
+/// The arguments of a call on another device: each tensor is moved once, however often it is an argument.
+struct Moved {
+    there: Device,
+    /// What was moved, what of, and the version that it had then.
+    all: Vec<(TensorRef, TensorRef, u32)>,
+}
+
+impl Moved {
+    fn of(&mut self, t: &TensorRef) -> Result<TensorRef> {
+        if t.device() == self.there {
+            return Ok(t.clone());
+        }
+        if let Some((_, moved, _)) = self.all.iter().find(|(own, ..)| Shared::ptr_eq(own, t)) {
+            return Ok(moved.clone());
+        }
+        let moved = to_device(t, self.there)?;
+        self.all.push((t.clone(), moved.clone(), moved.version()));
+        Ok(moved)
+    }
+
+    /// Brings back the arguments that the op has changed, as running statistics; how many.
+    fn bring_changes(&self) -> Result<u64> {
+        let changed = self.all.iter().filter(|(_, moved, version)| moved.version() != *version);
+        let mut count = 0;
+        for (own, moved, _) in changed {
+            match (own.storage(), moved.storage()) {
+                (Some(to), Some(from)) if is_twin(own, moved) => {
+                    let ((to_at, bytes), (from_at, _)) = (span(own), span(moved));
+                    copy_bytes(to, to_at, from, from_at, bytes)?;
+                    own.bump_version();
+                }
+                _ => copy_into(own, moved)?,
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+/// Whether two tensors lie in their memory alike, without gaps.
+fn is_twin(a: &TensorRef, b: &TensorRef) -> bool {
+    a.is_strided() && b.is_strided() && a.strides() == b.strides() && dims::is_dense(a.sizes(), a.strides())
+}
+
+fn run_there(call: &Call<'_>, device: Device, (to, warn): (u16, bool), keys: KeySet) -> Result<Outputs> {
     let _nested = Nested::enter();
     let there = Device { kind: to, index: 0 };
-    let name = call.args.name();
-    let first = ledger::record_fallback(call.args.op, device, there);
+    let (op, name) = (call.args.op, call.args.name());
+    let first = ledger::record_fallback(op, device, there);
     if warn && first {
         crate::base::log::warn(&format!(
             "{name}: no kernel for {device}, running on {there}; `keyway explain {name}` says why"
         ));
     }
-    let targets: SmallVec<[&TensorRef; 2]> = match call.out {
-        Out::New => SmallVec::new(),
-        Out::Given(list) => list.iter().copied().collect(),
-        Out::InPlace => SmallVec::from_iter([call.args.tensor(0)?]),
-    };
+    let mut targets = targets(call)?;
     for target in &targets {
         check_target(call.out, &call.args, target, target.sizes(), target.dtype())?;
+        check_device(call, target, device)?;
     }
-    check_apart(name, targets.iter().copied())?;
-    let twins = targets.iter().map(|t| twin(t, there)).collect::<Result<Outputs>>()?;
+    check_apart(name, targets.iter())?;
+    // A composite tensor has no bytes of its own: what is written to it is handed over like a result that was computed here.
+    let is_delivered = targets.iter().any(|target| !target.is_strided());
+    if is_delivered {
+        targets.clear();
+    }
+    let mut moved = Moved { there, all: Vec::new() };
+    let mut moves = 0;
+    let mut twins = Outputs::new();
+    for target in &targets {
+        // What is only written to without gaps need not be read.
+        let is_read = !dims::is_dense(target.sizes(), target.strides()) || is_argument(&call.args, target);
+        moves += u64::from(is_read);
+        twins.push(if is_read { twin(target, there)? } else { empty_twin(target, there)? });
+    }
     // An argument that is also written to must be the same tensor over there.
-    let move_one = |t: &TensorRef| match targets.iter().position(|o| Shared::ptr_eq(o, t)) {
+    let mut move_one = |t: &TensorRef| match targets.iter().position(|o| Shared::ptr_eq(o, t)) {
         Some(i) => Ok(twins[i].clone()),
-        None => to_device(t, there),
+        None => moved.of(t),
     };
-    let moved: Vec<Vec<TensorRef>> = call
+    let lists: Vec<Vec<TensorRef>> = call
         .args
         .values
         .iter()
@@ -103,34 +245,53 @@ fn run_there(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Out
             _ => Ok(Vec::new()),
         })
         .collect::<Result<_>>()?;
-    let lists: Vec<Vec<&TensorRef>> = moved.iter().map(|list| list.iter().collect()).collect();
+    let references: Vec<Vec<&TensorRef>> = lists.iter().map(|list| list.iter().collect()).collect();
     let values: SmallVec<[Arg<'_>; 8]> = call
         .args
         .values
         .iter()
         .enumerate()
         .map(|(i, arg)| match arg {
-            Arg::Tensor(_) => Arg::Tensor(&moved[i][0]),
-            Arg::Tensors(_) => Arg::Tensors(&lists[i]),
+            Arg::Tensor(_) => Arg::Tensor(&lists[i][0]),
+            Arg::Tensors(_) => Arg::Tensors(&references[i]),
             other => *other,
         })
         .collect();
-    let args = Args { op: call.args.op, values: &values };
-    if targets.is_empty() {
-        let made = route(&Call { args, out: Out::New }, KeySet::EMPTY)?;
-        let back = made.iter().map(|t| to_device(t, device)).collect();
-        ledger::set_served(Served::Fallback);
-        return back;
-    }
-    let given: SmallVec<[&TensorRef; 2]> = twins.iter().collect();
-    route(&Call { args, out: Out::Given(&given) }, KeySet::EMPTY)?;
-    for (target, twin) in targets.iter().zip(&twins) {
-        if let (Some(to), Some(from)) = (target.storage(), twin.storage()) {
-            let (at, bytes) = span(target);
-            copy_bytes(to, at, from, 0, bytes)?;
+    let args = Args { op, values: &values };
+    moves += moved.all.len() as u64;
+    let made = if targets.is_empty() {
+        let made = route(&Call { args, out: Out::New }, keys)?;
+        moves += made.iter().filter(|t| t.device() != device).count() as u64;
+        let back = made.iter().map(|t| to_device(t, device)).collect::<Result<Outputs>>()?;
+        if is_delivered { deliver(call, back)? } else { back }
+    } else {
+        let given: SmallVec<[&TensorRef; 2]> = twins.iter().collect();
+        route(&Call { args, out: Out::Given(&given) }, keys)?;
+        for (target, twin) in targets.iter().zip(&twins) {
+            if let (Some(to), Some(from)) = (target.storage(), twin.storage()) {
+                let (at, bytes) = span(target);
+                copy_bytes(to, at, from, 0, bytes)?;
+            }
+            target.bump_version();
+            moves += 1;
         }
-        target.bump_version();
-    }
+        targets
+    };
+    moves += moved.bring_changes()?;
+    ledger::record_moves(op, device, there, moves);
     ledger::set_served(Served::Fallback);
-    Ok(targets.into_iter().cloned().collect())
+    Ok(made)
+}
+
+fn is_argument(args: &Args<'_>, target: &TensorRef) -> bool {
+    args.values.iter().any(|arg| match arg {
+        Arg::Tensor(t) => Shared::ptr_eq(t, target),
+        Arg::Tensors(list) => list.iter().any(|t| Shared::ptr_eq(t, target)),
+        _ => false,
+    })
+}
+
+/// As [`twin`] of a tensor without gaps, whose elements are not copied.
+fn empty_twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
+    TensorImpl::empty_strided(t.sizes().into(), t.strides().into(), t.dtype(), device)
 }

@@ -3,7 +3,7 @@
 
 use super::convert;
 use super::ledger::{self, Served};
-use super::outputs::check_target;
+use super::outputs::{check_device, check_target};
 use super::strides::choose_strides;
 use crate::base::dims::{Dims, expanded_strides, is_dense};
 use crate::base::dtype::DType;
@@ -38,6 +38,7 @@ pub(super) fn run(call: &Call<'_>, plan: &Plan) -> Result<Option<Outputs>> {
     let made = match target {
         Some(target) => {
             check_target(call.out, args, target, &spec.sizes, spec.dtype)?;
+            check_device(call, target, source.device())?;
             if target.dtype() == spec.dtype {
                 write(target, source)?;
             } else if spec.dtype.converts_by_host(target.dtype()) {

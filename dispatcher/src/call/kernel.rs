@@ -4,7 +4,7 @@ use super::convert::{cast, contiguous};
 use super::integers;
 use super::invoke;
 use super::others::{Asked, Next, after_failure, as_of};
-use super::outputs::{check_apart, check_target, deliver, may_overwrite_all, targets, unalias};
+use super::outputs::{check_apart, check_device, check_target, deliver, may_overwrite_all, targets, unalias};
 use super::strides::choose_strides;
 use crate::base::error::Result;
 use crate::call::ledger::{self, Served};
@@ -185,6 +185,7 @@ fn into_made(
             _ => target.dtype(),
         };
         check_target(call.out, args, target, target.sizes(), dtype)?;
+        check_device(call, target, place.device)?;
     }
     let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device);
     drop(in_use);
@@ -217,8 +218,11 @@ fn into_given(
     let mut direct = targets.len() == plan.outputs.len();
     for (target, spec) in targets.iter().zip(&plan.outputs) {
         check_target(call.out, args, target, &spec.sizes, spec.dtype)?;
-        direct &= target.dtype() == spec.dtype && target.device() == place.device;
-        direct &= target.is_strided();
+        let is_here = target.device() == place.device;
+        if !is_here {
+            check_device(call, target, place.device)?;
+        }
+        direct &= target.dtype() == spec.dtype && is_here && target.is_strided();
     }
     check_apart(args.name(), targets.iter())?;
     direct = direct && may_overwrite_all(args, &targets, plan.alias);

@@ -59,7 +59,8 @@ pub fn forget_served() {
     SERVED.set(Served::Nobody);
 }
 
-type Entries = BTreeMap<(&'static str, Device, Device), u64>;
+/// Calls and moved tensors.
+type Entries = BTreeMap<(&'static str, Device, Device), (u64, u64)>;
 static FALLBACKS: Mutex<Entries> = Mutex::new(BTreeMap::new());
 
 fn fallback_entries() -> std::sync::MutexGuard<'static, Entries> {
@@ -71,12 +72,24 @@ pub(crate) fn held() -> crate::base::fork::Held {
     Box::new(fallback_entries())
 }
 
-/// Notes one call that ran elsewhere; whether it is the first of its kind.
+/// Notes one call that runs elsewhere; whether it is the first of its kind.
 pub(crate) fn record_fallback(op: &OpEntry, from: Device, to: Device) -> bool {
     let mut entries = fallback_entries();
-    let count = entries.entry((op.name, from, to)).or_insert(0);
-    *count += 1;
-    *count == 1
+    let (calls, _) = entries.entry((op.name, from, to)).or_default();
+    *calls += 1;
+    *calls == 1
+}
+
+/// Adds to the tensors that were moved for calls of an op, there and back.
+pub(crate) fn record_moves(op: &OpEntry, from: Device, to: Device, count: u64) {
+    fallback_entries().entry((op.name, from, to)).or_default().1 += count;
+}
+
+/// Notes that the derivative of a call ran on another device, with this many tensors moved there and back; for the layer that
+/// runs derivatives.
+pub fn record_derivative(op: &OpEntry, from: Device, to: Device, moves: u64) {
+    record_fallback(op, from, to);
+    record_moves(op, from, to, moves);
 }
 
 /// One line of the ledger.
@@ -90,6 +103,9 @@ pub struct Fallback {
     pub to: String,
     /// How often.
     pub calls: u64,
+    /// The tensors that were moved for these calls, there and back.
+    #[serde(default)]
+    pub moves: u64,
 }
 
 /// Every call so far that ran on another device than it asked for.
@@ -100,11 +116,12 @@ pub struct Fallback {
 pub fn fallbacks() -> Vec<Fallback> {
     fallback_entries()
         .iter()
-        .map(|((op, from, to), &calls)| Fallback {
+        .map(|((op, from, to), &(calls, moves))| Fallback {
             op: op.to_string(),
             from: from.to_string(),
             to: to.to_string(),
             calls,
+            moves,
         })
         .collect()
 }

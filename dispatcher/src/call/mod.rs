@@ -23,7 +23,7 @@ pub use choice::{BackendGuard, choose_backend};
 pub use foreign::reference;
 pub(crate) use holder::{Holder, tensor_of};
 pub(crate) use marshal::{CallContext, Marshalling, with_call};
-pub use others::{decompose, without_successors};
+pub use others::{decompose, decompose_or_leave, without_successors};
 pub(crate) use outputs::deliver;
 pub use outputs::unalias;
 

@@ -6,10 +6,12 @@ use super::ledger::{self, Served};
 use super::outputs::deliver;
 use super::{Place, convert, explain, fallback, host_cast, plan};
 use crate::base::error::{Error, Result};
+use crate::base::key::KeySet;
 use crate::base::progress::Nested;
 use crate::device::is_there;
 use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule};
-use crate::registry::table::Generation;
+use crate::registry::serving::leaves_whole;
+use crate::registry::table::{Generation, current};
 use crate::registry::{FallbackPolicy, KernelEntry};
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::status;
@@ -96,7 +98,8 @@ pub(super) fn without_kernel(
     refused: &[String],
 ) -> Result<Outputs> {
     let Place { device, layout, .. } = place;
-    if call.args.op.spec.decomposition.is_some() {
+    let op = call.args.op;
+    if op.spec.decomposition.is_some() && !leaves_whole(generation, op, device, layout, plan.compute) {
         return parts_of(call);
     }
     if let Some(made) = host_cast::run(call, plan)? {
@@ -108,8 +111,8 @@ pub(super) fn without_kernel(
         FallbackPolicy::Warn(to) | FallbackPolicy::Allow(to) if !is_there(to) => {
             Err(fallback::to_nobody(missing(), device, to))
         }
-        FallbackPolicy::Warn(to) => fallback::run(call, device, to, true),
-        FallbackPolicy::Allow(to) => fallback::run(call, device, to, false),
+        FallbackPolicy::Warn(to) => fallback::run(call, device, (to, true), KeySet::EMPTY),
+        FallbackPolicy::Allow(to) => fallback::run(call, device, (to, false), KeySet::EMPTY),
     }
 }
 
@@ -122,6 +125,28 @@ pub fn decompose(call: &Call<'_>) -> Result<Outputs> {
     // The decomposition relies on arguments that the rule has seen.
     plan::of(args)?;
     super::place(args)?;
+    parts_of(call)
+}
+
+/// As [`decompose`], for a layer that records the parts of a call. Where a part is not served on the device, and the device
+/// that calls fall back to serves the op, the call runs there whole instead: the moves there and back are ops that the layer
+/// sees, and `keys` act on the call there.
+///
+/// # Errors
+/// As [`decompose`]; what the devices report.
+pub fn decompose_or_leave(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
+    let args = &call.args;
+    let planned = plan::of(args)?;
+    let Place { device, layout, .. } = super::place(args)?;
+    let generation = current();
+    // What is written in place is written as bytes, which no layer sees.
+    if let (Out::New, Some((plan, _))) = (call.out, planned)
+        && leaves_whole(generation, args.op, device, layout, plan.compute)
+        && let Some(to) = generation.fallback(device.kind).target()
+    {
+        let warn = matches!(generation.fallback(device.kind), FallbackPolicy::Warn(_));
+        return fallback::run(call, device, (to, warn), keys);
+    }
     parts_of(call)
 }
 

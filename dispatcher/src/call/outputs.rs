@@ -4,6 +4,7 @@ use super::convert::{contiguous, copy_into};
 use super::layouts::may_repeat;
 use crate::base::dims;
 use crate::base::error::{Error, Result};
+use crate::base::key::Device;
 use crate::memory::{Shared, read_bytes};
 use crate::op::{Arg, Args, Call, Out, Outputs};
 use crate::registry::table;
@@ -69,6 +70,19 @@ pub(crate) fn check_target(
         return Err(Error::Overlap { op, with: "itself" });
     }
     Ok(())
+}
+
+/// Refuses an output that was given on another device than the call's.
+pub(super) fn check_device(call: &Call<'_>, target: &TensorRef, device: Device) -> Result<()> {
+    match call.out {
+        Out::Given(_) if target.device() != device => Err(Error::DeviceMismatch {
+            op: call.args.name(),
+            argument: "out",
+            expected: device,
+            got: target.device(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a kernel may write straight into `target`: it shares no memory with an argument, or is exactly one and the op
@@ -167,6 +181,7 @@ pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     }
     for (target, result) in targets.iter().zip(&made) {
         check_target(call.out, &call.args, target, result.sizes(), result.dtype())?;
+        check_device(call, target, result.device())?;
     }
     check_apart(call.args.name(), targets.iter())?;
     for (target, result) in targets.iter().zip(&made) {

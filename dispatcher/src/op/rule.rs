@@ -38,7 +38,8 @@ pub struct Decomposition {
     /// Calls the other ops.
     pub run: fn(&Args<'_>) -> Result<Outputs>,
     /// Every op that `run` may call and that needs a kernel: the op counts as served for a dtype only where all of
-    /// these are.
+    /// these are. A view, which only layouts other than strided need a kernel for, is among them where `run` views an argument
+    /// that may be of such a layout.
     pub parts: &'static [Part],
 }
 

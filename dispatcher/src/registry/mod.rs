@@ -23,5 +23,5 @@ pub use state::{
     prefer, register_functional, register_ops, restore, retire, set_default_fallback, set_fallback,
     set_priority,
 };
-pub(crate) use state::{MAX_PRIORITY, lock};
+pub(crate) use state::{MAX_PRIORITY, any_fallback, lock};
 pub use unreached::{Unreached, unreached};

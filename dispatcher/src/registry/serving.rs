@@ -1,4 +1,7 @@
 //! Who may serve a key: the one ordered list that the call, `explain`, listings, the profiler and the suite read.
+//!
+//! An op that must leave its device leaves it once, whole: where a part of its decomposition is not served on the device, the
+//! device's fallback comes first if the other device serves the op itself.
 
 use super::table::{Generation, OpRows, current};
 use super::{FallbackPolicy, KernelEntry};
@@ -7,6 +10,8 @@ use crate::base::key::{Device, Layout};
 use crate::device::is_there;
 use crate::op::{OpEntry, Rule};
 use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// One candidate for a key of an op.
@@ -56,14 +61,36 @@ fn is_host_cast(op: &OpEntry, layout: Layout, dtype: DType) -> bool {
 }
 
 /// The candidates of a key in the order in which they are asked: the host where it needs nobody, else kernels of the exact
-/// layout by priority, kernels of the layout's parent, the op's decomposition, the host for casts of a plugin's dtype, the
-/// device's fallback.
+/// layout by priority, kernels of the layout's parent, and then either the op's decomposition, or the host for casts of a
+/// plugin's dtype and the device's fallback.
 pub fn candidates(
     generation: &Generation,
     rows: &OpRows,
     device: Device,
     layout: Layout,
     dtype: DType,
+) -> SmallVec<[Candidate; 4]> {
+    let composed = rows.op.spec.decomposition.is_some();
+    let leaves = Search { generation, may_leave: true }.leaves_whole(rows.op, device, layout, dtype, 0);
+    let mut found = without_leaving(generation, rows, device, layout, dtype, composed && !leaves);
+    if leaves || !composed {
+        match generation.fallback(device.kind) {
+            FallbackPolicy::Error => {}
+            FallbackPolicy::Warn(to) => found.push(Candidate::Fallback { to, warn: true }),
+            FallbackPolicy::Allow(to) => found.push(Candidate::Fallback { to, warn: false }),
+        }
+    }
+    found
+}
+
+/// The candidates of a key on its own device.
+fn without_leaving(
+    generation: &Generation,
+    rows: &OpRows,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+    composed: bool,
 ) -> SmallVec<[Candidate; 4]> {
     let mut found = SmallVec::new();
     match rows.op.spec.rule {
@@ -72,16 +99,11 @@ pub fn candidates(
         _ => {}
     }
     found.extend(generation.cell(rows, device, layout, dtype).kernels().map(Candidate::Kernel));
-    if rows.op.spec.decomposition.is_some() {
+    if composed {
         found.push(Candidate::Decomposition);
     }
     if is_host_cast(rows.op, layout, dtype) {
         found.push(Candidate::Host);
-    }
-    match generation.fallback(device.kind) {
-        FallbackPolicy::Error => {}
-        FallbackPolicy::Warn(to) => found.push(Candidate::Fallback { to, warn: true }),
-        FallbackPolicy::Allow(to) => found.push(Candidate::Fallback { to, warn: false }),
     }
     found
 }
@@ -89,32 +111,7 @@ pub fn candidates(
 /// Who serves a key: the first candidate that can. A decomposition can where each of its parts is served for its dtype, a
 /// fallback where the other device serves the key.
 pub fn server(op: &OpEntry, device: Device, layout: Layout, dtype: DType) -> Option<Candidate> {
-    server_in(current(), op, device, layout, dtype, 0)
-}
-
-/// Ops that lead to each other deeper than this are taken for a circle.
-const MAX_DEPTH: usize = 16;
-
-fn server_in(
-    generation: &Generation,
-    op: &OpEntry,
-    device: Device,
-    layout: Layout,
-    dtype: DType,
-    depth: usize,
-) -> Option<Candidate> {
-    let rows = generation.op(op)?;
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    candidates(generation, rows, device, layout, dtype).into_iter().find(|candidate| match candidate {
-        Candidate::View | Candidate::Host | Candidate::Kernel(_) => true,
-        Candidate::Decomposition => missing_part(generation, op, device, layout, dtype, depth).is_none(),
-        Candidate::Fallback { to, .. } => {
-            let there = Device { kind: *to, index: 0 };
-            is_there(*to) && server_in(generation, op, there, layout, dtype, depth + 1).is_some()
-        }
-    })
+    Search { generation: current(), may_leave: true }.server(op, device, layout, dtype, 0)
 }
 
 /// The first part of an op's decomposition that nobody serves for a call of this key, with the dtype that it is wanted
@@ -125,23 +122,121 @@ pub fn first_missing_part(
     layout: Layout,
     dtype: DType,
 ) -> Option<(&'static str, DType)> {
-    missing_part(current(), op, device, layout, dtype, 0)
+    Search { generation: current(), may_leave: true }.missing_part(op, device, layout, dtype, 0)
 }
 
-fn missing_part(
-    generation: &Generation,
+/// As [`first_missing_part`], where no part may leave the device.
+pub fn first_leaving_part(
     op: &OpEntry,
     device: Device,
     layout: Layout,
     dtype: DType,
-    depth: usize,
 ) -> Option<(&'static str, DType)> {
-    let parts = op.spec.decomposition?.parts;
-    let unserved = |part: &&crate::op::Part| match super::find_op(part.op) {
-        None => true,
-        Some(found) => {
-            server_in(generation, found, device, layout, part.dtype_for(dtype), depth + 1).is_none()
+    Search { generation: current(), may_leave: false }.missing_part(op, device, layout, dtype, 0)
+}
+
+/// Whether a call of a composite op that no kernel serves runs whole on the device that its own falls back to, and not as
+/// its decomposition: a part is not served here, and the other device serves the op.
+#[inline]
+pub(crate) fn leaves_whole(
+    generation: &'static Generation,
+    op: &OpEntry,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+) -> bool {
+    generation.fallback(device.kind) != FallbackPolicy::Error
+        && leaves_whole_cached(generation, op, device, layout, dtype)
+}
+
+/// Whether calls leave their device whole, by op, kind of device, layout and dtype, in one generation of the table.
+type Leaving = (u64, HashMap<(usize, u16, u16, u16), bool>);
+
+#[inline(never)]
+fn leaves_whole_cached(
+    generation: &'static Generation,
+    op: &OpEntry,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+) -> bool {
+    thread_local! {
+        static LEAVING: RefCell<Leaving> = RefCell::default();
+    }
+    LEAVING.with_borrow_mut(|(number, known)| {
+        if *number != generation.number {
+            (*number, *known) = (generation.number, HashMap::new());
         }
-    };
-    parts.iter().find(unserved).map(|part| (part.op, part.dtype_for(dtype)))
+        let key = (op.id, device.kind, layout.id(), dtype.code());
+        let search = Search { generation, may_leave: true };
+        *known.entry(key).or_insert_with(|| search.leaves_whole(op, device, layout, dtype, 0))
+    })
+}
+
+/// Ops that lead to each other deeper than this are taken for a circle.
+const MAX_DEPTH: usize = 16;
+
+/// Who serves what in one generation.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    generation: &'a Generation,
+    /// Whether another device may serve.
+    may_leave: bool,
+}
+
+impl Search<'_> {
+    fn server(
+        self,
+        op: &OpEntry,
+        device: Device,
+        layout: Layout,
+        dtype: DType,
+        depth: usize,
+    ) -> Option<Candidate> {
+        let rows = self.generation.op(op)?;
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let composed = op.spec.decomposition.is_some();
+        let leaves = self.leaves_whole(op, device, layout, dtype, depth);
+        let here = without_leaving(self.generation, rows, device, layout, dtype, composed && !leaves)
+            .into_iter()
+            .find(|candidate| match candidate {
+                Candidate::Decomposition => self.missing_part(op, device, layout, dtype, depth).is_none(),
+                _ => true,
+            });
+        here.or_else(|| {
+            let policy = self.generation.fallback(device.kind);
+            let to = policy.target().filter(|to| self.may_leave && (leaves || !composed) && is_there(*to))?;
+            self.server(op, Device { kind: to, index: 0 }, layout, dtype, depth + 1)?;
+            Some(Candidate::Fallback { to, warn: matches!(policy, FallbackPolicy::Warn(_)) })
+        })
+    }
+
+    fn missing_part(
+        self,
+        op: &OpEntry,
+        device: Device,
+        layout: Layout,
+        dtype: DType,
+        depth: usize,
+    ) -> Option<(&'static str, DType)> {
+        let parts = op.spec.decomposition?.parts;
+        let unserved = |part: &&crate::op::Part| match super::find_op(part.op) {
+            None => true,
+            Some(found) => self.server(found, device, layout, part.dtype_for(dtype), depth + 1).is_none(),
+        };
+        parts.iter().find(unserved).map(|part| (part.op, part.dtype_for(dtype)))
+    }
+
+    /// See [`leaves_whole`].
+    fn leaves_whole(self, op: &OpEntry, device: Device, layout: Layout, dtype: DType, depth: usize) -> bool {
+        let Some(to) = self.generation.fallback(device.kind).target() else { return false };
+        if !self.may_leave || op.spec.decomposition.is_none() || !is_there(to) {
+            return false;
+        }
+        let staying = Search { may_leave: false, ..self };
+        staying.missing_part(op, device, layout, dtype, depth).is_some()
+            && self.server(op, Device { kind: to, index: 0 }, layout, dtype, depth + 1).is_some()
+    }
 }

@@ -10,7 +10,7 @@ use crate::device::{DeviceEntry, server};
 use crate::op::schema::Schema;
 use crate::op::{OpEntry, OpSpec};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Everything that has been registered.
@@ -117,6 +117,8 @@ fn change_fallback(change: impl FnOnce(&mut Fallbacks)) -> Result<()> {
             got: names.join(" -> "),
         });
     }
+    let policies = || changed.by_kind.values().chain([&changed.default]);
+    ANY_FALLBACK.store(policies().any(|policy| *policy != FallbackPolicy::Error), Ordering::Relaxed);
     batch.state.fallbacks = changed;
     batch.publish();
     Ok(())
@@ -127,6 +129,15 @@ fn change_fallback(change: impl FnOnce(&mut Fallbacks)) -> Result<()> {
 pub(super) struct Fallbacks {
     by_kind: HashMap<u16, FallbackPolicy>,
     default: FallbackPolicy,
+}
+
+/// Whether any policy sends calls to another device.
+static ANY_FALLBACK: AtomicBool = AtomicBool::new(false);
+
+/// See [`crate::fallback::is_set`].
+#[inline]
+pub(crate) fn any_fallback() -> bool {
+    ANY_FALLBACK.load(Ordering::Relaxed)
 }
 
 impl Fallbacks {

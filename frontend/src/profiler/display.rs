@@ -41,8 +41,8 @@ impl fmt::Display for Report {
             writeln!(f, "format changed: {op} by {place}: {from} -> {to}, {} calls", change.calls)?;
         }
         for fallback in &self.fallbacks {
-            let Fallback { op, from, to, calls } = fallback;
-            writeln!(f, "{op}: {calls} calls for {from} ran on {to}")?;
+            let Fallback { op, from, to, calls, moves } = fallback;
+            writeln!(f, "{op}: {calls} calls for {from} ran on {to}, {moves} tensors moved")?;
         }
         Ok(())
     }

@@ -210,9 +210,12 @@ impl Profile {
     fn fallbacks_since(&self) -> Vec<Fallback> {
         let before = |f: &Fallback| {
             let same = |b: &&Fallback| (&b.op, &b.from, &b.to) == (&f.op, &f.from, &f.to);
-            self.fallbacks.iter().find(same).map_or(0, |b| b.calls)
+            self.fallbacks.iter().find(same).map_or((0, 0), |b| (b.calls, b.moves))
         };
-        let since = ledger::fallbacks().into_iter().map(|f| Fallback { calls: f.calls - before(&f), ..f });
+        let since = ledger::fallbacks().into_iter().map(|f| {
+            let (calls, moves) = before(&f);
+            Fallback { calls: f.calls - calls, moves: f.moves - moves, ..f }
+        });
         since.filter(|f| f.calls > 0).collect()
     }
 }

@@ -13,6 +13,7 @@ fn scenarios() {
     match support::scenario().as_deref() {
         None => {}
         Some("alone") => alone(),
+        Some("fallback") => fallback(),
         Some("kernels") => {
             let paths = ["keyway_backend_cpu", "keyway_backend_cuda", "keyway_backend_sparse"].map(built);
             let loaded = runtime::load_backends(&paths).unwrap();
@@ -34,6 +35,40 @@ fn coordinates_are_as_on_the_cpu_in_any_order_of_threads() {
     let Some(driver) = stand_in() else { return };
     for seed in ["3", "4", "5"] {
         run("kernels", &driver, &[("KEYWAY_STAND_IN_SEED", seed)]);
+    }
+}
+
+#[test]
+fn what_no_kernel_of_the_device_serves_falls_back_whole() {
+    let Some(driver) = stand_in() else { return };
+    run("fallback", &driver, &[]);
+}
+
+/// Functions of coordinates that the CUDA backend has no kernel for, on the CPU by the device's policy.
+fn fallback() {
+    let paths = ["keyway_backend_cpu", "keyway_backend_cuda", "keyway_backend_sparse"].map(built);
+    let loaded = runtime::load_backends(&paths).unwrap();
+    assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+    keyway::backend::set_device_fallback("cuda", "cpu:allow").unwrap();
+    let (near, far) = (
+        coordinates(Device::CPU, DType::F32, &[6, 5], 2, 12).coalesce().unwrap(),
+        coordinates(cuda(0), DType::F32, &[6, 5], 2, 12).coalesce().unwrap(),
+    );
+    let rows = Tensor::new([4i64, 0, 4]).unwrap();
+    let runs: [(&str, &dyn Fn(&Tensor) -> keyway::Result<Tensor>); 3] = [
+        ("softmax", &|t| t.softmax(1)),
+        ("log_softmax", &|t| t.log_softmax(1)),
+        ("index_select", &|t| t.index_select(0, &rows.to_device(t.device())?)),
+    ];
+    for (name, run) in runs {
+        let made = run(&far).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((made.device(), made.layout()), (cuda(0), far.layout()), "{name}");
+        assert_eq!(parts(&made), parts(&run(&near).unwrap()), "{name}");
+    }
+    let ledger = keyway::backend::fallbacks();
+    for (name, moves) in [("softmax", 2), ("log_softmax", 2), ("index_select", 3)] {
+        let line = ledger.iter().find(|line| line.op == name).unwrap();
+        assert_eq!((line.calls, line.moves), (1, moves), "{line:?}");
     }
 }
 

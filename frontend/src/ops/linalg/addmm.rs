@@ -88,6 +88,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: decomposed(
         |args| added::compose(args, Tensor::mm, &super::mm::product_sizes(args, 1, 2)?),
         &[
+            Part::new("expand"),
             Part::widened("mm"),
             Part::widened("mul"),
             Part::widened("add"),

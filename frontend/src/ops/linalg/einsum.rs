@@ -247,6 +247,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: decomposed(
         |args| one(compose(args)),
         &[
+            Part::new("diagonal"),
             Part::new("bmm"),
             Part::widened("bmm"),
             Part::new("clone"),

@@ -43,7 +43,7 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(
         |args| one(tensor(args, 0).and_then(|t| t.diagonal()?.sum_all())),
-        &[Part::new("sum")],
+        &[Part::new("sum"), Part::new("diagonal")],
     ),
     derivative: Derivative::Composite,
     forms: Forms::New,
