@@ -13,6 +13,8 @@
 //! - indices and classes that are wrong are no error of the replay, which does not wait: nothing outside is read or written, and
 //!   the next wait for the device (`item`, `to_vec`, `synchronize`) or the next replay is the error, which names the op, the
 //!   argument and the number. The replay's results are of no use then. `keyway doctor` says how a backend is made to wait;
+//! - ops on another device, the CPU among them, and an `out=` there are errors: a replay would not do them again. A 0-d tensor on
+//!   the CPU counts as a number, and is recorded as it is;
 //! - random ops are errors: their place in the stream of random numbers is the host's, so each replay would draw the same;
 //! - numbers are recorded as they are. A learning rate that changes needs another capture; [`Adam`](crate::optim::Adam) counts
 //!   its steps on the device once [`capturable`](crate::optim::Adam::capturable) was called;
@@ -49,8 +51,15 @@
 //! ```
 
 use crate::{Device, Error, Result};
+use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::device::capture::{self, is_captured};
 use keyway_dispatcher::device::{Stream, synchronize};
+use keyway_dispatcher::error::Result as DispatchResult;
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
+use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs, Rule};
+use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::tensor::TensorRef;
+use once_cell::sync::OnceCell;
 
 /// Captured work. Dropping it waits for its last replay.
 ///
@@ -90,11 +99,56 @@ pub fn capture<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(T
         let reason = "this thread's work is being captured already";
         return Err(Error::Captured { op: "graph::capture", reason, instead: "let one capture hold both" });
     }
+    KEY_REGISTERED.get_or_try_init(install)?;
     let stream = Stream::new(device)?;
     // Memory that was given back in the order of other streams is free now.
     synchronize(device)?;
-    let (made, recorded) = capture::Graph::capture(&stream, work)?;
+    let (made, recorded) = capture::Graph::capture(&stream, || {
+        let _key = KeyGuard::include(KeySet::of(DispatchKey::CAPTURE));
+        work()
+    })?;
     Ok((made, Graph { recorded, device, _stream: stream }))
+}
+
+/// Once a program captures.
+static KEY_REGISTERED: OnceCell<()> = OnceCell::new();
+
+fn install() -> DispatchResult<()> {
+    register_functional(FunctionalEntry {
+        key: DispatchKey::CAPTURE,
+        name: "capture".to_string(),
+        applies: computes,
+        handler: Box::new(handle),
+        plugin: None,
+        interposer: None,
+    })
+}
+
+/// Whether an op has work for a device: views have none, and what the host composes calls others.
+fn computes(op: &OpEntry) -> bool {
+    !matches!(op.spec.rule, Rule::Host(_) | Rule::View(_) | Rule::Views(_))
+}
+
+/// Refuses a call on a device whose work is not captured.
+fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
+    // A 0-d tensor in host memory goes with any device, as a number.
+    let elsewhere = |t: &TensorRef| !(t.ndim() == 0 && t.device() == Device::CPU) && !is_captured(t.device());
+    let refused = call.args.values.iter().any(|arg| match arg {
+        Arg::Tensor(t) => elsewhere(t),
+        Arg::Tensors(list) => list.iter().any(|t| elsewhere(t)),
+        _ => false,
+    });
+    let refused =
+        refused || matches!(call.out, Out::Given(list) if list.iter().any(|t| !is_captured(t.device())));
+    match refused {
+        true => Err(Error::Captured {
+            op: call.args.op.name,
+            reason: "a tensor of it is on a device whose work is not being captured, so a replay would not do it again",
+            instead: "do it before the capture, or move the tensor to the captured device before",
+        }
+        .into()),
+        false => redispatch(call, below),
+    }
 }
 
 impl Graph {

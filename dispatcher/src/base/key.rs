@@ -244,6 +244,8 @@ impl DispatchKey {
     pub const INFERENCE: DispatchKey = DispatchKey(1);
     /// Sends calls to the backend that the thread has chosen.
     pub const BACKEND_CHOICE: DispatchKey = DispatchKey(8);
+    /// Refuses calls on devices whose work is not captured, while a thread captures.
+    pub const CAPTURE: DispatchKey = DispatchKey(9);
     /// Records the graph.
     pub const AUTOGRAD: DispatchKey = DispatchKey(16);
     /// Casts arguments to a narrower dtype.

@@ -261,6 +261,19 @@ fn refusals() {
     let whole = Tensor::new([4i64, 2]).unwrap().to_device(d).unwrap();
     refused("integers that may be 0", waits, &|| whole.remainder(&whole).map(drop));
     refused("sizes that the device knows", waits, &|| whole.nonzero().map(drop));
+    let elsewhere = "is on a device whose work is not being captured";
+    let host = ramp(&[4, 4]);
+    let other = ramp(&[4, 4]).to_device(cuda(1)).unwrap();
+    refused("an op on the CPU", elsewhere, &|| host.mul(2.0).map(drop));
+    refused("in place on the CPU", elsewhere, &|| host.add_(1.0).map(drop));
+    refused("an op on another device", elsewhere, &|| other.mul(2.0).map(drop));
+    for out in [&host, &other] {
+        refused("an output elsewhere", elsewhere, &|| a.add_out(&a, &mut out.detach()).map(drop));
+    }
+    // A host scalar is a number.
+    let (made, graph) = graph::capture(d, || a.mul(&Tensor::new(2.0f32)?.mul(2.0)?)).unwrap();
+    graph.replay().unwrap();
+    assert_eq!(made.to_vec::<f32>().unwrap(), ramp(&[4, 4]).mul(4.0).unwrap().to_vec::<f32>().unwrap());
     refused("another capture", "being captured already", &|| graph::capture(d, || Ok(())).map(drop));
     refused("random numbers", "the same numbers", &|| Tensor::rand_with([3], d).map(drop));
     refused("dropout", "the same numbers", &|| a.dropout(0.5, true).map(drop));
