@@ -6,7 +6,7 @@ use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::rules::{reduced_by, reduced_sizes};
-use crate::{DType, Tensor};
+use crate::{DType, Device, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use once_cell::unsync::OnceCell;
@@ -32,6 +32,8 @@ pub struct Backward<'a> {
     pub(crate) came: &'a [bool],
     /// The float dtype that formulas compute in where arguments and results are of several; see [`widest`].
     pub(crate) wide: Option<DType>,
+    /// The device that the formula is computed on, where that is not the tensors' own.
+    pub(crate) away: Option<Device>,
 }
 
 /// The dtype in which a formula computes, where tensors of several float dtypes meet: that which holds the gradients of the
@@ -113,7 +115,10 @@ impl<'a> Backward<'a> {
     pub fn grad(&self, i: usize) -> Result<&'a Tensor> {
         let missing = || self.not_saved(&format!("gradient {i}"));
         let (grad, shape) = self.grads.get(i).zip(self.node.outputs.get(i)).ok_or_else(missing)?;
-        grad.get_or_try_init(|| widened(zeros(shape)?, self.wide))
+        grad.get_or_try_init(|| {
+            let zeros = widened(zeros(shape)?, self.wide)?;
+            if let Some(device) = self.away { zeros.to_device(device) } else { Ok(zeros) }
+        })
     }
 
     /// Whether a gradient of output `i` came.
@@ -371,7 +376,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// The device that tensor argument `i` was on.
+    /// The device that tensor argument `i` was on, and a gradient of it is to be on.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;

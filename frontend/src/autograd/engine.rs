@@ -7,7 +7,7 @@ use super::meta;
 use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting, places};
-use super::{custom, hooks, view};
+use super::{away, custom, hooks, view};
 use crate::error::Result;
 use crate::functionality;
 use crate::ops::def::{Derivative, Facts};
@@ -15,6 +15,7 @@ use crate::ops::memory::from_components::{map_stored, unchecked};
 use crate::profiler::{backward_scope, scope};
 use crate::tensor::refs;
 use crate::{DType, MemoryFormat, Tensor};
+use keyway_dispatcher::fallback;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::layouts::{can_project, has_pattern_of};
 use keyway_dispatcher::memory::Shared;
@@ -443,10 +444,13 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]
         None => Ok(OnceCell::new()),
     };
     let grads = grads.into_iter().map(given).collect::<Result<SmallVec<[OnceCell<Tensor>; 2]>>>()?;
-    let backward = Backward { node, call, saved, grads: &grads, came: &came, wide };
+    let backward = Backward { node, call, saved, grads: &grads, came: &came, wide, away: None };
     let mut made = Grads { call, edges: &node.edges, wanted, slots: places(call.inputs.len()) };
-    match call.def.map(|d| d.derivative) {
-        Some(Derivative::Formula { formula, .. }) => formula(&backward, &mut made)?,
+    match call.def.map(|def| &def.derivative) {
+        Some(&Derivative::Formula { formula, .. }) if fallback::is_set() => {
+            away::run(formula, &backward, &mut made)?;
+        }
+        Some(&Derivative::Formula { formula, .. }) => formula(&backward, &mut made)?,
         _ => foreign_backward(&backward, &mut made)?,
     }
     Ok(made.slots)

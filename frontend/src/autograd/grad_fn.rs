@@ -193,7 +193,7 @@ fn shown(place: SavedPlace, saved: &Saved) -> Option<SavedTensor> {
     let (data, version) = match saved {
         Saved::Plain { tensor, version } => (tensor, *version),
         Saved::Result { data, version, .. } | Saved::Output { data, version, .. } => (data, *version),
-        Saved::Gone => return None,
+        Saved::Moving { .. } | Saved::Gone => return None,
     };
     Some(SavedTensor { place, tensor: Tensor::from_ref(data.shallow_copy()), version })
 }

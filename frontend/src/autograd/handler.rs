@@ -11,7 +11,7 @@ use crate::arguments::replacing;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, OpDef, definition};
 use crate::ops::memory::from_components::unchecked;
-use keyway_dispatcher::call::{decompose, redispatch, unalias};
+use keyway_dispatcher::call::{decompose_or_leave, redispatch, unalias};
 use keyway_dispatcher::error::{Error, Result as DispatchResult};
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
@@ -122,6 +122,7 @@ fn of_composite(call: &Call<'_>) -> Option<DispatchResult<Outputs>> {
 /// What is to be recorded of an op.
 enum Plan {
     Formula {
+        def: Option<&'static OpDef>,
         saves: u32,
         saves_outputs: u32,
     },
@@ -168,8 +169,8 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         return made;
     }
     match plan(call)? {
-        Plan::Formula { saves, saves_outputs } => record(call, below, saves, saves_outputs),
-        Plan::Parts => decompose(call),
+        Plan::Formula { def, saves, saves_outputs } => record(call, below, def, [saves, saves_outputs]),
+        Plan::Parts => decompose_or_leave(call, KeySet::of(DispatchKey::AUTOGRAD)),
         Plan::Nothing => {
             if matches!(call.out, Out::InPlace) {
                 check_in_place(call)?;
@@ -183,8 +184,11 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
 fn plan(call: &Call<'_>) -> Result<Plan> {
     let op = call.args.op;
     let missing = |reason: String| Err(AutogradError::Missing { op: op.name.to_string(), reason }.into());
-    match definition(op).map(|d| d.derivative) {
-        Some(Derivative::Formula { saves, saves_outputs, .. }) => Ok(Plan::Formula { saves, saves_outputs }),
+    let def = definition(op);
+    match def.map(|def| &def.derivative) {
+        Some(&Derivative::Formula { saves, saves_outputs, .. }) => {
+            Ok(Plan::Formula { def, saves, saves_outputs })
+        }
         Some(Derivative::Composite) => Ok(Plan::Parts),
         Some(Derivative::NotDifferentiable) => Ok(Plan::Nothing),
         Some(Derivative::Missing(why)) => missing(why.to_string()),
@@ -194,7 +198,7 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
                 backward.op, op.spec.owner
             )),
             Some(backward) => {
-                Ok(Plan::Formula { saves: backward.saves, saves_outputs: backward.saves_outputs })
+                Ok(Plan::Formula { def: None, saves: backward.saves, saves_outputs: backward.saves_outputs })
             }
             None if op.spec.decomposition.is_some() => Ok(Plan::Parts),
             None => missing(format!(
@@ -234,7 +238,13 @@ fn check_in_place(call: &Call<'_>) -> Result<()> {
     Err(AutogradError::ViewInPlace { op, reason }.into())
 }
 
-fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> DispatchResult<Outputs> {
+/// Records a call of an op with this definition, if it has one; the masks say which arguments and outputs are saved.
+fn record(
+    call: &Call<'_>,
+    below: KeySet,
+    def: Option<&'static OpDef>,
+    [saves, saves_outputs]: [u32; 2],
+) -> DispatchResult<Outputs> {
     let in_place = matches!(call.out, Out::InPlace);
     if in_place {
         check_in_place(call)?;
@@ -242,7 +252,6 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     }
     let op = call.args.op;
     // The node's lists are written where they stay.
-    let def = definition(op);
     let mut node = Node::unnumbered(|| {
         let saved = Mutex::new(Some(SavedTensors::default()));
         Body::Op(OpCall { op, def, args: SmallVec::new(), inputs: SmallVec::new(), saved })

@@ -3,6 +3,7 @@
 
 mod alias;
 mod anomaly;
+mod away;
 mod checkpoint;
 mod context;
 mod custom;

@@ -3,10 +3,11 @@
 use super::error::AutogradError;
 use super::meta;
 use super::node::{Edge, Node};
-use crate::Tensor;
 use crate::error::Result;
+use crate::{Device, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::TensorRef;
+use once_cell::unsync::OnceCell;
 
 /// A tensor as it was when it was saved. A result of the graph is kept without its own history slot, so
 /// that a later in-place change can make no cycle of nodes.
@@ -17,6 +18,8 @@ pub(crate) enum Saved {
     Result { data: TensorRef, version: u32, edge: Edge },
     /// An output of the saving node itself.
     Output { data: TensorRef, version: u32, output: usize },
+    /// A tensor for a formula on another device, moved there when it is first read.
+    Moving { tensor: Tensor, to: Device, moved: OnceCell<Tensor> },
     /// Given up, when a graph is taken apart.
     Gone,
 }
@@ -54,6 +57,16 @@ impl Saved {
         Saved::Output { data: tensor.shallow_copy(), version: tensor.version(), output }
     }
 
+    /// A tensor that a formula on device `to` may read.
+    pub(crate) fn moving(tensor: Tensor, to: Device) -> Saved {
+        Saved::Moving { tensor, to, moved: OnceCell::new() }
+    }
+
+    /// Whether it was moved to another device.
+    pub(crate) fn has_moved(&self) -> bool {
+        matches!(self, Saved::Moving { tensor, to, moved } if moved.get().is_some() && tensor.device() != *to)
+    }
+
     /// The tensor again, if it is still what it was.
     pub(crate) fn unpack(&self, node: &Shared<Node>, what: &str) -> Result<Tensor> {
         let changed = |expected: u32, got: u32| AutogradError::SavedChanged {
@@ -67,6 +80,9 @@ impl Saved {
             Saved::Result { data, version, edge } => (data, *version, Some(edge.clone())),
             Saved::Output { data, version, output } => {
                 (data, *version, Some(Edge { node: node.clone(), output: *output }))
+            }
+            Saved::Moving { tensor, to, moved } => {
+                return moved.get_or_try_init(|| tensor.to_device(*to)).cloned();
             }
             Saved::Gone => return Err(AutogradError::Freed { op: node.name().to_string() }.into()),
         };
@@ -85,6 +101,7 @@ impl Saved {
             Saved::Plain { tensor: data, .. } | Saved::Result { data, .. } | Saved::Output { data, .. } => {
                 Some(Tensor::from_ref(data.shallow_copy()))
             }
+            Saved::Moving { tensor, .. } => Some(Tensor::from_ref(tensor.as_ref().shallow_copy())),
             Saved::Gone => None,
         }
     }

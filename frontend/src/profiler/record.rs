@@ -3,6 +3,7 @@
 use super::state::{Around, Slot, State, Took};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
+use keyway_dispatcher::fallback;
 use keyway_dispatcher::key::KeySet;
 use keyway_dispatcher::op::{Call, Outputs};
 use keyway_dispatcher::scratch_count;
@@ -136,6 +137,8 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
         let took = Took { start, own, total, scratch };
         let mut states = local.states.borrow_mut();
         let told = match states.last_mut() {
+            // Tried, and run in another way.
+            _ if result.is_err() && fallback::is_refused() => false,
             Some(state) => state.record(call, result.as_ref().ok(), took, slot, around),
             None => false,
         };

@@ -116,7 +116,7 @@ fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
             n = sizes[dim];
             along[dim] = n;
         }
-        let all = Tensor::from_vec((0..n as i64).collect(), &along)?.to_device(b.device(0))?;
+        let all = Tensor::from_vec((0..n as i64).collect(), &along)?.to_device(grad.device())?;
         grad.mul(&places.eq(&all)?.to_dtype(grad.dtype())?)
     })
 }
