@@ -1,9 +1,10 @@
 //! Coalescing: entries in row-major order, each place once, the values of one place added up in the order of the entries.
 //!
 //! Entries that are already so are left where they are, and sorted ones are not sorted again. Sums begin with the first
-//! value, so that a single -0.0 stays as it is; sums that cancel stay as stored zeros. f16 and bf16 are added in f32 and
-//! rounded once. Scratch: 16 bytes for each entry where entries are sorted as one number each ([`packed`](crate::packed)),
-//! else up to 28: 8 for its place as a number, and those of [`sort`](crate::sort).
+//! value, so that a single -0.0 stays as it is; sums that cancel stay as stored zeros. Floats are added in f64 and rounded once, so
+//! that the error of a sum does not grow with the number of its addends. Scratch: 16 bytes for each entry where entries are
+//! sorted as one number each ([`packed`](crate::packed)), else up to 28: 8 for its place as a number, and those of
+//! [`sort`](crate::sort).
 
 use crate::coo::{Coo, PIECE, Part, index_tensor, new_tensor};
 use crate::number::{Number, by_sum};
@@ -96,7 +97,7 @@ fn sums<T: Number>(coo: &Coo<'_>, groups: &Groups) -> Result<OwnedTensor, Error>
     if let (Some(out), true) = (view.as_mut_slice(), width > 0) {
         let entries = (PIECE / width).max(1);
         parallel_chunks_mut(out, entries * width, |piece, out| {
-            let mut wide: Vec<T::Acc> = vec![T::ZERO; width];
+            let mut wide: Vec<T::Total> = vec![T::narrow(T::ZERO).addend(); width];
             for (n, out) in out.chunks_mut(width).enumerate() {
                 let group = groups.of(piece * entries + n);
                 let first = group[0] as usize * width;
@@ -104,12 +105,12 @@ fn sums<T: Number>(coo: &Coo<'_>, groups: &Groups) -> Result<OwnedTensor, Error>
                     out.copy_from_slice(&values[first..first + width]);
                     continue;
                 }
-                wide.iter_mut().zip(&values[first..]).for_each(|(sum, v)| *sum = v.widen());
+                wide.iter_mut().zip(&values[first..]).for_each(|(sum, v)| *sum = v.addend());
                 for &entry in &group[1..] {
                     let block = &values[entry as usize * width..][..width];
-                    wide.iter_mut().zip(block).for_each(|(sum, v)| *sum = T::plus(*sum, v.widen()));
+                    wide.iter_mut().zip(block).for_each(|(sum, v)| *sum = T::with(*sum, v.addend()));
                 }
-                out.iter_mut().zip(&wide).for_each(|(out, sum)| *out = T::narrow(*sum));
+                out.iter_mut().zip(&wide).for_each(|(out, sum)| *out = T::rounded(*sum));
             }
         })?;
     }

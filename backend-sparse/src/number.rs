@@ -1,13 +1,16 @@
 //! Element types with the arithmetic of sums and products.
 
-use keyway_sdk::author::{Error, Float, Plain, Real};
+use keyway_sdk::author::{Element, Error, Float, Plain, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::hint::select_unpredictable;
 
-/// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap.
+/// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap. Sums of what
+/// falls on one place, which may be of any number of addends, are accumulated in f64 of all floats.
 pub trait Number: Plain {
     /// What sums are accumulated in.
     type Acc: Plain + PartialOrd;
+    /// What sums of any number of addends are accumulated in.
+    type Total: Copy + Send + Sync + 'static;
     /// 0.
     const ZERO: Self::Acc;
     /// What is greater than no other: of floats minus infinity.
@@ -32,12 +35,21 @@ pub trait Number: Plain {
     fn from_low_bits(bits: u64) -> Self;
     /// The number where it is `kept`, else what changes no sum: 0, of floats -0.0. Without a branch.
     fn kept(value: Self::Acc, kept: bool) -> Self::Acc;
+    /// An addend of a [`Number::Total`].
+    fn addend(self) -> Self::Total;
+    /// The nearest element.
+    fn rounded(total: Self::Total) -> Self;
+    /// The sum with one more addend.
+    fn with(total: Self::Total, addend: Self::Total) -> Self::Total;
+    /// As [`Number::kept`].
+    fn total_kept(total: Self::Total, kept: bool) -> Self::Total;
 }
 
 macro_rules! float {
     ($($t:ty, $bits:ty: $acc:ty),*) => {$(
         impl Number for $t {
             type Acc = $acc;
+            type Total = f64;
             const ZERO: $acc = 0.0;
             const LEAST: $acc = <$acc>::NEG_INFINITY;
             #[inline(always)]
@@ -63,6 +75,16 @@ macro_rules! float {
                 let (bits, none) = (value.to_bits(), (-0.0 as $acc).to_bits());
                 <$acc>::from_bits(select_unpredictable(kept, bits, none))
             }
+            #[inline(always)]
+            fn addend(self) -> f64 { self.to_f64() }
+            #[inline(always)]
+            fn rounded(total: f64) -> Self { Self::from_f64(total) }
+            #[inline(always)]
+            fn with(total: f64, addend: f64) -> f64 { total + addend }
+            #[inline(always)]
+            fn total_kept(total: f64, kept: bool) -> f64 {
+                f64::from_bits(select_unpredictable(kept, total.to_bits(), (-0.0f64).to_bits()))
+            }
         }
     )*};
 }
@@ -72,6 +94,7 @@ macro_rules! integer {
     ($($t:ty, $bits:ty),*) => {$(
         impl Number for $t {
             type Acc = $t;
+            type Total = $t;
             const ZERO: $t = 0;
             const LEAST: $t = <$t>::MIN;
             #[inline(always)]
@@ -94,6 +117,14 @@ macro_rules! integer {
             fn from_low_bits(bits: u64) -> Self { bits as $t }
             #[inline(always)]
             fn kept(value: $t, kept: bool) -> $t { select_unpredictable(kept, value, 0) }
+            #[inline(always)]
+            fn addend(self) -> $t { self }
+            #[inline(always)]
+            fn rounded(total: $t) -> $t { total }
+            #[inline(always)]
+            fn with(total: $t, addend: $t) -> $t { total.wrapping_add(addend) }
+            #[inline(always)]
+            fn total_kept(total: $t, kept: bool) -> $t { Self::kept(total, kept) }
         }
     )*};
 }

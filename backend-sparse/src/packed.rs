@@ -221,17 +221,17 @@ fn sorted<T: Number>(
 }
 
 /// The sums of the values of equal keys, and these keys in the place of the first records. A sum begins with the first value,
-/// so that a single -0.0 stays as it is.
+/// so that a single -0.0 stays as it is. Floats are added in f64, whose digits outlast any number of addends, and rounded once.
 fn add_up<T: Number>(records: &mut [u64], low: u32, value: impl Fn(u64) -> T, out: &mut [T]) {
     let Some(&first) = records.first() else { return };
-    let (mut at, mut last, mut sum) = (0, first >> low, value(first).widen());
-    (out[0], records[0]) = (T::narrow(sum), last);
+    let (mut at, mut last, mut sum) = (0, first >> low, value(first).addend());
+    (out[0], records[0]) = (T::rounded(sum), last);
     for n in 1..records.len() {
-        let (key, value) = (records[n] >> low, value(records[n]).widen());
+        let (key, value) = (records[n] >> low, value(records[n]).addend());
         // Whether a place comes again nobody can guess, so it is no branch.
         at += usize::from(key != last);
-        sum = T::plus(T::kept(sum, key == last), value);
-        (out[at], records[at], last) = (T::narrow(sum), key, key);
+        sum = T::with(T::total_kept(sum, key == last), value);
+        (out[at], records[at], last) = (T::rounded(sum), key, key);
     }
 }
 
@@ -265,5 +265,11 @@ mod tests {
             (out.map(f32::to_bits), &records[..3]),
             ([-0.0f32, 3.5, 0.0].map(f32::to_bits), &[3, 4, 9][..])
         );
+        // More ones than f32 adds one by one.
+        let mut records = vec![record(3, 1.0); 3];
+        records.insert(0, record(3, 16_777_216.0));
+        let mut out = [0.0f32; 1];
+        add_up(&mut records, 32, f32::from_low_bits, &mut out);
+        assert_eq!(out, [16_777_220.0]);
     }
 }

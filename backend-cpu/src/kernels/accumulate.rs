@@ -1,6 +1,7 @@
 //! Element types as the ops that add at indices accumulate them.
 
 use super::cells::{Cells, row_major};
+use super::long_sums::InF64;
 use super::nest::{Nest, dims};
 use super::number::Number;
 use keyway_cpu_loops::narrow_slice;
@@ -14,12 +15,18 @@ pub trait Sum: Number {
     type Acc: Number + Plain;
     /// An unsigned integer of this size.
     type Cell: Plain;
+    /// Elements of this type whose sums keep all digits, however many addends they have: see [`long_sums`](super::long_sums).
+    type Long: Sum<Cell = Self::Cell>;
     /// Whether `Acc` is another type.
     const WIDE: bool;
+    /// Whether sums of many addends in `Acc` lose digits that those of `Long` keep.
+    const LOSES_DIGITS: bool;
     /// To the type of sums.
     fn widen(self) -> Self::Acc;
     /// Back, rounded once.
     fn narrow(sum: Self::Acc) -> Self;
+    /// A number of the type of sums in that of longer ones.
+    fn lengthen(sum: Self::Acc) -> <Self::Long as Sum>::Acc;
 
     /// [`Sum::widen`] of as many elements as there are places.
     ///
@@ -71,15 +78,19 @@ unsafe fn narrow_vectors<T: Sum<Acc = f32> + Float<Acc = f32>>(sums: &[f32], to:
 }
 
 macro_rules! sums {
-    ($($t:ty, $acc:ty, $cell:ty, $wide:literal, $widen:expr, $narrow:expr $(, $run:ident)?);* $(;)?) => {$(
+    ($($t:ty, $acc:ty, $cell:ty, $wide:literal, $long:ty, $lengthen:expr, $widen:expr, $narrow:expr $(, $run:ident)?);* $(;)?) => {$(
         impl Sum for $t {
             type Acc = $acc;
             type Cell = $cell;
+            type Long = $long;
             const WIDE: bool = $wide;
+            const LOSES_DIGITS: bool = size_of::<$acc>() < size_of::<<$long as Sum>::Acc>();
             #[inline(always)]
             fn widen(self) -> $acc { $widen(self) }
             #[inline(always)]
             fn narrow(sum: $acc) -> $t { $narrow(sum) }
+            #[inline(always)]
+            fn lengthen(sum: $acc) -> <$long as Sum>::Acc { $lengthen(sum) }
             $(#[inline(always)]
             unsafe fn narrow_run(sums: &[$acc], to: *mut $t, step: isize) {
                 // SAFETY: as the caller guarantees.
@@ -87,13 +98,14 @@ macro_rules! sums {
             })?
         }
     )*};
-    (own: $($t:ty, $cell:ty);* $(;)?) => { sums! { $($t, $t, $cell, false, |x| x, |x| x);* } };
+    (own: $($t:ty, $cell:ty);* $(;)?) => { sums! { $($t, $t, $cell, false, $t, |x| x, |x| x, |x| x);* } };
 }
-sums! { own: f32, u32; f64, u64; i8, u8; i16, u16; i32, u32; i64, u64; u8, u8; u16, u16; u32, u32; u64, u64 }
+sums! { own: f64, u64; i8, u8; i16, u16; i32, u32; i64, u64; u8, u8; u16, u16; u32, u32; u64, u64 }
 sums! {
-    f16, f32, u16, true, Float::to_acc, f16::from_acc, narrow_vectors;
-    bf16, f32, u16, true, Float::to_acc, bf16::from_acc, narrow_vectors;
-    bool, f32, u8, true, |x| f32::from(u8::from(x)), |x| x != 0.0;
+    f32, f32, u32, false, InF64<f32>, f64::from, |x| x, |x| x;
+    f16, f32, u16, true, InF64<f16>, f64::from, Float::to_acc, f16::from_acc, narrow_vectors;
+    bf16, f32, u16, true, InF64<bf16>, f64::from, Float::to_acc, bf16::from_acc, narrow_vectors;
+    bool, f32, u8, true, bool, |x| x, |x| f32::from(u8::from(x)), |x| x != 0.0;
 }
 
 /// Gives `add` the memory to accumulate in, with its strides, filled with `start`, and writes the sums to

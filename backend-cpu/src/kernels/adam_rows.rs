@@ -5,6 +5,7 @@
 use super::cells::{Cells, copy_all, row_major};
 use super::gather::{AHEAD, fetch};
 use super::indices::check_indices;
+use super::long_sums::CHAIN;
 use super::scatter_add::Sources;
 use keyway_cpu_loops::Cost;
 use keyway_sdk::author::{Call, Element, Error, Float, Real, parallel_for};
@@ -111,7 +112,7 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
     let lanes = [&outs[0], &outs[1], &outs[2]].map(|out| (out.lanes, out.strides[0]));
     let (from, apart) = (grad.lanes, grad.strides[0]);
     parallel_for(sources.len(), (Cost::Heavy.grain() / width).max(1), |range| {
-        let mut sums = [T::Acc::ZERO; BLOCK];
+        let (mut sums, mut wide) = ([T::Acc::ZERO; BLOCK], [0.0; BLOCK]);
         let end = range.end;
         for group in range {
             let (row, of_row) = sources.group(group);
@@ -124,16 +125,28 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
             }
             for begin in (0..width).step_by(BLOCK) {
                 let sums = &mut sums[..BLOCK.min(width - begin)];
-                for (nth, j) in of_row.iter().enumerate() {
-                    // SAFETY: there is a dense row of the gradient for each index, which nothing writes now.
-                    let grad = unsafe {
-                        let row = from.as_ptr().cast_const().offset(*j as isize * apart);
-                        std::slice::from_raw_parts(row.add(begin), sums.len())
-                    };
-                    match nth {
-                        0 => sums.iter_mut().zip(grad).for_each(|(sum, g)| *sum = g.to_acc()),
-                        _ => sums.iter_mut().zip(grad).for_each(|(sum, g)| *sum += g.to_acc()),
+                let is_long = of_row.len() > CHAIN;
+                if is_long {
+                    wide.fill(0.0);
+                }
+                for part in of_row.chunks(CHAIN) {
+                    for (nth, j) in part.iter().enumerate() {
+                        // SAFETY: there is a dense row of the gradient for each index, which nothing writes now.
+                        let grad = unsafe {
+                            let row = from.as_ptr().cast_const().offset(*j as isize * apart);
+                            std::slice::from_raw_parts(row.add(begin), sums.len())
+                        };
+                        match nth {
+                            0 => sums.iter_mut().zip(grad).for_each(|(sum, g)| *sum = g.to_acc()),
+                            _ => sums.iter_mut().zip(grad).for_each(|(sum, g)| *sum += g.to_acc()),
+                        }
                     }
+                    if is_long {
+                        wide.iter_mut().zip(&*sums).for_each(|(wide, sum)| *wide += sum.to_f64());
+                    }
+                }
+                if is_long {
+                    sums.iter_mut().zip(&wide).for_each(|(sum, wide)| *sum = T::Acc::from_f64(*wide));
                 }
                 // SAFETY: rows are dense and within their tensors, as every index was checked; the outputs share no memory
                 // with each other or with the gradient, and each row is one group's.

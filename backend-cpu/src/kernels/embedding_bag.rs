@@ -1,7 +1,9 @@
-//! `embedding_bag`: rows of a matrix put together as they are read.
+//! `embedding_bag`: rows of a matrix put together as they are read. Sums of more than [`CHAIN`] rows are those of blocks of as many,
+//! added in f64.
 
 use super::cells::{Cells, shifted};
 use super::indices::check_indices;
+use super::long_sums::CHAIN;
 use keyway_cpu_loops::{CallExt, Cost, narrow_slice};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -86,24 +88,43 @@ fn embedding_bag<T: Float>(call: &Call) -> Result<(), Error> {
     // SAFETY: the address is used within `out`, which outlives the loop; each bag has its own part.
     let to = unsafe { Lanes::new(out.as_mut_ptr()) };
     parallel_for(count, (Cost::Cheap.grain() / work).max(1), |part| {
-        let mut block = [T::Acc::ZERO; BLOCK];
+        let (mut block, mut wide) = ([T::Acc::ZERO; BLOCK], [0.0; BLOCK]);
         for (k, column) in part.flat_map(|k| (0..columns).step_by(BLOCK).map(move |column| (k, column))) {
-            let made = &mut block[..BLOCK.min(columns - column)];
+            let width = BLOCK.min(columns - column);
             let start = if mode == Mode::Max { T::Acc::NEG_INFINITY } else { T::Acc::ZERO };
-            made.fill(start);
+            let bag = bags.bag(k);
+            let is_long = mode != Mode::Max && bag.len() > CHAIN;
+            let step = if is_long { CHAIN } else { bag.len().max(1) };
+            if is_long {
+                wide.fill(0.0);
+            }
             let mut rows = 0;
-            if plain && made.len() == BLOCK {
-                let from = shifted(weight.lanes, column as isize).as_ptr().cast_const();
-                // SAFETY: the indices were checked, and a row of the weight has the columns.
-                rows = unsafe { sums(&mut block, from, weight.strides[0], &indices[bags.bag(k)]) };
-            } else {
-                for i in bags.bag(k).filter(|i| Some(indices[*i]) != padding) {
-                    rows += 1;
-                    let at = indices[i] as isize * weight.strides[0] + column as isize * weight.strides[1];
-                    let factor = factors.as_ref().map(|factors| factors[i].to_acc());
-                    // SAFETY: the index was checked, so that the weight has the row.
-                    unsafe { add(made, shifted(weight.lanes, at).as_ptr(), weight.strides[1], factor, mode) };
+            for begin in bag.clone().step_by(step) {
+                let part = begin..bag.end.min(begin + step);
+                let made = &mut block[..width];
+                made.fill(start);
+                if plain && width == BLOCK {
+                    let from = shifted(weight.lanes, column as isize).as_ptr().cast_const();
+                    // SAFETY: the indices were checked, and a row of the weight has the columns.
+                    rows += unsafe { sums(&mut block, from, weight.strides[0], &indices[part]) };
+                } else {
+                    for i in part.filter(|i| Some(indices[*i]) != padding) {
+                        rows += 1;
+                        let at =
+                            indices[i] as isize * weight.strides[0] + column as isize * weight.strides[1];
+                        let factor = factors.as_ref().map(|factors| factors[i].to_acc());
+                        // SAFETY: the index was checked, so that the weight has the row.
+                        unsafe {
+                            add(made, shifted(weight.lanes, at).as_ptr(), weight.strides[1], factor, mode);
+                        }
+                    }
                 }
+                if is_long {
+                    wide.iter_mut().zip(&block[..width]).for_each(|(sum, part)| *sum += part.to_f64());
+                }
+            }
+            if is_long {
+                block.iter_mut().zip(&wide).for_each(|(sum, wide)| *sum = T::Acc::from_f64(*wide));
             }
             let made = &mut block[..BLOCK.min(columns - column)];
             if rows == 0 {

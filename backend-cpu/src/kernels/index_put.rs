@@ -4,6 +4,7 @@ use super::accumulate::{Sum, accumulate};
 use super::cells::{Cells, copy_all, row_major};
 use super::index::index_layout;
 use super::indices::{Offsets, offsets};
+use super::long_sums::{CHAIN, may_meet_in};
 use super::nest::{Dim, Nest};
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
@@ -67,13 +68,32 @@ fn index_put<T: Sum>(call: &Call) -> Result<(), Error> {
         let one = T::Acc::from_i64(1);
         return add(Operands::new(target, out, index, source, dim as usize, true), true, one);
     }
+    let many = indices.iter().map(Cells::numel).fold(1, usize::saturating_mul) > CHAIN;
+    if T::LOSES_DIGITS && many {
+        let mut at = offsets(&indices, dims, &target.sizes, &row_major(&target.sizes))?;
+        // SAFETY: the offsets outlive the call, which only reads them.
+        let lanes = unsafe { Lanes::new(at.values.as_mut_ptr()) };
+        if may_meet_in(lanes, at.values.len()) {
+            return sums::<T::Long>([out.cast(), target.cast(), values.cast()], &indices, dims);
+        }
+    }
+    sums([out, target, values], &indices, dims)
+}
+
+/// Adds the values at the indices to the target.
+fn sums<T: Sum>(
+    [out, target, values]: [Cells<'_, T>; 3],
+    indices: &[Cells<'_, i64>],
+    dims: &[i64],
+) -> Result<(), Error> {
     accumulate(&out, &target, |sums, strides| {
-        let mut at = offsets(&indices, dims, &target.sizes, strides)?;
+        let mut at = offsets(indices, dims, &target.sizes, strides)?;
         let (tasks, lines) = loops(&target.sizes, strides, dims, &at, &values);
-        // SAFETY: as above.
+        // SAFETY: the offsets outlive the loop below, which only reads them.
         let index = unsafe { Lanes::new(at.values.as_mut_ptr()) };
         let operands = Scatter { out: sums, index, source: values.lanes, stride: 1 };
-        // SAFETY: as above.
+        // SAFETY: each offset is that of an index within the indexed dimensions; tasks are the others; the values broadcast to the
+        // result of indexing, as the op's rule makes sure, and are apart.
         unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(x.widen())) }
     })
 }

@@ -49,6 +49,7 @@ mod indexed;
 mod indices;
 mod integers;
 mod lists;
+mod long_sums;
 mod moments;
 mod nan_to_num;
 mod neighbours;

@@ -134,6 +134,12 @@ impl<'a, C: Element> Operands<'a, C> {
         Operands { target, out, index, source, dim, slices }
     }
 
+    /// The same memory as elements of another type of the same size.
+    pub fn cast<D: Element>(self) -> Operands<'a, D> {
+        let Operands { target, out, index, source, dim, slices } = self;
+        Operands { target: target.cast(), out: out.cast(), index, source: source.cast(), dim, slices }
+    }
+
     /// The loops of [`scatter_lines`] into an output with these strides.
     pub fn loops(&self, out: &[isize]) -> (Nest<3>, Nest<2>) {
         let (sizes, index, source) = self.geometry();

@@ -1,9 +1,10 @@
-//! `scatter_add` and `index_add`
+//! `scatter_add` and `index_add`. What the sums are accumulated in: see [`long_sums`](super::long_sums).
 
 use super::accumulate::Sum;
 use super::buffer::Buffer;
 use super::cells::{Cells, shifted};
 use super::gather::{AHEAD, fetch};
+use super::long_sums::{CHAIN, are_long, may_meet};
 use super::nest::Nest;
 use super::number::Number;
 use super::radix::sort_upper;
@@ -29,6 +30,10 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     }
     if slices && by_slices(&o, alpha, num_threads())? {
         return Ok(());
+    }
+    if are_long(&o) {
+        let alpha = T::lengthen(alpha);
+        return combine(o.cast::<T::Long>(), move |sum, x| sum.plus(alpha.times(x)));
     }
     combine(o, move |sum, x| sum.plus(alpha.times(x)))
 }
@@ -108,7 +113,8 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
     let put = move |sum: T::Acc, x: T::Acc| sum.plus(alpha.times(x));
     // SAFETY: the op's rule gives so many indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
-    if in_place && !T::WIDE && slice.len() == width && threads == 1 {
+    let in_order = in_place && !T::WIDE && slice.len() == width && threads == 1;
+    if in_order && !may_meet(o) {
         // One thread adds in the order of the source, which is each slice's own.
         for j in 0..n {
             let row = |j: usize| o.out.lanes.as_ptr().wrapping_offset(index(j) as isize * strides[0]);
@@ -131,14 +137,14 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
     let groups = sources_of.len();
     let work = slice.len().saturating_mul(1 + n / groups.max(1));
     parallel_for(groups, (Cost::Cheap.grain() / work).max(1), |range| {
-        let mut block = [T::Acc::default(); BLOCK];
         let end = range.end;
         for group in range {
             let (k, sources) = sources_of.group(group);
             if sources.is_empty() && in_place {
                 continue;
             }
-            if in_place && !T::WIDE && slice.len() == width {
+            let is_long = T::LOSES_DIGITS && sources.len() > CHAIN;
+            if in_place && !T::WIDE && slice.len() == width && !is_long {
                 // The sums stay where they are, and little code between two slices lets the processor fetch several.
                 let row = |k: usize| o.out.lanes.as_ptr().wrapping_offset(k as isize * strides[0]);
                 let from =
@@ -159,31 +165,55 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
             }
             let first =
                 |cells: &Cells<'_, T>, d: usize| shifted(cells.lanes, k as isize * strides[d]).as_ptr();
-            let (out, target) = (first(&o.out, 0), first(&o.target, 1).cast_const());
-            slice.for_each_row_here(|[to, from, s], len, _| {
-                for i in (0..len).step_by(BLOCK) {
-                    let sums = &mut block[..BLOCK.min(len - i)];
-                    // SAFETY: the loops are those of a slice of each of the three, of which the source has as many as there
-                    // are indices; each slice of the output is written once, and the source is apart.
-                    unsafe {
-                        let (out, target) = (out.offset(to).add(i), target.offset(from).add(i));
-                        if sources.is_empty() {
-                            copy_dense(out, target, sums.len());
-                            continue;
-                        }
-                        T::widen_run(sums, target, 1);
-                        for j in sources {
-                            let from =
-                                o.source.lanes.as_ptr().cast_const().offset(*j as isize * strides[2] + s);
-                            put_run(sums, from.add(i), 1, put);
-                        }
-                        T::narrow_run(sums, out, 1);
-                    }
+            let memory = (first(&o.out, 0), first(&o.target, 1).cast_const(), o.source.lanes.as_ptr());
+            // SAFETY: the loops are those of a slice of each of the three, of which the source has as many as there are indices;
+            // each slice of the output is written once, and the source is apart.
+            unsafe {
+                if is_long {
+                    let (out, target, from) = memory;
+                    let memory = (out.cast(), target.cast(), from.cast());
+                    slice_sums::<T::Long>(&slice, memory, (sources, strides[2]), T::lengthen(alpha));
+                } else {
+                    slice_sums::<T>(&slice, memory, (sources, strides[2]), alpha);
                 }
-            });
+            }
         }
     })?;
     Ok(true)
+}
+
+/// Adds the sources, `apart` elements from each other, to one slice: a block of sums at a time.
+///
+/// # Safety
+/// The loops must be those of the output, the target and the source, nothing else use the output, and the source be apart from it;
+/// the caller upholds this.
+unsafe fn slice_sums<T: Sum>(
+    slice: &Nest<3>,
+    (out, target, source): (*mut T, *const T, *mut T),
+    (sources, apart): (&[u32], isize),
+    alpha: T::Acc,
+) {
+    let put = move |sum: T::Acc, x: T::Acc| sum.plus(alpha.times(x));
+    let mut block = [T::Acc::default(); BLOCK];
+    slice.for_each_row_here(|[to, from, s], len, _| {
+        for i in (0..len).step_by(BLOCK) {
+            let sums = &mut block[..BLOCK.min(len - i)];
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let (out, target) = (out.offset(to).add(i), target.offset(from).add(i));
+                if sources.is_empty() {
+                    copy_dense(out, target, sums.len());
+                    continue;
+                }
+                T::widen_run(sums, target, 1);
+                for j in sources {
+                    let from = source.cast_const().offset(*j as isize * apart + s);
+                    put_run(sums, from.add(i), 1, put);
+                }
+                T::narrow_run(sums, out, 1);
+            }
+        }
+    });
 }
 
 fn scatter_add<T: Sum>(call: &Call) -> Result<(), Error> {

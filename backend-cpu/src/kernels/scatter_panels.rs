@@ -26,14 +26,15 @@ impl<T: Sum, F: Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync> Put<T> for F {}
 /// Combines each element of the source with the output's at its index, in the order of the source. The source is apart from the
 /// output, which has elements.
 pub fn combine<T: Sum>(o: Operands<'_, T>, put: impl Put<T>) -> Result<(), Error> {
-    if T::WIDE || fits(&o) { by_panels(o, put) } else { by_lines(o, put) }
+    if T::WIDE || fits::<T, T::Acc>(&o) { by_panels(o, put) } else { by_lines(o, put) }
 }
 
-/// Whether parts of the output stay in the caches while elements come to them, and enough come for that to be worth it.
-pub fn fits<T: Sum>(o: &Operands<'_, T>) -> bool {
+/// Whether parts of the output stay in the caches as sums of type `A` while elements come to them, and enough come for that to be
+/// worth it.
+pub fn fits<T: Sum, A>(o: &Operands<'_, T>) -> bool {
     let (sizes, index, _) = o.geometry();
     let (count, n) = (o.target.sizes[o.dim], sizes[o.dim]);
-    let bytes = count.saturating_mul(size_of::<T::Acc>());
+    let bytes = count.saturating_mul(size_of::<A>());
     if lines(o).2 {
         return bytes <= LINE;
     }

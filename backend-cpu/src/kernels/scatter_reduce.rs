@@ -20,7 +20,7 @@ fn reduced<T: Sum + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
     if o.out.numel() == 0 {
         return Ok(());
     }
-    if fits(&o) {
+    if fits::<T, T::Acc>(&o) {
         return match reduce {
             "amax" => by_panels(o, larger::<T::Acc>),
             _ => by_panels(o, smaller::<T::Acc>),

@@ -1,10 +1,11 @@
 //! Results that are one number and no other, compared without a tolerance where it would hide what is wrong: sums of whole
-//! numbers, an element that decides alone, results that are rounded once, casts of the numbers at which dtypes end.
+//! numbers, many at one index among them, an element that decides alone, results that are rounded once, casts of the numbers at which dtypes end.
 //!
 //! A sum that leaves out its last term is within what sums of so many terms may be off, and the largest of random elements
 //! is hardly ever the last one.
 
 mod casts;
+mod many;
 mod reduced;
 mod rounded;
 
@@ -27,10 +28,11 @@ struct Kind {
     run: fn(&Context<'_>) -> Steps,
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind { variant: reduced::MARKED, run: reduced::marked },
     Kind { variant: reduced::LONG, run: reduced::long },
     Kind { variant: reduced::WHOLE, run: reduced::whole },
+    Kind { variant: many::MANY, run: many::many },
     Kind { variant: rounded::ONCE, run: rounded::once },
     Kind { variant: casts::TO, run: casts::to },
 ];
@@ -41,6 +43,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         };
         reduced::cases(scope, op, &mut push);
+        many::cases(scope, op, &mut push);
         rounded::cases(scope, op, &mut push);
         casts::cases(op, &mut push);
     }

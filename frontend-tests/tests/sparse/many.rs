@@ -17,6 +17,8 @@ const MANY: usize = 40_000;
 trait Number: Plain + PartialEq + Debug {
     fn of(seed: u64) -> Self;
     fn plus(self, other: Self) -> Self;
+    /// The sum of all, which are not none; floats added in f64.
+    fn total(all: &[Self]) -> Self;
     fn times(self, other: Self) -> Self;
     fn bits(self) -> u64;
     /// Whether two sums are not the same, but for the order in which terms of this size together were added.
@@ -38,6 +40,9 @@ macro_rules! float {
                 }
             }
             fn plus(self, other: Self) -> Self { self + other }
+            fn total(all: &[Self]) -> Self {
+                all[1..].iter().fold(f64::from(all[0]), |sum, x| sum + f64::from(*x)) as $t
+            }
             fn times(self, other: Self) -> Self { self * other }
             fn bits(self) -> u64 { self.to_bits().into() }
             fn apart(self, other: Self, size: f64) -> bool {
@@ -55,6 +60,7 @@ macro_rules! integer {
         impl Number for $t {
             fn of(seed: u64) -> Self { seed as $t }
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn total(all: &[Self]) -> Self { all.iter().fold(0, |sum, x| sum.wrapping_add(*x)) }
             fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
             fn bits(self) -> u64 { self as u64 }
             fn apart(self, other: Self, _: f64) -> bool { self != other }
@@ -132,8 +138,18 @@ impl<T: Number> Matrix<T> {
             .unwrap()
     }
 
-    /// Each place once, its numbers added up in their order.
+    /// Each place once, with the total of its numbers.
     fn sums(&self) -> Self {
+        let mut all = BTreeMap::<[i64; 2], Vec<T>>::new();
+        self.entries.iter().for_each(|(at, value)| all.entry(*at).or_default().push(*value));
+        Matrix {
+            sizes: self.sizes,
+            entries: all.into_iter().map(|(at, values)| (at, T::total(&values))).collect(),
+        }
+    }
+
+    /// Each place once, its numbers added up in their order and in their type.
+    fn sums_in_turn(&self) -> Self {
         let mut sums = BTreeMap::new();
         for &(at, value) in &self.entries {
             sums.entry(at).and_modify(|sum: &mut T| *sum = sum.plus(value)).or_insert(value);
@@ -157,7 +173,7 @@ impl<T: Number> Matrix<T> {
         let terms = a.entries.iter().flat_map(|([row, k], factor)| {
             of_row(k).map(move |(column, value)| ([*row, *column], factor.times(*value)))
         });
-        Matrix { sizes: [self.sizes[0], other.sizes[1]], entries: terms.collect() }.sums()
+        Matrix { sizes: [self.sizes[0], other.sizes[1]], entries: terms.collect() }.sums_in_turn()
     }
 }
 

@@ -5,6 +5,7 @@ use crate::arena::{self, Arena, Cell};
 use crate::operand::Operand;
 use keyway_sdk::author::strided::Strided;
 use keyway_sdk::author::{Call, Error, Real};
+use std::collections::HashMap;
 
 /// The dimension in argument 1, of a tensor with `ndim` dimensions.
 fn dim(call: &Call<'_>, ndim: usize) -> Result<usize, Error> {
@@ -51,7 +52,8 @@ fn gather<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `self` with `src[i][j]` added at `[index[i][j]][j]`, for dimension 0 of a matrix.
+/// `self` with `src[i][j]` added at `[index[i][j]][j]`, for dimension 0 of a matrix. Sums are accumulated in f64: many addends may have
+/// one index, and 2^24 ones and one more are 2^24 in f32.
 fn scatter_add<T: Real + Cell>(call: &Call<'_>) -> Result<(), Error> {
     let mut memory = arena::lock();
     let (out, own) = (Operand::<T>::output(&memory, call)?, Operand::<T>::argument(&memory, call, 0)?);
@@ -64,10 +66,14 @@ fn scatter_add<T: Real + Cell>(call: &Call<'_>) -> Result<(), Error> {
         out.set(&mut memory, o, value);
     }
     let (others, step) = without(out.strides, dim, &index);
+    let mut sums = HashMap::<usize, f64>::new();
     for [i, from, to] in Strided::new(index.sizes, [index.strides, source.strides, &others])?.offsets() {
         let at = to + index.get(&memory, i) as usize * step;
-        let value = out.get(&memory, at) + source.get(&memory, from);
-        out.set(&mut memory, at, value);
+        let sum = sums.entry(at).or_insert_with(|| out.get(&memory, at).to_f64());
+        *sum += source.get(&memory, from).to_f64();
+    }
+    for (at, sum) in sums {
+        out.set(&mut memory, at, T::from_f64(sum));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
     /// This tensor with the slices of `source` added to those at `index` along `dim`. Sums run in the order
-    /// of `source`, whatever the number of threads.
+    /// of `source`, whatever the number of threads, and are as accurate as those of [`Tensor::scatter_add`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

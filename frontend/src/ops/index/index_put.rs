@@ -35,7 +35,7 @@ impl Tensor {
     }
 
     /// [`Tensor::index_put`], or with `accumulate` the values added to what is there, in their order, whatever the number of
-    /// threads.
+    /// threads; sums are as accurate as those of [`Tensor::scatter_add`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

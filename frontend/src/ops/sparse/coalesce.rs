@@ -11,7 +11,7 @@ use keyway_dispatcher::op::{Args, Decomposition, Outputs, Plan, Rule, Strides};
 
 impl Tensor {
     /// The same sparse tensor with its entries in row-major order and each place once: the values of one place are added up,
-    /// and a sum that cancels stays as a stored 0. A tensor that is so already, and a strided one, come back as they are.
+    /// floats in f64 however many they are, and a sum that cancels stays as a stored 0. A tensor that is so already, and a strided one, come back as they are.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {

@@ -1,0 +1,178 @@
+//! Sums of many addends at one index.
+//!
+//! Addends that come one after the other lose digits: 2^24 ones and one more are 2^24 in f32. So at most [`CHAIN`] of them are added in
+//! a float of 32 bits, which is off by no more than `CHAIN * 2^-24` of the sum of their sizes; where more may meet, sums are
+//! accumulated in f64 and rounded once. Which of the two it is follows from the indices alone, never from the number of threads.
+
+use super::accumulate::Sum;
+use super::number::Number;
+use super::scatter::Operands;
+use super::scatter_panels::fits;
+use keyway_sdk::author::{Element, Lanes, Plain, parallel_for};
+use std::sync::{Mutex, PoisonError};
+
+/// Addends that are added one after the other in a float of 32 bits, at most.
+pub const CHAIN: usize = 1024;
+
+/// Elements of `T` whose sums are accumulated in f64.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Default, Debug)]
+#[repr(transparent)]
+pub struct InF64<T>(T);
+
+// SAFETY: it has the layout and the values of `T`, whose dtype and name it gives.
+unsafe impl<T: Plain> Element for InF64<T> {
+    const NAME: &'static str = T::NAME;
+    #[inline(always)]
+    fn dtype() -> u16 {
+        T::dtype()
+    }
+    #[inline(always)]
+    fn from_f64(value: f64) -> Self {
+        InF64(T::from_f64(value))
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self.0.to_f64()
+    }
+}
+
+// SAFETY: every bit pattern is a value of `T`.
+unsafe impl<T: Plain> Plain for InF64<T> {}
+
+impl<T: Plain + Number> Number for InF64<T> {
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        InF64(self.0.plus(other.0))
+    }
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        InF64(self.0.minus(other.0))
+    }
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        InF64(self.0.times(other.0))
+    }
+}
+
+impl<T: Plain + Sum> Sum for InF64<T> {
+    type Acc = f64;
+    type Cell = T::Cell;
+    type Long = Self;
+    const WIDE: bool = true;
+    const LOSES_DIGITS: bool = false;
+    #[inline(always)]
+    fn widen(self) -> f64 {
+        self.0.to_f64()
+    }
+    #[inline(always)]
+    fn narrow(sum: f64) -> Self {
+        InF64(T::from_f64(sum))
+    }
+    #[inline(always)]
+    fn lengthen(sum: f64) -> f64 {
+        sum
+    }
+}
+
+/// The least and most counters, and the addends that are looked at for each.
+const COUNTERS: [u32; 2] = [10, 18];
+const FOR_EACH: usize = 128;
+/// The least addends that are counted by one thread.
+const GRAIN: usize = 1 << 16;
+
+/// Whether sums of these operands are accumulated as [`Sum::Long`]: more than [`CHAIN`] addends may meet, or the longer sums fit into
+/// the caches as well.
+pub fn are_long<T: Sum>(o: &Operands<'_, T>) -> bool {
+    let (sizes, ..) = o.geometry();
+    T::LOSES_DIGITS && sizes[o.dim] > CHAIN && (fits::<T, <T::Long as Sum>::Acc>(o) || may_meet(o))
+}
+
+/// Whether more than [`CHAIN`] addends may meet, of operands whose sums lose digits.
+pub fn may_meet<T: Sum>(o: &Operands<'_, T>) -> bool {
+    let (sizes, index, _) = o.geometry();
+    let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
+    // The loops over the indices, with the steps of these and of numbers that tell their lines apart.
+    let (mut loops, mut apart) = (vec![(n, [index[o.dim], 0])], count as isize);
+    for d in (0..sizes.len()).filter(|d| *d != o.dim && index[*d] != 0 && sizes[*d] > 1) {
+        loops.push((sizes[d], [index[d], apart]));
+        apart = apart.wrapping_mul(sizes[d] as isize);
+    }
+    T::LOSES_DIGITS && n > CHAIN && meet(o.index.lanes, loops)
+}
+
+/// [`may_meet`] for a row of indices or offsets.
+pub fn may_meet_in(row: Lanes<'_, i64>, n: usize) -> bool {
+    n > CHAIN && meet(row, vec![(n, [1, 0])])
+}
+
+/// Counts by a hash of the index and its line, so that few counters suffice and stay in the caches: none is below the count of any
+/// one index. Indices that are spread evenly give counts far below [`CHAIN`].
+fn meet(index: Lanes<'_, i64>, mut loops: Vec<(usize, [isize; 2])>) -> bool {
+    loops.sort_by_key(|(_, [step, _])| std::cmp::Reverse(step.abs()));
+    let all: usize = loops.iter().map(|(size, _)| size).product();
+    let Some((len, [across, line])) = loops.pop() else { return false };
+    let bits = (all / FOR_EACH).next_power_of_two().ilog2().clamp(COUNTERS[0], COUNTERS[1]);
+    let total = Mutex::new(vec![0u32; 1 << bits]);
+    let counted = parallel_for(all, GRAIN, |range| {
+        let mut counts = vec![0u32; 1 << bits];
+        let mut at = range.start;
+        while at < range.end {
+            let (mut row, first) = (at / len, at % len);
+            let (mut place, mut key) = (first as isize * across, first as isize * line);
+            for &(size, [step, line]) in loops.iter().rev() {
+                place += (row % size) as isize * step;
+                key = key.wrapping_add((row % size) as isize * line);
+                row /= size;
+            }
+            let some = (len - first).min(range.end - at);
+            for k in 0..some as isize {
+                // SAFETY: the loops are those of the indices.
+                let index = unsafe { *index.as_ptr().offset(place + k * across) };
+                let key = (key.wrapping_add(k.wrapping_mul(line)) as u64).wrapping_add(index as u64);
+                // Fibonacci hashing (D. E. Knuth, TAOCP 3, 6.4).
+                let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits);
+                counts[hash as usize] += 1;
+            }
+            at += some;
+        }
+        let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+        total.iter_mut().zip(&counts).for_each(|(sum, own)| *sum = sum.saturating_add(*own));
+    });
+    let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    counted.is_err() || total.iter().any(|count| *count as usize > CHAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_see_every_index_that_comes_too_often() {
+        let of = |mut index: Vec<i64>| {
+            let n = index.len();
+            // SAFETY: the indices outlive the call.
+            may_meet_in(unsafe { Lanes::new(index.as_mut_ptr()) }, n)
+        };
+        let spread = |n: i64| (0..n).map(|j| j * 7919 % 1_000_003).collect::<Vec<_>>();
+        for n in [10, 1025, 70_000, 600_000] {
+            assert!(!of(spread(n)), "{n}");
+        }
+        for n in [1025, 70_000, 600_000] {
+            let mut index = spread(n);
+            let step = index.len() / 1025;
+            index.iter_mut().step_by(step).take(1025).for_each(|at| *at = 5);
+            assert!(of(index), "{n}");
+        }
+        assert!(!of(vec![5; 1024]));
+    }
+
+    #[test]
+    fn lines_are_told_apart() {
+        // 2,000 rows of 8 columns: each column has its own sums.
+        let mut index: Vec<i64> = (0..16_000).map(|i| i / 8 % 4).collect();
+        // SAFETY: the indices outlive the calls.
+        let lanes = unsafe { Lanes::new(index.as_mut_ptr()) };
+        assert!(!meet(lanes, vec![(2000, [8, 0]), (8, [1, 4])]));
+        assert!(meet(lanes, vec![(16_000, [1, 0])]));
+    }
+}

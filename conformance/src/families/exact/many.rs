@@ -1,0 +1,62 @@
+//! Many addends at one index, beside a number so large that each of them alone is lost in it: sums one after the other in the
+//! dtype stay where they are.
+
+use super::super::{Context, Op, Scope};
+use crate::array::{Array, Number};
+use crate::compare::{self, Tolerance};
+use crate::oracle::{Inputs, Value};
+use crate::outcome::{Steps, Stop};
+use keyway::DType;
+
+/// The variant.
+pub(super) const MANY: &str = "many";
+
+/// The ops that add at indices.
+const OPS: [&str; 3] = ["index_add", "scatter_add", "index_put"];
+/// The addends, and the columns of rows that are added: of one row kernels add by elements, of many by vectors.
+const ONES: usize = 3_000;
+const COLUMNS: [usize; 3] = [1, 5, 40];
+const ROWS: usize = 12;
+/// The row that is added to.
+const AT: usize = 7;
+
+pub(super) fn cases(scope: &Scope<'_>, op: &Op, push: &mut impl FnMut(DType, usize, &str)) {
+    if OPS.contains(&op.def.name()) {
+        let served = scope.served(op.def).into_iter().chain(scope.others(op.def));
+        served.filter(|dtype| dtype.is_float()).for_each(|dtype| push(dtype, 0, MANY));
+    }
+}
+
+/// From here on the dtype holds no odd numbers.
+fn large(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 2048.0,
+        DType::BF16 => 256.0,
+        DType::F64 => 2f64.powi(53),
+        _ => 2f64.powi(24),
+    }
+}
+
+pub(super) fn many(context: &Context<'_>) -> Steps {
+    let (def, dtype) = (context.def()?, context.dtype());
+    for columns in COLUMNS {
+        // Of f64 the addends are 2, since no wider type is asked for.
+        let addend = Number::Float(if dtype == DType::F64 { 2.0 } else { 1.0 });
+        let own = Value::Array(Array::from_fn(dtype, [ROWS, columns], |_| Number::Float(large(dtype))));
+        let source = Value::Array(Array::from_fn(dtype, [ONES, columns], |_| addend));
+        let row = Array::from_fn(DType::I64, [ONES], |_| Number::Int(AT as i128));
+        let each = Array::from_fn(DType::I64, [ONES, columns], |_| Number::Int(AT as i128));
+        let inputs = Inputs(match def.name() {
+            "index_add" => vec![own, Value::Int(0), Value::Array(row), source, Value::Int(1)],
+            "scatter_add" => vec![own, Value::Int(0), Value::Array(each), source],
+            "index_put" => {
+                vec![own, Value::Arrays(vec![row]), Value::Ints(vec![0]), source, Value::Bool(true)]
+            }
+            other => return Err(Stop::Skipped(format!("`{other}` adds at no indices"))),
+        });
+        let expected = context.expected(&inputs)?;
+        let got = context.call(&context.place_bare(&inputs)?)?;
+        compare::within(&expected, &got, |_| Tolerance { rtol: 0.0, atol: 0.0 })?;
+    }
+    Ok(())
+}
