@@ -44,7 +44,7 @@ struct Bags {
 
 template <class T>
 DEV void bag(const Bags& p) {
-  typedef Wide<T> Acc;
+  typedef Long<Wide<T>> Acc;
   const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (thread >= p.count) return;
   const u64 at = p.first + thread, which = at / p.columns;
@@ -67,7 +67,7 @@ DEV void bag(const Bags& p) {
     rows++;
   }
   if (p.mode == MEAN && rows != 0) made = made / (Acc)rows;
-  static_cast<T*>(p.out)[(i64)which * p.out_strides[0] + column * p.out_strides[1]] = Element<T>::narrow(made);
+  static_cast<T*>(p.out)[(i64)which * p.out_strides[0] + column * p.out_strides[1]] = Element<T>::narrow((Wide<T>)made);
 }
 #define BAG(dtype, T, name) KERNEL(name##_##dtype, Bags) { bag<T>(p); }
 FLOATS(BAG, embedding_bag)

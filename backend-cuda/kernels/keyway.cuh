@@ -144,6 +144,18 @@ struct Element<bf16> {
 template <class T>
 using Wide = typename Element<T>::Wide;
 
+// The type in which sums of any number of addends, and sums of powers, are accumulated.
+template <class W>
+struct LongOf {
+  typedef W Type;
+};
+template <>
+struct LongOf<float> {
+  typedef double Type;
+};
+template <class W>
+using Long = typename LongOf<W>::Type;
+
 // Elements that are moved at once; those of 16 bytes, which is the most.
 template <class T, int V>
 struct alignas(sizeof(T) * V) Pack {

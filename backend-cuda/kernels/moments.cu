@@ -179,6 +179,10 @@ DEV void finish_variance(const Moments& p) {
 // The norms that have terms of their own; GENERAL is the sum of powers.
 enum Norm : u32 { ZERO, ONE, TWO, LARGEST, SMALLEST, GENERAL };
 
+// Powers of f32 leave its range where norms do not, so that they are added in double.
+template <class T>
+using NormOf = Long<Wide<T>>;
+
 template <class W>
 DEV W term_of(u32 kind, W x, W exponent) {
   switch (kind) {
@@ -214,24 +218,24 @@ DEV W joined_over_row(u32 kind, W own, const Place& place) {
 
 template <class T>
 DEV void norm(const Moments& p) {
-  typedef Wide<T> W;
+  typedef NormOf<T> W;
   const Place place(p.sharing);
   const Row<T> row(p, place);
   const double exponent = double_of(p.number);
   W sum = p.kind == SMALLEST ? Infinite<W>::value() : W(0);
   for (u64 k = row.first; k < row.end; k += place.lanes) {
-    sum = joined(p.kind, sum, term_of(p.kind, row.at(k), (W)exponent));
+    sum = joined(p.kind, sum, term_of(p.kind, (W)row.at(k), (W)exponent));
   }
   sum = joined_over_row(p.kind, sum, place);
   if (!place.has_row || place.lane != 0) return;
-  if (p.splits == 1) *row.out = Element<T>::narrow(root_of(p.kind, sum, exponent));
+  if (p.splits == 1) *row.out = Element<T>::narrow((Wide<T>)root_of(p.kind, sum, exponent));
   else part_of<W>(p, place.row, blockIdx.y) = sum;
 }
 
 // The second launch: a thread for each row.
 template <class T>
 DEV void finish_norm(const Moments& p) {
-  typedef Wide<T> W;
+  typedef NormOf<T> W;
   const u64 row = (u64)blockIdx.x * ROW_THREADS + threadIdx.x;
   if (row >= p.sharing.rows) return;
   const W* parts = static_cast<const W*>(p.parts) + row * p.splits;
@@ -239,7 +243,7 @@ DEV void finish_norm(const Moments& p) {
   for (u32 part = 1; part < p.splits; part++) sum = joined(p.kind, sum, parts[part]);
   i64 at[2];
   p.rows.offsets((u32)row, at);
-  static_cast<T*>(p.out)[at[0]] = Element<T>::narrow(root_of(p.kind, sum, double_of(p.number)));
+  static_cast<T*>(p.out)[at[0]] = Element<T>::narrow((Wide<T>)root_of(p.kind, sum, double_of(p.number)));
 }
 
 #define MOMENT(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)

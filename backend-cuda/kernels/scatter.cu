@@ -72,14 +72,18 @@ BITS(PUT, put)
 REGISTER(scatter, "TiTT>T", scatter, ALL)
 REGISTER(index_copy, "TiTT>T", index_copy, ALL)
 
-// A sum of truth values is true where it is not 0.
+// What `alpha` is given as, and what sums are accumulated in. A sum of truth values is true where it is not 0.
 template <class T>
 struct Sum {
-  typedef Wide<T> Acc;
+  typedef Wide<T> Given;
+  typedef Long<Given> Acc;
+  static constexpr bool is_truth = false;
 };
 template <>
 struct Sum<bool> {
+  typedef float Given;
   typedef float Acc;
+  static constexpr bool is_truth = true;
 };
 
 // The first of the sources of a place, among all that are sorted by place.
@@ -103,14 +107,14 @@ DEV void add(const Put& p) {
   const u64 place = p.base + (u64)offset[2];
   u64 from = first_of(p, place);
   Acc sum = (Acc)read<T>(p.target, offset[1]);
-  const Acc alpha = Immediate<Acc>::of(p.alpha);
+  const Acc alpha = (Acc)Immediate<typename Sum<T>::Given>::of(p.alpha);
   for (; from < p.sources_count && p.places[from] == place; from++) {
     i64 source[1];
     p.sources.offsets(p.order[from], source);
     sum = plus(sum, times(alpha, (Acc)read<T>(p.source, offset[3] + source[0])));
   }
-  if constexpr (sizeof(Acc) != sizeof(Wide<T>)) static_cast<T*>(p.out)[offset[0]] = sum != Acc(0);
-  else static_cast<T*>(p.out)[offset[0]] = Element<T>::narrow(sum);
+  if constexpr (Sum<T>::is_truth) static_cast<T*>(p.out)[offset[0]] = sum != Acc(0);
+  else static_cast<T*>(p.out)[offset[0]] = Element<T>::narrow((Wide<T>)sum);
 }
 #define ADD(dtype, T, name) KERNEL(name##_##dtype, Put) { add<T>(p); }
 ALL(ADD, put_sum)
@@ -126,7 +130,7 @@ struct Joined {
 };
 template <>
 struct Joined<float> {
-  typedef float Acc;
+  typedef Long<float> Acc;
 };
 template <>
 struct Joined<double> {

@@ -67,11 +67,11 @@ DEV void sums(const Sums& p) {
   const u64 group = (p.first + at) / p.width, within = (p.first + at) % p.width;
   const T* values = static_cast<const T*>(p.values) + within;
   const u64 begin = p.begins[group], end = group + 1 < p.groups ? p.begins[group + 1] : p.entries;
-  Wide<T> sum = Element<T>::widen(values[p.order[begin] * p.width]);
+  Long<Wide<T>> sum = Element<T>::widen(values[p.order[begin] * p.width]);
   for (u64 rank = begin + 1; rank < end; rank++) {
-    sum = plus(sum, Element<T>::widen(values[p.order[rank] * p.width]));
+    sum = plus(sum, (Long<Wide<T>>)Element<T>::widen(values[p.order[rank] * p.width]));
   }
-  static_cast<T*>(p.out)[p.first + at] = Element<T>::narrow(sum);
+  static_cast<T*>(p.out)[p.first + at] = Element<T>::narrow((Wide<T>)sum);
 }
 #define SUMS(dtype, T, name) KERNEL(name##_##dtype, Sums) { sums<T>(p); }
 NUMBERS(SUMS, sums)
