@@ -1,7 +1,12 @@
 //! `norm`
+//!
+//! Sums of squares or other powers leave the range for elements whose norm is in it, as squares of 1e20 do in f32. The first pass adds
+//! plain powers; only where some sum is not well within the range a second call finds the largest element of each line and adds
+//! powers of quotients by the power of two below it, as LAPACK's `nrm2` does. Such factors change no digit of a square, so that a
+//! line has the same norm by either pass, whatever is in the others.
 
 use super::number::Apply;
-use super::reduction::{Reducer, reduce, reduced};
+use super::reduction::{Reducer, reduce, reduce_twice, reduce_within, reduced};
 use crate::math;
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
@@ -63,12 +68,40 @@ impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Norm<T, KIND> {
     }
 }
 
+/// The sum of powers of elements times a factor, which a line has in common.
+struct Scaled<T: Float, const KIND: u8>(T::Acc, PhantomData<fn() -> T>);
+
+impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Scaled<T, KIND> {
+    type In = T;
+    type Acc = T::Acc;
+    type Context = T::Acc;
+    #[inline(always)]
+    fn identity(&self) -> T::Acc {
+        T::Acc::ZERO
+    }
+    #[inline(always)]
+    fn load(&self, factor: T::Acc, x: T) -> T::Acc {
+        let x = x.to_acc() * factor;
+        if KIND == TWO { x * x } else { x.abs().power(self.0) }
+    }
+    #[inline(always)]
+    fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
+        a + b
+    }
+}
+
 /// Powers of numbers that are not negative.
 trait Power: Apply {
+    /// The smallest number that has all digits.
+    const LEAST_NORMAL: Self;
+    /// The exponent of the largest power of two whose reciprocal has all digits.
+    const LARGEST_EXPONENT: i64;
     fn power(self, exponent: Self) -> Self;
 }
 
 impl Power for f32 {
+    const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+    const LARGEST_EXPONENT: i64 = 126;
     #[inline(always)]
     fn power(self, exponent: f32) -> f32 {
         math::pow_f32(self, exponent)
@@ -76,9 +109,56 @@ impl Power for f32 {
 }
 
 impl Power for f64 {
+    const LEAST_NORMAL: f64 = f64::MIN_POSITIVE;
+    const LARGEST_EXPONENT: i64 = 1022;
     #[inline(always)]
     fn power(self, exponent: f64) -> f64 {
         math::pow_f64(self, exponent)
+    }
+}
+
+/// The power of two by which a number is multiplied to lie between 1 and 2, or as near as such factors come to that; 1 for 0, infinity
+/// and NaN.
+fn factor<A: Power>(size: A) -> A {
+    let size = size.to_f64();
+    if !(size > 0.0 && size < f64::INFINITY) {
+        return A::ONE;
+    }
+    let exponent = (size.to_bits() >> 52) as i64 - 1023;
+    let exponent = (-exponent).clamp(-A::LARGEST_EXPONENT, A::LARGEST_EXPONENT);
+    A::from_f64(f64::from_bits(((exponent + 1023) as u64) << 52))
+}
+
+/// The norms by sums of powers, for `TWO` and `GENERAL`.
+fn by_powers<T: Float<Acc: Power>, const KIND: u8>(
+    call: &Call,
+    mask: u64,
+    exact: T::Acc,
+    root: impl Fn(T::Acc) -> T::Acc + Sync,
+) -> Result<(), Error> {
+    let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
+    let lines = out.sizes().iter().product::<i64>().max(1);
+    let count = input.sizes().iter().product::<i64>() / lines;
+    // Each power below the normal numbers has lost up to half of the distance of two of them.
+    let least = T::Acc::LEAST_NORMAL * T::Acc::from_f64(count.max(1) as f64);
+    let is_within = |sum: T::Acc| sum.is_nan() | (sum >= least) & (sum < T::Acc::INFINITY);
+    let plain = Norm::<T, KIND>(exact, PhantomData);
+    if KIND == TWO && T::NAME == f16::NAME {
+        // All squares of f16 are normal numbers of f32.
+        return reduce(input, mask, out, &plain, |sum| T::from_acc(root(sum)));
+    }
+    if reduce_within(input, mask, &mut out, &plain, |sum| T::from_acc(root(sum)), is_within)? {
+        return Ok(());
+    }
+    let scaled = Scaled::<T, KIND>(exact, PhantomData);
+    let finish = |factor: T::Acc, sum: T::Acc| T::from_acc(root(sum) / factor);
+    if KIND == TWO || exact > T::Acc::ZERO {
+        let extreme = Norm::<T, LARGEST>(exact, PhantomData);
+        reduce_twice(input, mask, out, (&extreme, &scaled), factor::<T::Acc>, finish)
+    } else {
+        // Of negative powers that of the smallest element is the largest.
+        let extreme = Norm::<T, SMALLEST>(exact, PhantomData);
+        reduce_twice(input, mask, out, (&extreme, &scaled), factor::<T::Acc>, finish)
     }
 }
 
@@ -86,11 +166,10 @@ fn norm<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let p: f64 = call.scalar(1)?;
     let mask = reduced(call, 2, input)?;
-    let out = call.out(0)?;
     let exact = T::Acc::from_f64(p);
     macro_rules! kind {
         ($kind:expr, $finish:expr) => {
-            reduce(input, mask, out, &Norm::<T, { $kind }>(exact, PhantomData), $finish)
+            reduce(input, mask, call.out(0)?, &Norm::<T, { $kind }>(exact, PhantomData), $finish)
         };
     }
     if p == 0.0 {
@@ -98,14 +177,14 @@ fn norm<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
     } else if p == 1.0 {
         kind!(ONE, T::from_acc)
     } else if p == 2.0 {
-        kind!(TWO, |acc: T::Acc| T::from_acc(acc.sqrt()))
+        by_powers::<T, TWO>(call, mask, exact, |sum| sum.sqrt())
     } else if p == f64::INFINITY {
         kind!(LARGEST, T::from_acc)
     } else if p == f64::NEG_INFINITY {
         kind!(SMALLEST, T::from_acc)
     } else {
         let root = T::Acc::from_f64(1.0 / p);
-        kind!(GENERAL, |acc: T::Acc| T::from_acc(acc.power(root)))
+        by_powers::<T, GENERAL>(call, mask, exact, move |sum| sum.power(root))
     }
 }
 

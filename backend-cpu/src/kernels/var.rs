@@ -4,54 +4,67 @@
 //! off by rounding is found in the second pass and taken from the squares.
 
 use super::reduction::{Reducer, reduce_around, reduced};
-use keyway_sdk::author::{Call, Element, Error, Float, Real};
+use keyway_sdk::author::{Call, Element, Error, Float, Real, ViewMut};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// An element as a number of the type in which sums are accumulated.
+#[inline(always)]
+fn wide<T: Float, A: Real>(x: T) -> A {
+    A::from_f64(x.to_f64())
+}
 
 /// The sum of distances from the first element, which is the context.
-struct Distances<T>(PhantomData<fn() -> T>);
+struct Distances<T, A>(PhantomData<fn() -> (T, A)>);
 
-impl<T: Float> Reducer for Distances<T> {
+impl<T: Float, A: Real> Reducer for Distances<T, A> {
     type In = T;
-    type Acc = T::Acc;
+    type Acc = A;
     type Context = T;
     #[inline(always)]
-    fn identity(&self) -> T::Acc {
-        T::Acc::ZERO
+    fn identity(&self) -> A {
+        A::ZERO
     }
     #[inline(always)]
-    fn load(&self, first: T, x: T) -> T::Acc {
-        x.to_acc() - first.to_acc()
+    fn load(&self, first: T, x: T) -> A {
+        wide::<T, A>(x) - wide(first)
     }
     #[inline(always)]
-    fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
+    fn combine(&self, a: A, b: A) -> A {
         a + b
     }
 }
 
 /// The sums of distances from the mean, which is the context, and of their squares.
-struct Squares<T>(PhantomData<fn() -> T>);
+struct Squares<T, A>(PhantomData<fn() -> (T, A)>);
 
-impl<T: Float> Reducer for Squares<T> {
+impl<T: Float, A: Real> Reducer for Squares<T, A> {
     type In = T;
-    type Acc = [T::Acc; 2];
-    type Context = T::Acc;
+    type Acc = [A; 2];
+    type Context = A;
     #[inline(always)]
-    fn identity(&self) -> [T::Acc; 2] {
-        [T::Acc::ZERO; 2]
+    fn identity(&self) -> [A; 2] {
+        [A::ZERO; 2]
     }
     #[inline(always)]
-    fn load(&self, mean: T::Acc, x: T) -> [T::Acc; 2] {
-        let d = x.to_acc() - mean;
+    fn load(&self, mean: A, x: T) -> [A; 2] {
+        let d = wide::<T, A>(x) - mean;
         [d, d * d]
     }
     #[inline(always)]
-    fn combine(&self, [a, aa]: [T::Acc; 2], [b, bb]: [T::Acc; 2]) -> [T::Acc; 2] {
+    fn combine(&self, [a, aa]: [A; 2], [b, bb]: [A; 2]) -> [A; 2] {
         [a + b, aa + bb]
     }
 }
 
-fn variance<T: Float>(call: &Call, finish: impl Fn(T::Acc) -> T::Acc + Sync) -> Result<(), Error> {
+/// Accumulates in `A`; `finish` makes the result of the mean square.
+fn spread<T: Float, A: Real>(
+    call: &Call,
+    out: ViewMut<'_, T>,
+    finish: impl Fn(A) -> T + Sync,
+) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let mask = reduced(call, 1, input)?;
     let count: usize = input
@@ -61,31 +74,46 @@ fn variance<T: Float>(call: &Call, finish: impl Fn(T::Acc) -> T::Acc + Sync) -> 
         .filter(|(i, _)| mask >> i & 1 != 0)
         .map(|(_, n)| *n as usize)
         .product();
-    let divisor = T::Acc::from_f64((count as f64 - call.scalar::<f64>(2)?).max(0.0));
-    let count = T::Acc::from_f64(count as f64);
-    let passes = (&Distances::<T>(PhantomData), &Squares::<T>(PhantomData));
+    let divisor = A::from_f64((count as f64 - call.scalar::<f64>(2)?).max(0.0));
+    let count = A::from_f64(count as f64);
+    let passes = (&Distances::<T, A>(PhantomData), &Squares::<T, A>(PhantomData));
     reduce_around(
         input,
         mask,
-        call.out(0)?,
+        out,
         passes,
-        |first, sum| first.to_acc() + sum / count,
+        |first, sum| wide::<T, A>(first) + sum / count,
         |_, [sum, squares]| {
             // Squares that the type does not hold are infinite, whatever would be taken from them.
-            let whole = sum == T::Acc::ZERO || squares.to_f64() == f64::INFINITY;
+            let whole = sum == A::ZERO || squares.to_f64() == f64::INFINITY;
             let around = if whole { squares } else { squares - sum * (sum / count) };
-            T::from_acc(finish((if around < T::Acc::ZERO { T::Acc::ZERO } else { around }) / divisor))
+            finish((if around < A::ZERO { A::ZERO } else { around }) / divisor)
         },
     )
 }
 
 fn var<T: Float>(call: &Call) -> Result<(), Error> {
-    variance::<T>(call, |v| v)
+    spread::<T, T::Acc>(call, call.out(0)?, T::from_acc)
 }
 
+/// Squares of f32 leave its range where deviations do not: then the sums are taken again in f64.
 fn std<T: Float>(call: &Call) -> Result<(), Error> {
-    variance::<T>(call, |v| v.sqrt())
+    let is_short = size_of::<T::Acc>() < size_of::<f64>();
+    let (mut out, beyond) = (call.out::<T>(0)?, AtomicBool::new(false));
+    spread::<T, T::Acc>(call, out.reborrow(), |square| {
+        if is_short && !(MEAN_SQUARES.contains(&square.to_f64()) || square.is_nan()) {
+            beyond.store(true, Ordering::Relaxed);
+        }
+        T::from_acc(square.sqrt())
+    })?;
+    if beyond.into_inner() {
+        return spread::<T, f64>(call, out, |square| T::from_f64(square.sqrt()));
+    }
+    Ok(())
 }
+
+/// Mean squares that f32 holds with all digits, also if most of the squares are below its normal numbers.
+const MEAN_SQUARES: Range<f64> = 1e-30..f32::MAX as f64;
 
 kernel!("var", "TIsb>T", var, [f32, f64, f16, bf16]);
 kernel!("std", "TIsb>T", std, [f32, f64, f16, bf16]);

@@ -12,11 +12,15 @@ fn norm(call: &Call<'_>) -> Result<(), Error> {
     let p = call.float(1).or_else(|_| call.int(1).map(|p| p as f64))?;
     let (mask, keep) = reduced_dims(call, 2, coo.sizes.len())?;
     let own = coo.dtype();
-    if !matches!(own, dtype::F16 | dtype::BF16) {
-        return of(coo, p, &mask, keep)?.give(call);
+    let coo = match own {
+        dtype::F16 | dtype::BF16 => as_dtype(coo, dtype::F32)?,
+        _ => coo,
+    };
+    let wide = of(coo, p, &mask, keep)?;
+    if wide.dtype() == own {
+        return wide.give(call);
     }
     // Several steps, rounded once.
-    let wide = of(as_dtype(coo, dtype::F32)?, p, &mask, keep)?;
     finished(wide, |norms| one("to_dtype", &[norms, Arg::Dtype(own)]))?.give(call)
 }
 
@@ -49,6 +53,8 @@ fn of<'a>(coo: Coo<'a>, p: f64, mask: &[bool], keep: bool) -> Result<Reduced<'a>
         let sizes = reduced_sizes(&coo.sizes, mask, keep);
         return Ok(Reduced::Strided(one("reshape", &[Arg::Owned(&made), Arg::Ints(&sizes)])?));
     }
+    // Powers of f32 leave its range where norms do not. None of f64 does unless the norm is beyond 1e154 or below 1e-154.
+    let coo = if matches!(p, 0.0 | 1.0) { coo } else { as_dtype(coo, dtype::F64)? };
     let powers = match p {
         2.0 => one("square", &[coo.values.arg()])?,
         0.0 => stored(&one("abs", &[coo.values.arg()])?)?,

@@ -15,6 +15,14 @@ pub enum Reduced<'a> {
 }
 
 impl Reduced<'_> {
+    /// The dtype's number.
+    pub fn dtype(&self) -> u16 {
+        match self {
+            Reduced::Sparse(coo) => coo.dtype(),
+            Reduced::Strided(made) => made.tensor().dtype(),
+        }
+    }
+
     /// As the first output.
     ///
     /// # Errors

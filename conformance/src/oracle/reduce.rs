@@ -241,13 +241,13 @@ pub(super) fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
     Ok(unit * sum(sizes.iter().map(|x| (x / unit).powf(p))).powf(1.0 / p))
 }
 
-/// Uncertain where the powers overflow, as a backend need not scale them.
+/// Uncertain where the powers overflow in f64, as a backend need not scale them; f32 and less may be computed in it.
 fn norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (dtype, p) = (float(inputs)?, inputs.float(1)?);
     reduced(inputs, [2, 3], dtype, dtype, |members| {
         let powers: Vec<f64> = floats(members).map(|x| x.abs().powf(p)).collect();
         let finite = floats(members).all(|x| x.is_finite() && x != 0.0);
-        let uncertain = finite && !p.is_infinite() && overflows(sum(powers), dtype);
+        let uncertain = finite && !p.is_infinite() && overflows(sum(powers), DType::F64);
         if uncertain { Ok(Number::Any) } else { length(members, p).map(Number::Float) }
     })
 }

@@ -9,7 +9,8 @@ use crate::{DType, Result, Tensor};
 use std::borrow::Borrow;
 
 /// Multiplies the gradients by a common factor such that their norm, taken over all of them as one vector, is at most
-/// `max_norm`. Gives the norm that they had, as a tensor of no dimensions; nothing is read back to the host.
+/// `max_norm`. Gives the norm that they had, as a tensor of no dimensions; nothing is read back to the host. The norm is f32, or f64
+/// where a gradient is: one beyond that dtype is infinite, and all gradients become 0.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -37,19 +38,17 @@ fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
     let _off = no_grad();
     let Some(first) = grads.first() else { return Tensor::new(0.0f32) };
     let device = first.device();
-    let mut total: Option<Tensor> = None;
+    let widest = if grads.iter().any(|grad| grad.dtype() == DType::F64) { DType::F64 } else { DType::F32 };
+    let mut norms = Vec::with_capacity(grads.len());
     for grad in &grads {
-        // The squares of half-precision gradients may overflow their own dtype.
+        // The norm of half-precision gradients may be beyond their own dtype.
         let wide = if grad.dtype() == DType::F64 { grad.clone() } else { grad.to_dtype(DType::F32)? };
-        let squares = wide.mul(&wide)?.sum_all()?.to_device(device)?;
-        total = Some(match total {
-            Some(sum) => sum.add(&squares)?,
-            None => squares,
-        });
+        norms.push(wide.norm_all()?.to_device(device)?.to_dtype(widest)?);
     }
-    let Some(norm) = total.map(|sum| sum.sqrt()).transpose()? else { return Tensor::new(0.0f32) };
+    // The norm of norms: squares leave the range long before norms do.
+    let norm = Tensor::stack(&norms, 0)?.norm_all()?;
     // PyTorch's guard against a norm of 0.
-    let factor = norm.add(1e-6)?.reciprocal()?.mul(max_norm)?.clamp_max(1.0)?;
+    let factor = norm.full_like(max_norm)?.div(&norm.add(1e-6)?)?.clamp_max(1.0)?;
     for grad in &grads {
         let factor = factor.to_device(grad.device())?;
         held(grad)?.iter().try_for_each(|part| part.mul_(&factor).map(drop))?;

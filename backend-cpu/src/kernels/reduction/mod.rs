@@ -22,6 +22,7 @@ use keyway_sdk::author::{Element, Error, Lanes, Plain, View, ViewMut};
 use loops::{Loops, Sizes};
 use pass::{Cut, MANY_UNITS, Pass, Values};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `out = finish(the reduction of input over the dimensions in mask)`.
 pub fn reduce<R: Reducer<Context = ()>, O: Element>(
@@ -40,6 +41,31 @@ pub fn reduce<R: Reducer<Context = ()>, O: Element>(
             place(to, at, stride, n, |i| finish(accs.cast::<R::Acc>().add(i).read()));
         })
     }
+}
+
+/// As [`reduce`]; returns whether `is_within` holds of every accumulator, those of the results that are right.
+pub fn reduce_within<R: Reducer<Context = ()>, O: Element>(
+    input: View<'_, R::In>,
+    mask: u64,
+    out: &mut ViewMut<'_, O>,
+    reducer: &R,
+    finish: impl Fn(R::Acc) -> O + Sync,
+    is_within: impl Fn(R::Acc) -> bool + Sync,
+) -> Result<bool, Error> {
+    let g = &Geometry::new(input.sizes(), input.strides(), out.strides(), mask);
+    let to = out.lanes();
+    let beyond = AtomicBool::new(false);
+    // SAFETY: as in `reduce`.
+    unsafe {
+        once(reducer, g, input.as_ptr().cast(), &|accs, n, at, stride| {
+            let acc = |i: usize| accs.cast::<R::Acc>().add(i).read();
+            place(to, at, stride, n, |i| finish(acc(i)));
+            if !(0..n).fold(true, |all, i| all & is_within(acc(i))) {
+                beyond.store(true, Ordering::Relaxed);
+            }
+        })?;
+    }
+    Ok(!beyond.into_inner())
 }
 
 /// Two passes: `middle` makes of the first's result what the second's elements have in common, and

@@ -4,9 +4,9 @@ use super::forms::reduction;
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::{float_tensor, widened};
+use crate::ops::composite::{cast, float_tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::memory::from_components::{stored, with_stored};
+use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::ops::sparse::lines::at_entries;
@@ -81,6 +81,12 @@ fn samples() -> Vec<Sample> {
         let args = [x, SampleArg::Float(p), SampleArg::Ints(vec![1]), SampleArg::Bool(false)];
         Sample { smooth: false, ..sample(args) }
     };
+    // Whose powers are beyond f32, while the norm is not.
+    let far = |p: f64, x: &[f64]| {
+        let x = tensor(&[2, 3], Fill::Values(x.to_vec()));
+        let args = [x, SampleArg::Float(p), SampleArg::Ints(vec![1]), SampleArg::Bool(false)];
+        Sample { smooth: false, ..sample(args) }
+    };
     vec![
         call(&[], None, false),
         call(&[7], None, false),
@@ -101,6 +107,10 @@ fn samples() -> Vec<Sample> {
         zeros(3.0),
         zeros(0.5),
         zeros(f64::INFINITY),
+        far(2.0, &[3e20, 1.0, -4e20, 1.0, 2.0, 2.0]),
+        far(2.0, &[3e-25, 0.0, -4e-25, 1.0, 2.0, 2.0]),
+        far(3.0, &[3e20, 1.0, -4e20, 1.0, 2.0, 2.0]),
+        far(1.5, &[3e-35, 0.0, -4e-35, 1.0, 2.0, 2.0]),
     ]
 }
 
@@ -112,7 +122,9 @@ fn over(t: &Tensor, by: &Tensor) -> Result<Tensor> {
 
 /// The gradient of each element of `x`, given the norm of its line and the gradient of that; `sum_of` sums over the line.
 ///
-/// Where the norm is 0 the derivative is taken to be 0, and so is that of the derivative: nothing is divided by 0.
+/// Where the norm is 0 the derivative is taken to be 0, and so is that of the derivative: nothing is divided by 0. An element is
+/// divided by the norm before the gradient is multiplied in: that quotient is never above 1, while the gradient over a norm near
+/// the ends of the range leaves it.
 fn slope(
     x: &Tensor,
     [norm, grad]: [&Tensor; 2],
@@ -123,7 +135,8 @@ fn slope(
         return grad.mul(&x.sign()?);
     }
     if p == 2.0 {
-        return over(grad, norm)?.mul(x);
+        let none = norm.eq(0.0)?;
+        return x.div(&none.where_cond(1.0, norm)?)?.mul(&none.where_cond(0.0, grad)?);
     }
     if p.is_infinite() {
         let ties = x.abs()?.eq(norm)?.to_dtype(x.dtype())?;
@@ -150,12 +163,13 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     // Of a sparse tensor what it stores, each place once.
     let x = x.coalesce()?;
     let pattern = x.detach();
-    let of_lines = |t: &Tensor| at_entries(&pattern, t, b.arg(2), b.bool(3)?);
+    let of_lines = |t: &Tensor| widened(&at_entries(&pattern, t, b.arg(2), b.bool(3)?)?);
     let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
-    let made = slope(&stored(&x)?, [&norm, &grad], p, |ties| {
-        at_entries(&pattern, &with_stored(&x, ties)?.sum_keepdim(dims)?, b.arg(2), true)
+    let made = slope(&widened(&stored(&x)?)?, [&norm, &grad], p, |ties| {
+        let ties = map_stored_as(&x, ties.dtype(), |_| Ok(ties.clone()))?;
+        at_entries(&pattern, &ties.sum_keepdim(dims)?, b.arg(2), true)
     })?;
-    with_stored(&x, &made)
+    with_stored(&x, &cast(made, x.dtype())?)
 }
 
 /// `norm`

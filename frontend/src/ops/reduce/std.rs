@@ -73,10 +73,11 @@ pub static DEF: OpDef = OpDef {
                 let of_lines = |t: &Tensor| b.unreduce(&widened(t)?, 0, b.arg(1), b.bool(3)?);
                 let (grad, out) = (of_lines(b.grad(0)?)?, of_lines(&b.output(0)?)?);
                 let centred = centred(&widened(&x)?, dims)?;
-                // Where nothing varies the derivative is taken to be 0, and so is that of the derivative.
+                // Where nothing varies the derivative is taken to be 0, and so is that of the derivative. The distances are divided
+                // first, since the gradient over a small deviation leaves the range.
                 let none = out.eq(0.0)?;
-                let slope = none.where_cond(0.0, &grad.div(&none.where_cond(1.0, &out)?)?)?;
-                slope.mul(&centred)?.mul(1.0 / divisor)
+                let shares = centred.div(&none.where_cond(1.0, &out)?)?.mul(1.0 / divisor)?;
+                shares.mul(&none.where_cond(0.0, &grad)?)
             })
         },
     },
