@@ -2,11 +2,13 @@
 //! PyTorch, NumPy or a wider dtype gives.
 
 mod arguments;
+mod counts;
 mod gradients;
 mod infinite;
 mod modes;
 mod moments;
 mod numbers;
+mod products;
 
 use keyway::{DType, Tensor};
 

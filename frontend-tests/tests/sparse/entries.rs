@@ -2,7 +2,7 @@
 //! element everywhere else.
 
 use crate::rehearsal_support::*;
-use crate::support::{PLUGINS, floats, ints};
+use crate::support::{PLUGINS, f64s, floats, ints};
 use keyway::autograd::{BackwardOptions, backward, grad};
 use keyway::{DType, Tensor};
 
@@ -166,4 +166,72 @@ fn a_strided_gradient_counts_each_place_once() {
     read.sum_all().unwrap().backward_with(strided).unwrap();
     assert!(table.grad().unwrap().as_ref().is_strided());
     assert_eq!(grads(&table), [1.0, 0.0, 2.0]);
+}
+
+#[test]
+fn no_entry_of_many_at_one_place_is_lost() {
+    let _one = load(PLUGINS);
+    let ones = 3_000;
+    let large = 16_777_216.0;
+    let mut values = vec![1.0f32; ones + 1];
+    values[0] = large as f32;
+    let at = vec![2i64; ones + 1];
+    for width in [1, 4] {
+        let numbers = Tensor::new(values.as_slice()).unwrap();
+        let (numbers, sizes) = match width {
+            1 => (numbers, vec![5]),
+            _ => (numbers.unsqueeze(1).unwrap().expand((ones + 1, width)).unwrap(), vec![5, width]),
+        };
+        let a = Tensor::sparse_coo(&ints(&at, &[1, ones + 1]), &numbers, sizes.as_slice()).unwrap();
+        let sum = large + ones as f64;
+        assert_eq!(a.coalesce().unwrap().values().unwrap().to_f64_vec().unwrap(), vec![sum; width]);
+        assert_eq!(f64s(&a)[2 * width..3 * width], vec![sum; width]);
+    }
+    let rows: Vec<i64> = (0..=ones as i64).chain(at.iter().copied()).collect();
+    let numbers = Tensor::new(values.as_slice()).unwrap();
+    let a = Tensor::sparse_coo(&ints(&rows, &[2, ones + 1]), &numbers, (ones + 1, 5)).unwrap();
+    assert_eq!(f64s(&a.sum(0).unwrap()), [0.0, 0.0, large + ones as f64, 0.0, 0.0]);
+}
+
+#[test]
+fn norms_over_places_whose_squares_leave_the_range() {
+    let _one = load(PLUGINS);
+    for (dtype, size, share) in [
+        (DType::F32, 1e25, 1e-6),
+        (DType::F32, 1e-25, 1e-6),
+        (DType::BF16, 1e25, 1e-2),
+        (DType::F16, 1e4, 1e-3),
+    ] {
+        let dense = floats(&[3.0 * size, 0.0, -4.0 * size, 0.0, size, 0.0], &[2, 3]).to_dtype(dtype).unwrap();
+        for a in [dense.to_sparse().unwrap(), dense.to_sparse_csr().unwrap()] {
+            let norms = f64s(&a.norm(1).unwrap());
+            for (got, wanted) in norms.iter().zip([5.0 * size, size]) {
+                assert!((got - wanted).abs() <= share * wanted, "{dtype} {size}: {norms:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn extremes_of_rows_of_halves_have_gradients() {
+    let _one = load(PLUGINS);
+    for dtype in [DType::F16, DType::BF16, DType::F32] {
+        for largest in [true, false] {
+            let numbers =
+                if largest { [2.0, 0.0, 2.0, 0.0, -1.0, 0.0] } else { [-2.0, 0.0, -2.0, 0.0, 1.0, 0.0] };
+            let dense = floats(&numbers, &[2, 3]).to_dtype(dtype).unwrap();
+            let leaves = [dense.to_sparse().unwrap(), dense.to_sparse_csr().unwrap()];
+            for a in leaves.map(|a| a.detach().requires_grad_(true).unwrap()) {
+                let made = if largest { a.amax(1) } else { a.amin(1) }.unwrap();
+                made.to_dense().unwrap().sum_all().unwrap().backward().unwrap();
+                // The second row's extremes are the zeros that are not stored.
+                let grad = f64s(&a.grad().unwrap());
+                assert_eq!(grad, [0.5, 0.0, 0.5, 0.0, 0.0, 0.0], "{dtype} {largest} {}", a.layout().name());
+                let norm = a.norm_with(f64::INFINITY, 1, false).unwrap();
+                a.zero_grad();
+                norm.to_dense().unwrap().sum_all().unwrap().backward().unwrap();
+                assert_eq!(f64s(&a.grad().unwrap())[0].abs(), 0.5, "{dtype} {}", a.layout().name());
+            }
+        }
+    }
 }

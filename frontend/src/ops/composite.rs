@@ -85,6 +85,13 @@ pub(crate) fn cast(t: Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype { Ok(t) } else { t.to_dtype(dtype) }
 }
 
+/// A gradient divided by counts: in f32 at least, since f16 holds no count above 65,504 and bf16 not all
+/// above 256, and rounded once.
+pub(crate) fn divided_by_count(grad: &Tensor, count: &Tensor) -> Result<Tensor> {
+    let dtype = wide(grad.dtype());
+    cast(widened(grad)?.div(&cast(count.clone(), dtype)?)?, grad.dtype())
+}
+
 /// A size or a number of parts as an argument; what no i64 holds becomes the largest one, which no op takes.
 pub(crate) fn whole(count: usize) -> Arg<'static> {
     Arg::Int(count.to_i64())

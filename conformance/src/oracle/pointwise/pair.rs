@@ -29,8 +29,7 @@ fn copysign(inputs: &Inputs) -> Outcome {
     real_pairs_of(inputs, |_, x, y| float_unless(y.is_nan(), x.copysign(y)))
 }
 
-/// Whether two elements are near each other: equal, or apart by at most `atol + rtol |y|`. Integers are compared as they are,
-/// and measured as f32. Which side of the bound a distance lies on is open where rounding decides, and where a step overflows.
+/// Whether two elements are near each other: equal, or apart by at most `atol + rtol |y|`. The difference of integers is exact. Which side of the bound a distance lies on is open where rounding decides, and where a step overflows.
 fn isclose(inputs: &Inputs) -> Outcome {
     let (rtol, atol, equal_nan) = (inputs.float(2)?, inputs.float(3)?, inputs.bool(4)?);
     if !(rtol >= 0.0 && atol >= 0.0) {
@@ -47,13 +46,18 @@ fn isclose(inputs: &Inputs) -> Outcome {
     let (x, y) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     each([&a, &b, &x, &y], DType::BOOL, |[a, b, x, y]| {
-        let equal = match (a, b) {
-            (Number::Float(a), Number::Float(b)) => a == b,
-            (a, b) => a.int() == b.int(),
+        let (equal, apart) = match (a, b) {
+            (Number::Float(a), Number::Float(b)) => (a == b, None),
+            (a, b) => (a.int() == b.int(), Some((a.int() - b.int()).unsigned_abs())),
         };
         let (x, y) = (x.float(), y.float());
         if equal || (equal_nan && x.is_nan() && y.is_nan()) {
             return Ok(Number::Bool(true));
+        }
+        if let Some(apart) = apart {
+            let (apart, bound) = (apart as f64, atol + rtol * b.float().abs());
+            let unsure = (apart - bound).abs() <= 1e-14 * bound;
+            return Ok(if unsure { Number::Any } else { Number::Bool(apart <= bound) });
         }
         let (distance, bound) = ((x - y).abs(), atol + rtol * y.abs());
         let unsure = (distance - bound).abs() <= 1e-6 * bound;

@@ -1,6 +1,7 @@
 //! `index_reduce`
 
-use super::scatter_reduce::{Reduce, check};
+use super::scatter_reduce::{Joined, Reduce, check};
+use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -9,7 +10,7 @@ use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, tensor as filled};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
-use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 /// What it makes of slices: all but the sum, which [`Tensor::index_add`] is.
@@ -79,6 +80,25 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     t.scatter_reduce_with(dim as i64, &at, &source, Reduce::of(args, REDUCTIONS)?, args.bool(5)?)
 }
 
+/// That of `scatter_reduce` at an index of whole slices. Of the whole op and not of its parts, so that an in-place call saves what
+/// it writes over.
+fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (own, source) = (b.input(0)?, b.input(3)?);
+    let (dim, sizes) = (wrap_dim("index_reduce", b.int(1)?, own.rank())?, with_dim(b.sizes(3)));
+    let joined = Joined {
+        own,
+        out: b.output(0)?,
+        grad: b.grad(0)?.clone(),
+        src: source.reshape_as_sizes(sizes)?,
+        index: spread(&b.input(2)?, dim, sizes)?,
+        dim: dim as i64,
+        include: b.bool(5)?,
+    };
+    let [own, source] = joined.gradients(b.str(4)?, [g.needs(0), g.needs(3)])?;
+    own.map_or(Ok(()), |own| g.set(0, || Ok(own)))?;
+    source.map_or(Ok(()), |source| g.set(3, || source.reshape_as_sizes(b.sizes(3))))
+}
+
 /// `index_reduce`
 pub static DEF: OpDef = OpDef {
     schema: "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
@@ -87,7 +107,7 @@ pub static DEF: OpDef = OpDef {
         slices(args, false)
     }),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("scatter_reduce")]),
-    derivative: Derivative::Composite,
+    derivative: Derivative::Formula { saves: 0b1101, saves_outputs: 0b1, formula: derivative },
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples: || {

@@ -3,7 +3,7 @@
 use super::segments::Segments;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
+use crate::ops::composite::{cast, decomposed, divided_by_count, in_format_of, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{with_dim, wrong_value};
@@ -159,11 +159,11 @@ fn reached(src: &Tensor, index: &Tensor) -> Result<Tensor> {
     part.reshape_as_sizes(index.shape())
 }
 
-/// How many elements each one is the mean of; 1 where there are none.
+/// How many elements each one is the mean of, as i64; 1 where there are none.
 fn count(like: &Tensor, dim: i64, index: &Tensor, include: bool) -> Result<Tensor> {
-    let start = if include { like.ones_like()? } else { like.zeros_like()? };
-    let ones = Tensor::ones_with(index.shape(), (like.dtype(), like.device()))?;
-    start.scatter_add(dim, index, &ones)?.maximum(1)
+    let start = Tensor::full_with(like.shape(), i64::from(include), (DType::I64, like.device()))?;
+    let one = Tensor::ones_with((), (DType::I64, like.device()))?;
+    start.scatter_add(dim, index, &one.expand(index.shape())?)?.maximum(1)
 }
 
 /// The sums of integers are taken in i64, or in u64 where that is their dtype.
@@ -173,6 +173,7 @@ fn mean(t: &Tensor, dim: i64, index: &Tensor, src: &Tensor, include: bool) -> Re
     let (own, src) = (wide(t)?, wide(src)?);
     let start = if include { own.clone() } else { own.scatter(dim, index, 0)? };
     let (sum, count) = (start.scatter_add(dim, index, &src)?, count(&own, dim, index, include)?);
+    let count = cast(count, own.dtype())?;
     let made = if t.dtype().is_integer() { sum.floor_divide(&count)? } else { sum.div(&count)? };
     cast(made, t.dtype())
 }
@@ -213,58 +214,97 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     in_format_of(&t, made)
 }
 
-/// The gradient of this tensor where it counts: where `include_self` is false, where nothing was written.
-fn kept(grad: Tensor, dim: i64, index: &Tensor, include: bool) -> Result<Tensor> {
-    if include { Ok(grad) } else { grad.scatter(dim, index, 0) }
+/// What the derivatives of `scatter_reduce` and `index_reduce` have in common: where elements go, and the tensors of the call in
+/// the form that they have for `scatter_reduce`.
+pub(super) struct Joined {
+    pub(super) own: Tensor,
+    pub(super) out: Tensor,
+    pub(super) grad: Tensor,
+    pub(super) src: Tensor,
+    pub(super) index: Tensor,
+    pub(super) dim: i64,
+    pub(super) include: bool,
 }
 
-/// The gradient is shared among all elements that equal the result, as in `amax`.
-fn of_extremes(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
-    let (dim, index, include) = (b.int(1)?, b.input(2)?, b.bool(5)?);
-    let (t, src, out) = (b.input(0)?, reached(&b.input(3)?, &b.input(2)?)?, b.output(0)?);
-    let own = t.eq(&out)?.to_dtype(t.dtype())?;
-    let own = if include { own } else { own.scatter(dim, &index, 0)? };
-    let hits = src.eq(&out.gather(dim, &index)?)?.to_dtype(t.dtype())?;
-    let share = b.grad(0)?.div(&own.scatter_add(dim, &index, &hits)?)?;
-    g.set(0, || kept(share.mul(&own)?, dim, &index, include))?;
-    g.set(3, || to_source(share.gather(dim, &index)?.mul(&hits)?, b.sizes(3)))
-}
-
-/// Without a division, so that zeros have their gradients of every order.
-fn of_product(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
-    let (dim, index, include) = (b.int(1)?, b.input(2)?, b.bool(5)?);
-    let segments = Segments::of(&in_a_row(&index)?, dim)?;
-    let own = in_a_row(&b.input(0)?)?;
-    let sorted = segments.sorted(&in_a_row(&reached(&b.input(3)?, &index)?)?)?;
-    let grad = in_a_row(b.grad(0)?)?;
-    g.set(0, || {
-        let made = if include {
-            let running = segments.running(&sorted, |a, b| a.mul(b))?;
-            grad.mul(&segments.written(&own.ones_like()?, &running)?)?
-        } else {
-            kept(grad.clone(), dim, &in_a_row(&index)?, false)?
-        };
-        made.reshape_as_sizes(b.sizes(0))
-    })?;
-    g.set(3, || {
-        let mut made = segments.product_of_others(&sorted)?.mul(&grad.gather(dim, segments.places())?)?;
-        if include {
-            made = made.mul(&own.gather(dim, segments.places())?)?;
+impl Joined {
+    /// The gradients of `self` and, in the shape of the index, of `src`, computed only where they are wanted.
+    pub(super) fn gradients(&self, reduce: &str, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+        match reduce {
+            "sum" => self.spread(&self.grad, wanted),
+            "mean" => {
+                let count = count(&self.grad, self.dim, &self.index, self.include)?;
+                self.spread(&divided_by_count(&self.grad, &count)?, wanted)
+            }
+            "prod" => self.of_product(wanted),
+            _ => self.of_extremes(wanted),
         }
-        to_source(segments.back(&made)?.reshape_as_sizes(index.shape())?, b.sizes(3))
-    })
+    }
+
+    fn spread(&self, grad: &Tensor, [own, src]: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+        let own = own.then(|| self.kept(grad.clone())).transpose()?;
+        Ok([own, src.then(|| grad.gather(self.dim, &self.index)).transpose()?])
+    }
+
+    /// The gradient of this tensor where it counts: where `include_self` is false, where nothing was written.
+    fn kept(&self, grad: Tensor) -> Result<Tensor> {
+        if self.include { Ok(grad) } else { grad.scatter(self.dim, &self.index, 0) }
+    }
+
+    /// The gradient is shared among all elements that equal the result, as in `amax`.
+    fn of_extremes(&self, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+        let (dim, index) = (self.dim, &self.index);
+        let own = self.kept(self.own.eq(&self.out)?)?;
+        let hits = self.src.eq(&self.out.gather(dim, index)?)?;
+        let count = own.to_dtype(DType::I64)?.scatter_add(dim, index, &hits.to_dtype(DType::I64)?)?;
+        let share = divided_by_count(&self.grad, &count)?;
+        let dtype = share.dtype();
+        let of_own = wanted[0].then(|| self.kept(share.mul(&own.to_dtype(dtype)?)?)).transpose()?;
+        let of_src = || share.gather(dim, index)?.mul(&hits.to_dtype(dtype)?);
+        Ok([of_own, wanted[1].then(of_src).transpose()?])
+    }
+
+    /// Without a division, so that zeros have their gradients of every order and no quotient leaves the range; f16 and bf16 in f32.
+    fn of_product(&self, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+        let (dim, include) = (self.dim, self.include);
+        let (row, dtype) = (in_a_row(&self.index)?, self.grad.dtype());
+        let segments = Segments::of(&row, dim)?;
+        let own = in_a_row(&widened(&self.own)?)?;
+        let sorted = segments.sorted(&in_a_row(&widened(&self.src)?)?)?;
+        let grad = in_a_row(&widened(&self.grad)?)?;
+        let of_own = || {
+            let made = if include {
+                let running = segments.running(&sorted, |a, b| a.mul(b))?;
+                grad.mul(&segments.written(&own.ones_like()?, &running)?)?
+            } else {
+                grad.scatter(dim, &row, 0)?
+            };
+            cast(made, dtype)?.reshape_as_sizes(self.own.shape())
+        };
+        let of_src = || {
+            let mut made = segments.product_of_others(&sorted)?.mul(&grad.gather(dim, segments.places())?)?;
+            if include {
+                made = made.mul(&own.gather(dim, segments.places())?)?;
+            }
+            cast(segments.back(&made)?, dtype)?.reshape_as_sizes(self.index.shape())
+        };
+        Ok([wanted[0].then(of_own).transpose()?, wanted[1].then(of_src).transpose()?])
+    }
 }
 
 fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
-    let (dim, index, include) = (b.int(1)?, b.input(2)?, b.bool(5)?);
-    let grad = match b.str(4)? {
-        "sum" => b.grad(0)?.clone(),
-        "mean" => b.grad(0)?.div(&count(b.grad(0)?, dim, &index, include)?)?,
-        "prod" => return of_product(b, g),
-        _ => return of_extremes(b, g),
+    let (reduce, index) = (b.str(4)?, b.input(2)?);
+    let joined = Joined {
+        own: b.input(0)?,
+        out: b.output(0)?,
+        grad: b.grad(0)?.clone(),
+        src: reached(&b.input(3)?, &index)?,
+        index,
+        dim: b.int(1)?,
+        include: b.bool(5)?,
     };
-    g.set(0, || kept(grad.clone(), dim, &index, include))?;
-    g.set(3, || to_source(grad.gather(dim, &index)?, b.sizes(3)))
+    let [own, src] = joined.gradients(reduce, [g.needs(0), g.needs(3)])?;
+    own.map_or(Ok(()), |own| g.set(0, || Ok(own)))?;
+    src.map_or(Ok(()), |src| g.set(3, || to_source(src, b.sizes(3))))
 }
 
 fn samples() -> Vec<Sample> {

@@ -2,7 +2,7 @@
 
 use super::{eq, pair};
 use crate::error::{Result, called};
-use crate::ops::composite::{decomposed, one, tensor};
+use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{
@@ -17,7 +17,8 @@ const CUSTOM: (f64, f64) = (1e-5, 1e-8);
 
 impl Tensor {
     /// Whether each element is near that of `other`: equal, or `|self - other| <= 1e-8 + 1e-5 * |other|`, both broadcast and
-    /// promoted. Integers are compared as f32 unless they are equal. An infinity is near itself alone, and NaN near nothing.
+    /// promoted. Of integers the difference is exact and the bound is computed in f64. An infinity is near itself alone, and NaN near
+    /// nothing.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -108,12 +109,40 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     rules::comparison(args)
 }
 
-/// Equal ones first: of infinities the difference is NaN, and integers need not be exact as f32.
+/// The distances of floats, and their bounds.
+fn of_floats(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
+    let (x, y, _) = pair::real(args)?;
+    Ok((x.sub(&y)?.abs()?, y.abs()?.mul(args.float(2)?)?.add(args.float(3)?)?))
+}
+
+/// From this distance on i64 may not hold the difference of two of its numbers.
+const FAR: f64 = (1u64 << 62) as f64;
+
+/// The distances of integers or truth values, exact before they are rounded to f64 once, and their bounds.
+fn of_integers(args: &Args<'_>, dtype: DType) -> Result<(Tensor, Tensor)> {
+    let device = args.tensor(usize::from(!matches!(args.get(0), Arg::Tensor(_))))?.device();
+    let operand = |i: usize, dtype: DType| match args.get(i) {
+        Arg::Tensor(t) => cast(Tensor::from_ref(t.clone()), dtype),
+        number => Tensor::full_with((), number, (dtype, device)),
+    };
+    let (x, y) = (operand(0, DType::F64)?, operand(1, DType::F64)?);
+    let (rough, bound) = (x.sub(&y)?.abs()?, y.abs()?.mul(args.float(2)?)?.add(args.float(3)?)?);
+    let exact = if dtype == DType::U64 { dtype } else { DType::I64 };
+    if !(rules::is_held(args.get(0), exact) && rules::is_held(args.get(1), exact)) {
+        return Ok((rough, bound));
+    }
+    let (x, y) = (operand(0, exact)?, operand(1, exact)?);
+    let apart = x.maximum(&y)?.sub(&x.minimum(&y)?)?.to_dtype(DType::F64)?;
+    let is_far = rough.ge(FAR)?;
+    let distance = if exact == DType::U64 { apart } else { is_far.where_cond(&rough, &apart)? };
+    Ok((distance, bound))
+}
+
+/// Equal ones first: of infinities the difference is NaN.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let near = eq::DEF.run(&[args.get(0), args.get(1)])?;
-    let (x, y, _) = pair::real(args)?;
-    let distance = x.sub(&y)?.abs()?;
-    let bound = y.abs()?.mul(args.float(2)?)?.add(args.float(3)?)?;
+    let dtype = args.promote(rules::FIRST_TWO)?;
+    let (distance, bound) = if dtype.is_float() { of_floats(args)? } else { of_integers(args, dtype)? };
     let near = near.logical_or(&distance.isfinite()?.logical_and(&distance.le(&bound)?)?)?;
     if !args.bool(4)? {
         return Ok(near);
@@ -142,6 +171,7 @@ fn samples() -> Vec<Sample> {
         .chain([
             with(left(&[3, 4]), right(&[4]), true),
             with(left(&[3, 4]), SampleArg::Float(1.0), false),
+            with(left(&[3, 4]), SampleArg::Int(1), false),
             sample([left(&[7]), left(&[7])].into_iter().chain(custom)),
         ])
         .collect()
@@ -176,14 +206,23 @@ pub static DEF: OpDef = OpDef {
             Part::widened("le"),
             Part::widened("fill"),
             Part::widened("to_dtype"),
-            Part::fixed("sub", DType::F32),
-            Part::fixed("abs", DType::F32),
-            Part::fixed("mul", DType::F32),
-            Part::fixed("add", DType::F32),
-            Part::fixed("isfinite", DType::F32),
-            Part::fixed("le", DType::F32),
-            Part::fixed("fill", DType::F32),
-            Part::fixed("to_dtype", DType::F32),
+            Part::widened("maximum"),
+            Part::widened("minimum"),
+            Part::fixed("maximum", DType::I64),
+            Part::fixed("minimum", DType::I64),
+            Part::fixed("sub", DType::I64),
+            Part::fixed("fill", DType::I64),
+            Part::fixed("to_dtype", DType::I64),
+            Part::fixed("sub", DType::F64),
+            Part::fixed("abs", DType::F64),
+            Part::fixed("mul", DType::F64),
+            Part::fixed("add", DType::F64),
+            Part::fixed("isfinite", DType::F64),
+            Part::fixed("le", DType::F64),
+            Part::fixed("ge", DType::F64),
+            Part::fixed("where", DType::F64),
+            Part::fixed("fill", DType::F64),
+            Part::fixed("to_dtype", DType::F64),
             Part::fixed("logical_and", DType::BOOL),
             Part::fixed("logical_or", DType::BOOL),
         ],

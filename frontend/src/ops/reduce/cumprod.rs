@@ -1,7 +1,9 @@
 //! `cumprod`
 
+use super::scan::running;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
@@ -25,21 +27,30 @@ impl Tensor {
     }
 }
 
-/// The gradient where an element is 0, without a division: the products are taken over the table of all
-/// pairs with ones on its diagonal.
-fn through_zeros(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
-    let last = x.rank() as i64 - 1;
-    let (x, grad) = (x.transpose(dim, last)?, grad.transpose(dim, last)?);
-    let n = x.dim(-1)?;
-    let (mut row, mut square) = (x.shape().to_vec(), vec![1; x.rank() - 1]);
-    row.insert(x.rank() - 1, 1);
-    square.extend([n, n]);
-    let mask = |keep: fn(usize, usize) -> bool| -> Result<Tensor> {
-        Tensor::from_vec((0..n * n).map(|i| keep(i / n, i % n)).collect(), &square)?.to_device(x.device())
+/// Bounds of the absolute values for which `grad * product / x` loses no digits in f32.
+const NEAR_ONE: (f64, f64) = (1.0 / (1u64 << 40) as f64, (1u64 << 40) as f64);
+
+/// Whether each element of `x` and of its running products lies within [`NEAR_ONE`]. Waits for the device.
+fn are_near_one(x: &Tensor, products: &Tensor) -> Result<bool> {
+    let near = |t: &Tensor| {
+        let size = t.abs()?;
+        size.ge(NEAR_ONE.0)?.logical_and(&size.le(NEAR_ONE.1)?)
     };
-    let products = mask(|i, j| i == j)?.where_cond(1.0, &x.reshape_as_sizes(&row)?)?.cumprod(-1)?;
-    let weighted = products.mul(&grad.reshape_as_sizes(&row)?)?;
-    mask(|i, j| j >= i)?.where_cond(&weighted, 0.0)?.sum(-1)?.transpose(dim, last)
+    near(x)?.logical_and(&near(products)?)?.all(..)?.item::<bool>()
+}
+
+/// The gradient without a division, for zeros and products that leave the range: element `i` has the product of all before it times
+/// `s[i] = grad[i] + x[i + 1] * s[i + 1]`, a linear recurrence, which is taken in steps of doubled length (G. E. Blelloch, "Prefix
+/// sums and their applications", 1990).
+fn by_recurrence(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
+    let n = x.dim(dim)?;
+    let one = x.narrow(dim, 0, 1)?.ones_like()?;
+    let before = Tensor::cat(&[&one, &x.narrow(dim, 0, n - 1)?], dim)?.cumprod(dim)?;
+    let factors = Tensor::cat(&[&x.narrow(dim, 1, n - 1)?, &one], dim)?.flip([dim])?;
+    let sums = running(vec![factors, grad.flip([dim])?], dim, |before, after| {
+        Ok(vec![before[0].mul(&after[0])?, after[0].mul(&before[1])?.add(&after[1])?])
+    })?;
+    before.mul(&sums[1].flip([dim])?)
 }
 
 /// `cumprod`
@@ -49,17 +60,21 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,
-        saves_outputs: 0b1,
+        saves_outputs: 0,
         formula: |b, g| {
             g.set(0, || {
                 let (x, grad, dim) = (b.input(0)?, b.grad(0)?, b.int(1)?);
                 if x.rank() == 0 {
                     return Ok(grad.clone());
                 }
-                if x.eq(0.0)?.any(..)?.item::<bool>()? {
-                    return through_zeros(&x, grad, dim);
-                }
-                grad.mul(&b.output(0)?)?.cumsum_reversed(dim)?.div(&x)
+                let (wide, gradient) = (widened(&x)?, widened(grad)?);
+                let products = wide.cumprod(dim)?;
+                let made = if are_near_one(&wide.detach(), &products.detach())? {
+                    gradient.mul(&products)?.cumsum_reversed(dim)?.div(&wide)?
+                } else {
+                    by_recurrence(&wide, &gradient, dim)?
+                };
+                cast(made, x.dtype())
             })
         },
     },

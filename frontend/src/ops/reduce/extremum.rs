@@ -5,6 +5,7 @@
 use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
+use crate::ops::composite::{cast, divided_by_count, wide};
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
@@ -54,9 +55,9 @@ fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         }
         let (x, out) = (b.input(0)?, b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?);
         let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
-        let ties = x.eq(&out)?.to_dtype(x.dtype())?;
+        let ties = x.eq(&out)?.to_dtype(wide(x.dtype()))?;
         let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
-        grad.div(&ties.sum_keepdim(dims)?)?.mul(&ties)
+        divided_by_count(&grad, &ties.sum_keepdim(dims)?)?.mul(&cast(ties, x.dtype())?)
     })
 }
 

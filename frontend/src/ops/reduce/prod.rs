@@ -4,6 +4,7 @@ use super::cases;
 use super::forms::reduction;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::plain;
 use keyway_dispatcher::dims::wrap_dim;
@@ -27,7 +28,8 @@ reduction! {
     keepdim: prod_keepdim, all: prod_all
 }
 
-/// For each element the product of the others that it is reduced with, without a division.
+/// For each element the product of the others that it is reduced with, without a division: the product of all over the element
+/// is NaN at a zero, and wrong where the product leaves the range that the quotient is in.
 fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
     let ndim = x.rank();
     let mut order: Vec<usize> = (0..ndim).collect();
@@ -89,16 +91,12 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,
-        saves_outputs: 0b1,
+        saves_outputs: 0,
         formula: |b, g| {
             g.set(0, || {
                 let x = b.input(0)?;
-                let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
-                if !x.eq(0.0)?.any(..)?.item::<bool>()? {
-                    let product = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?;
-                    return grad.mul(&product.div(&x)?);
-                }
-                grad.mul(&others(&x, b.arg(1))?)
+                let grad = b.unreduce(&widened(b.grad(0)?)?, 0, b.arg(1), b.bool(2)?)?;
+                cast(grad.mul(&others(&widened(&x)?, b.arg(1))?)?, x.dtype())
             })
         },
     },

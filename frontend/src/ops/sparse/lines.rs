@@ -28,7 +28,13 @@ pub(crate) fn at_entries(pattern: &Tensor, lines: &Tensor, dims: Arg<'_>, keepdi
         return at_coordinates([indices, values], lines, reduced, keepdim);
     }
     let kept = reduced_sizes(pattern.shape(), reduced, true);
-    stored(&lines.to_strided()?.reshape(&kept)?.expand(pattern.shape())?.project_like(pattern)?)
+    let whole = lines.to_strided()?.reshape(&kept)?.expand(pattern.shape())?;
+    if whole.dtype() == pattern.dtype() {
+        return stored(&whole.project_like(pattern)?);
+    }
+    // Counts of lines of f16 are f32, and both tensors of a projection have one dtype.
+    let pattern = map_stored_as(pattern, whole.dtype(), |numbers| numbers.to_dtype(whole.dtype()))?;
+    stored(&whole.project_like(&pattern)?)
 }
 
 /// How many elements each of `lines` was made of, for a reduction of these sizes. The sizes of a sparse tensor may have a product
