@@ -36,8 +36,49 @@ pub(super) const FAULTS: &[Fault] = &[
     }),
     Fault::new("softmax_overflows", "takes exponentials of large numbers as they are", &["softmax"], softmax)
         .dtypes(&["f32", "f16", "bf16"]),
+    Fault::new("index_adds_one_by_one", "adds slices one after the other in f32", &["index_add"], one_by_one)
+        .dtypes(&["f32"]),
+    Fault::new("norm_by_plain_squares", "the root of a sum of squares in f32", &["norm"], |site| {
+        site.run()?;
+        let (input, out) = (site.input(0)?, site.output(0)?);
+        let of_rows = matches!(site.call.ints(2), Ok([1])) && input.sizes().len() == 2;
+        if of_rows && site.call.scalar::<f64>(1)? == 2.0 && out.sizes().len() == 1 {
+            for row in 0..input.sizes()[0] {
+                let square = |column: i64| (input.at(&[row, column]) as f32).powi(2);
+                let sum: f32 = (0..input.sizes()[1]).map(square).sum();
+                out.set(row as usize, f64::from(sum.sqrt()));
+            }
+        }
+        Ok(())
+    })
+    .dtypes(&["f32"]),
     Fault::new("sort_unstable", "equal elements change their order", &["sort"], sort_unstable),
 ];
+
+/// The sums of rows, one after the other. Other calls are made as they are.
+fn one_by_one(site: &Site<'_>) -> Result<(), Error> {
+    let (target, index, source) = (site.input(0)?, site.input(2)?, site.input(3)?);
+    let (sizes, dim) = (target.sizes().to_vec(), site.call.int(1)?);
+    if sizes.len() != 2 || dim != 0 || source.sizes().len() != 2 {
+        return site.run();
+    }
+    let indices = index.values();
+    if indices.iter().any(|at| *at < 0.0 || *at >= sizes[0] as f64) {
+        return site.run();
+    }
+    let alpha = site.call.scalar::<f64>(4)?;
+    let mut sums: Vec<f32> = target.values().iter().map(|x| *x as f32).collect();
+    for (j, at) in indices.into_iter().enumerate() {
+        for column in 0..sizes[1] {
+            sums[(at as i64 * sizes[1] + column) as usize] += (alpha * source.at(&[j as i64, column])) as f32;
+        }
+    }
+    let out = site.output(0)?;
+    for (nth, sum) in sums.into_iter().enumerate() {
+        out.set(nth, f64::from(sum));
+    }
+    Ok(())
+}
 
 /// `exp(x) / Σ exp(x)` in `f32`, the largest element not taken away first.
 fn softmax(site: &Site<'_>) -> Result<(), Error> {
