@@ -28,8 +28,10 @@ fn of_new_tensors() {
     for wrong in ["nowhere:0", "gpu:x", ""] {
         assert!(keyway::set_default_device(wrong).is_err(), "{wrong}");
     }
-    let text = keyway::set_default_device("CPU").unwrap_err().to_string();
-    assert!(text.contains("CPU") && text.contains("`cpu`"), "{text}");
+    let text = keyway::set_default_device("gpu").unwrap_err().to_string();
+    assert!(text.contains("`gpu`") && text.contains("`cpu`"), "{text}");
+    keyway::set_default_device("CPU").unwrap();
+    assert_eq!(keyway::default_device(), Device::CPU);
     let text = keyway::set_default_device(DType::F32).unwrap_err().to_string();
     assert!(text.contains("a device"), "{text}");
     keyway::set_default_device("cpu").unwrap();
