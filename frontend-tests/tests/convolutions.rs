@@ -227,7 +227,7 @@ fn wrong_calls_say_what_was_expected_and_what_came() {
         (conv(plain.padding(usize::MAX)), ["conv", "9223372036854775807"]),
         (back(turned.output_padding(1)), ["below the stride 1 or the dilation 1", "1"]),
         (back(turned.stride(0)), ["1 or more", "0 and 1"]),
-        (back(turned.padding(4)), ["an output of 1 or more elements", "make -2"]),
+        (back(turned.padding(4)), ["an output of 0 or more elements", "make -2"]),
         (back(turned.groups(3)), ["a divisor of the 2 input channels", "3"]),
         (
             counted(&[1, 2, 0, 4]).conv_transpose2d(&w, None).unwrap_err().to_string(),
