@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::{Device, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::TensorRef;
-use once_cell::unsync::OnceCell;
+use once_cell::sync::OnceCell;
 
 /// A tensor as it was when it was saved. A result of the graph is kept without its own history slot, so
 /// that a later in-place change can make no cycle of nodes.
