@@ -107,8 +107,9 @@ const ROWS: &[Row] = &[
         0,
         |x, _| {
             let slope = special::normal_share(x) + x * special::normal_density(x);
-            // Near its root the sum has no more digits than its parts.
-            if (-0.8..-0.7).contains(&x) { f64::NAN } else { slope }
+            // Near its root the sum has no more digits than its parts, and in the lower tail the distribution function is
+            // right to the last digit of 1, not of itself.
+            if (-0.8..-0.7).contains(&x) || (-40.0..-4.0).contains(&x) { f64::NAN } else { slope }
         },
     ),
     row(
