@@ -1,18 +1,19 @@
 //! `log_softmax_backward`
 
 use super::softmax_backward::{compose, errors, rule, samples};
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled};
+use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Part, Rule};
 
 /// The gradient less the shares, of which the logarithms are given, of its sum.
 pub(super) fn by_tensor_ops(grad: &Tensor, logs: &Tensor, dim: i64) -> Result<Tensor> {
     let sum = grad.sum_keepdim(dim)?;
-    // A line whose gradients sum to 0 passes them on, whatever its elements are: an ignored one of NaN has the gradient 0.
-    let logs = sum.eq(0)?.where_cond(0, logs)?;
+    // An ignored line, whose gradients sum to 0, may be NaN, and its gradient is 0 all the same. Other lines keep their
+    // logarithms, which second derivatives are computed from.
+    let logs = logs.eq(logs)?.logical_or(&sum.ne(0)?)?.where_cond(logs, 0)?;
     grad.sub(&logs.exp()?.mul(&sum)?)
 }
 
@@ -24,6 +25,8 @@ pub static DEF: OpDef = OpDef {
         |args| compose(args, by_tensor_ops),
         &[
             Part::widened("eq"),
+            Part::widened("ne"),
+            Part::fixed("logical_or", DType::BOOL),
             Part::widened("where"),
             Part::widened("exp"),
             Part::widened("sum"),
