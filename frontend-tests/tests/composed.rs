@@ -337,9 +337,11 @@ fn values_and_gradients_at_corners_and_far_out() {
         near(&numbers(&y.detach()), &values, name);
         y.sum(..).unwrap().backward().unwrap();
         let (mut got, mut expected) = (numbers(&x.grad().unwrap()), gradients.to_vec());
-        // PyTorch differs: `hardsigmoid` has a gradient of 0 at NaN, `logit` of NaN where it is NaN.
+        // PyTorch differs: `hardsigmoid` has a gradient of 0 at NaN, `logit` of NaN where it is NaN, `softsign` of NaN at the
+        // infinities, where its limit is 0.
         let left_out: Vec<usize> = match name {
             "hardsigmoid" => vec![17],
+            "softsign" => (0..18).filter(|&i| X[i].is_infinite()).collect(),
             "logit" => (0..18).filter(|&i| values[i].is_nan()).collect(),
             _ => vec![],
         };

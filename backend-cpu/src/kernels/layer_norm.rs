@@ -289,7 +289,7 @@ unsafe fn rows_backward<T: Elements<Acc: Apply>>(
                 // As the mean of the input: what it is off by rounding is taken away, too.
                 let offset = offset::<T>(g, weight);
                 let (rest, along) = means::<T>((x, g, weight), standard, offset);
-                zip_wide((x, g, &weight[..]), to, |(x, g, w)| {
+                zip_wide((x, g, weight), to, |(x, g, w)| {
                     let d = (g.to_acc() * w - offset) - rest;
                     (d - standard.normalised(x.to_acc()) * along) * standard.rstd
                 });

@@ -265,9 +265,7 @@ unsafe fn rows_backward<T: Elements<Acc: Apply>>(
                 };
                 let root = reciprocal_root::<T>(x, eps);
                 let along = products::<T>(x, g, weight) * root / T::Acc::from_f64(n as f64);
-                zip_wide((x, g, &weight[..]), to, |(x, g, w)| {
-                    (g.to_acc() * w - x.to_acc() * root * along) * root
-                });
+                zip_wide((x, g, weight), to, |(x, g, w)| (g.to_acc() * w - x.to_acc() * root * along) * root);
                 add_row::<T>(of_block, (x, g), root);
             }
         }

@@ -20,6 +20,8 @@ pub fn created() -> Table {
         empty_strided: Tensor::empty_strided(2, (1, 1)), Tensor::empty_strided(-2, 1), Tensor::empty_strided(2, -1),
             Tensor::empty_strided((1usize << 40, 1usize << 40), (1, 1)),
             Tensor::empty_strided_with(2, 1, MemoryFormat::Contiguous);
+        resize_: f(&[2]).resize_(-1), leaf(&[2]).resize_(3);
+        set_: f(&[2]).set_(&l(&[2]));
         full: Tensor::full(-1, 1.0), Tensor::full((1usize << 40, 1usize << 40), 1), Tensor::full_with(1, 300, DType::U8),
             Tensor::full_with(1, 1, two());
         zeros: Tensor::zeros(-1), Tensor::zeros((FAR, 2)), Tensor::zeros_with(2, MemoryFormat::ChannelsLast);

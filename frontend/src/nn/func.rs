@@ -14,7 +14,9 @@ use std::fmt;
 /// # Ok(()) }
 /// ```
 #[doc(alias = "func")]
-pub struct Func(Box<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>);
+pub struct Func(Box<Forward>);
+
+type Forward = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
 impl Func {
     /// The module of this function.

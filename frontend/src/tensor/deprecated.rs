@@ -238,7 +238,7 @@ macro_rules! constructors {
             $(#[$library])*
             #[doc(hidden)]
             #[deprecated(note = $note)]
-            #[allow(clippy::missing_errors_doc)]
+            #[allow(clippy::missing_errors_doc, clippy::self_named_constructors)]
             pub fn $name($($arg: $type),*) -> Result<Tensor> {
                 $call
             }

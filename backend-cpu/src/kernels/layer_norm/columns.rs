@@ -166,8 +166,8 @@ impl<T: Elements> Matrix<T> {
             std::array::from_fn(|k| {
                 let [rest, rstd, finite] = lanes([sums[k], squares[k]], |[sum, squares]| {
                     let standard = Moments::around(Number::<T>::ZERO, sum, squares, count).standard(eps);
-                    // 0, or no number.
-                    [standard.rest, standard.rstd, squares - squares]
+                    // 0 where finite, else NaN.
+                    [standard.rest, standard.rstd, squares * Number::<T>::ZERO]
                 });
                 let standards = Standards { mean: mean[k], rest, rstd };
                 if is_zero(finite) { standards } else { self.large(standards, at[k], some, eps) }

@@ -9,7 +9,7 @@ use crate::ops::composite::{cast, decomposed, one, optional, tensor, whole, wide
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
-use crate::{DType, Tensor};
+use crate::Tensor;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
@@ -250,17 +250,10 @@ pub static DEF: OpDef = OpDef {
             Part::new("conv"),
             Part::new("relu"),
             Part::new("clamp"),
-            Part::new("le"),
-            Part::new("ge"),
-            Part::new("where"),
             Part::widened("conv"),
             Part::widened("add"),
             Part::widened("relu"),
             Part::widened("clamp"),
-            Part::widened("le"),
-            Part::widened("ge"),
-            Part::widened("where"),
-            Part::fixed("logical_or", DType::BOOL),
             Part::widened("hardswish"),
             Part::widened("silu"),
             Part::widened("to_dtype"),

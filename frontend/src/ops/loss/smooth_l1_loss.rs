@@ -79,7 +79,6 @@ pub static DEF: OpDef = OpDef {
         &[
             Part::widened("sub"),
             Part::widened("abs"),
-            Part::widened("square"),
             Part::widened("mul"),
             Part::widened("ge"),
             Part::widened("where"),
