@@ -4,12 +4,12 @@ use super::calls::{prepared, unbatched};
 use super::geometry::{Case, cases};
 use super::options::ConvOptions;
 use super::{conv, conv::output_sizes};
+use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, optional, tensor, whole, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
-use crate::Tensor;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
