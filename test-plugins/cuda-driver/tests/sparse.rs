@@ -55,7 +55,8 @@ fn fallback() {
         coordinates(cuda(0), DType::F32, &[6, 5], 2, 12).coalesce().unwrap(),
     );
     let rows = Tensor::new([4i64, 0, 4]).unwrap();
-    let runs: [(&str, &dyn Fn(&Tensor) -> keyway::Result<Tensor>); 3] = [
+    type Run<'a> = &'a dyn Fn(&Tensor) -> keyway::Result<Tensor>;
+    let runs: [(&str, Run<'_>); 3] = [
         ("softmax", &|t| t.softmax(1)),
         ("log_softmax", &|t| t.log_softmax(1)),
         ("index_select", &|t| t.index_select(0, &rows.to_device(t.device())?)),
