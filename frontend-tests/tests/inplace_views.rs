@@ -292,7 +292,7 @@ fn a_function_that_returns_a_view_follows_a_change_of_its_input() -> Result<()> 
     for (name, part) in PARTS {
         let x = leaf(&[2, 2]);
         let y = x.mul(1)?;
-        let v = autograd::apply(Tenfold { part, saves: false }, &[y.clone()])?.remove(0);
+        let v = autograd::apply(Tenfold { part, saves: false }, std::slice::from_ref(&y))?.remove(0);
         let (w, before) = (v.reshape(-1)?, v.mul(3)?);
         y.mul_(2)?;
         assert_eq!(v.to_vec::<f64>()?, [2.0, 4.0, 6.0, 8.0]);
@@ -324,7 +324,7 @@ fn functions_of_each_others_views_follow_a_change_of_the_first_input() -> Result
 fn a_view_from_a_function_is_not_changed_in_place() -> Result<()> {
     for (name, part) in PARTS {
         let y = leaf(&[2, 2]).mul(1)?;
-        let v = autograd::apply(Tenfold { part, saves: false }, &[y.clone()])?.remove(0);
+        let v = autograd::apply(Tenfold { part, saves: false }, std::slice::from_ref(&y))?.remove(0);
         let before = y.to_vec::<f64>()?;
         refused(v.mul_(2), "shares memory");
         refused(v.reshape(4)?.mul_(2), "shares memory");
@@ -336,7 +336,7 @@ fn a_view_from_a_function_is_not_changed_in_place() -> Result<()> {
 #[test]
 fn a_function_that_saved_its_changed_input_is_refused() -> Result<()> {
     let y = leaf(&[2, 2]).mul(1)?;
-    let v = autograd::apply(Tenfold { part: |y| y.t(), saves: true }, &[y.clone()])?.remove(0);
+    let v = autograd::apply(Tenfold { part: |y| y.t(), saves: true }, std::slice::from_ref(&y))?.remove(0);
     y.mul_(2)?;
     let error = v.sum_all()?.backward().unwrap_err();
     assert!(matches!(error, Error::Autograd(AutogradError::SavedChanged { .. })), "{error}");
@@ -347,18 +347,17 @@ fn a_function_that_saved_its_changed_input_is_refused() -> Result<()> {
 fn a_view_of_memory_that_a_function_made_is_a_result_like_others() -> Result<()> {
     let x = leaf(&[2, 2]);
     let part: Part = |y| y.mul(1)?.t();
-    let v = autograd::apply(Tenfold { part, saves: true }, &[x.clone()])?.remove(0);
+    let v = autograd::apply(Tenfold { part, saves: true }, std::slice::from_ref(&x))?.remove(0);
     v.mul_(2)?;
     v.sum_all()?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [20.0; 4]);
     Ok(())
 }
 
+type Values = Vec<f64>;
+
 /// Gradients that a hook saw, and the one that was retained.
-fn watched(
-    view: &Tensor,
-    after: impl FnOnce() -> Result<Tensor>,
-) -> Result<(Vec<Vec<f64>>, Option<Vec<f64>>)> {
+fn watched(view: &Tensor, after: impl FnOnce() -> Result<Tensor>) -> Result<(Vec<Values>, Option<Values>)> {
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let list = seen.clone();
     let _handle = view.register_hook(move |grad| {

@@ -99,7 +99,7 @@ fn powers_of_0_have_second_derivatives() -> Result<()> {
         .flatten()
         .map(|first| {
             let options = BackwardOptions { retain_graph: true, ..Default::default() };
-            let second = grad(&[first.clone()], &[x.clone(), y.clone()], options).unwrap();
+            let second = grad(std::slice::from_ref(first), &[x.clone(), y.clone()], options).unwrap();
             second.iter().flatten().flat_map(values).collect()
         })
         .collect();
