@@ -132,7 +132,8 @@ fn a_formula_that_cannot_stay_is_computed_elsewhere_whole() {
     // No element is 0, where `atan2` has no derivative.
     let x = ramp(&[3, 4]).add(0.1).unwrap();
     let leaf = |t: &Tensor| t.detach().requires_grad_(true).unwrap();
-    let formulas: [(&str, fn(&Tensor) -> keyway::Result<Tensor>); 5] = [
+    type Formula = fn(&Tensor) -> keyway::Result<Tensor>;
+    let formulas: [(&str, Formula); 5] = [
         ("softmax", |x| x.softmax(1)),
         ("tanh", Tensor::tanh),
         ("atan2", |x| x.atan2(&x.detach())),
@@ -187,7 +188,8 @@ fn tensors_of_coordinates_fall_back_whole() {
     let (near, far) = (x.to_sparse().unwrap(), there(&x).to_sparse().unwrap());
     assert_eq!((far.device(), far.layout().name()), (remote(0), "sparse_coo"));
     let rows = Tensor::new([1i64, 0]).unwrap();
-    let runs: [(&str, &dyn Fn(&Tensor) -> keyway::Result<Tensor>); 6] = [
+    type Run<'a> = &'a dyn Fn(&Tensor) -> keyway::Result<Tensor>;
+    let runs: [(&str, Run<'_>); 6] = [
         ("softmax", &|t| t.softmax(1)),
         ("log_softmax", &|t| t.log_softmax(1)),
         ("index_select", &|t| t.index_select(0, &rows.to_device(t.device())?)),
