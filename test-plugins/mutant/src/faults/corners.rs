@@ -118,18 +118,6 @@ pub(super) const FAULTS: &[Fault] = &[
         Ok(())
     })
     .dtypes(&["f32"]),
-    Fault::new(
-        "avg_pool_of_a_window_over_the_image",
-        "the mean of a window larger than the padded image counts its elements outside of it",
-        &["avg_pool"],
-        |site| {
-            let input = site.input(0)?;
-            let (kernel, padding, ceil) = (site.call.ints(1)?, site.call.ints(3)?, site.call.bool(4)?);
-            let sizes = input.sizes().iter().skip(2).zip(padding).map(|(&n, &p)| n + 2 * p);
-            let larger = ceil && sizes.zip(kernel).any(|(n, &k)| k > n);
-            if larger { site.then_map(|y| 0.5 * y) } else { site.run() }
-        },
-    ),
     Fault::new("argmax_of_nan_in_columns", "a NaN in a column is not the greatest", &["argmax"], |site| {
         let input = site.input(0)?;
         site.run()?;
