@@ -31,7 +31,6 @@ fn near(got: &[f64], expected: &[f64], what: &str) {
 
 const X: [f64; 18] =
     [-INF, -40.0, -6.5, -3.0, -1.0, -0.5, -0.3, -0.0, 0.0, 0.2, 0.5, 1.0, 2.5, 3.0, 6.0, 40.0, INF, NAN];
-
 type Function = fn(&Tensor) -> Result<Tensor>;
 
 #[test]
@@ -337,8 +336,7 @@ fn values_and_gradients_at_corners_and_far_out() {
         near(&numbers(&y.detach()), &values, name);
         y.sum(..).unwrap().backward().unwrap();
         let (mut got, mut expected) = (numbers(&x.grad().unwrap()), gradients.to_vec());
-        // PyTorch differs: `hardsigmoid` has a gradient of 0 at NaN, `logit` of NaN where it is NaN, `softsign` of NaN at the
-        // infinities, where its limit is 0.
+        // PyTorch differs: at NaN for `hardsigmoid` and `logit`, at the infinities for `softsign`, whose limit is 0.
         let left_out: Vec<usize> = match name {
             "hardsigmoid" => vec![17],
             "softsign" => (0..18).filter(|&i| X[i].is_infinite()).collect(),
