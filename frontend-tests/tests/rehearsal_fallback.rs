@@ -172,7 +172,7 @@ fn a_formula_that_cannot_stay_is_computed_elsewhere_whole() {
 fn a_formula_that_can_stay_does() {
     let _one = load(PLUGINS);
     let _policy = ToCpu::set();
-    // Nobody has `neg` there, whose gradient goes by `mul` or `neg`; that of a sum is a view.
+    // No library serves `neg` there, and its gradient needs `mul` or `neg`; that of a sum is a view.
     let far = there(&ramp(&[3, 4])).requires_grad_(true).unwrap();
     let loss = far.mul(&far).unwrap().exp().unwrap().sum_all().unwrap();
     let ((), count) = copies(|| loss.backward().unwrap());

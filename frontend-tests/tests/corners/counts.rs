@@ -137,7 +137,7 @@ fn no_addend_at_one_index_is_lost() -> Result<()> {
         let made = flat.index_put_with(&[Some(&at), Some(&column)], &row, true)?;
         one_row_is_larger(&made, 1);
     }
-    // Rows so many that no counter is for each.
+    // More rows than counters: no counter for each row.
     let own = Tensor::full_with(70_000, LARGE, DType::F32)?;
     let mut at: Vec<i64> = (0..20_000).map(|j| j * 7 % 70_000).collect();
     at.extend(vec![69_999; ONES]);

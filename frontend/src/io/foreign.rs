@@ -26,7 +26,7 @@ const PAGE: &str = "an HTML or XML page, as a server sends in the place of a fil
 const MAGIC: [(&[u8], &str); 9] = [
     (
         b"version https://git-lfs",
-        "a pointer of Git LFS in the place of the file; run `git lfs pull` in the repository that it is from",
+        "a pointer of Git LFS instead of the file; run `git lfs pull` in the repository that it is from",
     ),
     (
         b"\x89HDF\r\n\x1a\n",
