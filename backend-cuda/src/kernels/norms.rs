@@ -496,10 +496,13 @@ fn channel_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         return Err(unsupported("an empty input"));
     }
     operands.by_channel(call.bool(3)?)?;
-    // The statistics lie as the rows are numbered.
-    operands.axes.iter_mut().for_each(|axis| axis.statistics = axis.number);
-    let [mean, var] = [Array::output(call, 1)?.data, Array::output(call, 2)?.data];
-    let of = Statistics { mean, var, ..OWN };
+    let [mean, var] = [Array::output(call, 1)?, Array::output(call, 2)?];
+    if mean.strides != var.strides {
+        return Err(unsupported("a mean and a variance of different strides"));
+    }
+    let rows = operands.axes.iter_mut().zip(mean.strides).filter(|(axis, _)| axis.is_row);
+    rows.for_each(|(axis, stride)| axis.statistics = *stride);
+    let of = Statistics { mean: mean.data, var: var.data, ..OWN };
     operands.normalise(call, kernel, call.float(4)?, of)
 }
 
