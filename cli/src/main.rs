@@ -27,6 +27,8 @@ use failure::Failure;
 use installed::Choice;
 use keyway::dispatcher::host;
 use screen::Screen;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Tensors whose kernels come from backends that are found at run time.
@@ -74,8 +76,23 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
     }
 }
 
+/// Shows what clap answers by itself: help, the version, or what is wrong with the arguments.
+fn show(answer: &clap::Error) -> ExitCode {
+    let shown = answer.print().and_then(|()| std::io::stdout().flush());
+    match shown {
+        Err(error) if !answer.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
+            screen::error(&Failure::write("output", Path::new("standard output"), error));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2)),
+    }
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return show(&answer),
+    };
     // A limit on the size of files is an error of whoever writes, not the end of the program.
     host::ignore_file_size_signal();
     keyway::dispatcher::log::set_sink(Box::new(screen::log));

@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Default)]
 pub struct Screen {
     /// Where it goes, if not to what the process calls standard output.
-    own: Option<File>,
+    own: Option<&'static File>,
     failed: Option<std::io::Error>,
 }
 
@@ -28,10 +28,12 @@ impl Screen {
             // Out of the way of those who close or reuse the first few descriptors, if so many are allowed.
             let own = copy(100).or_else(|_| copy(3))?;
             rustix::stdio::dup2_stdout(std::io::stderr())?;
-            Ok::<_, std::io::Error>(File::from(own))
+            Ok::<_, std::io::Error>(&*Box::leak(Box::new(File::from(own))))
         };
         // Where that is not possible, such as with a closed standard error, the two share it.
-        Screen { own: take().ok(), failed: None }
+        let own = take().ok();
+        own.into_iter().for_each(keyway::dispatcher::host::keep_from_forks);
+        Screen { own, failed: None }
     }
 
     /// Writes text.
@@ -40,8 +42,8 @@ impl Screen {
             return;
         }
         let text = visible(text, |c| format!("\\u{{{:x}}}", u32::from(c)));
-        self.failed = match &mut self.own {
-            Some(file) => file.write_all(text.as_bytes()).err(),
+        self.failed = match self.own {
+            Some(mut file) => file.write_all(text.as_bytes()).err(),
             None => {
                 let mut out = std::io::stdout().lock();
                 out.write_all(text.as_bytes()).and_then(|()| out.flush()).err()

@@ -66,6 +66,54 @@ fn thousands_of_damaged_files_have_an_answer() {
     assert!(precheck::check(&path, HOST_ABI).is_ok(), "the damage was undone");
 }
 
+/// Where the section header of a name begins in the file.
+fn section(bytes: &[u8], name: &str) -> usize {
+    let number = |at: usize, length: usize| {
+        bytes[at..at + length].iter().rev().fold(0_usize, |all, byte| all << 8 | usize::from(*byte))
+    };
+    let header = |index: usize| number(40, 8) + index * number(58, 2);
+    let names = number(header(number(62, 2)) + 24, 8);
+    let is_named = |at: usize| bytes[names + number(at, 4)..].starts_with(format!("{name}\0").as_bytes());
+    (0..number(60, 2)).map(header).find(|at| is_named(*at)).expect("the library has the section")
+}
+
+/// What the system's loader does not check, so that a trial may outlive it and the program does not.
+#[test]
+#[cfg(target_os = "linux")]
+fn damage_that_a_trial_may_outlive_is_found_in_the_file() {
+    let whole = std::fs::read(library_of("keyway_test_minimal")).unwrap();
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
+    let versions = section(&whole, ".gnu.version");
+    let (start, length) = (number(versions + 24), number(versions + 32));
+    let segments: Vec<usize> = (0..usize::from(whole[56]))
+        .map(|index| number(32) + index * usize::from(whole[54]))
+        .filter(|at| whole[*at..*at + 4] == 1_u32.to_le_bytes())
+        .collect();
+    let (first, second) = (segments[0], segments[1]);
+    let overlap = number(second + 16) - number(first + 16) + 1;
+    let patch = |at: usize, bytes: &[u8]| (at, bytes.to_vec());
+    let cases = [
+        ("index", patch(start + length - 2, &0x7ff0_u16.to_le_bytes()), "has version 32752 of"),
+        ("hidden", patch(start + 2, &0xfff1_u16.to_le_bytes()), "has version 32753 of"),
+        ("short", patch(versions + 32, &(length as u64 - 2).to_le_bytes()), "versions"),
+        ("overlap", patch(first + 40, &(overlap as u64).to_le_bytes()), "where the one before it ends"),
+        ("endless", patch(second + 40, &u64::MAX.to_le_bytes()), "bytes in memory"),
+        ("file", patch(first + 40, &1_u64.to_le_bytes()), "bytes in memory of 1"),
+    ];
+    for (name, (at, bytes), part) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let mut damaged = whole.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(&bytes);
+        std::fs::write(folder.path().join("liba.so"), damaged).unwrap();
+        let mut command = program(folder.path());
+        command.args(["backend", "list"]);
+        let ran = run(command).expect(1);
+        for part in ["rejected", "a damaged one", part, "copy or build it again"] {
+            assert!(ran.out.contains(part), "{name}: `{part}` is missing in: {}", ran.out);
+        }
+    }
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn damaged_code_takes_nobody_down() {

@@ -164,10 +164,12 @@ fn a_reader_that_goes_away_is_no_failure() {
 #[test]
 #[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_is_a_failure() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut command = program(&library());
-    command.arg("ops").stdout(full);
-    assert!(run(command).expect(1).err.contains("standard output"));
+    for arguments in [["ops"].as_slice(), &["--help"], &["--version"], &["backend", "list", "--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = program(&library());
+        command.args(arguments).stdout(full);
+        assert!(run(command).expect(1).err.contains("standard output"), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -312,22 +312,6 @@ fn a_judge_says_first_that_a_library_is_quarantined() {
 }
 
 #[test]
-fn what_is_no_probe_is_asked_once() {
-    let corpus = Corpus::new(&["never:a", "never:b", "never:c"]);
-    let (probe, asked) = (corpus.state.path().join("hangs"), corpus.state.path().join("asked"));
-    std::fs::write(&probe, format!("#!/bin/sh\necho asked >> {}\nsleep 60\n", asked.display())).unwrap();
-    std::fs::set_permissions(&probe, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-    for arguments in [["explain", "add"].as_slice(), &["backend", "verify"]] {
-        let _ = std::fs::remove_file(&asked);
-        let mut command = corpus.command(arguments);
-        command.env("KEYWAY_PROBE", &probe).env("KEYWAY_PROBE_SECONDS", "1");
-        let ran = run(command);
-        assert!(ran.err.contains("did not end within 1 s"), "{arguments:?}: {}", ran.err);
-        assert_eq!(std::fs::read_to_string(&asked).unwrap(), "asked\n", "{arguments:?}");
-    }
-}
-
-#[test]
 fn what_was_not_tried_is_not_said_to_be_used() {
     let corpus = Corpus::new(&["setup:abort"]);
     let missing = corpus.state.path().join("nothing");
@@ -512,30 +496,6 @@ fn a_library_is_tried_once_and_again_when_it_changes() {
     let known = corpus.state.path().join("keyway/verified.json");
     std::fs::set_permissions(known, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
     assert_eq!(tried(&["doctor"]), 3);
-}
-
-#[test]
-fn without_a_probe_libraries_are_loaded_with_one_warning() {
-    let corpus = Corpus::new(&["never:nothing"]);
-    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
-    let with = |probe: &Path| {
-        let mut command = corpus.command(&["doctor"]);
-        command.env("KEYWAY_PROBE", probe);
-        run(command).expect(0)
-    };
-    for missing in ["/nowhere/keyway-probe", "/bin/true", env!("CARGO_BIN_EXE_keyway")] {
-        let ran = with(Path::new(missing));
-        assert_eq!(ran.err.matches("without a trial").count(), 1, "{missing}: {}", ran.err);
-        assert!(
-            ran.err.contains(missing) && ran.out.contains("all is well: 2 usable"),
-            "{missing}: {}",
-            ran.out
-        );
-    }
-    assert_eq!(with(Path::new("off")).err, "", "who says so is not warned");
-    let ran = corpus.run(&["doctor"]).expect(0);
-    assert_eq!(ran.err, "");
-    assert_eq!(with(Path::new("/nowhere/keyway-probe")).err, "", "they are known now");
 }
 
 /// What a plugin's variable names is another machine to it: it is tried anew, and what fails there holds nowhere else.

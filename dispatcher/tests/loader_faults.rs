@@ -57,6 +57,22 @@ fn in_a_child(fault: &str) {
     assert!(text.contains(&format!("the fault {fault} was reported")), "{text}");
 }
 
+/// Also in a program that does not guard its own end, `exit(0)` in a set-up is a failure that names the library.
+#[test]
+fn a_plugin_that_ends_the_program_at_load() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "load_with_the_named_fault", "--nocapture"])
+        .env(CASE, "exit_at_load")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in ["z.so", "ended the program while it was loaded", "keyway backend disable keyway.test/faulty"]
+    {
+        assert!(text.contains(part), "`{part}` is missing in: {text}");
+    }
+}
+
 #[test]
 fn a_plugin_that_panics_at_load() {
     in_a_child("panic_at_load");

@@ -21,7 +21,6 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The program that tries libraries, which is installed with them.
 const PROBE: &str = "keyway-probe";
@@ -123,7 +122,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         }
     }
     if placed {
-        place_probe(&folder);
+        place_probe(&folder, &work.0);
         tell_of_search(&folder, &loader);
     }
     Failure::all(failures)
@@ -348,31 +347,33 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Begins the names of folders for copies.
 const WORK: &str = ".install-";
-/// No installation takes so long: a folder for copies that is older was left behind by a process that was killed.
-const LEFT_BEHIND: Duration = Duration::from_secs(24 * 3600);
 
-/// Removes what processes that were killed have left in the folder of backends.
+/// Removes the folders for copies that installations which were killed have left: those that no process has locked.
 fn clear(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let old = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(WORK));
-        if ours && old().is_some_and(|age| age > LEFT_BEHIND) {
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(WORK))
+            && entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if ours && fs::File::open(entry.path()).is_ok_and(|left| left.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// A folder for copies, in the folder of backends, so that renaming moves nothing; removed at the end.
-struct Work(PathBuf);
+/// A folder for copies, in the folder of backends, so that renaming moves nothing; removed at the end, by a later installation if
+/// this one is killed.
+struct Work(PathBuf, #[expect(dead_code, reason = "the lock lasts as long as the work")] fs::File);
 
 impl Work {
     fn make(folder: &Path) -> io::Result<Work> {
-        let path = folder.join(format!("{WORK}{}", std::process::id()));
-        // Left behind by a killed process of the same number.
-        let _ = fs::remove_dir_all(&path);
+        // Nobody takes the new folder for one that was left, in the moment before it is locked.
+        let _locked = side::lock_folder(folder)?;
         clear(folder);
+        let path = folder.join(format!("{WORK}{}", std::process::id()));
         fs::create_dir(&path)?;
-        let work = Work(path);
+        let open = fs::File::open(&path)?;
+        // A file system without locks has no folders cleared either.
+        let _ = open.try_lock();
+        let work = Work(path, open);
         fs::set_permissions(&work.0, Permissions::from_mode(0o700))?;
         Ok(work)
     }
@@ -386,10 +387,10 @@ impl Drop for Work {
 }
 
 /// Puts the program that tries libraries beside them, for programs that have none beside themselves.
-fn place_probe(folder: &Path) {
+fn place_probe(folder: &Path, work: &Path) {
     let own = std::env::current_exe().ok().and_then(|p| Some(p.canonicalize().ok()?.with_file_name(PROBE)));
     let Some(own) = own.filter(|own| own.is_file()) else { return };
-    let (place, draft) = (folder.join(PROBE), folder.join(format!(".{PROBE}-{}", std::process::id())));
+    let (place, draft) = (folder.join(PROBE), work.join(PROBE));
     let same = |a: &Path, b: &Path| matches!((trust::sha256_file(a), trust::sha256_file(b)), (Ok(a), Ok(b)) if a == b);
     if same(&own, &place) {
         return;
@@ -398,7 +399,6 @@ fn place_probe(folder: &Path) {
         .and_then(|_| fs::set_permissions(&draft, Permissions::from_mode(0o755)))
         .and_then(|()| fs::rename(&draft, &place));
     if let Err(error) = placed {
-        let _ = fs::remove_file(&draft);
         screen::warning(&format!("{}: {error}", place.display()));
     }
 }
@@ -419,20 +419,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_killed_installations_left_is_cleared_by_a_later_one() {
+    fn what_killed_installations_left_is_cleared_by_the_next_one() {
         let folder = tempfile::tempdir().unwrap();
-        let made = |name: &str, age: Duration| {
-            let path = folder.path().join(name);
-            fs::create_dir(&path).unwrap();
+        let other_work = Work::make(folder.path()).unwrap();
+        let alive = folder.path().join(".install-alive");
+        fs::rename(&other_work.0, &alive).unwrap();
+        let (left, other) = (folder.path().join(".install-1"), folder.path().join("install-3"));
+        for path in [&left, &other] {
+            fs::create_dir(path).unwrap();
             fs::write(path.join("libx.so"), "x").unwrap();
-            let then = std::time::SystemTime::now() - age;
-            fs::File::open(&path).unwrap().set_modified(then).unwrap();
-            path
-        };
-        let old = made(".install-1", LEFT_BEHIND * 2);
-        let (recent, other) = (made(".install-2", LEFT_BEHIND / 2), made("install-3", LEFT_BEHIND * 2));
+        }
         let work = Work::make(folder.path()).unwrap();
-        assert!(work.0.is_dir() && !old.exists() && recent.exists() && other.exists());
+        assert!(work.0.is_dir() && !left.exists());
+        assert!(other.exists() && alive.exists(), "another's, and that of a process that is alive");
     }
 
     #[test]

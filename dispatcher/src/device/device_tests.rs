@@ -186,6 +186,30 @@ fn allocations_that_cannot_be() {
     assert!(super::allocate(entry, d, 0).is_ok(), "no bytes may lie nowhere");
 }
 
+static ASKED: AtomicU64 = AtomicU64::new(0);
+unsafe extern "C" fn counting(_: u32, _: u64, _: Queue, out: *mut *mut c_void) -> i32 {
+    ASKED.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: as for `allocate`.
+    unsafe { *out = std::ptr::without_provenance_mut(64) };
+    status::OK
+}
+
+#[test]
+fn no_allocator_is_asked_for_a_device_beyond_the_count() {
+    let d = device("counted", DeviceApi { allocate: counting, ..honest() });
+    let entry = server(d.kind).unwrap();
+    for index in [1, 62, 63, 99, u16::MAX] {
+        // Also not the second time.
+        for _ in 0..2 {
+            let error = super::allocate(entry, Device { index, ..d }, 128).unwrap_err();
+            assert!(matches!(error, Error::NoSuchDevice { count: 1, .. }), "{error}");
+            assert!(!was_used(Device { index, ..d }));
+        }
+        assert_eq!(ASKED.load(Ordering::Relaxed), 0, "{index}");
+    }
+    assert!(super::allocate(entry, d, 128).is_ok() && was_used(d));
+}
+
 unsafe extern "C" fn can_access(_: u32, _: u32, _: *mut u32) -> i32 {
     status::OK
 }

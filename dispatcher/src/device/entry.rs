@@ -1,5 +1,6 @@
 //! Device types and who serves them.
 
+use crate::base::error::Result;
 use crate::base::intern::DEVICES;
 use crate::base::key::Device;
 use crate::base::lacking;
@@ -72,21 +73,28 @@ fn bit(device: Device) -> u64 {
 /// The device noted last, so that a program that uses one pays for one comparison.
 static LAST_USED: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Notes that memory is asked of a device.
+/// Notes that memory is asked of a device. The first time the device must be there: a plugin is never called with an index beyond
+/// its count.
+///
+/// # Errors
+/// `NoSuchDevice`.
 #[inline(always)]
-pub(crate) fn note_use(device: Device) {
+pub(crate) fn note_use(entry: &'static DeviceEntry, device: Device) -> Result<()> {
     let number = u32::from(device.kind) << 16 | u32::from(device.index);
-    if LAST_USED.load(Ordering::Relaxed) != number {
-        note_other_use(device, number);
-    }
+    if LAST_USED.load(Ordering::Relaxed) == number { Ok(()) } else { note_other_use(entry, device, number) }
 }
 
 #[cold]
-fn note_other_use(device: Device, number: u32) {
+fn note_other_use(entry: &'static DeviceEntry, device: Device, number: u32) -> Result<()> {
+    // Devices from 63 on share a bit.
+    if device.index >= 63 || !was_used(device) {
+        super::ensure(entry, device)?;
+    }
     if let Some(slot) = USED.get(device.kind as usize) {
         slot.fetch_or(bit(device), Ordering::Relaxed);
         LAST_USED.store(number, Ordering::Relaxed);
     }
+    Ok(())
 }
 
 /// As [`was_used`], of any device of a kind.

@@ -103,7 +103,7 @@ pub(crate) fn allocate_on(
     device: Device,
     bytes: usize,
 ) -> Result<NonNull<u8>> {
-    entry::note_use(device);
+    entry::note_use(entry, device)?;
     let mut out = std::ptr::null_mut();
     // SAFETY: `allocate` writes one pointer; the table is valid for the life of the process.
     let code = unsafe { (entry.api.allocate)(u32::from(device.index), bytes as u64, stream, &mut out) };

@@ -1,6 +1,5 @@
 //! Who ends the program: a library that calls `exit(0)` must not make a success of it.
 
-use crate::loader::Opening;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -49,25 +48,8 @@ extern "C" fn at_exit() {
     if !RUNNING.load(Ordering::Acquire) || PROCESS.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
-    match Opening::now() {
-        None => say(MESSAGE),
-        Some(Opening { path, plugin }) => {
-            let parts = [
-                "keyway: error: ",
-                path,
-                "\n    ended the program while it was loaded (it called `exit`); leave it out with\n    `keyway backend disable ",
-                plugin,
-                "`, or remove the file\n",
-            ];
-            parts.into_iter().for_each(say);
-        }
-    }
+    // SAFETY: the bytes are there, as many as is said; other threads may be at work still, so nothing is locked or freed.
+    unsafe { libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     // SAFETY: the call does not return.
     unsafe { libc::_exit(1) };
-}
-
-/// Writes to standard error. Other threads may be at work still, so that nothing is locked or freed here.
-fn say(text: &str) {
-    // SAFETY: the bytes are there, as many as is said. Of what cannot be written nobody can be told.
-    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }

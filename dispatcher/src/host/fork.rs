@@ -1,6 +1,19 @@
 //! Tells [`crate::base::fork`] of the forks of the process.
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::sync::Once;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The descriptor of [`keep_from_forks`]; -1 without one.
+static KEPT: AtomicI32 = AtomicI32::new(-1);
+
+/// Makes `file` standard error in each process that is forked off from now on, so that a helper of a plugin, which may outlive
+/// the program, does not hold a pipe open that others read to its end. One file; a later one replaces it.
+pub fn keep_from_forks(file: &'static File) {
+    watch();
+    KEPT.store(file.as_raw_fd(), Ordering::Release);
+}
 
 /// Registers the handlers, once.
 pub(crate) fn watch() {
@@ -34,4 +47,13 @@ extern "C" fn in_parent() {
 #[cfg(unix)]
 extern "C" fn in_child() {
     crate::base::fork::in_child();
+    let kept = KEPT.load(Ordering::Acquire);
+    if kept >= 0 {
+        // SAFETY: the descriptor is open for ever, and stays one that may be written. Without standard error it stays as it is.
+        unsafe {
+            if libc::dup2(2, kept) == kept {
+                libc::fcntl(kept, libc::F_SETFD, libc::FD_CLOEXEC);
+            }
+        }
+    }
 }

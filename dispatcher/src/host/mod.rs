@@ -15,4 +15,5 @@ mod surroundings;
 pub use crate::base::message::take_message;
 pub use ending::{Running, leave, running};
 pub use file_size::{ignore_file_size_signal, without_file_size_signal};
+pub use fork::keep_from_forks;
 pub use services::table;

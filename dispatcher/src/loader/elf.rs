@@ -8,7 +8,9 @@ use super::manifest::excerpt;
 use keyway_sdk::abi::manifest::{INTERPOSER_SECTION, KERNEL_SECTION, SECTION};
 use object::elf::{self, FileHeader64};
 use object::read::ReadRef;
-use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, SectionHeader as _, Sym as _};
+use object::read::elf::{
+    Dyn as _, FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable, Sym as _,
+};
 use object::{Endianness, SectionIndex};
 
 /// What a library's file tells of it.
@@ -99,6 +101,68 @@ fn broken(part: &str) -> LoadError {
     not_a_library(format!("an ELF file whose {part} cannot be read"))
 }
 
+fn damaged(what: String) -> LoadError {
+    LoadError::Damaged { what }
+}
+
+/// Checks that the segments to load are in ascending order and that none reaches into the next one. The system's loader reserves
+/// memory up to the end of the last one and maps each with `MAP_FIXED`: one that is larger replaces other libraries' memory.
+fn check_segments(
+    segments: &[elf::ProgramHeader64<Endianness>],
+    endian: Endianness,
+) -> Result<(), LoadError> {
+    let mut end = 0;
+    for segment in segments.iter().filter(|s| s.p_type(endian) == elf::PT_LOAD) {
+        let (start, memory, file) =
+            (segment.p_vaddr(endian), segment.p_memsz(endian), segment.p_filesz(endian));
+        let Some(next_end) = start.checked_add(memory).filter(|_| file <= memory) else {
+            return Err(damaged(format!("the segment at {start:#x} has {file} bytes in memory of {memory}")));
+        };
+        if start < end {
+            return Err(damaged(format!(
+                "the segment at {start:#x} begins before {end:#x}, where the one before it ends"
+            )));
+        }
+        end = next_end;
+    }
+    Ok(())
+}
+
+/// Checks that each dynamic symbol has a version, and that it is one of those which the library needs or defines. The system's
+/// loader uses the entries of `.gnu.version` as indices into an array of those, and does not compare them with its length.
+fn check_versions<'d, R: ReadRef<'d>>(
+    sections: &SectionTable<'d, FileHeader64<Endianness>, R>,
+    endian: Endianness,
+    data: R,
+    n_symbols: usize,
+) -> Result<(), LoadError> {
+    let unreadable = |_| broken("symbol versions");
+    let Some((entries, _)) = sections.gnu_versym(endian, data).map_err(unreadable)? else { return Ok(()) };
+    let index = |raw: u16| raw & elf::VERSYM_VERSION;
+    let mut highest = 0;
+    if let Some((needed, _)) = sections.gnu_verneed(endian, data).map_err(unreadable)? {
+        for library in needed {
+            for version in library.map_err(unreadable)?.1 {
+                highest = highest.max(index(version.map_err(unreadable)?.vna_other.get(endian).0));
+            }
+        }
+    }
+    if let Some((defined, _)) = sections.gnu_verdef(endian, data).map_err(unreadable)? {
+        for version in defined {
+            highest = highest.max(index(version.map_err(unreadable)?.0.vd_ndx.get(endian).0));
+        }
+    }
+    if entries.len() < n_symbols {
+        return Err(damaged(format!("{n_symbols} dynamic symbols have {} versions", entries.len())));
+    }
+    match entries.iter().map(|entry| index(entry.0.get(endian).0)).max() {
+        Some(used) if used > highest => {
+            Err(damaged(format!("a dynamic symbol has version {used} of {highest}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The string that begins at `at` in a string table.
 fn string_at(table: &[u8], at: u64) -> &[u8] {
     let tail = usize::try_from(at).ok().and_then(|at| table.get(at..)).unwrap_or_default();
@@ -168,6 +232,7 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspecte
     if !segments.iter().any(|s| s.p_type(endian) == elf::PT_DYNAMIC) {
         return Err(not_a_library("an ELF file without a dynamic section"));
     }
+    check_segments(segments, endian)?;
 
     let sections = header.section_headers(endian, data).map_err(|_| broken("section headers"))?;
     for section in sections {
@@ -207,6 +272,7 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspecte
     if let Some(section) = of_type(elf::SHT_DYNSYM) {
         let symbols: &[elf::Sym64<Endianness>] =
             section.data_as_array(endian, data).map_err(|_| broken("dynamic symbols"))?;
+        check_versions(&SectionTable::new(sections, Default::default()), endian, data, symbols.len())?;
         let strings = strings_of(section);
         exports_entry = symbols.iter().filter(|s| !s.is_undefined(endian)).any(|s| {
             let name = string_at(strings, u64::from(s.st_name(endian)));

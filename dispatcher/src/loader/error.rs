@@ -83,6 +83,12 @@ pub enum LoadError {
         /// Bytes that the file has.
         got: u64,
     },
+    /// The file's headers contradict one another.
+    #[error("expected a whole library, got a damaged one: {what}; copy or build it again")]
+    Damaged {
+        /// The contradiction.
+        what: String,
+    },
     /// The library is for another processor.
     #[error("expected a library for {expected}, got one for {got}; install the build for this machine")]
     WrongArchitecture {
@@ -281,6 +287,15 @@ pub enum LoadError {
     Trial {
         /// The error there.
         reason: String,
+    },
+    /// The library is not known good, and the program that tries libraries could not do its work.
+    #[error(
+        "expected to try the library in a process of its own before it is loaded, got: {why}; remedy that (a limit such as \
+         `ulimit -n` or `-u`, a wrong KEYWAY_PROBE), or load libraries untried with KEYWAY_PROBE=off"
+    )]
+    Untried {
+        /// Why it could not.
+        why: String,
     },
     /// The file is another one, or has other content, than when it was checked.
     #[error("expected the file that was checked, got one that has changed since; start the program again")]

@@ -28,6 +28,7 @@ mod links;
 mod machine;
 pub mod manifest;
 mod open;
+mod opening;
 pub mod precheck;
 pub mod preferences;
 mod privilege;
@@ -57,8 +58,6 @@ pub use search::{Place, SearchPaths, Searched, Skipped, missing_entries, relativ
 pub use variants::PassedOver;
 pub use verified::Verified;
 pub use vet::Trial;
-
-pub(crate) use open::Opening;
 
 use crate::base::lossy::Lossy;
 use keyway_sdk::abi::host::HostApi;
@@ -188,7 +187,12 @@ impl Loader {
             if !self.config.probe.enabled {
                 return Some(format!("{} is `off`", probe::PROBE_VARIABLE));
             }
-            let why = self.config.probe.find(&candidate.path, &self.config.trust).err()?;
+            // A library for which the program is there and cannot work is refused, not loaded.
+            let Err(probe::Outcome::NoProbe(why)) =
+                self.config.probe.find(&candidate.path, &self.config.trust)
+            else {
+                return None;
+            };
             let known = candidate.sha256().is_ok_and(|hash| discovery.known.passed(&hash));
             (!known).then(|| format!("there is no `keyway-probe`: {why}"))
         })
@@ -209,6 +213,7 @@ impl Loader {
         let mut discovery = self.discover();
         let mut plugins = Vec::new();
         let mut vetting = vet::Vetting::new(&self.config, std::mem::take(&mut discovery.known));
+        opening::guard();
         for group in 0..discovery.plugins.len() {
             let mut failed = Vec::new();
             let mut used = None;

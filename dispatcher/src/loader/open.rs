@@ -3,6 +3,7 @@
 use super::contents::{self, Tables};
 use super::error::LoadError;
 use super::manifest::{check_kernels, excerpt};
+use super::opening::Opening;
 use super::precheck::{Checked, FileId, check_abi, no_entry};
 use super::reason::AbiRange;
 use keyway_abi_root::KeywayRootRef;
@@ -18,7 +19,6 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// Longest text of another library's error that is repeated.
@@ -49,43 +49,6 @@ static OPENED: LazyLock<Mutex<HashMap<PathBuf, Known>>> = LazyLock::new(Mutex::d
 struct Known {
     id: FileId,
     opened: Option<Opened>,
-}
-
-/// For a library that ends the process while it is opened. Read where nothing may be locked, so what it leads to is never freed.
-static OPENING: AtomicPtr<Opening> = AtomicPtr::new(std::ptr::null_mut());
-
-/// A library that is being opened.
-pub struct Opening {
-    /// Where it lies.
-    pub path: String,
-    /// The name of its plugin.
-    pub plugin: String,
-}
-
-impl Opening {
-    /// The library that this process opens now.
-    pub fn now() -> Option<&'static Opening> {
-        // SAFETY: null, or leaked.
-        unsafe { OPENING.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// Notes a library until what is given is dropped.
-    fn begin(path: &Path, plugin: &str) -> Noted {
-        // As it may reach a terminal.
-        let path = excerpt(&path.display().to_string(), libc::PATH_MAX as usize);
-        let opening = Opening { path, plugin: plugin.to_string() };
-        OPENING.store(Box::leak(Box::new(opening)), Ordering::Release);
-        Noted
-    }
-}
-
-/// While it is there, [`Opening::now`] says which library is being opened.
-struct Noted;
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        OPENING.store(std::ptr::null_mut(), Ordering::Release);
-    }
 }
 
 /// Opens `path` (canonical, checked) and initialises it with `host`. `take_error` returns and clears the

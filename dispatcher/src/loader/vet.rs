@@ -22,7 +22,7 @@ pub enum Trial {
     Sound,
     /// It cannot be used.
     Failed(LoadError),
-    /// There is no program that tries libraries, for this reason.
+    /// Nothing is known of it: there is no program that tries libraries, or it cannot do its work, for this reason.
     Untried(String),
 }
 
@@ -69,13 +69,14 @@ impl<'a> Vetting<'a> {
         let sha256 = candidate.sha256()?;
         if !self.known.passed(&sha256) {
             match self.try_open(&candidate.path, &file, &sha256, stamp.id.size, false) {
-                Ok(Outcome::Sound) => {}
+                Outcome::Sound => {}
                 // What the trial did not load is not loaded here: there it ended nothing but itself.
-                Ok(Outcome::Answered(reason)) => return Err(LoadError::Trial { reason }),
-                Ok(Outcome::Failed(failed)) => {
+                Outcome::Answered(reason) => return Err(LoadError::Trial { reason }),
+                Outcome::Failed(failed) => {
                     return Err(self.record(&candidate.path, &sha256, stamp.id.size, &failed));
                 }
-                Ok(Outcome::NoProbe(why)) | Err(why) => warn_of_missing_probe(&why),
+                Outcome::NoProbe(why) => warn_of_missing_probe(&why),
+                Outcome::CannotTry(why) => return Err(LoadError::Untried { why }),
             }
         }
         let loading = self.begin_to_load(&candidate.path, sha256, stamp.id.size)?;
@@ -103,23 +104,18 @@ impl<'a> Vetting<'a> {
         self.news.extend(loading.sha256.map(News::Loaded));
     }
 
-    /// Tries a library; an error says why that is not possible. `again` is said by who wants to try one whose trials ended
-    /// their programs.
-    fn try_open(
-        &mut self,
-        path: &Path,
-        file: &File,
-        sha256: &str,
-        size: u64,
-        again: bool,
-    ) -> Result<Outcome, String> {
-        let program = self.config.probe.find(path, &self.config.trust)?;
+    /// Tries a library. `again` is said by who wants to try one whose trials ended their programs.
+    fn try_open(&mut self, path: &Path, file: &File, sha256: &str, size: u64, again: bool) -> Outcome {
+        let program = match self.config.probe.find(path, &self.config.trust) {
+            Ok(program) => program,
+            Err(outcome) => return outcome,
+        };
         let limit = self.config.probe.limit;
         let _trying = match trying::begin(&self.config.quarantine, sha256, Work::Trial, limit, again) {
             Before::Try(trying) => trying,
             Before::Ended => {
                 let reason = "a trial of it ended the program that ran it".to_string();
-                return Ok(Outcome::Failed(probe::Failed { cause: Cause::Crash, reason, holds_while: None }));
+                return Outcome::Failed(probe::Failed { cause: Cause::Crash, reason, holds_while: None });
             }
         };
         let outcome = self.config.probe.run(&program, path, file);
@@ -131,7 +127,7 @@ impl<'a> Vetting<'a> {
             let _ = self.config.quarantine.clear(sha256);
         }
         log_trial(path, size, &outcome);
-        Ok(outcome)
+        outcome
     }
 
     fn record(&mut self, path: &Path, sha256: &str, size: u64, failed: &probe::Failed) -> LoadError {
@@ -191,13 +187,13 @@ impl Vetting<'_> {
         trust::check_recorded_hash(path, || Ok(sha256.clone()))?;
         let size = stamp.id.size;
         Ok(match self.try_open(path, &file, &sha256, size, true) {
-            Ok(Outcome::Sound) => {
+            Outcome::Sound => {
                 self.news.push(News::Hash(stamp, sha256));
                 Trial::Sound
             }
-            Ok(Outcome::Answered(reason)) => Trial::Failed(LoadError::Trial { reason }),
-            Ok(Outcome::Failed(failed)) => Trial::Failed(self.record(path, &sha256, size, &failed)),
-            Ok(Outcome::NoProbe(why)) | Err(why) => Trial::Untried(why),
+            Outcome::Answered(reason) => Trial::Failed(LoadError::Trial { reason }),
+            Outcome::Failed(failed) => Trial::Failed(self.record(path, &sha256, size, &failed)),
+            Outcome::NoProbe(why) | Outcome::CannotTry(why) => Trial::Untried(why),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A plugin that fails where a test tells it to.
 //!
-//! `KEYWAY_TEST_FAULT`, read when the host initialises the plugin, may be `panic_at_load` or
-//! `fail_at_load`; anything else loads well. The kernel of `test_panic` always panics, that of
+//! `KEYWAY_TEST_FAULT`, read when the host initialises the plugin, may be `panic_at_load`, `fail_at_load` or
+//! `exit_at_load`; anything else loads well. The kernel of `test_panic` always panics, that of
 //! `test_fail` always answers with an error, and that of `test_nothing` does nothing.
 //!
 //! It also declares the layout `test.keyway/hollow`, whose functions are all missing, and brings the device
@@ -22,6 +22,7 @@ plugin! {
     layouts: ["strided", "test.keyway/hollow"],
     setup: |contents| match std::env::var("KEYWAY_TEST_FAULT").as_deref() {
         Ok("panic_at_load") => panic!("told to panic at load"),
+        Ok("exit_at_load") => std::process::exit(0),
         Ok("fail_at_load") => Err(Error::Failed { detail: "told to fail at load".to_string() }),
         _ => {
             contents.device(&TWIN).layout(&HOLLOW).layout_ops(&HOLLOW_OPS);

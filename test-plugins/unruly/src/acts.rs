@@ -66,6 +66,14 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         "fork" => unsafe {
             let _ = libc::fork();
         },
+        // A helper that outlives the program.
+        // SAFETY: the calls take no pointers; the child does nothing but sleep and end.
+        "helper" => unsafe {
+            if libc::fork() == 0 {
+                libc::sleep(20);
+                libc::_exit(0);
+            }
+        },
         // SAFETY: the calls take no pointers; no copy is closed.
         "files" => unsafe { while libc::dup(2) >= 0 {} },
         "few_files" => {

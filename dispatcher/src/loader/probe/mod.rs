@@ -7,8 +7,9 @@
 //! Decisions:
 //! - the program is one of ours and is never the running one: a user's own program must not start itself again. It is
 //!   named by `KEYWAY_PROBE`, or lies beside the running program, beside the library, or in `bin` beside the library's
-//!   folder, and is trusted by the same rules as a library. Where there is none, libraries are loaded without a trial,
-//!   and that is said once;
+//!   folder, and is trusted by the same rules as a library. Where there is none, or one of another version, libraries are loaded
+//!   without a trial, and that is said once. Where there is one that cannot do its work (no more processes or open files, not a
+//!   probe at all), a library that is not known good is refused: what happens to be short must not open the door;
 //! - the library reaches it as an open file, the same that is loaded here afterwards;
 //! - what the bytes alone decide is recorded for ever; what the machine may have caused (its devices, its speed) only
 //!   as long as the machine is the same. What a set-up answers in order (an error, a caught panic) harms nobody and is
@@ -81,7 +82,7 @@ pub fn problem() -> Option<String> {
 }
 
 /// The programs that showed in this process that they try no libraries, with why: each would take its time for each library.
-static UNFIT: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+static UNFIT: Mutex<BTreeMap<PathBuf, Outcome>> = Mutex::new(BTreeMap::new());
 
 /// How a library failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,8 +102,10 @@ pub(super) enum Outcome {
     Answered(String),
     /// It must not be loaded.
     Failed(Failed),
-    /// Nothing is known of it: the program does not work.
+    /// Nothing is known of it: there is no program of this version that tries libraries.
     NoProbe(String),
+    /// Nothing is known of it: the program is there and could not do its work.
+    CannotTry(String),
 }
 
 impl Probe {
@@ -127,8 +130,8 @@ impl Probe {
         }
     }
 
-    /// The program that tries a library, or why there is none.
-    pub(super) fn find(&self, library: &Path, trust: &TrustPolicy) -> Result<PathBuf, String> {
+    /// The program that tries a library; an error is what its absence means for the library.
+    pub(super) fn find(&self, library: &Path, trust: &TrustPolicy) -> Result<PathBuf, Outcome> {
         let name = format!("keyway-probe{}", std::env::consts::EXE_SUFFIX);
         let folder = library.parent();
         let places = [
@@ -145,28 +148,28 @@ impl Probe {
         let there = tried.iter().find_map(|path| path.canonicalize().ok().filter(|p| p.is_file()));
         let Some(program) = there else {
             let tried: Vec<String> = tried.iter().map(|path| path.display().to_string()).collect();
-            return Err(format!("it is not at {}", tried.join(", ")));
+            return Err(Outcome::NoProbe(format!("it is not at {}", tried.join(", "))));
         };
         if self.arguments.is_empty()
             && std::env::current_exe().and_then(|p| p.canonicalize()).is_ok_and(|p| p == program)
         {
-            return Err(format!("{} is this program itself", program.display()));
+            return Err(Outcome::CannotTry(format!("{} is this program itself", program.display())));
         }
         match trust.check(&program) {
             Ok(()) => Ok(program),
-            Err(error) => Err(format!("{}: {error}", program.display())),
+            Err(error) => Err(Outcome::CannotTry(format!("{}: {error}", program.display()))),
         }
     }
 
     /// Tries an open library; `path` is its name in messages.
     pub(super) fn run(&self, program: &Path, path: &Path, library: &File) -> Outcome {
         let unfit = || UNFIT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(why) = unfit().get(program) {
-            return Outcome::NoProbe(why.clone());
+        if let Some(outcome) = unfit().get(program) {
+            return outcome.clone();
         }
         let input = match library.try_clone() {
             Ok(file) => Stdio::from(file),
-            Err(error) => return Outcome::NoProbe(error.to_string()),
+            Err(error) => return Outcome::CannotTry(error.to_string()),
         };
         let mut command = Command::new(program);
         // Of a panic the message is wanted, not the way there.
@@ -174,12 +177,12 @@ impl Probe {
         match process::run(&mut command, self.limit) {
             Ok(ended) => {
                 let outcome = judge(&ended, self.limit, program);
-                if let Outcome::NoProbe(why) = &outcome {
-                    unfit().insert(program.to_path_buf(), why.clone());
+                if matches!(outcome, Outcome::NoProbe(_) | Outcome::CannotTry(_)) {
+                    unfit().insert(program.to_path_buf(), outcome.clone());
                 }
                 outcome
             }
-            Err(error) => Outcome::NoProbe(format!("{}: {error}", program.display())),
+            Err(error) => Outcome::CannotTry(format!("{} cannot be started: {error}", program.display())),
         }
     }
 }
@@ -188,13 +191,15 @@ impl Probe {
 fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
     let report = match Report::read(&ended.output) {
         Ok(report) => report,
-        Err(got) => {
+        Err(other) => {
             let end = ended.end.said(limit);
-            return Outcome::NoProbe(format!(
-                "{} should say that it is of {}, but it {got} and {end}",
-                program.display(),
-                machine::host()
-            ));
+            let should = format!("{} should say that it is of {}", program.display(), machine::host());
+            return match other {
+                Some(other) => Outcome::NoProbe(format!("{should}, but it is of {other} and {end}")),
+                None => {
+                    Outcome::CannotTry(format!("{should}, but it does not and {end}{}", ended.last_words()))
+                }
+            };
         }
     };
     let failed = |cause, reason: String, holds_while| Outcome::Failed(Failed { cause, reason, holds_while });
@@ -308,8 +313,25 @@ mod tests {
     #[test]
     fn another_program_is_no_probe() {
         let other = Ended { output: b"hello\n".to_vec(), errors: Vec::new(), end: End::Exit(3) };
-        let Outcome::NoProbe(text) = judge(&other, LIMIT, Path::new("/p")) else { panic!("{other:?}") };
+        let Outcome::CannotTry(text) = judge(&other, LIMIT, Path::new("/p")) else { panic!("{other:?}") };
         assert!(text.contains("/p") && text.contains("exit code 3"), "{text}");
+        let later = Ended { output: protocol::line("host 99 abi 1-9").into_bytes(), ..other };
+        let Outcome::NoProbe(text) = judge(&later, LIMIT, Path::new("/p")) else { panic!("{later:?}") };
+        assert!(text.contains("it is of host 99"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_tries_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("keyway-probe");
+        std::fs::write(&program, "no program").unwrap();
+        let library = std::fs::File::open(&program).unwrap();
+        let Outcome::CannotTry(text) =
+            Probe { enabled: true, ..Probe::default() }.run(&program, Path::new("/l.so"), &library)
+        else {
+            panic!("it was started")
+        };
+        assert!(text.contains("cannot be started") && text.contains("keyway-probe"), "{text}");
     }
 
     #[test]
@@ -321,7 +343,7 @@ mod tests {
         let library = root.join("backends/a.so");
         let trust = TrustPolicy { program: None, ..TrustPolicy::of_process() };
         let probe = Probe { enabled: true, ..Probe::default() };
-        let missing = probe.find(&library, &trust).unwrap_err();
+        let Err(Outcome::NoProbe(missing)) = probe.find(&library, &trust) else { panic!("it is there") };
         assert!(
             missing.contains("backends/keyway-probe") && missing.contains("bin/keyway-probe"),
             "{missing}"
@@ -330,8 +352,12 @@ mod tests {
         std::fs::write(&there, "x").unwrap();
         assert_eq!(probe.find(&library, &trust), Ok(there.clone()));
         std::fs::set_permissions(&there, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-        assert!(probe.find(&library, &trust).unwrap_err().contains("not trusted"));
+        let unusable = |found| match found {
+            Err(Outcome::CannotTry(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(unusable(probe.find(&library, &trust)).contains("not trusted"));
         let own = Probe { program: std::env::current_exe().ok(), ..probe };
-        assert!(own.find(&library, &trust).unwrap_err().contains("this program itself"));
+        assert!(unusable(own.find(&library, &trust)).contains("this program itself"));
     }
 }

@@ -68,14 +68,14 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Reads a report; an error says what came instead of the greeting.
-    pub(super) fn read(output: &[u8]) -> Result<Report, String> {
+    /// Reads a report; an error is the greeting of another version, if there is any.
+    pub(super) fn read(output: &[u8]) -> Result<Report, Option<String>> {
         let text = String::from_utf8_lossy(output);
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(MARK));
         match lines.next() {
             Some(first) if first == machine::host() => {}
-            Some(first) => return Err(format!("is of {}", excerpt(first, 80))),
-            None => return Err("does not".to_string()),
+            Some(first) => return Err(Some(excerpt(first, 80))),
+            None => return Err(None),
         }
         let mut report = Report { stage: Stage::Opening, refused: None };
         for line in lines {

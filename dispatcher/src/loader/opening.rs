@@ -1,0 +1,73 @@
+//! A library that ends the program while it is loaded must not make a success of it, nor do so unnamed.
+//!
+//! `exit` in a constructor or a set-up runs the handler that is registered here, in every program that loads libraries. What ends
+//! the process past it (`_exit`, a signal) does so with a status of its own.
+
+use super::manifest::excerpt;
+use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Read where nothing may be locked, so what it leads to is never freed.
+static OPENING: AtomicPtr<Opening> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A library that is being opened.
+pub(super) struct Opening {
+    path: String,
+    plugin: String,
+    /// Process and thread that open it: what the library forks off, and the program's other threads, end as they wish.
+    by: (u32, libc::pthread_t),
+}
+
+impl Opening {
+    /// Notes a library until the result is dropped.
+    pub(super) fn begin(path: &Path, plugin: &str) -> Noted {
+        // As it may reach a terminal.
+        let path = excerpt(&path.display().to_string(), libc::PATH_MAX as usize);
+        let opening = Opening { path, plugin: plugin.to_string(), by: here() };
+        OPENING.store(Box::leak(Box::new(opening)), Ordering::Release);
+        Noted
+    }
+}
+
+fn here() -> (u32, libc::pthread_t) {
+    // SAFETY: the function takes nothing and cannot fail.
+    (std::process::id(), unsafe { libc::pthread_self() })
+}
+
+/// While it exists, a library is being opened.
+pub(super) struct Noted;
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        OPENING.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Makes an `exit` of a library that is being opened a failure that names it. A trial does without: its exit code is reported.
+pub(super) fn guard() {
+    static REGISTERED: Once = Once::new();
+    // SAFETY: the function takes nothing, does not unwind, and exists as long as the program.
+    REGISTERED.call_once(|| drop(unsafe { libc::atexit(at_exit) }));
+}
+
+extern "C" fn at_exit() {
+    // SAFETY: null, or leaked.
+    let Some(opening) = (unsafe { OPENING.load(Ordering::Acquire).as_ref() }) else { return };
+    if opening.by != here() {
+        return;
+    }
+    let parts = [
+        "keyway: error: ",
+        &opening.path,
+        "\n    ended the program while it was loaded (it called `exit`); leave it out with\n    `keyway backend disable ",
+        &opening.plugin,
+        "`, or remove the file\n",
+    ];
+    // SAFETY: the bytes are there, as many as is said; other threads may be at work still, so nothing is locked or freed. The last
+    // call does not return.
+    unsafe {
+        parts.iter().for_each(|text| drop(libc::write(2, text.as_ptr().cast(), text.len())));
+        libc::_exit(1)
+    }
+}
