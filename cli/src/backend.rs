@@ -2,6 +2,7 @@
 //! a trial in a process of its own.
 
 mod install;
+mod preferences;
 mod remove;
 mod sources;
 mod verify;
@@ -12,14 +13,13 @@ use crate::installed;
 use crate::installed::Choice;
 use crate::screen::{self, Screen};
 use comfy_table::ContentArrangement;
-use keyway::dispatcher::loader::precheck::Checked;
+use keyway::dispatcher::loader::manifest::InterposerRecord;
 use keyway::dispatcher::loader::{
     Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, probe, relative_entries,
 };
 use keyway::dispatcher::registry::edit_distance;
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
-use std::path::PathBuf;
 
 /// What to list.
 #[derive(clap::Subcommand)]
@@ -29,34 +29,21 @@ pub enum Command {
     /// The places where backends are looked for, in order.
     Paths(Options),
     /// Prefer a backend where several serve the same, in this and every later run.
-    Prefer(Prefer),
+    Prefer(preferences::Prefer),
     /// Install a backend from a library, a folder or an archive (.tar, .tar.gz).
     Install(install::Options),
     /// Remove an installed backend.
     Remove(remove::Options),
+    /// Use one version of a backend in this and every later run, wherever it is installed.
+    Use(preferences::Use),
+    /// Use the next older version of a backend that is installed.
+    Rollback(preferences::Rollback),
     /// Use a backend again that was disabled.
-    Enable(Named),
-    /// Leave a backend out of every later run, wherever it lies; one that is named with `--backends` is used all the same.
-    Disable(Named),
+    Enable(preferences::Switch),
+    /// Leave a backend out of every later run, wherever it is installed; one that is named with `--backends` is used all the same.
+    Disable(preferences::Switch),
     /// Try backends in a process of their own, whatever is known of them, and clear their records of quarantine.
     Verify(verify::Options),
-}
-
-/// A backend.
-#[derive(clap::Args)]
-pub struct Named {
-    /// Its name, as `keyway backend list` shows it.
-    name: String,
-}
-
-/// Which backend to prefer.
-#[derive(clap::Args)]
-pub struct Prefer {
-    /// Its name, as `keyway backend list` shows it.
-    name: String,
-    /// Do not prefer it any longer.
-    #[arg(long)]
-    not: bool,
 }
 
 /// How to list it.
@@ -76,6 +63,8 @@ struct Listed<'a> {
     left_out: Vec<String>,
     /// What no call reaches, a clause each.
     without_effect: Vec<String>,
+    /// What is to be said of one that is used: which ones it shadows, and whose name it has. A clause each.
+    remarks: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -111,6 +100,7 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
                 conformance: standing(candidate).to_string(),
                 left_out: installed::left_out(candidate),
                 without_effect: installed::unreached(candidate),
+                remarks: discovery.remarks(candidate),
             };
             let backends = discovery.candidates.iter().map(listed).collect();
             let devices = devices::all();
@@ -123,9 +113,11 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
         }
         Command::Paths(Options { json: true }) => screen.json(&discovery.searched),
         Command::Paths(_) => paths(&discovery.searched, screen),
-        Command::Prefer(options) => return prefer(options, &discovery, screen),
-        Command::Enable(Named { name }) => return switch(name, false, &discovery, screen),
-        Command::Disable(Named { name }) => return switch(name, true, &discovery, screen),
+        Command::Prefer(options) => return preferences::prefer(options, &discovery, screen),
+        Command::Use(options) => return preferences::choose(options, &discovery, screen),
+        Command::Rollback(options) => return preferences::roll_back(options, &discovery, screen),
+        Command::Enable(options) => return preferences::switch(options, false, &discovery, screen),
+        Command::Disable(options) => return preferences::switch(options, true, &discovery, screen),
     }
     Ok(())
 }
@@ -159,49 +151,6 @@ fn no_backend(name: &str, discovery: &Discovery) -> Failure {
     let meant = meant(name, &names(discovery)).map(|other| format!(" (did you mean `{other}`?)"));
     let meant = meant.unwrap_or_default();
     Failure::Usage(format!("there is no backend `{name}`{meant}; there: {there}{would}"))
-}
-
-/// The user's preferences, and the file that keeps them.
-fn preferences() -> Result<(Preferences, PathBuf), Failure> {
-    let preferences = Preferences::of_user();
-    let file = preferences.file.clone().ok_or_else(|| {
-        Failure::Backend(
-            "there is no folder for preferences, because HOME is not set; set it, or XDG_CONFIG_HOME, to an absolute path"
-                .to_string(),
-        )
-    })?;
-    Ok((preferences, file))
-}
-
-/// Disables a backend, or enables it.
-fn switch(name: &str, disabled: bool, discovery: &Discovery, screen: &mut Screen) -> Result<(), Failure> {
-    let (preferences, file) = preferences()?;
-    // One that is no longer installed can still be taken off the list.
-    let listed = preferences.disabled().iter().any(|other| other == name);
-    if !names(discovery).contains(&name) && !listed {
-        return Err(no_backend(name, discovery));
-    }
-    let changed = preferences
-        .set_disabled(name, disabled)
-        .map_err(|error| Failure::Backend(format!("cannot write {}: {error}", file.display())))?;
-    let state = if disabled { "disabled" } else { "enabled" };
-    let since = if changed { "from the next run on" } else { "as before" };
-    screen.line(format!("{name}: {state} {since} (kept in {})", file.display()));
-    Ok(())
-}
-
-fn prefer(options: &Prefer, discovery: &Discovery, screen: &mut Screen) -> Result<(), Failure> {
-    let name = &options.name;
-    if !options.not && !names(discovery).contains(&name.as_str()) {
-        return Err(no_backend(name, discovery));
-    }
-    let (preferences, file) = preferences()?;
-    preferences
-        .set(name, !options.not)
-        .map_err(|error| Failure::Backend(format!("cannot write {}: {error}", file.display())))?;
-    let now = if options.not { "no longer preferred" } else { "preferred from the next run on" };
-    screen.line(format!("{name}: {now} (kept in {})", file.display()));
-    Ok(())
 }
 
 fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
@@ -280,9 +229,10 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
     }
     devices::list(screen);
     amiss(&discovery.searched, screen);
-    for checked in discovery.candidates.iter().filter_map(|c| c.checked.as_ref()) {
-        if !checked.interposers.is_empty() {
-            screen.line(format!("\n{}: interposers {}", checked.manifest.name, interposers(checked)));
+    for candidate in &discovery.candidates {
+        if let Some(found) = interposers(candidate, untried.is_none()) {
+            let name = candidate.checked.as_ref().map_or("", |checked| &checked.manifest.name);
+            screen.line(format!("\n{name}: interposers {found}"));
         }
     }
     for candidate in &discovery.candidates {
@@ -291,6 +241,9 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
             screen.line(format!("\n{}: {reason}", name.to_string_lossy()));
         }
         let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str()).to_string_lossy();
+        for remark in discovery.remarks(candidate) {
+            screen.line(format!("\n{name}: {remark}"));
+        }
         let left_out = installed::left_out(candidate);
         if !left_out.is_empty() {
             screen.line(format!(
@@ -305,9 +258,20 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
     }
 }
 
-/// The names of a library's interposers, as its file states them.
-pub fn interposers(checked: &Checked) -> String {
-    checked.interposers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+/// The names of a library's interposers, and which of them act on calls; `None` if it has none. Those of a library that is not
+/// used do not.
+pub fn interposers(candidate: &Candidate, loaded: bool) -> Option<String> {
+    let checked = candidate.checked.as_ref().filter(|checked| !checked.interposers.is_empty())?;
+    let used = loaded && candidate.verdict == Verdict::Chosen;
+    let one = |found: &InterposerRecord| {
+        let state = match (used, found.default_on) {
+            (true, true) => "acts",
+            (true, false) => "off",
+            (false, _) => "not loaded",
+        };
+        format!("{} ({state})", found.name)
+    };
+    Some(checked.interposers.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 /// What the conformance suite's certificate says of a library. The library is hashed only if it has one.

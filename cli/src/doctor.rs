@@ -147,6 +147,9 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
     for candidate in &findings.discovery.candidates {
         let missing = findings.missing_features.iter().find(|(path, _)| *path == candidate.found_as);
         library(candidate, missing.map(|(_, features)| features.as_slice()).unwrap_or_default(), screen);
+        for remark in findings.discovery.remarks(candidate) {
+            screen.line(format!("  note       {remark}"));
+        }
     }
     if !findings.devices.is_empty() {
         screen.line("\nDevices");
@@ -180,8 +183,8 @@ fn library(candidate: &Candidate, missing: &[String], screen: &mut Screen) {
         let (devices, layouts) = (list(&m.devices), list(&m.layouts));
         let kernels = checked.n_kernels();
         screen.line(format!("  serves     {kernels} kernels, devices {devices}, layouts {layouts}"));
-        if !checked.interposers.is_empty() {
-            screen.line(format!("  interposes {}", backend::interposers(checked)));
+        if let Some(found) = backend::interposers(candidate, true) {
+            screen.line(format!("  interposes {found}"));
         }
         let features = match (m.cpu_features.len(), missing) {
             (n, []) => format!("{n} needed, all are there"),

@@ -41,7 +41,7 @@ impl Home {
     }
 
     fn install(&self, source: &Path) -> Ran {
-        self.run(&["backend", "install", source.to_str().unwrap()])
+        self.run(&["backend", "install", "--reserved-name", source.to_str().unwrap()])
     }
 
     /// The names of the files in the user's folder.
@@ -135,10 +135,104 @@ fn versions_lie_side_by_side() {
     assert_eq!(home.libraries().len(), 2);
     let ran = home.run(&["backend", "list"]).expect(0);
     assert!(ran.out.contains("version 0.10.0 is used"), "{}", ran.out);
+    // Which of them is to be removed is not guessed.
+    let ran = home.run(&["backend", "remove", "keyway.test/minimal"]).expect(2);
+    assert!(
+        ran.err.contains("there are 2 versions") && ran.err.contains("0.10.0, 0.2.0; say which"),
+        "{}",
+        ran.err
+    );
     home.run(&["backend", "remove", "keyway.test/minimal", "--version", "0.10.0"]).expect(0);
     let listed = home.run(&["backend", "list", "--json"]).expect(0).json();
     assert_eq!(listed["backends"].as_array().unwrap().len(), 1);
     assert_eq!(listed["backends"][0]["library"]["manifest"]["version"], "0.2.0");
+}
+
+#[test]
+fn a_version_is_chosen_rolled_back_and_disabled() {
+    let home = Home::new();
+    let source = home.path("liba.so");
+    for (text, said) in
+        [("0.2.0", ""), ("0.10.0", ""), ("0.1.5", "0.1.5 v is not used: version 0.10.0 is used")]
+    {
+        let bytes = minimal(&[("version", text.into()), ("variant", "v".into())]);
+        std::fs::write(&source, bytes).unwrap();
+        let ran = home.install(&source).expect(0);
+        assert!(ran.err.contains(said) && ran.err.is_empty() == said.is_empty(), "{text}: {}", ran.err);
+    }
+    let used = || {
+        let listed = home.run(&["backend", "list", "--json"]).expect(0).json();
+        let all = listed["backends"].as_array().unwrap().clone();
+        let chosen = all.iter().find(|b| b["outcome"]["verdict"] == "chosen").unwrap();
+        chosen["library"]["manifest"]["version"].as_str().unwrap().to_string()
+    };
+    let name = "keyway.test/minimal";
+    let said = |arguments: &[&str], code| {
+        let ran = home.run(&[&["backend"], arguments].concat()).expect(code);
+        ran.out + &ran.err
+    };
+    assert!(said(&["use", name, "0.2.0"], 0).contains("version 0.2.0 is used from the next run on"));
+    assert_eq!(used(), "0.2.0");
+    assert!(said(&["list"], 0).contains("as you chose with `keyway backend use`"));
+    assert!(said(&["use", name, "7.0.0"], 2).contains("there: 0.10.0, 0.2.0, 0.1.5"));
+    assert!(said(&["rollback", name], 0).contains("version 0.1.5 is used instead of 0.2.0"));
+    assert_eq!(used(), "0.1.5");
+    assert!(said(&["rollback", name], 2).contains("no version of `keyway.test/minimal` below 0.1.5"));
+    assert!(said(&["use", name, "--not"], 0).contains("no version is chosen"));
+    assert_eq!(used(), "0.10.0");
+    assert!(said(&["disable", name, "--version", "0.10.0"], 0).contains("0.10.0: disabled from"));
+    assert_eq!(used(), "0.2.0");
+    assert!(said(&["disable", name, "--version", "3.0.0"], 2).contains("there is no version 3.0.0"));
+    said(&["disable", name], 0);
+    assert!(
+        said(&["enable", name, "--version", "0.10.0"], 2)
+            .contains("all of `keyway.test/minimal` is disabled")
+    );
+    said(&["enable", name], 0);
+    assert_eq!(used(), "0.10.0");
+    assert!(said(&["use", "no.such/plugin", "1"], 2).contains("there is no backend `no.such/plugin`"));
+    said(&["remove", name, "--all"], 0);
+    assert_eq!(home.libraries().len(), 0);
+}
+
+#[test]
+fn a_name_of_the_project_is_installed_from_its_installation_or_on_request() {
+    let home = Home::new();
+    let refused = |ran: Ran| {
+        let ran = ran.expect(1);
+        for part in ["got `keyway-cpu`, which belongs to the Keyway project", "`--reserved-name`"] {
+            assert!(ran.err.contains(part), "`{part}` is missing in: {}", ran.err);
+        }
+    };
+    refused(home.run(&["backend", "install", library().to_str().unwrap()]));
+    assert_eq!(home.libraries().len(), 0);
+    // Nor is one used that was copied into the folder.
+    let copied = home.backends().join("libfast.so");
+    std::fs::create_dir_all(home.backends()).unwrap();
+    std::fs::copy(library(), &copied).unwrap();
+    let ran = home.run(&["backend", "list"]).expect(1);
+    assert!(ran.out.contains("rejected") && ran.out.contains("belongs to the Keyway project"), "{}", ran.out);
+    std::fs::remove_file(copied).unwrap();
+    // As `keyway backend install dist` does, with the program of `dist`.
+    let dist = home.path("dist");
+    for part in ["bin", "backends"] {
+        std::fs::create_dir_all(dist.join(part)).unwrap();
+    }
+    for name in ["keyway", "keyway-probe"] {
+        let built = Path::new(env!("CARGO_BIN_EXE_keyway")).with_file_name(name);
+        std::fs::hard_link(&built, dist.join("bin").join(name))
+            .or_else(|_| std::fs::copy(&built, dist.join("bin").join(name)).map(drop))
+            .unwrap();
+    }
+    std::fs::copy(library(), dist.join("backends/libcpu.so")).unwrap();
+    let usual = home.command(&["backend", "install", dist.to_str().unwrap()]);
+    let mut command = Command::new(dist.join("bin/keyway"));
+    command.args(usual.get_args());
+    usual.get_envs().for_each(|(name, value)| {
+        command.env(name, value.unwrap_or_default());
+    });
+    assert!(run(command).expect(0).out.starts_with("installed keyway-cpu"));
+    assert!(home.run(&["explain", "add"]).expect(0).out.contains("keyway-cpu"));
 }
 
 #[test]
@@ -369,7 +463,7 @@ fn of_two_builds_installed_at_once_one_is_whole() {
 #[test]
 fn a_limit_on_the_size_of_files_is_told_of_and_leaves_nothing() {
     let home = Home::new();
-    let plain = home.command(&["backend", "install", library().to_str().unwrap()]);
+    let plain = home.command(&["backend", "install", "--reserved-name", library().to_str().unwrap()]);
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 8 && exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
     limited.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));

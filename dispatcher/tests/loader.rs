@@ -375,10 +375,11 @@ fn a_copy_in_a_later_place_is_passed_over_and_another_build_stands_in() {
     let used = first.add("a.so", &minimal());
     second.add("b.so", &minimal());
     let both = config(vec![first.path().into(), second.path().into()]);
-    let earlier = Verdict::PassedOver(PassedOver::EarlierPlace { used });
-    assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), earlier);
+    let copy = Verdict::PassedOver(PassedOver::Copy { used: used.clone() });
+    assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), copy);
     second.add("b.so", &patched(&minimal(), b"One kernel that", b"Two kernel that"));
-    assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), earlier);
+    let earlier = PassedOver::EarlierPlace { version: "0.1.0".to_string(), older: false, used };
+    assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), Verdict::PassedOver(earlier));
     first.add("a.so", &patched_in_dynstr(&minimal(), b"\0getenv\0", b"\0gexenv\0"));
     let loaded = load(both);
     assert_eq!((loaded.plugins.len(), loaded.rejected.len()), (1, 1), "{:?}", loaded.rejected);

@@ -1101,7 +1101,7 @@ static inline void keyway_fill(void *out, const void *value, uint32_t size) {
 
 /*
  * What the library says of itself, read without running it. Once in a library, at file scope. All are string literals
- * without quotes inside, but for the lists of names, which have them:
+ * without quotes inside, but for the lists of names, which have them. The name is `domain/name`, by a domain of yours:
  *
  *     KEYWAY_MANIFEST("example.org/fast", "1.0.0", "A faster exp", "\"cpu\"", "\"strided\"");
  *

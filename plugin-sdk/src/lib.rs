@@ -52,8 +52,8 @@ pub mod __private {
     pub use crate::abi::tensor::{KernelFn, RawCall};
     pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
     pub use crate::author::export::{
-        KernelItems, check_texts, digit_count, digits, get_interface, initialize, negotiate, no_setup,
-        run_kernel, sign,
+        KernelItems, check_name, check_texts, digit_count, digits, get_interface, initialize, negotiate,
+        no_setup, run_kernel, sign,
     };
     pub use crate::author::interposer::{InterposerItem, raw_strs, table as interposer};
     pub use inventory;

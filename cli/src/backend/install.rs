@@ -9,11 +9,13 @@ use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::known;
 use crate::screen::{self, Screen};
+use keyway::dispatcher::loader::manifest::is_reserved;
 use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::trust::{self, TrustPolicy};
 use keyway::dispatcher::loader::variants::{self, Build};
 use keyway::dispatcher::loader::{
-    Config, HOST_ABI, LoadError, Loader, Manifest, Preferences, SearchPaths, Trial, precheck, side,
+    Candidate, Config, HOST_ABI, LoadError, Loader, Manifest, PassedOver, Place, Preferences, SearchPaths,
+    Trial, Verdict, precheck, side,
 };
 use keyway_conformance::certificate::Certificate;
 use std::collections::{BTreeMap, HashMap};
@@ -73,6 +75,9 @@ pub struct Options {
     /// Install the builds for other processors too, not only the one that fits this one.
     #[arg(long)]
     all_variants: bool,
+    /// Accept names `keyway-*`, which belong to the Keyway project, from outside of its installation; for the project's own libraries.
+    #[arg(long)]
+    reserved_name: bool,
 }
 
 /// A library that is checked and waits to be renamed.
@@ -100,7 +105,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
 
     let copied = sources::collect(&options.source, &work.0).map_err(Failure::Backend)?;
     let config = Config::of_process(choice.backends.clone());
-    let (chosen, mut failures) = choose(copied, &options.source, &config, options.all_variants)?;
+    let (chosen, mut failures) = choose(copied, options, &config)?;
     let loader = Loader::new(config);
     let disabled = Preferences::of_user().disabled();
     let mut placed = false;
@@ -111,6 +116,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             Ok((path, news)) => {
                 placed = true;
                 screen.line(format!("{news} {title}: {}", path.display()));
+                tell_of_others(&loader, &path, &title);
                 if disabled.contains(&manifest.name) {
                     screen::note(&format!(
                         "{0} is disabled, and stays so; use it with `keyway backend enable {0}`",
@@ -140,15 +146,27 @@ fn no_source(source: &Path) -> Failure {
 /// The libraries to install: of each plugin and version the build that fits this processor best, or all.
 fn choose(
     copied: Vec<Copied>,
-    source: &Path,
+    options: &Options,
     config: &Config,
-    all: bool,
 ) -> Result<(Vec<Staged>, Vec<Failure>), Failure> {
+    let (source, all) = (&options.source, options.all_variants);
     let mut failures = Vec::new();
     let mut groups: BTreeMap<(String, String), Vec<Staged>> = BTreeMap::new();
     let (count, mut others) = (copied.len(), 0);
     for copied in copied {
         match precheck::check(&copied.library, HOST_ABI) {
+            Ok(checked)
+                if is_reserved(&checked.manifest.name)
+                    && !options.reserved_name
+                    && !is_of_installation(&copied.from, config) =>
+            {
+                failures.push(Failure::Backend(format!(
+                    "{} is not installed: expected a name of the form `domain/name`, got `{}`, which belongs to the Keyway project, \
+                     from outside of its installation; if it is the project's, say `--reserved-name`, else ask its author for a \
+                     name of its own",
+                    copied.from, checked.manifest.name
+                )));
+            }
             Ok(checked) => {
                 let key = (checked.manifest.name.clone(), checked.manifest.version.clone());
                 groups.entry(key).or_default().push(Staged { copied, checked });
@@ -196,6 +214,17 @@ fn choose(
     Ok((chosen, failures))
 }
 
+/// Whether a library is in a folder of backends that belongs to the installation.
+fn is_of_installation(library: &str, config: &Config) -> bool {
+    let folder = Path::new(library).parent().and_then(|folder| folder.canonicalize().ok());
+    let own = config
+        .search
+        .paths()
+        .into_iter()
+        .filter(|(place, _)| matches!(place, Place::Program | Place::System));
+    own.filter_map(|(_, path)| path.canonicalize().ok()).any(|path| Some(path) == folder)
+}
+
 /// The builds of one plugin and version, one of each variant: files of the same content are one.
 ///
 /// # Errors
@@ -224,6 +253,8 @@ fn alike(group: Vec<Staged>) -> Result<Vec<Staged>, String> {
 
 fn build(manifest: &Manifest) -> Build<'_> {
     Build {
+        chosen: false,
+        failed: false,
         place: 0,
         version: &manifest.version,
         variant: &manifest.variant,
@@ -400,6 +431,24 @@ fn place_probe(folder: &Path, work: &Path) {
         .and_then(|()| fs::rename(&draft, &place));
     if let Err(error) = placed {
         screen::warning(&format!("{}: {error}", place.display()));
+    }
+}
+
+/// Says why another library of its name is used instead of the one that was installed, and which ones that one keeps out.
+fn tell_of_others(loader: &Loader, installed: &Path, title: &str) {
+    let is_it = |c: &&Candidate| c.path == installed;
+    let mut discovery = loader.discover();
+    if !discovery.candidates.iter().any(|c| is_it(&c)) {
+        discovery =
+            Loader::new(Config::only(installed.parent().into_iter().map(PathBuf::from).collect())).discover();
+    }
+    let Some(own) = discovery.candidates.iter().find(is_it) else { return };
+    match &own.verdict {
+        Verdict::PassedOver(
+            PassedOver::Disabled { version: None, .. } | PassedOver::NeedsFeatures { .. },
+        ) => {}
+        Verdict::PassedOver(reason) => screen::note(&format!("{title} is not used: {reason}")),
+        _ => discovery.shadows(own).iter().for_each(|other| screen::note(&format!("{title} {other}"))),
     }
 }
 

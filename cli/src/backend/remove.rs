@@ -8,6 +8,7 @@ use crate::installed::{self, Choice};
 use crate::screen::Screen;
 use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::search::SUFFIX;
+use keyway::dispatcher::loader::variants::compare_versions;
 use keyway::dispatcher::loader::{HOST_ABI, precheck, side};
 use keyway_conformance::certificate::Certificate;
 use std::io::ErrorKind;
@@ -21,6 +22,9 @@ pub struct Options {
     /// Only this version.
     #[arg(long)]
     version: Option<String>,
+    /// All versions, where there are several.
+    #[arg(long, conflicts_with = "version")]
+    all: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -57,6 +61,16 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             )),
         });
     }
+    let versions = versions(&found);
+    if versions.len() > 1 && options.version.is_none() && !options.all {
+        return Err(Failure::Usage(format!(
+            "there are {} versions of `{}` in {}: {}; say which with `--version`, or `--all`",
+            versions.len(),
+            options.name,
+            folder.display(),
+            versions.join(", ")
+        )));
+    }
     let failures = found.iter().filter_map(|library| match remove(library) {
         Ok(()) => {
             screen.line(format!("removed {}", library.display()));
@@ -88,6 +102,15 @@ fn libraries(folder: &Path, options: &Options) -> Vec<PathBuf> {
         }
     });
     paths
+}
+
+/// The versions of libraries, the highest first; a damaged one has none.
+fn versions(libraries: &[PathBuf]) -> Vec<String> {
+    let checked = libraries.iter().filter_map(|path| precheck::check(path, HOST_ABI).ok());
+    let mut found: Vec<String> = checked.map(|checked| checked.manifest.version).collect();
+    found.sort_by(|a, b| compare_versions(b, a).then_with(|| b.cmp(a)));
+    found.dedup();
+    found
 }
 
 /// Whether a library of the folder is what a path names: the same name in the same folder, whatever a link leads to.

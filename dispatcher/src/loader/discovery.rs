@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::cpu::CpuFeatures;
 use super::error::LoadError;
-use super::manifest::KernelRecord;
+use super::manifest::{self, KernelRecord, Manifest};
 use super::precheck::{self, Checked, FileId};
 use super::reason::SameAs;
 use super::run_path;
@@ -45,6 +45,10 @@ pub struct Candidate {
     pub verdict: Verdict,
     /// Rank of the searched path.
     pub(super) rank: usize,
+    /// Whether the user chose this version.
+    chosen: bool,
+    /// Whether it failed the conformance suite on this machine.
+    failed: bool,
     hash: OnceLock<String>,
     /// Whether the hash was read from the file, rather than remembered.
     hashed_now: OnceLock<()>,
@@ -70,6 +74,12 @@ impl Candidate {
         self.hashed_now.get().map(|()| News::Hash(stamp, hash.clone()))
     }
 
+    /// Its plugin's name and version; none of a file that cannot be read.
+    pub fn title(&self) -> Option<String> {
+        let manifest = &self.checked.as_ref()?.manifest;
+        Some(format!("{} {}", manifest.name, manifest.version))
+    }
+
     /// The reason why it is not used, as one line; `None` if it is used.
     pub fn reason(&self) -> Option<String> {
         match &self.verdict {
@@ -82,6 +92,8 @@ impl Candidate {
     fn build(&self) -> Option<Build<'_>> {
         let manifest = &self.checked.as_ref()?.manifest;
         Some(Build {
+            chosen: self.chosen,
+            failed: self.failed,
             place: self.rank,
             version: &manifest.version,
             variant: &manifest.variant,
@@ -125,6 +137,44 @@ impl Discovery {
         self.candidates.iter().filter(|c| c.verdict == Verdict::Chosen)
     }
 
+    /// The libraries of its name that `used` keeps out because its place comes first, and that have another content.
+    pub fn shadowed<'a>(&'a self, used: &'a Candidate) -> impl Iterator<Item = &'a Candidate> {
+        self.candidates.iter().filter(move |c| match &c.verdict {
+            Verdict::PassedOver(PassedOver::EarlierPlace { used: by, .. }) => *by == used.path,
+            Verdict::PassedOver(PassedOver::Namesake { used: by, .. }) => {
+                *by == used.path && c.rank != used.rank
+            }
+            _ => false,
+        })
+    }
+
+    /// As [`shadowed`](Discovery::shadowed), a clause each.
+    pub fn shadows(&self, used: &Candidate) -> Vec<String> {
+        let clause = |other: &Candidate| {
+            let earlier =
+                |reason: &PassedOver| matches!(reason, PassedOver::EarlierPlace { older: true, .. });
+            let newer = matches!(&other.verdict, Verdict::PassedOver(reason) if earlier(reason));
+            let newer = if newer { ", which is newer" } else { "" };
+            format!("shadows {} in {}{newer}", other.title().unwrap_or_default(), other.found_as.display())
+        };
+        self.shadowed(used).map(clause).collect()
+    }
+
+    /// What is to be said of a library that is used: which ones it shadows, and that its name is the Keyway project's although it is
+    /// not from the installation. A clause each.
+    pub fn remarks(&self, used: &Candidate) -> Vec<String> {
+        let mut remarks = self.shadows(used);
+        let named = matches!(used.place, Place::Explicit | Place::Environment);
+        let name = used.checked.as_ref().map_or("", |checked| &checked.manifest.name);
+        if used.verdict == Verdict::Chosen && named && manifest::is_reserved(name) {
+            remarks.push(format!(
+                "`{name}` is a name of the Keyway project, used from outside of its installation ({})",
+                used.place
+            ));
+        }
+        remarks
+    }
+
     /// The error for a search that found no library at all.
     pub fn nothing_found(&self) -> Option<LoadError> {
         self.candidates.is_empty().then(|| search::not_found(&self.searched))
@@ -134,7 +184,7 @@ impl Discovery {
         let (searched, found) = config.search.search();
         let records = config.quarantine.list();
         let known = config.verified.read();
-        let disabled = config.preferences.disabled();
+        let (disabled, versions) = (config.preferences.disabled(), config.preferences.versions());
         let mut candidates: Vec<Candidate> = Vec::with_capacity(found.len());
         for found in found {
             let mut candidate = examine(found, config);
@@ -144,13 +194,20 @@ impl Discovery {
                     let _ = candidate.hash.set(hash.to_string());
                 }
                 let hash = || candidate.sha256();
-                let allowed = trust::check_recorded_hash(&candidate.path, hash)
+                let allowed = check_name(&candidate, &checked.manifest)
+                    .and_then(|()| trust::check_recorded_hash(&candidate.path, hash))
                     .and_then(|()| config.quarantine.check(&records, size, hash));
+                let Manifest { name, version, .. } = &checked.manifest;
+                let own = format!("{name}@{version}");
                 if let Err(error) = allowed {
                     candidate.verdict = Verdict::Rejected(error);
-                } else if disabled.contains(&checked.manifest.name) && candidate.place != Place::Explicit {
-                    let name = checked.manifest.name.clone();
-                    candidate.verdict = Verdict::PassedOver(PassedOver::Disabled { name });
+                } else if candidate.place != Place::Explicit {
+                    if disabled.contains(name) || disabled.contains(&own) {
+                        let version = (!disabled.contains(name)).then(|| version.clone());
+                        let name = name.clone();
+                        candidate.verdict = Verdict::PassedOver(PassedOver::Disabled { name, version });
+                    }
+                    candidate.chosen = versions.contains(&own);
                 }
             }
             candidates.push(candidate);
@@ -169,6 +226,8 @@ impl Discovery {
                 checked: None,
                 verdict: Verdict::Rejected(error),
                 rank: 0,
+                chosen: false,
+                failed: false,
                 hash: OnceLock::new(),
                 hashed_now: OnceLock::new(),
             });
@@ -228,8 +287,20 @@ fn examine(found: Found, config: &Config) -> Candidate {
         checked,
         verdict,
         rank: found.searched,
+        chosen: false,
+        failed: false,
         hash: OnceLock::new(),
         hashed_now: OnceLock::new(),
+    }
+}
+
+/// Refuses a name of the Keyway project in the user's data folder, unless `keyway backend install` put the library there, which
+/// leaves a record of its hash. The other places are the installation's, or the user has named them.
+fn check_name(candidate: &Candidate, manifest: &Manifest) -> Result<(), LoadError> {
+    let stray = candidate.place == Place::User && !trust::record_path(&candidate.path).exists();
+    match manifest::is_reserved(&manifest.name) && stray {
+        true => Err(LoadError::ReservedName { name: manifest.name.clone() }),
+        false => Ok(()),
     }
 }
 
@@ -252,7 +323,7 @@ fn reject_duplicates(candidates: &mut [Candidate]) {
         candidates[index].verdict = match same {
             _ if earlier.rank == candidate.rank => Verdict::Rejected(LoadError::Duplicate { of, same }),
             SameAs::Plugin => continue,
-            _ => Verdict::PassedOver(PassedOver::EarlierPlace { used: of }),
+            _ => Verdict::PassedOver(PassedOver::Copy { used: of }),
         };
     }
 }
@@ -296,6 +367,10 @@ fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
     }
     let mut plugins = Vec::new();
     for group in groups.into_values() {
+        // What the user named for this run counts before the version that was chosen for all.
+        if group.iter().any(|i| candidates[*i].place == Place::Explicit) {
+            group.iter().for_each(|i| candidates[*i].chosen = false);
+        }
         let builds: Vec<Build<'_>> = group.iter().filter_map(|i| candidates[*i].build()).collect();
         let order = variants::preference(&builds, &config.cpu);
         let verdicts: Vec<Verdict> = builds

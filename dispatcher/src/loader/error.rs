@@ -222,6 +222,16 @@ pub enum LoadError {
         /// What they have in common.
         same: SameAs,
     },
+    /// The library has a name of the Keyway project and was not installed as one of its plugins.
+    #[error(
+        "expected a name of the form `domain/name`, got `{name}`, which belongs to the Keyway project, from a library that was copied \
+         into your data folder; if it is the project's, install it with `keyway backend install --reserved-name FILE`, else remove \
+         it, and ask its author for a name of its own"
+    )]
+    ReservedName {
+        /// The name.
+        name: String,
+    },
     /// Somebody else could have put other code there.
     #[error("the library is not trusted: {why}")]
     Untrusted {

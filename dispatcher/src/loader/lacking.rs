@@ -1,4 +1,4 @@
-//! What a search refused or did not find, as one sentence for a program that lacks a backend.
+//! What a search refused, did not find or kept out, as one sentence for a program that lacks a backend.
 
 use super::discovery::{Candidate, Discovery, Verdict};
 use super::error::LoadError;
@@ -8,8 +8,8 @@ use super::search::{Place, Searched};
 const SHOWN: usize = 3;
 
 impl Discovery {
-    /// Which libraries were refused and which places that the user named hold none, with the reasons, as one sentence
-    /// without its end; `None` if nothing is amiss.
+    /// Which libraries were refused or are shadowed by another of their name, and which places that the user named hold none, with the
+    /// reasons, as one sentence without its end; `None` if nothing is amiss.
     pub fn lacking(&self) -> Option<String> {
         let mut clauses: Vec<String> = Vec::new();
         let mut add = |clause: String| {
@@ -19,6 +19,14 @@ impl Discovery {
         };
         self.candidates.iter().filter_map(refused).for_each(&mut add);
         self.searched.iter().filter_map(without).for_each(&mut add);
+        for used in self.chosen() {
+            let by = format!("is shadowed by {}", used.found_as.display());
+            self.shadowed(used)
+                .map(|other| {
+                    format!("{} in {} {by}", other.title().unwrap_or_default(), other.found_as.display())
+                })
+                .for_each(&mut add);
+        }
         if clauses.is_empty() {
             let count = self.searched.len();
             let nothing = || {
@@ -33,7 +41,10 @@ impl Discovery {
         if more > 0 {
             clauses.push(format!("and {more} more"));
         }
-        Some(format!("Refused or not found: {} (`keyway backend list` shows all)", clauses.join("; ")))
+        Some(format!(
+            "Refused, shadowed or not found: {} (`keyway backend list` shows all)",
+            clauses.join("; ")
+        ))
     }
 }
 

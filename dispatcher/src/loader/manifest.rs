@@ -12,7 +12,8 @@ const MAX_TEXT: usize = 1 << 20;
 /// The manifest of a plugin, written by `keyway_sdk::plugin!`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The plugin's name, such as `keyway/cpu`. Two libraries of one name are builds of one plugin.
+    /// The plugin's name: `domain/name`, or `keyway-NAME` of a plugin of the Keyway project. Two libraries of one name are builds
+    /// of one plugin.
     pub name: String,
     /// The plugin's own version.
     pub version: String,
@@ -80,6 +81,11 @@ impl Manifest {
     pub fn abi(&self) -> AbiRange {
         AbiRange { min: self.abi_min, max: self.abi_max }
     }
+}
+
+/// Whether a name belongs to the Keyway project.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with(keyway_sdk::abi::manifest::RESERVED_PREFIX)
 }
 
 fn bad(expected: impl Into<String>, got: impl Into<String>) -> LoadError {
@@ -161,8 +167,9 @@ pub fn parse(section: &[u8]) -> Result<Manifest, LoadError> {
         &manifest.cpu_features,
     ];
     texts.into_iter().chain(lists.into_iter().flatten()).try_for_each(|text| plain(text))?;
-    if manifest.name.is_empty() {
-        return Err(bad("a plugin name", "an empty name"));
+    if !keyway_sdk::abi::manifest::is_name(&manifest.name) {
+        let expected = "a name of the form `domain/name`, such as `example.org/fast`";
+        return Err(bad(expected, format!("`{}`", excerpt(&manifest.name, 80))));
     }
     if manifest.abi_min == 0 || manifest.abi_min > manifest.abi_max {
         return Err(bad("an ABI range from 1 up", format!("{} to {}", manifest.abi_min, manifest.abi_max)));
@@ -331,6 +338,18 @@ mod tests {
         // As many, but other ones.
         let other = [all[0], all[1], ["mul", "cpu", "strided", "f32", "TTs>T"]];
         assert_eq!(differ(&other), (3, name("mul TT>T for cpu, strided, f32"), HandedOver::Recorded));
+    }
+
+    #[test]
+    fn a_name_is_below_a_domain_or_the_projects() {
+        for (name, reserved) in [("a/b", false), ("keyway.test/min-000", false), ("keyway-cpu", true)] {
+            let manifest = parse(&record(&GOOD.replace("a/b", name))).unwrap();
+            assert_eq!((manifest.name.as_str(), is_reserved(&manifest.name)), (name, reserved));
+        }
+        for name in ["", "cpu", "keyway-", "keyway-a/b", "/b", "a/", "a/b/c", "a b/c", "a/b@1", "a/\u{e9}"] {
+            let error = parse(&record(&GOOD.replace("a/b", name))).unwrap_err().to_string();
+            assert!(error.contains("of the form `domain/name`") && error.contains(name), "{name}: {error}");
+        }
     }
 
     #[test]

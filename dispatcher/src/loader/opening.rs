@@ -47,8 +47,10 @@ impl Drop for Noted {
 /// Makes an `exit` of a library that is being opened a failure that names it. A trial does without: its exit code is reported.
 pub(super) fn guard() {
     static REGISTERED: Once = Once::new();
-    // SAFETY: the function takes nothing, does not unwind, and exists as long as the program.
-    REGISTERED.call_once(|| drop(unsafe { libc::atexit(at_exit) }));
+    REGISTERED.call_once(|| {
+        // SAFETY: the function takes nothing, does not unwind, and exists as long as the program. A system without room for one more handler has none.
+        let _ = unsafe { libc::atexit(at_exit) };
+    });
 }
 
 extern "C" fn at_exit() {
@@ -67,7 +69,9 @@ extern "C" fn at_exit() {
     // SAFETY: the bytes are there, as many as is said; other threads may be at work still, so nothing is locked or freed. The last
     // call does not return.
     unsafe {
-        parts.iter().for_each(|text| drop(libc::write(2, text.as_ptr().cast(), text.len())));
+        for text in parts {
+            libc::write(2, text.as_ptr().cast(), text.len());
+        }
         libc::_exit(1)
     }
 }

@@ -16,9 +16,22 @@ struct Content {
     /// Names of plugins, the most preferred first.
     #[serde(default)]
     prefer: Vec<String>,
-    /// Names of plugins that are not to be used.
+    /// Plugins that are not to be used, `name` or `name@version`.
     #[serde(default)]
     disabled: Vec<String>,
+    /// Versions that are to be used, `name@version`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    versions: Vec<String>,
+}
+
+/// How a plugin is named in the lists; a name has no `@`.
+fn entry(plugin: &str, version: Option<&str>) -> String {
+    version.map_or_else(|| plugin.to_string(), |version| format!("{plugin}@{version}"))
+}
+
+/// Whether `listed` names the plugin, in one version or in all.
+fn is_of(listed: &str, plugin: &str) -> bool {
+    listed.strip_prefix(plugin).is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
 }
 
 /// Where the preferences are kept.
@@ -40,9 +53,27 @@ impl Preferences {
         self.content().prefer
     }
 
-    /// The names of the plugins that are not to be used.
+    /// The plugins that are not to be used, `name` or `name@version`.
     pub fn disabled(&self) -> Vec<String> {
         self.content().disabled
+    }
+
+    /// The versions that are to be used, `name@version`, one of each plugin at most.
+    pub fn versions(&self) -> Vec<String> {
+        self.content().versions
+    }
+
+    /// Uses this version of a plugin in every later run, or the one that the order of search gives.
+    ///
+    /// # Errors
+    /// As [`set`](Preferences::set).
+    pub fn set_version(&self, plugin: &str, version: Option<&str>) -> io::Result<bool> {
+        self.change(|content| {
+            let before = content.versions.clone();
+            content.versions.retain(|listed| !is_of(listed, plugin));
+            content.versions.extend(version.map(|version| entry(plugin, Some(version))));
+            content.versions != before
+        })
     }
 
     /// Puts a plugin before all others, or takes it out of the list.
@@ -60,24 +91,27 @@ impl Preferences {
         .map(|_| ())
     }
 
-    /// Leaves a plugin out of every later run, or takes it in again. Returns whether that changed anything.
+    /// Leaves a plugin, or one version of it, out of every later run, or takes it in again; without a version every one of its
+    /// versions. Returns whether that changed anything.
     ///
     /// # Errors
     /// As [`set`](Preferences::set).
-    pub fn set_disabled(&self, plugin: &str, disabled: bool) -> io::Result<bool> {
+    pub fn set_disabled(&self, plugin: &str, version: Option<&str>, disabled: bool) -> io::Result<bool> {
         // A user without a folder has nothing disabled.
         if self.file.is_none() && !disabled {
             return Ok(false);
         }
+        let own = entry(plugin, version);
         self.change(|content| {
-            if content.disabled.iter().any(|name| name == plugin) == disabled {
-                return false;
+            let before = content.disabled.clone();
+            match version {
+                Some(_) => content.disabled.retain(|listed| *listed != own),
+                None => content.disabled.retain(|listed| !is_of(listed, plugin)),
             }
-            content.disabled.retain(|name| name != plugin);
             if disabled {
-                content.disabled.push(plugin.to_string());
+                content.disabled.push(own);
             }
-            true
+            content.disabled.iter().any(|one| !before.contains(one)) || content.disabled.len() != before.len()
         })
     }
 
@@ -141,7 +175,7 @@ mod tests {
                 let kept = &kept;
                 scope.spawn(move || {
                     for i in 0..8 {
-                        kept.set_disabled(&format!("{thread}-{i}"), true).unwrap();
+                        kept.set_disabled(&format!("{thread}-{i}"), None, true).unwrap();
                     }
                 });
             }
@@ -177,11 +211,24 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         assert!(Preferences::default().set("one", true).is_err());
         assert_eq!(
-            [true, true, false].map(|out| kept.set_disabled("two", out).unwrap()),
+            [true, true, false].map(|out| kept.set_disabled("two", None, out).unwrap()),
             [true, false, true]
         );
-        kept.set_disabled("three", true).unwrap();
+        kept.set_disabled("three", None, true).unwrap();
         kept.set("one", true).unwrap();
         assert_eq!((kept.preferred(), kept.disabled()), (vec!["one".into()], vec!["three".to_string()]));
+        // One version of it; all of them stand for each.
+        assert!(kept.set_disabled("two", Some("1.0.0"), true).unwrap());
+        assert_eq!(kept.disabled(), ["three", "two@1.0.0"]);
+        assert!(!kept.set_disabled("two", Some("2.0.0"), false).unwrap());
+        assert!(kept.set_disabled("two", None, false).unwrap());
+        assert_eq!(kept.disabled(), ["three"]);
+        assert!(
+            kept.set_version("two", Some("1.0.0")).unwrap() && kept.set_version("tw", Some("3")).unwrap()
+        );
+        assert!(kept.set_version("two", Some("0.9.0")).unwrap());
+        assert_eq!(kept.versions(), ["tw@3", "two@0.9.0"]);
+        assert!(kept.set_version("two", None).unwrap() && !kept.set_version("two", None).unwrap());
+        assert_eq!(kept.versions(), ["tw@3"]);
     }
 }

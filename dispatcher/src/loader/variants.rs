@@ -1,6 +1,7 @@
 //! Which of several builds of one plugin is used.
 //!
-//! The place that comes first in the search order decides, so that a path named by the user overrides
+//! A version that the user chose (`keyway backend use`) comes first, and a build that failed the conformance suite on this
+//! machine last. Then the place that comes first in the search order decides, so that a path named by the user overrides
 //! what is installed, even with an older version. Within one place the highest version wins, and of that
 //! the build that uses most of this processor.
 
@@ -36,10 +37,28 @@ pub enum PassedOver {
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
+    /// The user chose another version.
+    NotTheChosen {
+        /// That version.
+        version: String,
+        /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
+        used: PathBuf,
+    },
+    /// It failed the conformance suite on this machine, and another build did not.
+    FailedSuite {
+        /// The version of the other build.
+        version: String,
+        /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
+        used: PathBuf,
+    },
     /// The user does not want it used.
     Disabled {
         /// The plugin's name.
         name: String,
+        /// The version, if not all of them are disabled.
+        version: Option<String>,
     },
     /// A library that is used has the same name and so little of what this one serves that it seems to be another plugin.
     Namesake {
@@ -53,8 +72,18 @@ pub enum PassedOver {
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
-    /// A place that comes earlier in the search order has the plugin too.
+    /// A place that comes earlier in the search order has another build of the plugin.
     EarlierPlace {
+        /// The version of the library that is used.
+        version: String,
+        /// Whether that one is older.
+        older: bool,
+        /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
+        used: PathBuf,
+    },
+    /// A place that comes earlier in the search order has the same content.
+    Copy {
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
@@ -77,10 +106,31 @@ impl fmt::Display for PassedOver {
             PassedOver::OtherVersion { version, used } => {
                 write!(f, "version {version} is used: {}", used.display())
             }
-            PassedOver::Disabled { name } => {
-                write!(f, "disabled; `keyway backend enable {name}` takes it in again")
+            PassedOver::NotTheChosen { version, used } => write!(
+                f,
+                "version {version} is used, as you chose with `keyway backend use`: {}",
+                used.display()
+            ),
+            PassedOver::FailedSuite { version, used } => write!(
+                f,
+                "it failed the conformance suite on this machine, and version {version} is used: {}; `keyway backend use` takes it \
+                 all the same",
+                used.display()
+            ),
+            PassedOver::Disabled { name, version } => {
+                let of = version.as_ref().map(|version| format!(" --version {version}")).unwrap_or_default();
+                write!(f, "disabled; `keyway backend enable {name}{of}` takes it in again")
             }
-            PassedOver::EarlierPlace { used } => write!(f, "an earlier place has it too: {}", used.display()),
+            PassedOver::EarlierPlace { version, older, used } => {
+                let advice = match older {
+                    true => ", although it is older; remove it, or choose this one with `keyway backend use`",
+                    false => "",
+                };
+                write!(f, "an earlier place has version {version}, which is used: {}{advice}", used.display())
+            }
+            PassedOver::Copy { used } => {
+                write!(f, "an earlier place has a copy of it, which is used: {}", used.display())
+            }
         }
     }
 }
@@ -88,6 +138,10 @@ impl fmt::Display for PassedOver {
 /// What the choice depends on, for one library.
 #[derive(Debug, Clone, Copy)]
 pub struct Build<'a> {
+    /// Whether it is of the version that the user chose.
+    pub chosen: bool,
+    /// Whether it failed the conformance suite on this machine.
+    pub failed: bool,
     /// Rank of its place in the search order; a lower one wins.
     pub place: usize,
     /// The plugin's version.
@@ -123,8 +177,8 @@ pub fn preference(builds: &[Build<'_>], cpu: &CpuFeatures) -> Vec<usize> {
         (0..builds.len()).filter(|i| cpu.missing(builds[*i].features).is_empty()).collect();
     order.sort_by(|i, j| {
         let (a, b) = (&builds[*i], &builds[*j]);
-        a.place
-            .cmp(&b.place)
+        (!a.chosen, a.failed, a.place)
+            .cmp(&(!b.chosen, b.failed, b.place))
             .then_with(|| compare_versions(b.version, a.version))
             .then_with(|| b.features.len().cmp(&a.features.len()))
             .then_with(|| b.variant.cmp(a.variant))
@@ -138,8 +192,13 @@ pub fn reason(build: &Build<'_>, used: &Build<'_>, used_path: PathBuf, cpu: &Cpu
     let missing = cpu.missing(build.features);
     if !missing.is_empty() {
         PassedOver::NeedsFeatures { missing }
+    } else if used.chosen && !build.chosen {
+        PassedOver::NotTheChosen { version: used.version.to_string(), used: used_path }
+    } else if build.failed && !used.failed {
+        PassedOver::FailedSuite { version: used.version.to_string(), used: used_path }
     } else if build.place != used.place {
-        PassedOver::EarlierPlace { used: used_path }
+        let older = compare_versions(used.version, build.version).is_lt();
+        PassedOver::EarlierPlace { version: used.version.to_string(), older, used: used_path }
     } else if build.version != used.version {
         PassedOver::OtherVersion { version: used.version.to_string(), used: used_path }
     } else {
@@ -158,7 +217,14 @@ mod tests {
     #[test]
     fn the_best_variant_that_the_processor_can_run_wins() {
         let (v2, v3, v4) = (features(1), features(2), features(3));
-        let build = |variant, features| Build { place: 0, version: "1.0.0", variant, features };
+        let build = |variant, features| Build {
+            chosen: false,
+            failed: false,
+            place: 0,
+            version: "1.0.0",
+            variant,
+            features,
+        };
         let builds = [build("x86-64-v2", &v2), build("x86-64-v4", &v4), build("x86-64-v3", &v3)];
         let v3_machine = CpuFeatures::from_names(features(2));
         assert_eq!(preference(&builds, &v3_machine), [2, 0]);
@@ -172,16 +238,34 @@ mod tests {
     #[test]
     fn the_place_decides_before_the_version_and_the_version_before_the_variant() {
         let (none, some) = (features(0), features(1));
+        let build = |place, version, variant, features| Build {
+            chosen: false,
+            failed: false,
+            place,
+            version,
+            variant,
+            features,
+        };
         let builds = [
-            Build { place: 1, version: "2.0.0", variant: "b", features: &some },
-            Build { place: 0, version: "1.9.0", variant: "b", features: &some },
-            Build { place: 0, version: "1.10.0", variant: "a", features: &none },
+            build(1, "2.0.0", "b", &some[..]),
+            build(0, "1.9.0", "b", &some),
+            build(0, "1.10.0", "a", &none),
         ];
         let cpu = CpuFeatures::from_names(features(3));
         assert_eq!(preference(&builds, &cpu), [2, 1, 0]);
         let why = |i: usize| reason(&builds[i], &builds[2], "/x".into(), &cpu);
-        assert_eq!(why(0), PassedOver::EarlierPlace { used: "/x".into() });
-        assert_eq!(why(1), PassedOver::OtherVersion { version: "1.10.0".into(), used: "/x".into() });
+        let version = || "1.10.0".to_string();
+        assert_eq!(why(0), PassedOver::EarlierPlace { version: version(), older: true, used: "/x".into() });
+        assert_eq!(why(1), PassedOver::OtherVersion { version: version(), used: "/x".into() });
+        // What failed comes last, and the version that the user chose first.
+        let failed = [builds[0], builds[1], Build { failed: true, ..builds[2] }];
+        assert_eq!(preference(&failed, &cpu), [1, 0, 2]);
+        let why = reason(&failed[2], &failed[1], "/x".into(), &cpu);
+        assert_eq!(why, PassedOver::FailedSuite { version: "1.9.0".into(), used: "/x".into() });
+        let chosen = [Build { chosen: true, failed: true, ..builds[0] }, builds[1], builds[2]];
+        assert_eq!(preference(&chosen, &cpu), [0, 2, 1]);
+        let why = reason(&chosen[2], &chosen[0], "/x".into(), &cpu);
+        assert_eq!(why, PassedOver::NotTheChosen { version: "2.0.0".into(), used: "/x".into() });
     }
 
     #[test]

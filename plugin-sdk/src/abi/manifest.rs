@@ -20,6 +20,32 @@ pub const INTERPOSER_SECTION: &str = ".note.keyway.i";
 /// First bytes of a record. The last byte is the version of this encoding.
 pub const MAGIC: [u8; 8] = *b"KEYWAY\0\x01";
 
+/// What the names of the Keyway project's own plugins begin with; no other plugin's name does.
+pub const RESERVED_PREFIX: &str = "keyway-";
+
+/// Whether a text is a plugin's name: `domain/name`, or `keyway-NAME`, which belongs to the Keyway project; of ASCII letters,
+/// digits, `.`, `_`, `-` and `+`.
+pub const fn is_name(text: &str) -> bool {
+    let (bytes, reserved) = (text.as_bytes(), RESERVED_PREFIX.as_bytes());
+    let (mut slashes, mut slash, mut is_reserved) = (0, 0, bytes.len() > reserved.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        is_reserved = is_reserved && (i >= reserved.len() || bytes[i] == reserved[i]);
+        match bytes[i] {
+            b'/' => (slashes, slash) = (slashes + 1, i),
+            b'.' | b'_' | b'-' | b'+' => {}
+            other if other.is_ascii_alphanumeric() => {}
+            _ => return false,
+        }
+        i += 1;
+    }
+    match slashes {
+        0 => is_reserved,
+        1 => slash > 0 && slash + 1 < bytes.len() && !is_reserved,
+        _ => false,
+    }
+}
+
 /// Length of the record that [`encode`] makes of `parts`.
 pub const fn encoded_len(parts: &[&str]) -> usize {
     let mut text = 0;

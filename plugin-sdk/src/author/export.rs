@@ -157,6 +157,15 @@ pub const fn check_texts(texts: &[&str]) {
     }
 }
 
+/// Stops the build if a plugin's name is none.
+#[doc(hidden)]
+pub const fn check_name(name: &str) {
+    assert!(
+        crate::abi::manifest::is_name(name),
+        "the `name` of `plugin!` must be `domain/name`, such as `example.org/fast`, of letters, digits and `._-+`"
+    );
+}
+
 /// A plugin that brings kernels alone.
 #[doc(hidden)]
 pub fn no_setup(_: &mut Contents) -> Result<(), Error> {
@@ -173,7 +182,8 @@ pub fn no_setup(_: &mut Contents) -> Result<(), Error> {
 /// }
 /// ```
 ///
-/// The texts are literals, or macros such as `env!` that expand to one. Further fields may follow, in this order:
+/// The name is `domain/name`, by a domain of yours; `keyway-*` belongs to the Keyway project, and a library of such a name is
+/// refused outside of its installation. The texts are literals, or macros such as `env!` that expand to one. Further fields may follow, in this order:
 ///
 /// | field | default | meaning |
 /// |---|---|---|
@@ -241,6 +251,7 @@ macro_rules! plugin {
                 $crate::__private::manifest::cpu_features(),
                 "}",
             ];
+            const _: () = $crate::__private::check_name($name);
             const _: () = $crate::__private::check_texts(&[
                 $name, $version, $description,
                 $($($device,)*)? $($($layout,)*)? $($($needs,)*)? $($($compatible,)*)?

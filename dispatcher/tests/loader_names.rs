@@ -1,0 +1,129 @@
+//! Which of several libraries of one name is used, and whose names are reserved.
+
+mod loader_support;
+
+use keyway_dispatcher::loader::{
+    Config, Discovery, LoadError, Loader, PassedOver, Preferences, SearchPaths, Verdict,
+};
+use loader_support::*;
+use std::path::PathBuf;
+
+const NAME: &[u8] = b"keyway.test/minimal";
+/// A name of the project, of the same length.
+const OURS: &[u8] = b"keyway-minimal-test";
+
+/// The user's data folder and the installation's, and a program that looks into both.
+struct Places {
+    folder: Folder,
+    config: Config,
+}
+
+impl Places {
+    fn new() -> Places {
+        let folder = Folder::empty();
+        for part in ["data/keyway/backends", "dist/backends", "named"] {
+            std::fs::create_dir_all(folder.path().join(part)).unwrap();
+        }
+        let search = SearchPaths {
+            data_home: Some(folder.path().join("data")),
+            program: Some(folder.path().join("dist/bin/keyway")),
+            ..SearchPaths::default()
+        };
+        let preferences = Preferences { file: Some(folder.path().join("preferences.json")) };
+        let config = Config { search, preferences, ..folder.config() };
+        Places { folder, config }
+    }
+
+    fn add(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        self.folder.add(name, bytes)
+    }
+
+    /// As `keyway backend install` does.
+    fn install(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.add("data/keyway/backends/user.so", bytes);
+        let hash = keyway_dispatcher::loader::trust::sha256_file(&path).unwrap();
+        self.add("data/keyway/backends/user.so.sha256", format!("{hash}  user.so\n").as_bytes());
+        path
+    }
+
+    fn discover(&self) -> Discovery {
+        Loader::new(self.config.clone()).discover()
+    }
+}
+
+fn verdict<'a>(discovery: &'a Discovery, name: &str) -> &'a Verdict {
+    &discovery.candidates.iter().find(|c| c.found_as.ends_with(name)).expect("it was found").verdict
+}
+
+fn version(bytes: &[u8], text: &[u8; 5]) -> Vec<u8> {
+    patched(bytes, b"\"version\":\"0.1.0\"", &[b"\"version\":\"", &text[..], b"\""].concat())
+}
+
+#[test]
+fn a_name_of_the_project_is_not_taken_from_what_was_copied_into_the_data_folder() {
+    let mut places = Places::new();
+    let ours = patched(&minimal(), NAME, OURS);
+    places.add("data/keyway/backends/user.so", &ours);
+    let bundled = places.add("dist/backends/ours.so", &ours);
+    let discovery = places.discover();
+    let Verdict::Rejected(error) = verdict(&discovery, "user.so") else { panic!("{discovery:?}") };
+    assert_eq!(*error, LoadError::ReservedName { name: "keyway-minimal-test".to_string() });
+    for part in ["`keyway-minimal-test`", "domain/name", "--reserved-name", "its author"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    assert_eq!(*verdict(&discovery, "ours.so"), Verdict::Chosen);
+    assert_eq!(discovery.remarks(discovery.chosen().next().unwrap()), [""; 0]);
+    // One that was installed comes first, as the data folder does.
+    places.install(&ours);
+    let discovery = places.discover();
+    assert_eq!(*verdict(&discovery, "user.so"), Verdict::Chosen);
+    assert!(matches!(verdict(&discovery, "ours.so"), Verdict::PassedOver(PassedOver::Copy { .. })));
+    // A place that the user names is the user's word, and is told.
+    places.config.search = SearchPaths::only(vec![bundled]);
+    let discovery = places.discover();
+    let remarks = discovery.remarks(discovery.chosen().next().unwrap());
+    assert!(remarks.len() == 1 && remarks[0].contains("outside of its installation"), "{remarks:?}");
+}
+
+#[test]
+fn an_older_library_in_an_earlier_place_says_that_it_shadows_a_newer_one() {
+    let places = Places::new();
+    let used = places.install(&minimal());
+    places.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
+    let discovery = places.discover();
+    let reason = PassedOver::EarlierPlace { version: "0.1.0".to_string(), older: true, used: used.clone() };
+    assert_eq!(*verdict(&discovery, "new.so"), Verdict::PassedOver(reason.clone()));
+    assert!(reason.to_string().contains("although it is older; remove it, or choose this one"), "{reason}");
+    let shadows = discovery.shadows(discovery.chosen().next().unwrap());
+    assert!(shadows.len() == 1 && shadows[0].starts_with("shadows keyway.test/minimal 0.2.0 in "));
+    assert!(shadows[0].ends_with("new.so, which is newer"), "{shadows:?}");
+    // What a call says that nobody serves.
+    let lacking = discovery.lacking().unwrap();
+    let said = format!("new.so is shadowed by {}", used.display());
+    assert!(lacking.contains("keyway.test/minimal 0.2.0 in ") && lacking.contains(&said), "{lacking}");
+}
+
+#[test]
+fn a_version_that_the_user_chose_or_disabled_counts_before_places() {
+    let mut places = Places::new();
+    places.install(&minimal());
+    let newer = places.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
+    let preferences = places.config.preferences.clone();
+    preferences.set_version("keyway.test/minimal", Some("0.2.0")).unwrap();
+    let discovery = places.discover();
+    assert_eq!(*verdict(&discovery, "new.so"), Verdict::Chosen);
+    let reason = PassedOver::NotTheChosen { version: "0.2.0".to_string(), used: newer };
+    assert_eq!(*verdict(&discovery, "user.so"), Verdict::PassedOver(reason));
+    // What is named for this run counts first.
+    places.config.search.explicit = vec![places.add("named/a.so", &version(&minimal(), b"0.0.9"))];
+    assert_eq!(*verdict(&places.discover(), "named/a.so"), Verdict::Chosen);
+    places.config.search.explicit.clear();
+    // A version that is not there chooses nothing.
+    preferences.set_version("keyway.test/minimal", Some("9.0.0")).unwrap();
+    assert_eq!(*verdict(&places.discover(), "user.so"), Verdict::Chosen);
+    preferences.set_disabled("keyway.test/minimal", Some("0.1.0"), true).unwrap();
+    let discovery = places.discover();
+    assert_eq!(*verdict(&discovery, "new.so"), Verdict::Chosen);
+    let Verdict::PassedOver(reason) = verdict(&discovery, "user.so") else { panic!("{discovery:?}") };
+    assert!(reason.to_string().contains("enable keyway.test/minimal --version 0.1.0"), "{reason}");
+}
