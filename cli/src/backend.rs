@@ -15,7 +15,7 @@ use crate::screen::{self, Screen};
 use comfy_table::ContentArrangement;
 use keyway::dispatcher::loader::manifest::InterposerRecord;
 use keyway::dispatcher::loader::{
-    Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, probe, relative_entries,
+    Candidate, Discovery, Preferences, Searched, Verdict, judged, missing_entries, probe, relative_entries,
 };
 use keyway::dispatcher::registry::edit_distance;
 use keyway_conformance::certificate::{self, Standing};
@@ -292,7 +292,13 @@ pub fn state(verdict: &Verdict) -> &'static str {
 /// Says which entries of the environment lead nowhere, and what of the preferences cannot be used.
 pub fn amiss(searched: &[Searched], screen: &mut Screen) {
     let preferences = Preferences::of_user().problem();
-    let amiss = [relative_entries(searched), missing_entries(searched), preferences, probe::problem()];
+    let amiss = [
+        relative_entries(searched),
+        missing_entries(searched),
+        preferences,
+        probe::problem(),
+        judged::problem(),
+    ];
     for line in amiss.into_iter().flatten() {
         screen.line(format!("\n{line}"));
     }

@@ -9,6 +9,7 @@ use keyway_conformance::certificate::Certificate;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::{Ran, library, program, run};
 
 /// A library with a kernel of `abs`, in a folder of its own that only its owner may write.
@@ -50,9 +51,21 @@ impl Built {
     }
 
     fn standing(&self, folder: &Path) -> String {
+        Built::standing_by(folder, program(folder))
+    }
+
+    /// As on another machine, where nothing was judged.
+    fn standing_elsewhere(&self, folder: &Path) -> String {
+        let state = tempfile::tempdir().unwrap();
         let mut command = program(folder);
+        command.env("XDG_STATE_HOME", state.path());
+        Built::standing_by(folder, command)
+    }
+
+    fn standing_by(folder: &Path, mut command: Command) -> String {
         command.args(["backend", "list", "--json"]);
         let list = run(command).expect(0).json();
+        assert_eq!(list["backends"].as_array().unwrap().len(), 1, "{}", folder.display());
         list["backends"][0]["conformance"].as_str().unwrap().to_string()
     }
 
@@ -146,21 +159,49 @@ fn an_installed_library_keeps_its_certificate() {
         let mut command = program(Path::new("/nowhere/at/all"));
         command.args(["backend", "install", source, "--dir", into.path().to_str().unwrap()]);
         run(command).expect(0);
-        built.standing(into.path())
+        [built.standing(into.path()), built.standing_elsewhere(into.path())]
     };
     let (file, folder) = (built.path("libabs.so"), built.path(""));
     for source in [&file, &folder, &archive] {
-        assert_eq!(installed(source), judged, "{source}");
+        // What this machine ran is a verdict; elsewhere it is the claim of a file that anybody could have typed.
+        assert_eq!(installed(source), [judged.clone(), format!("claim: {judged}")], "{source}");
     }
     // One that others may write, or of another content, is left behind.
     let mode = |mode| std::fs::set_permissions(built.certificate(), std::fs::Permissions::from_mode(mode));
     mode(0o666).unwrap();
-    assert_eq!(installed(&file), "never run");
-    assert_eq!(installed(&folder), "never run");
+    for source in [&file, &folder] {
+        assert_eq!(installed(source), [judged.clone(), "never run".to_string()], "{source}");
+    }
     mode(0o600).unwrap();
     let mut library = std::fs::OpenOptions::new().append(true).open(&built.file).unwrap();
     std::io::Write::write_all(&mut library, b"\0").unwrap();
-    assert_eq!(installed(&file), "never run");
+    assert_eq!(installed(&file), ["never run", "never run"]);
+}
+
+#[test]
+fn a_backend_that_failed_here_is_used_with_a_warning_and_refused_on_request() {
+    let Some(built) = Built::new(&["-DTWICE"]) else { return };
+    let state = tempfile::tempdir().unwrap();
+    let run_with = |arguments: &[&str], policy: &str| {
+        let beside = if arguments[0] == "conformance" { library() } else { built.file.clone() };
+        let mut command = program(&beside);
+        command.args(arguments).env("XDG_STATE_HOME", state.path()).env("KEYWAY_CERTIFICATES", policy);
+        run(command)
+    };
+    let refused = run_with(&["backend", "list"], "require-certificate").expect(1);
+    assert!(refused.out.contains("was not judged here"), "{}", refused.out);
+    let judge = ["conformance", "keyway.test/abs", "--library", built.file.to_str().unwrap()];
+    // What is judged may be what the policy refuses.
+    run_with(&judge, "require-certificate").expect(1);
+    let warned = run_with(&["explain", "abs"], "").expect(0);
+    assert!(
+        warned.err.contains("keyway.test/abs 0.0.1") && warned.err.contains("failed the conformance suite")
+    );
+    assert!(!run_with(&["explain", "abs"], "off").expect(0).err.contains("conformance suite"));
+    let refused = run_with(&["backend", "list"], "require-certificate").expect(1);
+    assert!(refused.out.contains("got one that failed it"), "{}", refused.out);
+    let wrong = run_with(&["backend", "list"], "never");
+    assert!(wrong.out.contains("KEYWAY_CERTIFICATES: `never` ignored"), "{}", wrong.out);
 }
 
 #[test]

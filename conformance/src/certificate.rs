@@ -1,11 +1,12 @@
 //! Certificates: a note beside the library of what was run on it here. It is bound to the library, what the cases came from,
 //! the profile, the suite and the kind of machine; whoever can write the library's folder can write it too, so it is believed on
-//! the terms on which the library is, and is no proof by its author.
+//! the terms on which the library is, and is no proof by its author. What this machine ran is recorded in the user's folder of state
+//! as well, by the library's hash: that is a verdict, and a certificate without such a record a claim.
 
 use crate::report::{Machine, Report, Status};
 use crate::suite;
-use keyway::dispatcher::loader::side;
 use keyway::dispatcher::loader::trust::TrustPolicy;
+use keyway::dispatcher::loader::{Judged, side};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,8 @@ pub enum Standing {
         /// Cases that were judged.
         judged: usize,
     },
+    /// What a certificate beside the library says that is not of a run on this machine.
+    Claimed(Box<Standing>),
     /// Of another build of the library, another suite or another kind of machine.
     Stale,
     /// A file that others may write, or whose numbers cannot be.
@@ -119,6 +122,7 @@ impl fmt::Display for Standing {
                     failed => write!(f, " {} of {}", grouped(failed), grouped(*judged)),
                 }
             }
+            Standing::Claimed(what) => write!(f, "claim: {what}"),
             Standing::Stale => f.write_str("stale"),
             Standing::Disbelieved => f.write_str("not believed"),
             Standing::NeverRun => f.write_str("never run"),
@@ -194,16 +198,34 @@ impl Certificate {
     /// # Errors
     /// A folder that cannot be written.
     pub fn store(&self, library: &Path) -> std::io::Result<Option<PathBuf>> {
+        let old = Certificate::read(library, &TrustPolicy::of_process()).and_then(Result::ok);
+        self.write(Certificate::beside(library), old)
+    }
+
+    /// Records in the user's folder of state that this machine ran it, as [`store`](Certificate::store) does beside the library.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn record(&self) -> std::io::Result<Option<PathBuf>> {
+        let judged = Judged::of_user();
+        let path = judged.record_path(&self.sha256);
+        path.map_or(Ok(None), |path| self.write(path, Certificate::recorded(&self.sha256, &judged)))
+    }
+
+    fn write(&self, path: PathBuf, old: Option<Certificate>) -> std::io::Result<Option<PathBuf>> {
         let same = |old: &Certificate| {
             (&old.sha256, &old.suite, &old.digest) == (&self.sha256, &self.suite, &self.digest)
         };
-        let old = Certificate::read(library, &TrustPolicy::of_process()).and_then(Result::ok);
         if self.profile.is_some() && old.is_some_and(|old| same(&old) && old.profile.is_none()) {
             return Ok(None);
         }
-        let path = Certificate::beside(library);
         side::write(&path, serde_json::to_string_pretty(self)?.as_bytes())?;
         Ok(Some(path))
+    }
+
+    /// What this machine recorded of a library.
+    fn recorded(sha256: &str, judged: &Judged) -> Option<Certificate> {
+        serde_json::from_slice::<Certificate>(&judged.read(sha256)?).ok().filter(Certificate::adds_up)
     }
 
     /// What it says of a library of this hash on this machine.
@@ -230,17 +252,37 @@ pub fn judged_on(library: &Path) -> Option<String> {
     Certificate::read(library, &TrustPolicy::of_process())?.ok()?.device
 }
 
-/// What is known of a library.
+/// What is known of a library: what this machine ran as a verdict, and all else as a claim.
 pub fn standing(library: &Path, sha256: impl FnOnce() -> Option<String>) -> Standing {
-    standing_by(library, sha256, &TrustPolicy::of_process())
+    standing_by(library, sha256, &TrustPolicy::of_process(), &Judged::of_user())
 }
 
-/// As [`standing`], under other rules of trust.
-fn standing_by(library: &Path, sha256: impl FnOnce() -> Option<String>, trust: &TrustPolicy) -> Standing {
-    match Certificate::read(library, trust) {
+/// As [`standing`], under other rules of trust and with other records.
+fn standing_by(
+    library: &Path,
+    sha256: impl FnOnce() -> Option<String>,
+    trust: &TrustPolicy,
+    judged: &Judged,
+) -> Standing {
+    let beside = Certificate::read(library, trust);
+    if beside.is_none() && !judged.has_records() {
+        return Standing::NeverRun;
+    }
+    let hash = sha256();
+    if let Some((own, hash)) =
+        hash.as_ref().and_then(|hash| Some((Certificate::recorded(hash, judged)?, hash)))
+    {
+        return own.standing(hash);
+    }
+    match beside {
         None => Standing::NeverRun,
         Some(Err(())) => Standing::Disbelieved,
-        Some(Ok(certificate)) => sha256().map_or(Standing::Stale, |hash| certificate.standing(&hash)),
+        Some(Ok(certificate)) => match hash.map_or(Standing::Stale, |hash| certificate.standing(&hash)) {
+            says @ (Standing::Certified { .. } | Standing::Failed { .. }) => {
+                Standing::Claimed(Box::new(says))
+            }
+            other => other,
+        },
     }
 }
 
@@ -333,10 +375,21 @@ mod tests {
         let folder = folder("trust");
         let library = folder.join("libx.so");
         let hash = || Some("0".repeat(64));
-        let trust = TrustPolicy::of_process();
+        let (trust, none) = (TrustPolicy::of_process(), Judged::default());
+        let standing_by = |library: &Path, hash: fn() -> Option<String>, trust| {
+            super::standing_by(library, hash, trust, &none)
+        };
         assert_eq!(standing_by(&library, hash, &trust), Standing::NeverRun);
         let file = certificate().store(&library).unwrap().expect("a file");
-        assert!(matches!(standing_by(&library, hash, &trust), Standing::Certified { .. }));
+        // Nothing says that it is of a run on this machine.
+        assert_eq!(standing_by(&library, hash, &trust).to_string(), "claim: certified 1,200/1,200");
+        let judged = Judged { folder: Some(folder.join("judged")), ..Judged::default() };
+        let record = judged.record_path(&"0".repeat(64)).unwrap();
+        certificate().write(record, None).unwrap().expect("a file");
+        let own = super::standing_by(&library, hash, &trust, &judged);
+        assert_eq!(own.to_string(), "certified 1,200/1,200");
+        let other = super::standing_by(&library, || Some("1".repeat(64)), &trust, &judged);
+        assert_eq!(other, Standing::Stale, "the record is of another content");
         // One for a profile leaves it.
         let tier = Certificate { profile: Some("infer".to_string()), ..certificate() };
         assert_eq!(tier.store(&library).unwrap(), None);
@@ -359,8 +412,9 @@ mod tests {
                 scope.spawn(move || (0..50).for_each(|_| drop(own.store(library).unwrap())));
             }
             for _ in 0..200 {
-                let now = standing_by(&library, || Some("0".repeat(64)), &TrustPolicy::of_process());
-                assert!(matches!(now, Standing::Certified { .. } | Standing::NeverRun), "{now}");
+                let (trust, none) = (TrustPolicy::of_process(), Judged::default());
+                let now = standing_by(&library, || Some("0".repeat(64)), &trust, &none);
+                assert!(matches!(now, Standing::Claimed(_) | Standing::NeverRun), "{now}");
             }
         });
         let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();

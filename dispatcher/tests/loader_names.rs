@@ -3,7 +3,8 @@
 mod loader_support;
 
 use keyway_dispatcher::loader::{
-    Config, Discovery, LoadError, Loader, PassedOver, Preferences, SearchPaths, Verdict,
+    CertificatePolicy, Config, Discovery, Judged, LoadError, Loader, PassedOver, Preferences, SearchPaths,
+    Verdict,
 };
 use loader_support::*;
 use std::path::PathBuf;
@@ -30,7 +31,8 @@ impl Places {
             ..SearchPaths::default()
         };
         let preferences = Preferences { file: Some(folder.path().join("preferences.json")) };
-        let config = Config { search, preferences, ..folder.config() };
+        let judged = Judged { folder: Some(folder.path().join("judged")), ..Judged::default() };
+        let config = Config { search, preferences, judged, ..folder.config() };
         Places { folder, config }
     }
 
@@ -126,4 +128,41 @@ fn a_version_that_the_user_chose_or_disabled_counts_before_places() {
     assert_eq!(*verdict(&discovery, "new.so"), Verdict::Chosen);
     let Verdict::PassedOver(reason) = verdict(&discovery, "user.so") else { panic!("{discovery:?}") };
     assert!(reason.to_string().contains("enable keyway.test/minimal --version 0.1.0"), "{reason}");
+}
+
+#[test]
+fn what_failed_the_suite_here_is_passed_over_for_an_older_version_or_refused() {
+    let mut places = Places::new();
+    let new = places.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
+    std::fs::create_dir(places.folder.path().join("judged")).unwrap();
+    let judge = |library: &PathBuf, green: bool| {
+        let hash = keyway_dispatcher::loader::trust::sha256_file(library).unwrap();
+        places.add(&format!("judged/{hash}.json"), format!("{{\"green\":{green}}}").as_bytes());
+    };
+    judge(&new, false);
+    // Without another one it is used, with a warning.
+    let discovery = places.discover();
+    assert!(discovery.chosen().next().unwrap().failed_suite());
+    let old = places.add("dist/backends/old.so", &minimal());
+    let discovery = places.discover();
+    assert_eq!(*verdict(&discovery, "old.so"), Verdict::Chosen);
+    let reason = PassedOver::FailedSuite { version: "0.1.0".to_string(), used: old.clone() };
+    assert!(reason.to_string().contains("failed the conformance suite on this machine"), "{reason}");
+    assert_eq!(*verdict(&discovery, "new.so"), Verdict::PassedOver(reason));
+    judge(&old, true);
+    let with = |places: &mut Places, policy| {
+        places.config.judged.policy = policy;
+        places.discover()
+    };
+    let discovery = with(&mut places, CertificatePolicy::Require);
+    assert_eq!(*verdict(&discovery, "old.so"), Verdict::Chosen);
+    let refused = |failed| {
+        let plugin = "keyway.test/minimal".to_string();
+        Verdict::Rejected(LoadError::NotCertified { plugin, failed })
+    };
+    assert_eq!(*verdict(&discovery, "new.so"), refused(true));
+    let third = places.add("dist/backends/third.so", &version(&minimal(), b"0.3.0"));
+    assert_eq!(*verdict(&places.discover(), "third.so"), refused(false));
+    std::fs::remove_file(third).unwrap();
+    assert_eq!(*verdict(&with(&mut places, CertificatePolicy::Off), "new.so"), Verdict::Chosen);
 }

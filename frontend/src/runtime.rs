@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use keyway_dispatcher::call::convert::{Conversions, set_conversions};
-use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected, probe, relative_entries};
+use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected, judged, probe, relative_entries};
 use keyway_dispatcher::op::OpEntry;
 use keyway_dispatcher::plugin::PluginEntry;
 use keyway_dispatcher::{host, install, registry};
@@ -85,7 +85,7 @@ pub fn start_with(paths: &[PathBuf]) -> Result<()> {
         if let Some(ignored) = relative_entries(&backends.discovery.searched) {
             keyway_dispatcher::log::warn(&ignored);
         }
-        for problem in [problem, probe::problem()].into_iter().flatten() {
+        for problem in [problem, probe::problem(), judged::problem()].into_iter().flatten() {
             keyway_dispatcher::log::warn(&problem);
         }
         apply_policies(&preferred);

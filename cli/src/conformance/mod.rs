@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::installed::{self, Choice};
 use crate::screen::{self, Screen};
+use keyway::dispatcher::loader::judged::POLICY_VARIABLE;
 use keyway::dispatcher::loader::precheck::Stamp;
 use keyway::dispatcher::loader::trust::sha256_file;
 use keyway_conformance::certificate::Certificate;
@@ -150,6 +151,8 @@ impl Options {
 
     fn worker_command(&self, program: &Path, choice: &Choice) -> Command {
         let mut command = Command::new(program);
+        // What is judged may have failed before.
+        command.env(POLICY_VARIABLE, "off");
         command.args(self.target(choice)).arg("--worker");
         for (name, values) in
             [("--op", &self.op), ("--family", &self.family), ("--dtype", &self.dtype), ("--case", &self.case)]
@@ -379,6 +382,11 @@ fn certify(report: &Report, screen: &mut Screen) {
         ));
     }
     let Some(certificate) = Certificate::of(report) else { return };
+    if let Err(error) = certificate.record() {
+        screen::warning(&format!(
+            "this machine's verdict is not recorded, and the certificate a claim: {error}"
+        ));
+    }
     match certificate.store(&report.library) {
         Ok(Some(path)) => screen.line(format!("wrote the certificate to {}", path.display())),
         Ok(None) => {}

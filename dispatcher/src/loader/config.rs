@@ -1,6 +1,7 @@
 //! All that the loader's decisions depend on, so that tests can set it without touching the process.
 
 use super::cpu::CpuFeatures;
+use super::judged::Judged;
 use super::preferences::Preferences;
 use super::probe::Probe;
 use super::quarantine::Quarantine;
@@ -22,6 +23,8 @@ pub struct Config {
     pub trust: TrustPolicy,
     /// Records of libraries that failed before.
     pub quarantine: Quarantine,
+    /// What the conformance suite found on this machine.
+    pub judged: Judged,
     /// The plugins that the user prefers.
     pub preferences: Preferences,
     /// Libraries that passed a trial before.
@@ -50,6 +53,7 @@ impl Config {
             search,
             trust: TrustPolicy::of_process(),
             quarantine: Quarantine::of_user(),
+            judged: Judged::of_user(),
             preferences: Preferences::of_user(),
             verified: Verified::of_user(),
             probe: Probe::of_process(),

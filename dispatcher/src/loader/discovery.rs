@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::cpu::CpuFeatures;
 use super::error::LoadError;
+use super::judged::CertificatePolicy;
 use super::manifest::{self, KernelRecord, Manifest};
 use super::precheck::{self, Checked, FileId};
 use super::reason::SameAs;
@@ -80,6 +81,11 @@ impl Candidate {
         Some(format!("{} {}", manifest.name, manifest.version))
     }
 
+    /// Whether it failed the conformance suite on this machine; not asked where the policy is that this counts for nothing.
+    pub fn failed_suite(&self) -> bool {
+        self.failed
+    }
+
     /// The reason why it is not used, as one line; `None` if it is used.
     pub fn reason(&self) -> Option<String> {
         match &self.verdict {
@@ -93,7 +99,8 @@ impl Candidate {
         let manifest = &self.checked.as_ref()?.manifest;
         Some(Build {
             chosen: self.chosen,
-            failed: self.failed,
+            // Who names it for this run wants it.
+            failed: self.failed && self.place != Place::Explicit,
             place: self.rank,
             version: &manifest.version,
             variant: &manifest.variant,
@@ -198,7 +205,15 @@ impl Discovery {
                     .and_then(|()| trust::check_recorded_hash(&candidate.path, hash))
                     .and_then(|()| config.quarantine.check(&records, size, hash));
                 let Manifest { name, version, .. } = &checked.manifest;
+                let passed = config.judged.passed(hash);
+                let failed = passed == Some(false);
+                let allowed = allowed.and_then(|()| match passed {
+                    Some(true) => Ok(()),
+                    _ if config.judged.policy != CertificatePolicy::Require => Ok(()),
+                    _ => Err(LoadError::NotCertified { plugin: name.clone(), failed }),
+                });
                 let own = format!("{name}@{version}");
+                candidate.failed = failed;
                 if let Err(error) = allowed {
                     candidate.verdict = Verdict::Rejected(error);
                 } else if candidate.place != Place::Explicit {

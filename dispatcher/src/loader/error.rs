@@ -307,6 +307,18 @@ pub enum LoadError {
         /// Why it could not.
         why: String,
     },
+    /// The machine's policy asks for libraries that passed the conformance suite there.
+    #[error(
+        "expected a library that passed the conformance suite on this machine, as KEYWAY_CERTIFICATES asks for, got one that {}; judge \
+         it with `keyway conformance {plugin}`",
+        if *.failed { "failed it" } else { "was not judged here" }
+    )]
+    NotCertified {
+        /// The plugin's name.
+        plugin: String,
+        /// Whether it failed.
+        failed: bool,
+    },
     /// The file is another one, or has other content, than when it was checked.
     #[error("expected the file that was checked, got one that has changed since; start the program again")]
     Changed,

@@ -15,7 +15,8 @@ const FOLDERS: &str = "LD_LIBRARY_PATH";
 
 /// The host's own variables begin as those of plugins do.
 const PREFIX: &str = "KEYWAY_";
-const OWN: [&str; 6] = ["BACKEND_PATH", "FALLBACK", "NO_CC", "PROBE", "PROBE_LIBRARY", "PROBE_SECONDS"];
+const OWN: [&str; 7] =
+    ["BACKEND_PATH", "CERTIFICATES", "FALLBACK", "NO_CC", "PROBE", "PROBE_LIBRARY", "PROBE_SECONDS"];
 
 fn short(text: &str) -> String {
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()

@@ -23,6 +23,7 @@ mod elf;
 mod error;
 pub(crate) mod floating_point;
 mod interrupt;
+pub mod judged;
 mod lacking;
 mod links;
 mod machine;
@@ -49,6 +50,7 @@ pub use contents::Tables;
 pub use cpu::CpuFeatures;
 pub use discovery::{Candidate, Discovery, Verdict};
 pub use error::LoadError;
+pub use judged::{CertificatePolicy, Judged};
 pub use manifest::{KernelRecord, Manifest};
 pub use preferences::Preferences;
 pub use probe::Probe;
@@ -233,6 +235,9 @@ impl Loader {
                 });
                 match opened {
                     Ok(opened) => {
+                        if candidate.failed_suite() {
+                            warn_of_failure(candidate, &checked.manifest);
+                        }
                         plugins.push(Plugin {
                             manifest: checked.manifest.clone(),
                             kernel_records: checked.kernels.clone(),
@@ -259,6 +264,17 @@ impl Loader {
             .collect();
         Loaded { plugins, rejected, discovery }
     }
+}
+
+/// Says that a library which failed the conformance suite on this machine is used for want of another.
+fn warn_of_failure(candidate: &Candidate, manifest: &Manifest) {
+    let (name, version) = (&manifest.name, &manifest.version);
+    crate::base::log::warn(&format!(
+        "{name} {version} in {} failed the conformance suite on this machine, so its results may be wrong; install another version, \
+         judge it again with `keyway conformance {name}`, or say {}=off",
+        candidate.found_as.display(),
+        judged::POLICY_VARIABLE
+    ));
 }
 
 /// Opens and initialises the library in `file`, asking neither whom it is from nor what is known of it: for the process

@@ -1,0 +1,137 @@
+//! What the conformance suite found on this machine, by the hash of a library.
+//!
+//! The suite leaves a record in the user's folder of state for each library that it judged as a whole: the certificate. One beside
+//! a library is its author's claim, or that of whoever wrote it, and decides nothing here.
+
+use super::error::LoadError;
+use super::privilege::{home_folder, is_privileged};
+use super::side;
+use super::trust::is_sha256;
+use serde::Deserialize;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+/// The environment variable with the policy.
+pub const POLICY_VARIABLE: &str = "KEYWAY_CERTIFICATES";
+
+/// What becomes of a library that failed the suite on this machine, or was never judged there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CertificatePolicy {
+    /// One that did not pass is refused.
+    Require,
+    /// One that failed is used only where there is no other build of the plugin, with a warning.
+    #[default]
+    Warn,
+    /// Records count for nothing.
+    Off,
+}
+
+impl CertificatePolicy {
+    fn parse(text: &OsStr) -> Option<CertificatePolicy> {
+        match text.to_str()? {
+            "require-certificate" => Some(CertificatePolicy::Require),
+            "warn" | "" => Some(CertificatePolicy::Warn),
+            "off" => Some(CertificatePolicy::Off),
+            _ => None,
+        }
+    }
+}
+
+fn of_environment() -> Option<std::ffi::OsString> {
+    std::env::var_os(POLICY_VARIABLE).filter(|_| !is_privileged())
+}
+
+/// What is wrong with `KEYWAY_CERTIFICATES`, as one sentence; `None` if nothing is, or if it is not asked.
+pub fn problem() -> Option<String> {
+    let text = of_environment()?;
+    CertificatePolicy::parse(&text).is_none().then(|| {
+        format!(
+            "{POLICY_VARIABLE}: `{}` ignored, expected `require-certificate`, `warn` or `off`; correct the variable, or unset it",
+            text.display()
+        )
+    })
+}
+
+/// The records, and what follows from them.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    /// Their folder; `None` has none.
+    pub folder: Option<PathBuf>,
+    /// What follows.
+    pub policy: CertificatePolicy,
+}
+
+/// What is read of a record.
+#[derive(Deserialize)]
+struct Record {
+    green: bool,
+}
+
+impl Judged {
+    /// The current user's, in `XDG_STATE_HOME` or `~/.local/state`.
+    pub fn of_user() -> Judged {
+        Judged {
+            folder: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/judged")),
+            policy: of_environment().and_then(|text| CertificatePolicy::parse(&text)).unwrap_or_default(),
+        }
+    }
+
+    /// The path of the record of a hash.
+    pub fn record_path(&self, sha256: &str) -> Option<PathBuf> {
+        self.folder.as_ref().filter(|_| is_sha256(sha256)).map(|folder| folder.join(format!("{sha256}.json")))
+    }
+
+    /// The record of a hash; `None` for one that is not there, or that others than its owner may write.
+    pub fn read(&self, sha256: &str) -> Option<Vec<u8>> {
+        side::read_private(&self.record_path(sha256)?).ok()
+    }
+
+    /// Whether there is any record, so that a library need be hashed.
+    pub fn has_records(&self) -> bool {
+        let entries = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
+        entries.is_some_and(|mut entries| entries.next().is_some())
+    }
+
+    /// Whether the library of a hash passed; `None` if it was not judged, or if that counts for nothing.
+    pub(super) fn passed(&self, sha256: impl FnOnce() -> Result<String, LoadError>) -> Option<bool> {
+        if self.policy == CertificatePolicy::Off || !self.has_records() {
+            return None;
+        }
+        let record = self.read(&sha256().ok()?)?;
+        serde_json::from_slice::<Record>(&record).ok().map(|record| record.green)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_one_of_three_words() {
+        for (text, policy) in [
+            ("require-certificate", Some(CertificatePolicy::Require)),
+            ("warn", Some(CertificatePolicy::Warn)),
+            ("", Some(CertificatePolicy::Warn)),
+            ("off", Some(CertificatePolicy::Off)),
+            ("require", None),
+        ] {
+            assert_eq!(CertificatePolicy::parse(text.as_ref()), policy, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_others_may_write_counts_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let judged = Judged { folder: Some(folder.path().join("judged")), ..Judged::default() };
+        let hash = "a".repeat(64);
+        let passed = |judged: &Judged| judged.passed(|| Ok("a".repeat(64)));
+        assert_eq!(judged.passed(|| panic!("nothing need be hashed")), None);
+        let record = judged.record_path(&hash).unwrap();
+        side::write(&record, br#"{"green": false, "passed": 3}"#).unwrap();
+        assert_eq!(passed(&judged), Some(false));
+        assert_eq!(passed(&Judged { policy: CertificatePolicy::Off, ..judged.clone() }), None);
+        assert_eq!(judged.record_path("../../etc/passwd"), None);
+        std::fs::set_permissions(&record, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        assert_eq!(passed(&judged), None);
+    }
+}
