@@ -6,7 +6,7 @@
 use super::exponential::{Exp, Expm1, Log1p};
 use super::number::{Apply, Number, map_real, map_real2, name_functions, real_functions};
 use crate::math;
-use keyway_cpu_loops::{CallExt, Cost, Function};
+use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
@@ -30,6 +30,8 @@ fn at_most<R: Real>(x: R, high: f64) -> R {
 name_functions! {
     /// The normal distribution's share below `x`; a NaN gives any share.
     NormalShare (math::normal_f32, math::normal_f64);
+    /// The derivative of `gelu` by the normal distribution.
+    GeluSlope (math::gelu_slope_f32, math::gelu_slope_f64);
 }
 
 /// Twice the argument of the tangent in the approximate `gelu`, and its derivative. `(1 + tanh(u)) / 2` is
@@ -69,19 +71,7 @@ fn gelu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             grad * (s + x * s * (T::Acc::ONE - s) * slope)
         });
     }
-    call.map2_wide_by::<T, T, T>(Cost::Medium, GeluBackward)
-}
-
-/// The gradient of `gelu` by the normal distribution.
-struct GeluBackward;
-
-impl<R: Apply> Function<(R, R), R> for GeluBackward {
-    #[inline(always)]
-    fn call(&self, (grad, x): (R, R)) -> R {
-        let x = at_most(at_least(x, -40.0), 40.0);
-        let density = (x * x * R::from_f64(-0.5)).apply::<Exp>() * R::from_f64(0.398_942_280_401_432_7);
-        grad * (x.apply::<NormalShare>() + x * density)
-    }
+    map_real2::<T>(call, Cost::Medium, |grad, x| grad * x.apply::<GeluSlope>())
 }
 
 fn silu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {

@@ -205,6 +205,34 @@ fn normal_distribution_f32() {
     assert_eq!(ends.map(normal_f32), [0.0, 0.0, 0.5, 1.0, 1.0, 0.0]);
 }
 
+/// What the square of the argument is rounded by counts in the lower tail where the level has no fused operations; next to the root
+/// the parts of the sum count.
+#[test]
+fn slopes_of_gelu() {
+    let bound = |x: f64, exact: f64| {
+        let size = if x < 0.0 && x > -1.5 { exact.abs().max(0.25) } else { exact.abs() };
+        let square = if cfg!(target_feature = "fma") { 0.0 } else { (x * x).min(1500.0) / 2.0 };
+        (8.0 + if x < 0.0 { square } else { 0.0 }) * size
+    };
+    for (_, [x, _, value, rest]) in facts().filter(|(name, _)| *name == "gelu_slope") {
+        let got = gelu_slope_f64(x);
+        let error = ((got - value) - rest).abs();
+        assert!(error <= bound(x, value) * f64::EPSILON, "gelu_slope_f64({x:e}) = {got:e}, not {value:e}");
+    }
+    let mut x = -16.0f32;
+    while x < 8.0 {
+        let (got, exact) = (f64::from(gelu_slope_f32(x)), gelu_slope_f64(f64::from(x)));
+        let error = (got - exact).abs();
+        let most = bound(f64::from(x), exact) * f64::from(f32::EPSILON) + 32.0 * f64::from(f32::from_bits(1));
+        assert!(error <= most, "gelu_slope_f32({x}) = {got:e}, not {exact:e}");
+        x += 1.0 / 4096.0;
+    }
+    let ends = [f32::NEG_INFINITY, f32::MIN, -0.0, 0.0, f32::MAX, f32::INFINITY];
+    assert_eq!(ends.map(gelu_slope_f32), [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]);
+    assert_eq!(ends.map(|x| gelu_slope_f64(x.into())), [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]);
+    assert!(gelu_slope_f32(f32::NAN).is_nan() && gelu_slope_f64(f64::NAN).is_nan());
+}
+
 /// Arguments for functions of two: every special value and a spread of ordinary ones.
 fn pair_arguments() -> Vec<f32> {
     let mut values = vec![0.0, 1.0, 2.0, 3.0, 0.5, 1e-45, f32::MAX, f32::INFINITY, 16_777_217.0];

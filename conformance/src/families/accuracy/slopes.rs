@@ -12,7 +12,7 @@ use crate::outcome::Steps;
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::op::{OpEntry, Out};
 use keyway::{DType, Tensor};
-use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LN_10, SQRT_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, SQRT_2};
 
 /// The points of a case in the dtype under test.
 struct Points {
@@ -73,6 +73,15 @@ fn mish(x: f64) -> f64 {
     log.tanh() + x * special::sigmoid(x) * 4.0 * logistic(2.0 * log)
 }
 
+/// The derivative of `x` times the logistic function of `u = 2 sqrt(2 / pi) (x + 0.044715 x^3)`.
+fn tanh_gelu(x: f64) -> f64 {
+    const K: f64 = 2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+    // Beyond it is 0 or 1, which the cube may have no part in.
+    let x = x.clamp(-100.0, 100.0);
+    let (u, by_x) = (K * (x + 0.044715 * x.powi(3)), K * (1.0 + 3.0 * 0.044715 * x * x));
+    special::sigmoid(u) * (1.0 + x * special::sigmoid(-u) * by_x)
+}
+
 /// Both legs of `atan2` and `hypot` are at the point.
 const ROWS: &[Row] = &[
     unary("acos", |x, _| -1.0 / ((1.0 - x) * (1.0 + x)).sqrt()),
@@ -107,9 +116,16 @@ const ROWS: &[Row] = &[
         0,
         |x, _| {
             let slope = special::normal_share(x) + x * special::normal_density(x);
-            // Near its root the sum has no more digits than its parts, and in the lower tail the distribution function is
-            // right to the last digit of 1, not of itself.
-            if (-0.8..-0.7).contains(&x) || (-40.0..-4.0).contains(&x) { f64::NAN } else { slope }
+            // Near its root the sum has no more digits than its parts.
+            if (-0.8..-0.7).contains(&x) { f64::NAN } else { slope }
+        },
+    ),
+    row(
+        "gelu",
+        |p| vec![p.each(|x| x), Value::Str("tanh".into())],
+        0,
+        |x, _| {
+            if (-0.8..-0.7).contains(&x) { f64::NAN } else { tanh_gelu(x) }
         },
     ),
     row(

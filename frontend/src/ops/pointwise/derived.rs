@@ -41,8 +41,8 @@ derived! {
     EQ = eq, [new("ge"), of_bool("logical_and")];
     GELU = gelu, [wide("erf"), wide("sigmoid"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
     GELU_BACKWARD = gelu_backward, [
-        wide("clamp"), wide("erf"), wide("sigmoid"), wide("exp"), wide("square"), wide("sub"), wide("mul"),
-        wide("add"), wide("to_dtype"), new("to_dtype"),
+        wide("clamp"), wide("sigmoid"), wide("abs"), wide("ge"), wide("where"), wide("exp"), wide("square"),
+        wide("sub"), wide("mul"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype"),
     ];
     GT = gt, [new("ge"), of_bool("logical_and"), of_bool("logical_not")];
     HARDSWISH_BACKWARD = hardswish_backward, [
@@ -394,8 +394,57 @@ fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
         let inner = square.mul(6.0 * k * c)?.add(2.0 * k)?.mul(&x)?;
         s.add(&inner.mul(&s.rsub(1)?.mul(&s)?)?)?
     } else {
+        // The share below `-a` is the density times the Mills ratio, so that the difference of ratio and `a` has its digits
+        // where the share has none beside 1.
         let density = square.mul(-0.5)?.exp()?.mul(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2)?;
-        share(&x, approximate)?.add(&density.mul(&x)?)?
+        let a = x.abs()?;
+        let below = density.mul(&mills_ratio(&a)?.sub(&a)?)?;
+        choose(&x.ge(0)?, (&below.rsub(1)?).into(), (&below).into())?
     };
     narrowed(args, FIRST_TWO, grad.mul(&slope)?)
+}
+
+/// `(a + 4) M(a)` of `1 - 8 / (a + 4)` for `0 <= a <= 39`, where `M` is the Mills ratio of the normal distribution: a
+/// least-squares fit weighted by the density up to where the relative error of the derivative of `gelu` counts, and reweighted
+/// until its errors are level (Lawson); and for `a <= 14.5`, with the digits of f32.
+const MILLS: [f64; 19] = [
+    1.893219063308471,
+    -1.523770910820876,
+    0.9704095548672615,
+    -0.46754096294404507,
+    0.15139176243728011,
+    -0.018900451716919175,
+    -0.00872229816115641,
+    0.004087860106788824,
+    0.00033426935197295793,
+    -0.0005792686411135669,
+    -4.882391611356492e-06,
+    8.801618906687895e-05,
+    1.9853413961421496e-06,
+    -1.456379347116027e-05,
+    -1.7023386207832722e-06,
+    2.1600968678056618e-06,
+    5.906908366483363e-07,
+    -1.4688391603613058e-07,
+    -6.225144644464261e-08,
+];
+const SHORT_MILLS: [f64; 9] = [
+    1.8932189,
+    -1.5237719,
+    0.9704165,
+    -0.46750197,
+    0.15137668,
+    -0.019187145,
+    -0.009032296,
+    0.004485247,
+    0.0013009992,
+];
+
+/// The share of the normal distribution below `-a` over its density there, for numbers that are not below 0.
+fn mills_ratio(a: &Tensor) -> Result<Tensor> {
+    let r = div::DEF.run(&[Arg::Int(1), (&a.add(4)?).into(), Arg::None])?;
+    let t = r.mul(-8)?.add(1)?;
+    let coefficients = if a.dtype() == DType::F64 { &MILLS[..] } else { &SHORT_MILLS };
+    let sum = |sum: Tensor, c: &f64| sum.mul(&t)?.add(*c);
+    coefficients.iter().rev().try_fold(t.mul(0)?, sum)?.mul(&r)
 }
