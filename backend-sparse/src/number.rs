@@ -4,15 +4,23 @@ use keyway_sdk::author::{Element, Error, Float, Plain, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::hint::select_unpredictable;
 
-/// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap. Sums of what
-/// falls on one place, which may be of any number of addends, are accumulated in f64 of all floats.
+/// Addends that are added one after the other in f32, at most; the sums of such blocks are added in f64. So a sum of products is off
+/// by no more than `(CHAIN + 2) * 2^-24` of the sum of the products' sizes, however many there are, and is rounded once more.
+pub const CHAIN: usize = 1024;
+
+/// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap. Sums of more
+/// than [`CHAIN`] addends, and of the entries at one index, are accumulated in f64 of all floats.
 pub trait Number: Plain {
     /// What sums are accumulated in.
     type Acc: Plain + PartialOrd;
     /// What sums of any number of addends are accumulated in.
-    type Total: Copy + Send + Sync + 'static;
+    type Total: Plain;
+    /// Whether sums lose digits that a total has.
+    const LOSES_DIGITS: bool = size_of::<Self::Acc>() < size_of::<Self::Total>();
     /// 0.
     const ZERO: Self::Acc;
+    /// 0.
+    const NO_TOTAL: Self::Total;
     /// What is greater than no other: of floats minus infinity.
     const LEAST: Self::Acc;
     /// Exactly this number.
@@ -37,6 +45,10 @@ pub trait Number: Plain {
     fn kept(value: Self::Acc, kept: bool) -> Self::Acc;
     /// An addend of a [`Number::Total`].
     fn addend(self) -> Self::Total;
+    /// A sum of some addends as an addend of a [`Number::Total`].
+    fn lengthen(sum: Self::Acc) -> Self::Total;
+    /// The product of two addends of a [`Number::Total`].
+    fn total_times(a: Self::Total, b: Self::Total) -> Self::Total;
     /// The nearest element.
     fn rounded(total: Self::Total) -> Self;
     /// The sum with one more addend.
@@ -51,6 +63,7 @@ macro_rules! float {
             type Acc = $acc;
             type Total = f64;
             const ZERO: $acc = 0.0;
+            const NO_TOTAL: f64 = 0.0;
             const LEAST: $acc = <$acc>::NEG_INFINITY;
             #[inline(always)]
             fn widen(self) -> $acc { self.to_acc() }
@@ -78,6 +91,10 @@ macro_rules! float {
             #[inline(always)]
             fn addend(self) -> f64 { self.to_f64() }
             #[inline(always)]
+            fn lengthen(sum: $acc) -> f64 { sum.into() }
+            #[inline(always)]
+            fn total_times(a: f64, b: f64) -> f64 { a * b }
+            #[inline(always)]
             fn rounded(total: f64) -> Self { Self::from_f64(total) }
             #[inline(always)]
             fn with(total: f64, addend: f64) -> f64 { total + addend }
@@ -96,6 +113,7 @@ macro_rules! integer {
             type Acc = $t;
             type Total = $t;
             const ZERO: $t = 0;
+            const NO_TOTAL: $t = 0;
             const LEAST: $t = <$t>::MIN;
             #[inline(always)]
             fn widen(self) -> $t { self }
@@ -119,6 +137,10 @@ macro_rules! integer {
             fn kept(value: $t, kept: bool) -> $t { select_unpredictable(kept, value, 0) }
             #[inline(always)]
             fn addend(self) -> $t { self }
+            #[inline(always)]
+            fn lengthen(sum: $t) -> $t { sum }
+            #[inline(always)]
+            fn total_times(a: $t, b: $t) -> $t { a.wrapping_mul(b) }
             #[inline(always)]
             fn rounded(total: $t) -> $t { total }
             #[inline(always)]

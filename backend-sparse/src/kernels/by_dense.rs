@@ -5,7 +5,7 @@
 
 use super::product::{Room, Rows};
 use crate::coo::wrong;
-use crate::number::Number;
+use crate::number::{CHAIN, Number};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -127,10 +127,7 @@ impl<T: Number> Job<'_, T> {
                 };
                 let line = |k: i64| line(base.wrapping_add(k as usize));
                 match sums::<T, V, W>(columns, values, line, widen) {
-                    Some(sums) => {
-                        let out = out[first..first + width].iter_mut();
-                        out.zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
-                    }
+                    Some(sums) => out[first..first + width].copy_from_slice(&sums[..width]),
                     None => self.outside.store(true, Ordering::Relaxed),
                 }
             }
@@ -138,9 +135,40 @@ impl<T: Number> Job<'_, T> {
     }
 }
 
-/// The sums over the entries of a row, those of even and of odd ones apart; `None` for a column without a line.
+/// The sums over the entries of a row; `None` for a column without a line.
 #[inline(always)]
 fn sums<'b, T: Number, V: Copy + 'b, const W: usize>(
+    columns: &[i64],
+    values: &[T],
+    line: impl Fn(i64) -> Option<&'b [V; W]>,
+    widen: impl Fn(V) -> T::Acc + Copy,
+) -> Option<[T; W]> {
+    if T::LOSES_DIGITS && columns.len() > CHAIN {
+        return long_sums(columns, values, line, widen);
+    }
+    Some(block_sums(columns, values, line, widen)?.map(T::narrow))
+}
+
+/// As [`sums`], of more than [`CHAIN`] entries.
+#[cold]
+#[inline(never)]
+fn long_sums<'b, T: Number, V: Copy + 'b, const W: usize>(
+    columns: &[i64],
+    values: &[T],
+    line: impl Fn(i64) -> Option<&'b [V; W]>,
+    widen: impl Fn(V) -> T::Acc + Copy,
+) -> Option<[T; W]> {
+    let mut totals = [T::NO_TOTAL; W];
+    for (columns, values) in columns.chunks(CHAIN).zip(values.chunks(CHAIN)) {
+        let sums = block_sums(columns, values, &line, widen)?;
+        totals.iter_mut().zip(sums).for_each(|(total, sum)| *total = T::with(*total, T::lengthen(sum)));
+    }
+    Some(totals.map(T::rounded))
+}
+
+/// The sums over some entries, those of even and of odd ones apart; `None` for a column without a line.
+#[inline(always)]
+fn block_sums<'b, T: Number, V: Copy + 'b, const W: usize>(
     columns: &[i64],
     values: &[T],
     line: impl Fn(i64) -> Option<&'b [V; W]>,

@@ -1,11 +1,12 @@
 //! Sparse by sparse: one row of the result at a time, a number for each column that the second has. How many entries each row
 //! has is found first, so that what the second pass computes is written to its place. Scratch: 8 bytes for each row of the first
 //! matrix, 4 for each entry of the second and, where it is much wider than that, 8 more; for each piece of work that is under
-//! way a number and 5 bytes for each column, at most for each entry of the second.
+//! way a number and 5 bytes for each column, at most for each entry of the second, and 8 more where a row has more than [`CHAIN`]
+//! entries.
 
 use super::product::{Rows, are_too_many};
 use crate::coo::{Coo, Part, new_tensor, room};
-use crate::number::Number;
+use crate::number::{CHAIN, Number};
 use keyway_sdk::author::{Error, Scratch, new_host_tensor, parallel_for};
 use std::ops::Range;
 use std::sync::Mutex;
@@ -34,6 +35,7 @@ pub fn sparse_by_sparse<T: Number>(
             .filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor)))
             .filter(|met| !met.0.is_empty())
     };
+    let is_long = T::LOSES_DIGITS && (0..a.len()).any(|row| a.range(row).len() > CHAIN);
     let pieces = a.len().div_ceil(ROWS);
     let mut begins = Scratch::<u64>::zeroed(a.len() + 1)?;
     each_part(
@@ -66,7 +68,7 @@ pub fn sparse_by_sparse<T: Number>(
         }
         each_part(
             parts,
-            || Sums::<T>::new(columns.width),
+            || Sums::<T>::new(columns.width, is_long),
             |piece, part, sums| {
                 let (mut used, mut at) = (Vec::new(), 0);
                 for row in piece * ROWS..a.len().min((piece + 1) * ROWS) {
@@ -182,6 +184,8 @@ fn count_of<'a>(rows: impl Iterator<Item = &'a [u32]> + Clone, has: &mut [u64]) 
 /// one are such that adding to them changes nothing.
 struct Sums<T: Number> {
     sums: Vec<T::Acc>,
+    /// The sums of the blocks of rows that were added up before, where there are more than [`CHAIN`] rows.
+    totals: Vec<T::Total>,
     has: Vec<u64>,
     /// The words of `has` with bits, where they are listed.
     words: Vec<usize>,
@@ -190,13 +194,22 @@ struct Sums<T: Number> {
 }
 
 impl<T: Number> Sums<T> {
-    fn new(width: usize) -> Result<Self, Error> {
+    /// For `width` columns; `is_long` if there are rows of more than [`CHAIN`] entries.
+    fn new(width: usize, is_long: bool) -> Result<Self, Error> {
+        let long = if is_long { width } else { 0 };
+        let mut totals = room(long)?;
+        totals.resize(long, Self::no_total());
         let (mut sums, mut has) = (room(width)?, room(width.div_ceil(WORD))?);
         let mut found = room(width + 2)?;
         sums.resize(width, T::kept(T::ZERO, false));
         has.resize(width.div_ceil(WORD), 0);
         found.resize(width + 2, 0);
-        Ok(Sums { sums, has, words: Vec::new(), found })
+        Ok(Sums { sums, totals, has, words: Vec::new(), found })
+    }
+
+    /// What changes no total.
+    fn no_total() -> T::Total {
+        T::total_kept(T::NO_TOTAL, false)
     }
 
     /// Adds up some rows, each times a factor, and finds the columns that one of them has, in their order; how many.
@@ -206,7 +219,13 @@ impl<T: Number> Sums<T> {
         columns: &[u32],
         values: &[T],
     ) -> usize {
-        for (range, factor) in rows {
+        for (nth, (range, factor)) in rows.iter().enumerate() {
+            if nth > 0 && nth % CHAIN == 0 {
+                for (total, sum) in self.totals.iter_mut().zip(&mut self.sums) {
+                    let sum = std::mem::replace(sum, T::kept(T::ZERO, false));
+                    *total = T::with(*total, T::lengthen(sum));
+                }
+            }
             for (&column, value) in columns[range.clone()].iter().zip(&values[range.clone()]) {
                 let column = column as usize;
                 let (sum, has) = (&mut self.sums[column], &mut self.has[column / WORD]);
@@ -240,7 +259,13 @@ impl<T: Number> Sums<T> {
             Some(known) => to.iter_mut().zip(found).for_each(|(to, &column)| *to = known[column as usize]),
         }
         for (value, &column) in values.iter_mut().zip(found) {
-            *value = T::narrow(std::mem::replace(&mut self.sums[column as usize], T::kept(T::ZERO, false)));
+            let sum = std::mem::replace(&mut self.sums[column as usize], T::kept(T::ZERO, false));
+            *value = match self.totals.get_mut(column as usize) {
+                None => T::narrow(sum),
+                Some(total) => {
+                    T::rounded(T::with(std::mem::replace(total, Self::no_total()), T::lengthen(sum)))
+                }
+            };
         }
     }
 }
@@ -290,7 +315,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % below
         };
-        let (mut listed, mut looked) = (Sums::new(WIDTH).unwrap(), Sums::new(WIDTH).unwrap());
+        let (mut listed, mut looked) = (Sums::new(WIDTH, false).unwrap(), Sums::new(WIDTH, true).unwrap());
         for lens in [&[][..], &[0], &[1], &[3, 0, 5], &[40, 1, 40, 40], &[WIDTH, WIDTH]] {
             let (mut columns, mut values, mut rows) = (Vec::new(), Vec::new(), Vec::new());
             for &len in lens {

@@ -4,7 +4,7 @@
 use super::dealt::{ask_for, dealt};
 use crate::coo::{Coo, room, unsupported};
 use crate::csr::{Csr, out_of_order, row_begins};
-use crate::number::Number;
+use crate::number::{CHAIN, Number};
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::ops::Range;
@@ -292,13 +292,35 @@ pub fn dense_by_sparse<T: Number>(
             }
         };
         sums.resize(m, T::ZERO);
-        for (nth, factor) in a[row * k..(row + 1) * k].iter().enumerate() {
-            let factor = factor.widen();
-            for (column, value) in b.row(batch * k + nth) {
-                sums[column] = T::plus(sums[column], T::times(factor, value));
+        let add = |factors: Range<usize>, sums: &mut [T::Acc]| {
+            for nth in factors {
+                let factor = a[row * k + nth].widen();
+                for (column, value) in b.row(batch * k + nth) {
+                    sums[column] = T::plus(sums[column], T::times(factor, value));
+                }
+            }
+        };
+        if !T::LOSES_DIGITS || k <= CHAIN {
+            add(0..k, &mut sums);
+            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
+            return;
+        }
+        // A row adds at most once to each column.
+        let mut totals = match room(m) {
+            Ok(totals) => totals,
+            Err(error) => {
+                *short.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
+                return;
+            }
+        };
+        totals.resize(m, T::NO_TOTAL);
+        for first in (0..k).step_by(CHAIN) {
+            add(first..(first + CHAIN).min(k), &mut sums);
+            for (total, sum) in totals.iter_mut().zip(&mut sums) {
+                *total = T::with(*total, T::lengthen(std::mem::replace(sum, T::ZERO)));
             }
         }
-        out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
+        out.iter_mut().zip(&totals).for_each(|(out, total)| *out = T::rounded(*total));
     })?;
     short.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
 }

@@ -4,7 +4,7 @@
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, PIECE, is_sparse, new_tensor, one, unsupported};
 use crate::csr::{Csr, is_csr};
-use crate::number::{Number, by_sum};
+use crate::number::{CHAIN, Number, by_sum};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, parallel_chunks_mut};
 
@@ -47,7 +47,7 @@ fn in_rows<T: Number>(pattern: &Csr<'_>, left: Tensor<'_>, right: Tensor<'_>) ->
                     row += 1;
                 }
                 let b = &b[columns[first + n] as usize * k..][..k];
-                *out = T::narrow(dot::<T>(&a[row * k..][..k], b));
+                *out = dot::<T>(&a[row * k..][..k], b);
             }
         })?;
     }
@@ -75,17 +75,29 @@ fn at_places<T: Number>(
                 let matrix = matrices.get(entry).map_or(0, |&at| at as usize);
                 let a = &a[(matrix * n + rows[entry] as usize) * k..][..k];
                 let b = &b[(matrix * m + columns[entry] as usize) * k..][..k];
-                *out = T::narrow(dot::<T>(a, b));
+                *out = dot::<T>(a, b);
             }
         })?;
     }
     Ok(made)
 }
 
+/// The sum of products.
+#[inline(always)]
+fn dot<T: Number>(a: &[T], b: &[T]) -> T {
+    const BLOCK: usize = 32 * CHAIN;
+    if !T::LOSES_DIGITS || a.len() <= BLOCK {
+        return T::narrow(block_dot::<T>(a, b));
+    }
+    let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK));
+    let sums = blocks.map(|(a, b)| T::lengthen(block_dot::<T>(a, b)));
+    T::rounded(sums.fold(T::NO_TOTAL, T::with))
+}
+
 /// The sum of products, in 32 sums side by side, which are then added by halves. The compiler takes numbers one by one where
 /// they are fewer.
 #[inline(always)]
-fn dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
+fn block_dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
     let mut sums = [T::ZERO; 32];
     let ((left, left_rest), (right, right_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
     for (a, b) in left.iter().zip(right) {

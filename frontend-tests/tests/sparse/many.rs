@@ -497,3 +497,35 @@ fn gradients_of_strided_operands_are_those_of_a_loop() {
         }
     }
 }
+
+/// A number beside which each of the ones that follow is lost in f32: of a product's addends no more than a block of 1,024 is.
+#[test]
+fn products_of_many_addends_keep_their_digits() {
+    let _one = load(PLUGINS);
+    const N: usize = 5000;
+    let large = 2f32.powi(24);
+    let near = |what: &str, made: Tensor| {
+        for sum in made.to_dense().unwrap().to_vec::<f32>().unwrap() {
+            let off = f64::from(large) + (N - 1) as f64 - f64::from(sum);
+            assert!(off.abs() <= 1100.0, "{what}: {sum} is off by {off}");
+        }
+    };
+    let entry = |k: usize| ([0, k as i64], if k == 0 { large } else { 1.0 });
+    let row =
+        Matrix { sizes: [1, N as i64], entries: (0..N).map(entry).collect() }.tensor().coalesce().unwrap();
+    let column = Matrix { sizes: [N as i64, 1], entries: (0..N).map(|k| ([k as i64, 0], 1.0f32)).collect() };
+    near("sparse by sparse", row.mm(&column.tensor().coalesce().unwrap()).unwrap());
+    let turned = row.t().unwrap().coalesce().unwrap();
+    for columns in [1, 3, 40] {
+        let ones = Tensor::ones([N, columns]).unwrap();
+        near("sparse by strided", row.mm(&ones).unwrap());
+        near("rows by strided", row.to_sparse_csr().unwrap().mm(&ones).unwrap());
+        let ones = Tensor::ones([columns, N]).unwrap();
+        near("strided by sparse", ones.mm(&turned).unwrap());
+        near("strided by rows", ones.mm(&turned.to_sparse_csr().unwrap()).unwrap());
+        let ones = Tensor::ones([2, columns, N]).unwrap();
+        let numbers: Vec<f32> = (0..2 * N).map(|k| if k % N == 0 { large } else { 1.0 }).collect();
+        let stack = Tensor::from_vec(numbers, [2, N, 1]).unwrap().to_sparse().unwrap();
+        near("a stack of strided by sparse", ones.bmm(&stack).unwrap());
+    }
+}
