@@ -412,3 +412,28 @@ fn modules_of_images_have_no_parameters_and_follow_the_mode() -> Result<()> {
     assert_refused(Dropout1d::new(-0.1), &["Dropout1d", "within 0..=1"]);
     Ok(())
 }
+
+/// A gradient beside which each of those that follow is lost in f32: of the places that read a pixel no more than a block of 1,024
+/// is, and a group of pixels.
+#[test]
+fn the_gradient_of_a_pixel_that_many_places_read() -> Result<()> {
+    const PLACES: usize = 5000;
+    let large = 2f32.powi(24);
+    for channels in [1, 3, 8, 40] {
+        let x = Tensor::zeros([1, channels, 2, 2])?.requires_grad_(true)?;
+        // The corner is the centre of pixel 0.
+        let grid = Tensor::full([1, 1, PLACES, 2], -1.0)?;
+        let y = x.grid_sample_with(&grid, GridOptions { align_corners: true, ..Default::default() })?;
+        let number = |i: usize| if i.is_multiple_of(PLACES) { large } else { 1.0 };
+        let weights = Tensor::from_vec((0..channels * PLACES).map(number).collect(), y.shape())?;
+        y.mul(&weights)?.sum_all()?.backward()?;
+        for pixels in values(&x.grad().unwrap()).chunks(4) {
+            let off = f64::from(large) + (PLACES - 1) as f64 - pixels[0];
+            assert!(
+                off.abs() <= 1200.0 && pixels[1..] == [0.0; 3],
+                "{channels} channels: {pixels:?}, off by {off}"
+            );
+        }
+    }
+    Ok(())
+}

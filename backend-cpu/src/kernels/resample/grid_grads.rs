@@ -1,4 +1,8 @@
 //! The gradients of `grid_sample`, by some channels at a time that lie side by side.
+//!
+//! Many pixels may be made of one element of an image: the sums of its gradient are added in f64 after each [`CHAIN`] addends, see
+//! [`long_sums`](crate::kernels::long_sums). The gradient of a place adds one product for each channel and tap, those of the
+//! channels in as many sums as a vector has lanes.
 
 use super::GRAIN;
 use super::places::{CHUNK, Grid, Places, check_near};
@@ -9,9 +13,11 @@ use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
 use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
+use long::LongSums;
 use of_grid::OfGrid;
 use std::ops::Range;
 
+mod long;
 mod of_grid;
 
 /// Channels from which on a vector of them is filled well enough.
@@ -115,6 +121,8 @@ impl<T: Elements> Gradients<'_, T> {
             let plane = elements(&self.image) + 1;
             let mut sums = Scratch::<T::Acc>::zeroed(plane * block)?;
             let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
+            let layout = if by_vector { (1, block, T::Vector::LANES) } else { (plane, block, 1) };
+            let mut long = LongSums::new::<T::Acc>(self.pixels() * self.taps(), sums.len(), layout)?;
             for i in range {
                 let (sample, first) = (i / blocks, i % blocks * block);
                 let channels = first..(first + block).min(channels);
@@ -130,6 +138,9 @@ impl<T: Elements> Gradients<'_, T> {
                         for begin in (0..pixels.len()).step_by(GROUP) {
                             let some = begin..(begin + GROUP).min(pixels.len());
                             let group = pixels.start + some.start..pixels.start + some.end;
+                            if let Some(long) = &mut long {
+                                long.note(&places, &some, &mut sums)?;
+                            }
                             if by_vector {
                                 self.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
                                 add_vectors(&places, some, block, &staged, &mut sums);
@@ -142,6 +153,9 @@ impl<T: Elements> Gradients<'_, T> {
                             }
                         }
                     }
+                }
+                if let Some(long) = &mut long {
+                    long.add_to(&mut sums);
                 }
                 // SAFETY: the channels are this piece's alone.
                 unsafe {
