@@ -4,7 +4,8 @@ mod columns;
 
 use super::buffer::Buffer;
 use super::layer_norm::arrangement::{Arrangement, Columns, Rows, arrangement};
-use super::layer_norm::columns::{Block, Contributions, Matrix, SHORT, SHORTER, TRANSPOSED};
+use super::layer_norm::backward::{Operands, by_arrangement, in_columns, in_short_rows};
+use super::layer_norm::columns::{Block, Matrix, SHORT, SHORTER, TRANSPOSED};
 use super::moments::{sums, widened};
 use super::number::Apply;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, halves};
@@ -16,8 +17,6 @@ const LANES: usize = 32;
 const GRAIN: usize = 16 * 1024;
 /// Rows whose contributions to the gradient of the weight are summed together.
 const ROWS: usize = 64;
-/// Elements of the matrices whose contributions to the gradient of the weight are summed together.
-const PART: usize = 64 * 1024;
 
 // Functions of their own, each with one loop: inlined into one, the loops share its registers, and keep their sums in memory.
 
@@ -145,56 +144,9 @@ unsafe fn by_rows<T: Elements<Acc: Apply>>(
     })
 }
 
-/// Where gradients are read and written.
-struct Operands<'a, T> {
-    grad: Lanes<'a, T>,
-    x: Lanes<'a, T>,
-    to: Lanes<'a, T>,
-}
-
 fn rms_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
-    let shape = call.ints(2)?;
-    let n: usize = shape.iter().map(|n| *n as usize).product();
     let eps = epsilon::<T>(call, 4)?;
-    let tensors = [call.tensor(1)?, call.tensor(0)?, call.output(0)?];
-    let (grad, x) = (call.view::<T>(0)?, call.view::<T>(1)?);
-    let sums = match arrangement(&tensors, shape.len()) {
-        Some(arrangement) => {
-            let mut out = call.out::<T>(0)?;
-            // SAFETY: the arrangement is that of the three tensors, of which the output's elements are no other's.
-            unsafe {
-                let strided = Operands {
-                    grad: Lanes::new(grad.as_ptr().cast_mut()),
-                    x: Lanes::new(x.as_ptr().cast_mut()),
-                    to: out.lanes(),
-                };
-                match arrangement {
-                    Arrangement::Columns(columns) => {
-                        let weight = widened::<T>(call, 3, n, T::Acc::ONE)?;
-                        columns_backward(&strided, &columns, &weight, eps)
-                    }
-                    Arrangement::Rows(rows) => {
-                        let weight = rows.widened::<T>(call, 3, n, T::Acc::ONE)?;
-                        rows_backward(&strided, n, &rows, &weight, eps)
-                    }
-                }
-            }
-        }
-        None => {
-            let (grad, x) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);
-            let mut out = call.contiguous_out::<T>(0)?;
-            let (rows, weight) = (Rows::dense(x.len() / n.max(1), n), widened::<T>(call, 3, n, T::Acc::ONE)?);
-            // SAFETY: the slices have the rows.
-            unsafe {
-                let dense = Operands {
-                    grad: Lanes::new(grad.as_ptr().cast_mut()),
-                    x: Lanes::new(x.as_ptr().cast_mut()),
-                    to: Lanes::new(out.as_mut_ptr()),
-                };
-                rows_backward(&dense, n, &rows, &weight, eps)
-            }
-        }
-    }?;
+    let sums = by_arrangement::<T>(call, eps, columns_backward, rows_backward)?;
     let mut weight_out = call.contiguous_out::<T>(1)?;
     weight_out.iter_mut().zip(&sums[..]).for_each(|(to, x)| *to = T::from_acc(*x));
     Ok(())
@@ -210,25 +162,12 @@ unsafe fn columns_backward<T: Elements>(
     weight: &[T::Acc],
     eps: T::Acc,
 ) -> Result<Buffer<T::Acc>, Error> {
-    let &Columns { n, step, count, .. } = columns;
-    let matrices = columns.matrices();
-    let together = (PART / (n * count)).max(1);
-    let parts = matrices.div_ceil(together);
-    let mut sums = Contributions::<T>::new(n, parts)?;
-    // SAFETY: the address is used within the sums, which outlive the loop; each part has its own.
-    let to_sums = unsafe { Lanes::new(sums.as_mut_ptr()) };
-    parallel_for(parts, GRAIN.div_ceil(together * n * count), |range| {
-        for part in range {
-            let sums = to_sums.as_ptr().wrapping_add(part * Contributions::<T>::len(n));
-            for at in (part * together..((part + 1) * together).min(matrices)).map(|m| columns.at(m)) {
-                let at = |lanes: Lanes<'_, T>| lanes.as_ptr().wrapping_add(at);
-                let matrix = Matrix { x: at(on.x).cast_const(), to: at(on.to), n, step, columns: count };
-                // SAFETY: as the caller guarantees; each matrix has its own elements.
-                unsafe { columns::gradients(&matrix, at(on.grad), weight, eps, sums) };
-            }
-        }
-    })?;
-    sums.sums(n)
+    // SAFETY: as the caller guarantees; each matrix has its own elements.
+    unsafe {
+        in_columns(on, columns, columns.n, |matrix, grad, sums| {
+            columns::gradients(matrix, grad, weight, eps, sums)
+        })
+    }
 }
 
 /// As [`columns_backward`], of rows of `n` elements.
@@ -289,32 +228,12 @@ unsafe fn short_rows_backward<T: Elements>(
     weight: &[T::Acc],
     eps: T::Acc,
 ) -> Result<Buffer<T::Acc>, Error> {
-    let together = (PART / (n * TRANSPOSED)).max(1) * TRANSPOSED;
-    let parts = count.div_ceil(together);
-    let mut sums = Contributions::<T>::new(n, parts)?;
-    // SAFETY: as in `columns_backward`.
-    let to_sums = unsafe { Lanes::new(sums.as_mut_ptr()) };
-    parallel_for(parts, GRAIN.div_ceil(together * n), |range| {
-        let (mut rows, mut x, mut grad) = (Block::<T>::new(), Block::<T>::new(), Block::<T>::new());
-        for part in range {
-            let sums = to_sums.as_ptr().wrapping_add(part * Contributions::<T>::len(n));
-            let end = ((part + 1) * together).min(count);
-            for first in (part * together..end).step_by(TRANSPOSED) {
-                let columns = TRANSPOSED.min(end - first);
-                let at = |lanes: Lanes<'_, T>| lanes.as_ptr().wrapping_add(first * n);
-                // SAFETY: as the caller guarantees; each element is read before it is overwritten.
-                unsafe {
-                    x.read(&mut rows, at(on.x), n, columns);
-                    grad.read(&mut rows, at(on.grad), n, columns);
-                    let to = x.as_mut_ptr();
-                    let matrix = Matrix { x: to.cast_const(), to, n, step: columns, columns };
-                    columns::gradients(&matrix, grad.as_mut_ptr(), weight, eps, sums);
-                    x.write(&mut rows, at(on.to), n, columns);
-                }
-            }
-        }
-    })?;
-    sums.sums(n)
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        in_short_rows(on, n, count, n, |matrix, grad, sums| {
+            columns::gradients(matrix, grad, weight, eps, sums)
+        })
+    }
 }
 
 kernel!("rms_norm", "TIOf>T", rms_norm, [f32, f64, f16, bf16]);
