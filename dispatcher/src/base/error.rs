@@ -187,6 +187,19 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The call would run on another device, where [`Staying`](crate::fallback::Staying) keeps the calls of the thread from.
+    #[error(
+        "{op}: expected a kernel for {device}, but the call would run on `{to}`; move the tensors there first, or drop the guard that \
+         keeps calls on their device"
+    )]
+    LeavesDevice {
+        /// The op.
+        op: &'static str,
+        /// Where the tensors are.
+        device: Device,
+        /// The other device.
+        to: Device,
+    },
     /// Nothing serves this op for these arguments.
     #[error("{0}")]
     MissingKernel(Box<MissingKernel>),
@@ -365,7 +378,8 @@ impl Error {
             | Error::ReadOnly { op, .. }
             | Error::Held { op, .. }
             | Error::InUse { op, .. }
-            | Error::NotOnHost { op, .. } => *op = outer,
+            | Error::NotOnHost { op, .. }
+            | Error::LeavesDevice { op, .. } => *op = outer,
             Error::Overlap { op, .. } | Error::Layout { op, .. } if *op == outer => {}
             Error::Shape { .. }
             | Error::DType { .. }

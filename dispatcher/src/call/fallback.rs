@@ -77,8 +77,8 @@ thread_local! {
     static LEAVING: Cell<Leaving> = const { Cell::new(Leaving::Allowed) };
 }
 
-/// While it lives, a call of this thread that would run on another device fails at once, and [`Staying::wanted`] names that
-/// device: for a layer that moves a computation of several ops whole instead.
+/// While it lives, a call of this thread that would run on another device fails at once with [`Error::LeavesDevice`], and
+/// [`Staying::wanted`] names that device: for a layer that moves a computation of several ops whole instead.
 #[derive(Debug)]
 pub struct Staying {
     before: Leaving,
@@ -136,7 +136,8 @@ pub(crate) fn run(call: &Call<'_>, device: Device, to: (u16, bool), keys: KeySet
         if LEAVING.get() == Leaving::Refused {
             LEAVING.set(Leaving::Wanted(to.0));
         }
-        return Err(Error::UnknownOp { name: call.args.name().to_string() });
+        let to = Device { kind: to.0, index: 0 };
+        return Err(Error::LeavesDevice { op: call.args.name(), device, to });
     }
     if is_captured(device) {
         return Err(Error::Value {
