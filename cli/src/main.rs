@@ -89,13 +89,18 @@ fn show(answer: &clap::Error) -> ExitCode {
 }
 
 fn main() -> ExitCode {
+    // A limit on the size of files is an error of whoever writes, not the end of the program.
+    host::ignore_file_size_signal();
+    keyway::dispatcher::log::set_sink(Box::new(screen::log));
+    if let Some(served) = keyway_conformance::runner::summoned() {
+        // A runner that is gone wants nothing more.
+        drop(served);
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(answer) => return show(&answer),
     };
-    // A limit on the size of files is an error of whoever writes, not the end of the program.
-    host::ignore_file_size_signal();
-    keyway::dispatcher::log::set_sink(Box::new(screen::log));
     let mut screen = match &cli.command {
         // Its workers speak to it through standard output, and it loads no backend itself.
         Command::Conformance(_) => Screen::default(),

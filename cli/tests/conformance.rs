@@ -31,10 +31,10 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> support::Ran {
 /// test comes to its time limit on a slow machine.
 const SLOW: [&[&str]; 2] = [&["corner_grads", "sizes"], &["large", "leaks", "magnitudes", "threads"]];
 
-/// All the other families.
+/// All the other families but that whose calls are drawn.
 fn fast() -> Vec<&'static str> {
     let all = keyway_conformance::families::ALL.iter().map(|family| family.name);
-    all.filter(|name| !SLOW.concat().contains(name)).collect()
+    all.filter(|name| !SLOW.concat().contains(name) && *name != keyway_conformance::families::DRAWN).collect()
 }
 
 fn options(families: &[&'static str]) -> Vec<&'static str> {
@@ -46,7 +46,8 @@ fn options(families: &[&'static str]) -> Vec<&'static str> {
 fn assert_the_cpu_passes(families: &[&'static str], more_than: u64) -> Value {
     let folder = installed();
     let json = folder.path().join("report.json");
-    let mut arguments = vec!["conformance", "cpu", "--quick", "--json", json.to_str().unwrap()];
+    let mut arguments =
+        vec!["conformance", "cpu", "--quick", "--seed", "0", "--json", json.to_str().unwrap()];
     arguments.extend(options(families));
     let ran = in_folder(folder.path(), &arguments);
     let bad: Vec<String> = report(&json)["cases"]
@@ -79,6 +80,43 @@ fn the_cpu_backend_passes_the_quick_run_of_many_calls() {
     assert_the_cpu_passes(SLOW[1], 2_000);
 }
 
+/// With seeds that are always the same, so that a run can be repeated. Each run by hand draws others.
+#[test]
+fn the_cpu_backend_passes_what_some_seeds_draw() {
+    let folder = installed();
+    for seed in ["0", "1", "20261129"] {
+        let ran = in_folder(
+            folder.path(),
+            &["conformance", "cpu", "--family", "drawn", "--quick", "--seed", seed, "--drawing", "30"],
+        );
+        let ran = ran.expect(0);
+        assert!(
+            ran.out.contains("every one as expected") && ran.out.contains("calls were drawn from seed"),
+            "{}",
+            ran.out
+        );
+    }
+}
+
+/// A seed that nobody chose is another one each time.
+#[test]
+fn each_run_draws_other_calls() {
+    let folder = installed();
+    let seed = || {
+        let json = folder.path().join("report.json");
+        let arguments = ["--family", "drawn", "--op", "add", "--quick", "--json", json.to_str().unwrap()];
+        in_folder(folder.path(), &[&["conformance", "cpu"], &arguments[..]].concat()).expect(0);
+        let report = report(&json);
+        let again = report["draws"]["again"].as_str().unwrap();
+        assert!(again.contains(&format!("--seed {} ", report["draws"]["seed"])), "{again}");
+        report["draws"]["seed"].as_u64().unwrap()
+    };
+    assert_ne!((seed(), seed()), (seed(), seed()));
+    let none = in_folder(folder.path(), &["conformance", "cpu", "--op", "add", "--quick", "--drawing", "0"])
+        .expect(0);
+    assert!(!none.out.contains("drawn"), "{}", none.out);
+}
+
 /// Its kernels are for images in one format, which every family gives it.
 #[test]
 fn the_backend_for_images_passes_every_case() {
@@ -86,8 +124,10 @@ fn the_backend_for_images_passes_every_case() {
     let images = library_of("keyway_backend_channels_last");
     std::fs::copy(&images, folder.path().join(images.file_name().unwrap())).unwrap();
     let json = folder.path().join("report.json");
-    let ran =
-        in_folder(folder.path(), &["conformance", "keyway-channels-last", "--json", json.to_str().unwrap()]);
+    let ran = in_folder(
+        folder.path(),
+        &["conformance", "keyway-channels-last", "--seed", "0", "--json", json.to_str().unwrap()],
+    );
     let ran = ran.expect(0);
     assert!(ran.out.contains("every one as expected"), "{}", ran.out);
     let report = report(&json);
@@ -105,7 +145,7 @@ fn assert_passes_the_quick_run(name: &str, families: &[&'static str], family: &s
     let json = folder.path().join("report.json");
     let known = known_failures_of(name);
     let mut arguments = vec!["conformance", "--library", library.to_str().unwrap()];
-    arguments.extend(["--quick", "--json", json.to_str().unwrap()]);
+    arguments.extend(["--quick", "--seed", "0", "--json", json.to_str().unwrap()]);
     arguments.extend(options(families));
     arguments.extend(known.iter().map(String::as_str));
     let ran = keyway(&arguments);
@@ -206,7 +246,11 @@ fn a_whole_run_leaves_a_certificate_and_the_list_shows_it() {
     std::fs::write(&known, entry).unwrap();
     judge(&["--known", known.to_str().unwrap()]).expect(0);
     let text = standing();
-    assert!(text.starts_with("certified ") && text.ends_with(" with 1 known failure"), "{text}");
+    assert!(
+        text.starts_with("certified ") && text.contains(" with 1 known failure; cpu, strided: "),
+        "{text}"
+    );
+    assert!(text.contains(" kernels reached"), "{text}");
     // Another build of the library: the certificate speaks of a file that is no more.
     std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"\0").unwrap();
     assert_eq!(standing(), "stale");

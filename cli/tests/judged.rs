@@ -135,6 +135,9 @@ fn only_the_usual_seed_leaves_a_certificate() {
     let Some(built) = Built::new(&[]) else { return };
     let ran = built.judge(&["--seed", "7"]).expect(0);
     assert!(ran.out.contains("no certificate: this run is on the values of seed 7"), "{}", ran.out);
+    // Nor do calls that somebody chose to draw.
+    let ran = built.judge(&["--seed", "0"]).expect(0);
+    assert!(ran.out.contains("no certificate: this run is on the calls that seed 0 draws"), "{}", ran.out);
     assert!(!built.certificate().exists());
     let ran = built.judge(&[]).expect(0);
     assert!(!ran.out.contains("narrowed") && ran.out.contains("wrote the certificate"), "{}", ran.out);

@@ -21,7 +21,7 @@ fn judge_with(library_name: &str, fault: &str, ops: &[&str], options: &[&str]) -
     let (mutant, folder) = (library_of(library_name), tempfile::tempdir().unwrap());
     let report = folder.path().join("report.json");
     let mut command = program(&library());
-    command.args(["conformance", "--quick", "--timeout", "3"]);
+    command.args(["conformance", "--quick", "--timeout", "3", "--seed", "0"]);
     command.arg("--library").arg(&mutant).arg("--json").arg(&report).args(known_failures_of(library_name));
     ops.iter().for_each(|op| {
         command.args(["--op", op]);
@@ -166,6 +166,72 @@ fn a_kernel_that_refuses_every_call_has_served_none() {
         let statuses: BTreeSet<&str> = of.map(|case| case["status"].as_str().unwrap()).collect();
         assert_eq!(statuses, BTreeSet::from(["by_others"]), "{family}");
     }
+}
+
+/// Judges the calls that a seed draws for an op.
+fn drawn(fault: &str, op: &str, seed: &str) -> (Ran, Value) {
+    let (mutant, folder) = (library_of("keyway_test_mutant"), tempfile::tempdir().unwrap());
+    let report = folder.path().join("report.json");
+    let mut command = program(&library());
+    command.args(["conformance", "--family", "drawn", "--op", op, "--dtype", "f32", "--seed", seed]);
+    // However slow the machine is.
+    command.args(["--drawing", "100000"]);
+    command.arg("--library").arg(&mutant).arg("--json").arg(&report);
+    command.env("KEYWAY_FAULT", fault).env("KEYWAY_MUTANT_OF", library());
+    let ran = run(command);
+    let text = std::fs::read_to_string(&report).unwrap_or_default();
+    (ran, serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+/// Faults of sizes and values that no fixed list of cases has.
+#[test]
+fn faults_of_few_sizes_and_values_are_found_by_drawn_calls() {
+    for (fault, op, seed) in DRAWN {
+        let (ran, report) = drawn(fault, op, seed);
+        let found = bad(&report);
+        assert!(found.contains(&("drawn".to_string(), "failed".to_string())), "{fault}: {found:?}");
+        ran.expect(1);
+    }
+}
+
+/// The faults that `drawn` alone finds, each with a seed that does.
+const DRAWN: [(&str, &str, &str); 5] = [
+    ("multiple_of_224", "relu", "0"),
+    ("prime_number_of_terms", "mm", "0"),
+    ("pair_of_magnitudes", "div", "0"),
+    ("strided_out_of_300000", "sub", "0"),
+    ("factors_of_channels", "mul", "0"),
+];
+
+/// The report has the simplest call that fails, and the command that makes it.
+#[test]
+fn what_was_drawn_and_fails_shrinks_to_a_call_that_can_be_repeated() {
+    let (fault, op, seed) = DRAWN[1];
+    let (_, report) = drawn(fault, op, seed);
+    let failed = report["cases"].as_array().unwrap().iter().find(|case| case["status"] == "failed").unwrap();
+    let call = failed["call"].as_str().unwrap();
+    assert!(
+        call.starts_with("mm(f32 [1, ") && call.contains(", 1] strides ") && !call.contains("out="),
+        "{call}"
+    );
+    assert!(failed["failure"]["what"].as_str().unwrap().contains("as was drawn: mm("), "{failed}");
+    assert_eq!((&report["draws"]["seed"], &report["selection"]["draws"]), (&0.into(), &0.into()));
+    let again = failed["rerun"].as_str().unwrap();
+    assert!(again.contains("--seed 0 ") && report["draws"]["again"].as_str().unwrap().contains("--seed 0 "));
+    let mut command = program(&library());
+    command.args(again.split(' ').skip(1));
+    command.env("KEYWAY_FAULT", fault).env("KEYWAY_MUTANT_OF", library());
+    let ran = run(command).expect(1);
+    assert!(ran.out.contains(call), "{call}\n{}", ran.out);
+}
+
+/// Neither the command line nor the environment of a worker says that something is judged.
+#[test]
+fn a_library_that_behaves_well_where_it_is_judged_does_not_find_out() {
+    let (ran, report) = judge("good_while_watched", &["relu"]);
+    let found = bad(&report);
+    assert!(found.contains(&("values".to_string(), "failed".to_string())), "{found:?}");
+    ran.expect(1);
 }
 
 #[test]

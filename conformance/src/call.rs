@@ -105,6 +105,11 @@ impl Prepared {
         Ok(Prepared { values: Arc::new(values.collect()), placed })
     }
 
+    /// A call without tensors of its own: these are given to [`Prepared::call_entry`]. Of arrays only their number counts.
+    pub fn of_values(values: Vec<Value>) -> Prepared {
+        Prepared { values: Arc::new(values), placed: Vec::new() }
+    }
+
     /// The tensors, in the order of the arguments.
     pub fn tensors(&self) -> Vec<Tensor> {
         self.placed.iter().map(|p| p.tensor.clone()).collect()

@@ -3,7 +3,7 @@
 //! the terms on which the library is, and is no proof by its author. What this machine ran is recorded in the user's folder of state
 //! as well, by the library's hash: that is a verdict, and a certificate without such a record a claim.
 
-use crate::report::{Machine, Report, Status};
+use crate::report::{Coverage, Machine, Report, Status};
 use crate::suite;
 use keyway::dispatcher::loader::trust::TrustPolicy;
 use keyway::dispatcher::loader::{Judged, side};
@@ -44,6 +44,12 @@ pub struct Certificate {
     pub judged: usize,
     /// Cases that fail as the list of known failures says; they count as judged, not as passed.
     pub known: usize,
+    /// How much of the library was reached.
+    #[serde(default)]
+    pub coverage: Coverage,
+    /// What the calls of the family `drawn` were drawn from, if it had any.
+    #[serde(default)]
+    pub draws: Option<u64>,
 }
 
 /// What a certificate says of a library now.
@@ -59,6 +65,8 @@ pub enum Standing {
         judged: usize,
         /// Cases that fail as the list of known failures says.
         known: usize,
+        /// How much of the library was reached.
+        coverage: Coverage,
     },
     /// Not every case as expected.
     Failed {
@@ -80,7 +88,7 @@ pub enum Standing {
 }
 
 /// With a comma at each thousand.
-fn grouped(count: usize) -> String {
+pub(crate) fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -95,17 +103,18 @@ fn grouped(count: usize) -> String {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Standing::Certified { profile, passed, judged, known } => {
+            Standing::Certified { profile, passed, judged, known, coverage } => {
                 f.write_str("certified")?;
                 if let Some(profile) = profile {
                     write!(f, " for {profile}")?;
                 }
                 write!(f, " {}/{}", grouped(*passed), grouped(*judged))?;
                 match known {
-                    0 => Ok(()),
-                    1 => f.write_str(" with 1 known failure"),
-                    known => write!(f, " with {} known failures", grouped(*known)),
+                    0 => {}
+                    1 => f.write_str(" with 1 known failure")?,
+                    known => write!(f, " with {} known failures", grouped(*known))?,
                 }
+                if coverage.kernels.is_empty() { Ok(()) } else { write!(f, "; {}", coverage.text()) }
             }
             Standing::Failed { profile, passed, judged } => {
                 f.write_str("failed")?;
@@ -151,6 +160,8 @@ impl Certificate {
             passed: count(Status::Passed),
             judged: report.counts.total() - unjudged,
             known: count(Status::KnownFailure),
+            coverage: report.coverage.clone(),
+            draws: report.draws.as_ref().map(|draws| draws.seed),
         };
         let whole = report.selection.is_whole() && !report.interrupted && report.cases.len() == report.wanted;
         let trained = !report.lacks_gradients();
@@ -240,7 +251,8 @@ impl Certificate {
         {
             Standing::Stale
         } else if self.green {
-            Standing::Certified { profile: self.profile.clone(), passed, judged, known }
+            let coverage = self.coverage.clone();
+            Standing::Certified { profile: self.profile.clone(), passed, judged, known, coverage }
         } else {
             Standing::Failed { profile: self.profile.clone(), passed, judged }
         }
@@ -306,6 +318,8 @@ mod tests {
             passed: 1200,
             judged: 1200,
             known: 0,
+            coverage: Coverage::default(),
+            draws: None,
         }
     }
 
@@ -326,6 +340,16 @@ mod tests {
         assert_eq!(told(&certificate()), "certified 1,200/1,200");
         let known = Certificate { judged: 1203, known: 3, ..certificate() };
         assert_eq!(told(&known), "certified 1,200/1,203 with 3 known failures");
+        let kernels = crate::runner::Kernels {
+            device: "cpu".to_string(),
+            layout: "strided".to_string(),
+            registered: 79,
+            reached: 79,
+        };
+        let coverage = Coverage { kernels: vec![kernels], judged: 1200, refused: 1800, known: 0 };
+        let text =
+            "certified 1,200/1,200; cpu, strided: 79 of 79 kernels reached, 1,800 cases (60 %) refused";
+        assert_eq!(told(&Certificate { coverage, ..certificate() }), text);
         let tier = Certificate { profile: Some("train".to_string()), ..certificate() };
         assert_eq!(told(&tier), "certified for train 1,200/1,200");
         let failed = Certificate { green: false, judged: 1210, ..certificate() };

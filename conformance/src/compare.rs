@@ -134,6 +134,14 @@ pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Re
     each(expected, got, |array| of_size(array, Tolerance::of(array.dtype).times(factor), loose))
 }
 
+/// As [`pieces`], of one output that was read already.
+///
+/// # Errors
+/// The failure, with the worst element.
+pub fn piece(nth: usize, expected: &Array, got: &Array, factor: f64, loose: f64) -> Result<(), Failure> {
+    array(nth, expected, got, of_size(expected, Tolerance::of(expected.dtype).times(factor), loose))
+}
+
 /// As [`pieces`], of sums whose terms may have been rounded to the dtype before they were multiplied, as FlashAttention rounds
 /// weights: each result is off by as much as a large one is by its own rounding.
 ///

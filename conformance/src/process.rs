@@ -2,11 +2,35 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Resident bytes of a process, in pages of 4 kB; 0 where the system does not say.
 pub fn resident(process: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
     text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
+}
+
+/// What a process has used and does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time of all its threads.
+    pub time: Duration,
+    /// Whether its main thread runs, or waits for a processor.
+    pub runs: bool,
+}
+
+/// Ticks of a second, as Linux counts them for programs on every architecture.
+const TICKS: u64 = 100;
+
+/// What a process has used and does; `None` where the system does not say.
+pub fn usage(process: u32) -> Option<Usage> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program is in parentheses, and may have any characters.
+    let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
+    let runs = fields.next()? == "R";
+    let mut ticks = fields.skip(10).map_while(|field| field.parse::<u64>().ok());
+    let used = ticks.next()? + ticks.next()?;
+    Some(Usage { time: Duration::from_millis(used * 1000 / TICKS), runs })
 }
 
 /// How many descriptors and threads this process has; 0 where the system does not say.
@@ -64,6 +88,27 @@ mod tests {
         assert!(children().split_whitespace().any(|own| own == child.id().to_string()));
         child.wait().unwrap();
         assert!(!children().split_whitespace().any(|own| own == child.id().to_string()));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processor_time_is_told_from_sleep() {
+        let own = || usage(std::process::id()).expect("the system says it").time;
+        let used = |work: &dyn Fn()| {
+            let before = own();
+            work();
+            own() - before
+        };
+        let begun = std::time::Instant::now();
+        let busy = used(&|| while own() < Duration::from_millis(100) && begun.elapsed().as_secs() < 60 {});
+        assert!(own() >= Duration::from_millis(100), "{busy:?}");
+        let mut asleep = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let usage = usage(asleep.id()).expect("the system says it");
+        asleep.kill().unwrap();
+        asleep.wait().unwrap();
+        assert!(!usage.runs && usage.time < Duration::from_millis(400), "{usage:?}");
+        assert_eq!(super::usage(u32::MAX), None);
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl Seen {
         self.kernels.iter().any(|(kernel, ..)| kernel.plugin.name == plugin)
     }
 
+    /// The kernels that served a call.
+    pub fn served(&self) -> Vec<&'static KernelEntry> {
+        self.kernels.iter().filter(|(_, served, _)| *served > 0).map(|(kernel, ..)| *kernel).collect()
+    }
+
     /// The same of any plugin.
     pub fn has_kernel(&self) -> bool {
         !self.kernels.is_empty()

@@ -26,7 +26,10 @@ const FAULT: &str = "KEYWAY_FAULT";
 const WRAPPED: &str = "KEYWAY_MUTANT_OF";
 /// Begins each line of the plugin's list of faults.
 const MARK: &str = "@keyway-mutant\t";
-/// The longest that a case may take, in seconds.
+/// The family whose calls a seed draws, and the seed: a run can be repeated.
+const DRAWN: &str = "drawn";
+const SEED: &str = "0";
+/// The most processor time that a case may take, in seconds.
 const TIMEOUT: &str = "5";
 
 /// Which faults, and where the result goes.
@@ -109,7 +112,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         let own = faults.iter().filter(|fault| fault.package == package);
         // Apart: together they would be all cases of all ops.
         let (of_ops, of_families): (Vec<&Fault>, Vec<&Fault>) = own.partition(|fault| !fault.ops.is_empty());
-        for own in [of_ops, of_families].iter().filter(|own| !own.is_empty()) {
+        let (of_both, of_ops): (Vec<&Fault>, Vec<&Fault>) =
+            of_ops.into_iter().partition(|fault| !fault.families.is_empty());
+        for own in [of_ops, of_both, of_families].iter().filter(|own| !own.is_empty()) {
             let (ops, families) = together(own);
             let verdict = judge.judge(workspace, package, None, &ops, &families)?;
             if let Some(first) = &verdict.first {
@@ -233,7 +238,11 @@ impl Judge {
         ops: &[&str],
         families: &[&str],
     ) -> Result<Verdict> {
-        let mut words = vec!["conformance", "--quick", "--timeout", TIMEOUT];
+        let mut words = vec!["conformance", "--timeout", TIMEOUT, "--seed", SEED];
+        // Of one family every case, since a quick run draws few.
+        if families != [DRAWN] {
+            words.push("--quick");
+        }
         if fault.is_some() {
             words.extend(["--jobs", "1"]);
         }

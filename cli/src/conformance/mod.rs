@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::installed::{self, Choice};
 use crate::screen::{self, Screen};
-use keyway::dispatcher::loader::judged::POLICY_VARIABLE;
 use keyway::dispatcher::loader::precheck::Stamp;
 use keyway::dispatcher::loader::trust::sha256_file;
 use keyway_conformance::certificate::Certificate;
@@ -19,7 +18,6 @@ use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -57,10 +55,17 @@ pub struct Options {
     /// Worker processes; if not given, as many as there are cores, and at most 2 on a device that works behind the host, such as a GPU.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256), allow_negative_numbers = true, value_name = "N")]
     jobs: Option<u16>,
-    /// Mixed into the values of the samples.
-    #[arg(long, default_value_t = 0, value_parser = crate::numbers::seed, allow_negative_numbers = true, value_name = "N")]
-    seed: u64,
-    /// The longest that a case may take, in seconds.
+    /// Draw the calls of the family `drawn` from this, rather than from chance, and mix it into the values of the samples, which 0
+    /// leaves as they are.
+    #[arg(long, value_parser = crate::numbers::seed, allow_negative_numbers = true, value_name = "N")]
+    seed: Option<u64>,
+    /// Draw calls for an hour on two cores, rather than for half a minute.
+    #[arg(long)]
+    thorough: bool,
+    /// Draw calls for this time, of all workers together, in seconds; 0 draws none.
+    #[arg(long, value_parser = seconds_or_none, allow_negative_numbers = true, value_name = "S")]
+    drawing: Option<f64>,
+    /// The most processor time that a case may take, in seconds.
     #[arg(long, default_value_t = 20.0, value_parser = seconds, allow_negative_numbers = true, value_name = "S")]
     timeout: f64,
     /// End the run at the first case that is not as expected. Its report is that of an interrupted run.
@@ -84,12 +89,6 @@ pub struct Options {
     /// Judge nothing; write the samples of the ops that `--op` names and the oracle's results into this folder, for other libraries to check.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
-    /// Be a worker of such a run.
-    #[arg(long, hide = true)]
-    worker: bool,
-    /// Be one that takes another's place, and need not say which cases there are.
-    #[arg(long, hide = true)]
-    unlisted: bool,
 }
 
 const JSON: &str = "the report";
@@ -101,6 +100,11 @@ const MEMORY: u64 = 1 << 30;
 /// Workers of a device that works behind the host, unless the user says how many. On one GPU 2 of them judged 154,000 cases in
 /// 100 s and 16 of them 118,000 in 120 s, and of 16 some waited for more than the 20 s of a case.
 const TURNS: usize = 2;
+/// How long drawn calls may take, of all workers together: half a minute on two cores, an hour with `--thorough`, and less where a
+/// part of the cases is enough.
+const DRAWING: Duration = Duration::from_secs(60);
+const DRAWING_THOROUGH: Duration = Duration::from_secs(2 * 3600);
+const DRAWING_QUICK: Duration = Duration::from_secs(20);
 /// The same where cases of more than 2^31 elements run, one at a time.
 const HUGE_MEMORY: u64 = 16 << 30;
 
@@ -111,9 +115,16 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+fn seconds_or_none(text: &str) -> Result<f64, String> {
+    if text.parse() == Ok(0.0) { Ok(0.0) } else { seconds(text) }
+}
+
 impl Options {
     fn selection(&self) -> Selection {
         Selection {
+            draws: self.seed.unwrap_or_else(by_chance),
+            chosen: self.seed.is_some(),
+            thorough: self.thorough,
             ops: self.op.clone(),
             families: self.family.clone(),
             dtypes: self.dtype.clone(),
@@ -121,12 +132,12 @@ impl Options {
             quick: self.quick,
             huge: self.huge,
             profile: self.profile.clone(),
-            seed: self.seed,
+            seed: self.seed.unwrap_or(0),
         }
     }
 
-    /// What a command line needs to judge the same backend on the same values.
-    fn target(&self, choice: &Choice) -> Vec<OsString> {
+    /// What a command line needs to judge the same backend on the same values, and to draw the same calls where `draws` is given.
+    fn target(&self, choice: &Choice, draws: Option<u64>) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["conformance".into()];
         let mut option = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
             words.push(name.into());
@@ -137,8 +148,8 @@ impl Options {
         if let Some(profile) = &self.profile {
             option("--profile", profile);
         }
-        if self.seed != 0 {
-            option("--seed", &self.seed.to_string());
+        if let Some(seed) = self.seed.or(draws) {
+            option("--seed", &seed.to_string());
         }
         if self.huge {
             words.push("--huge".into());
@@ -149,22 +160,15 @@ impl Options {
         words
     }
 
-    fn worker_command(&self, program: &Path, choice: &Choice) -> Command {
-        let mut command = Command::new(program);
-        // What is judged may have failed before.
-        command.env(POLICY_VARIABLE, "off");
-        command.args(self.target(choice)).arg("--worker");
-        for (name, values) in
-            [("--op", &self.op), ("--family", &self.family), ("--dtype", &self.dtype), ("--case", &self.case)]
-        {
-            values.iter().for_each(|value| {
-                command.arg(name).arg(value);
-            });
+    fn job(&self, choice: &Choice, selection: &Selection, listed: bool) -> worker::Job {
+        worker::Job {
+            name: Some(self.backend.clone()),
+            would_serve: crate::known::would_serve(&self.backend),
+            library: self.library.clone(),
+            backends: choice.backends.clone(),
+            selection: selection.clone(),
+            listed,
         }
-        if self.quick {
-            command.arg("--quick");
-        }
-        command
     }
 
     fn jobs(&self) -> usize {
@@ -179,9 +183,6 @@ impl Options {
 /// Wrong usage, a backend that cannot be loaded, a case that is not as expected, an interrupt, a report that
 /// cannot be written.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
-    if options.worker {
-        return serve(options, choice);
-    }
     if options.list {
         let mut table = screen::table(&["FAMILY", "WHAT IT CHECKS"], &[]);
         for family in families::ALL {
@@ -249,20 +250,6 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     Failure::all(failures)
 }
 
-fn serve(options: &Options, choice: &Choice) -> Result<(), Failure> {
-    let job = worker::Job {
-        name: Some(options.backend.clone()),
-        would_serve: crate::known::would_serve(&options.backend),
-        library: options.library.clone(),
-        backends: choice.backends.clone(),
-        selection: options.selection(),
-        listed: !options.unlisted,
-    };
-    // A runner that is gone wants nothing more.
-    let _ = worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock());
-    Ok(())
-}
-
 fn judge(
     options: &Options,
     choice: &Choice,
@@ -271,13 +258,19 @@ fn judge(
 ) -> Result<Report, Failure> {
     let program = std::env::current_exe()
         .map_err(|e| Failure::Usage(format!("cannot find this program to start workers with: {e}")))?;
-    let command = || options.worker_command(&program, choice);
+    let command = |listed| runner::neutral(&program, &options.job(choice, selection, listed));
     let ordinary = Duration::from_secs_f64(options.timeout);
+    let drawing = match (options.drawing, options.thorough, options.quick) {
+        (Some(seconds), ..) => Duration::from_secs_f64(seconds),
+        (None, true, _) => DRAWING_THOROUGH,
+        (None, false, true) => DRAWING_QUICK,
+        (None, false, false) => DRAWING,
+    };
     let limits = if options.huge {
-        Limits { jobs: 1, turns: 1, timeout: ordinary * 10, memory: HUGE_MEMORY }
+        Limits { jobs: 1, turns: 1, timeout: ordinary * 10, drawing, memory: HUGE_MEMORY }
     } else {
         let turns = options.jobs.map_or(TURNS, usize::from);
-        Limits { jobs: options.jobs(), turns, timeout: ordinary, memory: MEMORY }
+        Limits { jobs: options.jobs(), turns, timeout: ordinary, drawing, memory: MEMORY }
     };
     // A list that cannot be read is told of before anything is judged, where the library is named by its file.
     let given = match (given, &options.library) {
@@ -328,10 +321,27 @@ fn judge(
             ran.judged.library.display()
         )));
     }
-    let mut words = vec!["keyway".to_string()];
-    words.extend(options.target(choice).iter().map(|word| quoted(word)));
-    let again = words.join(" ");
-    Ok(Report::new(ran, selection, sha256, &known, |id| format!("{again} --case {}", quoted(id.as_ref()))))
+    let again = |draws| {
+        let mut words = vec!["keyway".to_string()];
+        words.extend(options.target(choice, draws).iter().map(|word| quoted(word)));
+        words.join(" ")
+    };
+    let (usual, drawn) = (again(None), again(Some(selection.draws)));
+    let thorough = if options.thorough { " --thorough" } else { "" };
+    Ok(Report::new(ran, selection, sha256, &known, |id| match id {
+        None => format!("{drawn} --family {}{thorough}", families::DRAWN),
+        Some(id) => {
+            let command = if id.split('/').next() == Some(families::DRAWN) { &drawn } else { &usual };
+            format!("{command} --case {}", quoted(id.as_ref()))
+        }
+    }))
+}
+
+/// A seed that nobody chose.
+fn by_chance() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The keys of a map are random; a seed of few digits is one that a person can type.
+    u64::from(std::collections::hash_map::RandomState::new().build_hasher().finish() as u32)
 }
 
 /// The list of known failures beside a library; an empty one if there is none.
@@ -375,10 +385,13 @@ fn quoted(word: &OsStr) -> String {
 
 /// Leaves the certificate beside the library, if the run is worth one.
 fn certify(report: &Report, screen: &mut Screen) {
-    if report.selection.seed != 0 {
+    if report.selection.chosen {
+        let what = match report.selection.seed {
+            0 => "calls that seed 0 draws".to_string(),
+            seed => format!("values of seed {seed}"),
+        };
         screen.line(format!(
-            "no certificate: this run is on the values of seed {}, and only one without `--seed` leaves one",
-            report.selection.seed
+            "no certificate: this run is on the {what}, and only one without `--seed` leaves one"
         ));
     }
     let Some(certificate) = Certificate::of(report) else { return };

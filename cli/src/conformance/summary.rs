@@ -86,6 +86,18 @@ pub fn print(report: &Report, screen: &mut Screen) {
         if report.is_green() { ", every one as expected" } else { "" },
         served(report),
     ));
+    screen.line(report.coverage.text());
+    if let Some(draws) = &report.draws {
+        let left = match draws.left_out {
+            0 => String::new(),
+            left_out => format!(", {left_out} more were left out for time"),
+        };
+        screen.line(format!(
+            "{} calls were drawn from seed {}{left}; to draw the same:",
+            draws.cases, draws.seed
+        ));
+        screen.whole_line(format!("  {}", draws.again));
+    }
     if let Some(name) = &report.device_name {
         screen.line(format!("judged on {}: {name}", report.device));
     }

@@ -25,14 +25,28 @@ pub struct Context<'a> {
     pub case: &'a Case,
     /// Mixed into the values of the samples.
     pub seed: u64,
+    /// What the family `drawn` draws its calls from.
+    pub draws: u64,
+    /// The id of the simplest call that fails as well, where one was found.
+    shrunk: Mutex<Option<String>>,
     /// What results were judged by, where that is not the oracle.
     judged_by: Mutex<Option<String>>,
 }
 
 impl<'a> Context<'a> {
     /// Of a case that is about to run.
-    pub fn new(target: &'a Target, case: &'a Case, seed: u64) -> Context<'a> {
-        Context { target, case, seed, judged_by: Mutex::default() }
+    pub fn new(target: &'a Target, case: &'a Case, seed: u64, draws: u64) -> Context<'a> {
+        Context { target, case, seed, draws, shrunk: Mutex::default(), judged_by: Mutex::default() }
+    }
+
+    /// Notes the id of a simpler call that fails as well.
+    pub fn shrink_to(&self, id: String) {
+        *self.shrunk.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+    }
+
+    /// The id of the simplest call that fails as well, where one was found.
+    pub fn shrunk(&self) -> Option<String> {
+        self.shrunk.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes what results are judged by, where that is not the oracle.

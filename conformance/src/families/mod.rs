@@ -7,6 +7,7 @@ mod context;
 mod corners;
 mod determinism;
 mod devices;
+mod drawn;
 mod errors;
 mod exact;
 mod extremes;
@@ -37,6 +38,7 @@ mod unclaimed;
 mod values;
 
 pub use context::Context;
+pub use drawn::Draws;
 
 use crate::case::Case;
 use crate::outcome::{Outcome, Steps};
@@ -84,6 +86,7 @@ pub const ALL: &[Family] = &[
     scalars::FAMILY,
     large::FAMILY,
     sizes::FAMILY,
+    drawn::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,
     gradients::STRIDED,
@@ -113,6 +116,8 @@ pub struct Scope<'a> {
     pub huge: bool,
     /// The tier of ops that the target must serve, if one was asked for.
     pub profile: Option<&'a str>,
+    /// What the family `drawn` draws.
+    pub draws: Draws<'a>,
 }
 
 /// An op with its samples, which are made once.
@@ -331,6 +336,9 @@ pub fn list(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     cases
 }
 
+/// The name of the family whose calls are drawn, and take as long as there is time.
+pub const DRAWN: &str = drawn::FAMILY.name;
+
 /// Whether the target took part in a case that ran these kernels. What is no kernel is a layout of its own, a device, or a
 /// statement of what is registered.
 pub fn serves(context: &Context<'_>, seen: &Seen) -> bool {
@@ -414,8 +422,8 @@ mod tests {
         assert_eq!(rows().into_iter().map(|[name, _, about]| [name, about]).collect::<Vec<_>>(), there);
     }
 
-    /// The families of which the CPU backend has no case in an ordinary run.
-    const OTHERS: [&str; 5] = ["layout", "layout_grads", "plugin_ops", "profile", "huge"];
+    /// The families of which the CPU backend has no case in an ordinary run, or has as many as there is time for.
+    const OTHERS: [&str; 6] = ["drawn", "layout", "layout_grads", "plugin_ops", "profile", "huge"];
 
     #[test]
     fn the_counts_in_the_readme_add_up() {

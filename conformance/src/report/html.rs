@@ -1,13 +1,17 @@
-//! A page that stands alone: no other file, no network.
+//! A page that stands alone: no other file, no network. Cases that are as expected are in it as numbers by op, family and dtype;
+//! the others, and those that are known to fail, with all that is known of them.
 
 use super::{Report, Row, Status};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The page; `REPORT` in it becomes the data.
 const PAGE: &str = include_str!("page.html");
 
 /// The report as a page.
 pub fn write(report: &Report) -> String {
+    let mut names = Names::default();
+    let cases = cases(report, &mut names);
     let data = json!({
         "suite": report.suite,
         "keyway": report.keyway,
@@ -18,25 +22,92 @@ pub fn write(report: &Report) -> String {
         "device": report.device,
         "machine": report.machine,
         "interrupted": report.interrupted,
-        "wanted": report.wanted,
         "seconds": report.seconds,
-        "counts": report.counts,
         "green": report.is_green(),
+        "verdict": report.verdict(),
+        "whole": report.coverage.is_whole(),
+        "draws": report.draws,
         "says_nothing": report.says_nothing(),
-        "nothing_served": report.nothing_served(),
         "narrowed": report.narrowed(),
         "unused_known": report.unused_known,
-        "selection": report.selection,
-        "cases": report.cases.iter().map(case).collect::<Vec<_>>(),
+        "names": names.list,
+        "cases": cases,
     });
     // `<` stands inside strings alone; in a script element it could end or comment out what follows.
     let text = data.to_string().replace('<', "\\u003c");
     PAGE.replacen("\"REPORT\"", &text, 1)
 }
 
-/// A case with what the page shows of it: the details only where there are any.
-fn case(row: &Row) -> serde_json::Value {
-    let status = match row.status {
+/// Texts that are in many rows, each once.
+#[derive(Default)]
+struct Names {
+    list: Vec<String>,
+    known: BTreeMap<String, usize>,
+}
+
+impl Names {
+    /// The number of a text.
+    fn of(&mut self, text: &str) -> usize {
+        if let Some(&nth) = self.known.get(text) {
+            return nth;
+        }
+        let nth = self.list.len();
+        self.list.push(text.to_string());
+        self.known.insert(text.to_string(), nth);
+        nth
+    }
+}
+
+/// What the page has of each case, or of all those with the same family, op, dtype, status, reason and judge together: numbers of
+/// names, the status, how many there are, and the details of one that is shown in full.
+fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
+    let mut together: BTreeMap<[usize; 5], (&'static str, usize)> = BTreeMap::new();
+    let mut all = Vec::new();
+    for row in &report.cases {
+        let key = [&row.family, &row.op, &row.dtype].map(|name| names.of(name));
+        let status = letter(row.status);
+        if row.failure.is_some() || row.status.is_bad() {
+            let details = json!({
+                "id": row.id, "failure": row.failure, "reason": row.reason, "judged_by": row.judged_by,
+                "call": row.call, "rerun": row.rerun,
+            });
+            all.push(json!([key[0], key[1], key[2], status, 1, details]));
+            continue;
+        }
+        let reason = names.of(&shared(row));
+        let judged_by = names.of(row.judged_by.as_deref().unwrap_or_default());
+        let [family, op, dtype] = key;
+        // The status is first in the name of the reason, so that it tells rows apart.
+        together.entry([family, op, dtype, reason, judged_by]).or_insert((status, 0)).1 += 1;
+    }
+    let rows = together.into_iter().map(|([family, op, dtype, reason, judged_by], (status, count))| {
+        match names.list[judged_by].is_empty() {
+            true => json!([family, op, dtype, status, count, reason]),
+            false => json!([family, op, dtype, status, count, reason, judged_by]),
+        }
+    });
+    all.extend(rows);
+    all
+}
+
+/// The reason of a row that is counted together with others, after its status. Numbers in it, such as sizes, are left out, so
+/// that cases which are refused for the same are one row.
+fn shared(row: &Row) -> String {
+    let reason = row.reason.as_deref().unwrap_or_default();
+    let mut text = String::from(letter(row.status));
+    let mut in_number = false;
+    for c in reason.chars() {
+        if !(in_number && c.is_ascii_digit()) {
+            text.push(if c.is_ascii_digit() { '#' } else { c });
+        }
+        in_number = c.is_ascii_digit();
+    }
+    text
+}
+
+/// How the page writes a status.
+fn letter(status: Status) -> &'static str {
+    match status {
         Status::Passed => "p",
         Status::ByOthers => "o",
         Status::Failed => "f",
@@ -45,13 +116,5 @@ fn case(row: &Row) -> serde_json::Value {
         Status::UnexpectedPass => "u",
         Status::Unsupported => "n",
         Status::Skipped => "s",
-    };
-    let short = json!([row.id, row.family, row.op, row.dtype, status]);
-    if row.failure.is_none() && row.reason.is_none() && row.judged_by.is_none() {
-        return short;
     }
-    let details = json!({
-        "failure": row.failure, "reason": row.reason, "judged_by": row.judged_by, "call": row.call, "rerun": row.rerun,
-    });
-    json!([row.id, row.family, row.op, row.dtype, status, details])
 }

@@ -1,11 +1,14 @@
 //! What a run came to: rows, sums, and the forms in which they are written.
 
 mod counts;
+mod coverage;
 mod html;
 mod junit;
 
 pub use counts::Counts;
+pub use coverage::{Coverage, Draws};
 
+use crate::families::DRAWN;
 use crate::known::KnownFailures;
 use crate::outcome::{Failure, Outcome};
 use crate::runner::{Finished, Ran, Selection};
@@ -178,6 +181,10 @@ pub struct Report {
     pub judged_by: BTreeMap<String, BTreeSet<String>>,
     /// Families of which the library served no case of an op that it registers.
     pub unserved: Vec<Unserved>,
+    /// How much of the library was reached.
+    pub coverage: Coverage,
+    /// What the family `drawn` drew, if it had a case.
+    pub draws: Option<Draws>,
     /// How many ops have cases.
     pub ops: usize,
     /// Entries of the list of known failures that match no case of this run.
@@ -187,13 +194,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of a run. `rerun` makes the command that runs one case alone.
+    /// A report of a run. `rerun` makes the command that runs one case alone, or with `None` that which draws the same.
     pub fn new(
         ran: Ran,
         selection: &Selection,
         sha256: String,
         known: &KnownFailures,
-        rerun: impl Fn(&str) -> String,
+        rerun: impl Fn(Option<&str>) -> String,
     ) -> Report {
         let case_list = case_list(selection, &ran);
         let cases: Vec<Row> = ran.finished.into_iter().map(|f| row(f, known, &rerun)).collect();
@@ -212,10 +219,23 @@ impl Report {
             }
         }
         let unserved = unserved(&ran.judged.registers, &cases);
+        let of = |status| counts.of(status);
+        let judged = cases.iter().filter(|row| row.status.is_judged()).count();
+        let coverage = Coverage {
+            kernels: ran.judged.kernels,
+            judged,
+            refused: of(Status::Unsupported),
+            known: of(Status::KnownFailure),
+        };
+        let drawn = cases.iter().filter(|row| row.family == DRAWN).count();
+        let (seed, left_out) = (selection.draws, ran.left_out);
+        let draws = (drawn > 0).then(|| Draws { seed, cases: drawn, left_out, again: rerun(None) });
         let about_ops = cases.iter().filter(|r| !NO_OPS.contains(&r.family.as_str()));
         let ops = about_ops.map(|r| r.op.as_str()).collect::<BTreeSet<&str>>().len();
         // Only a whole run can tell that an entry matches nothing.
-        let unused = |k: &&crate::known::Known| !cases.iter().any(|r| crate::case::glob(&k.case, &r.id));
+        let unused = |k: &&crate::known::Known| {
+            !is_drawn(&k.case) && !cases.iter().any(|r| crate::case::glob(&k.case, &r.id))
+        };
         let unused_known = if selection.is_everything() && !ran.interrupted {
             known.known.iter().filter(unused).map(|k| k.case.clone()).collect()
         } else {
@@ -241,6 +261,8 @@ impl Report {
             by_op,
             judged_by,
             unserved,
+            coverage,
+            draws,
             ops,
             unused_known,
             cases,
@@ -267,10 +289,33 @@ impl Report {
         !self.cases.is_empty() && self.served() == 0
     }
 
+    /// The verdict on a whole run, as a sentence without its end: what is green says of how much.
+    pub fn verdict(&self) -> String {
+        if self.interrupted {
+            return format!("interrupted after {} of {} cases", self.cases.len(), self.wanted);
+        }
+        if self.says_nothing() {
+            return self.nothing_served();
+        }
+        let text =
+            if self.is_green() { "every case is as expected" } else { "not every case is as expected" };
+        let tier = self.selection.profile.as_ref().map(|tier| format!(" of tier {tier}")).unwrap_or_default();
+        let known = match self.coverage.known {
+            0 => String::new(),
+            1 => ", with 1 known failure".to_string(),
+            known => format!(", with {known} known failures"),
+        };
+        format!("{text}{tier}{known}; {}", self.coverage.text())
+    }
+
     /// What the run was narrowed to, as a sentence without its end; `None` for the whole suite on its usual values.
     pub fn narrowed(&self) -> Option<String> {
         let selection = &self.selection;
-        let seed = (selection.seed != 0).then(|| format!("on the values of seed {}", selection.seed));
+        let seed = match (selection.seed, selection.chosen) {
+            (0, false) => None,
+            (0, true) => Some(format!("on the calls that seed {} draws", selection.draws)),
+            (seed, _) => Some(format!("on the values of seed {seed}")),
+        };
         match (selection.narrowed(), seed) {
             (Some(to), seed) => {
                 let seed = seed.map(|seed| format!(", {seed}")).unwrap_or_default();
@@ -335,6 +380,11 @@ const PASSED_ALONE: &str =
 /// Stands between those who served a case for the judged library and what is wrong with it.
 pub const AND_WRONG: &str = ", and not as expected: ";
 
+/// Whether an id, or a pattern, is of drawn cases. They are others in each run, so that a pattern may match some that pass.
+fn is_drawn(id: &str) -> bool {
+    id.split('/').next() == Some(DRAWN)
+}
+
 /// See [`Report::unserved`].
 fn unserved(registers: &[(String, String)], cases: &[Row]) -> Vec<Unserved> {
     let registers: BTreeSet<(&str, &str)> =
@@ -356,10 +406,10 @@ fn unserved(registers: &[(String, String)], cases: &[Row]) -> Vec<Unserved> {
     none.map(row).collect()
 }
 
-/// See [`Report::case_list`]. An interrupted run has no list.
+/// See [`Report::case_list`]. An interrupted run has no list. Drawn cases are not in it: their seed says what they are.
 fn case_list(selection: &Selection, ran: &Ran) -> String {
     let profile = selection.profile.as_deref().unwrap_or_default();
-    let ids = ran.finished.iter().map(|finished| finished.case.id.as_str());
+    let ids = ran.finished.iter().map(|finished| finished.case.id.as_str()).filter(|id| !is_drawn(id));
     let mut hasher = Sha256::new();
     for text in std::iter::once(profile).chain(ids) {
         hasher.update(text);
@@ -368,8 +418,8 @@ fn case_list(selection: &Selection, ran: &Ran) -> String {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> String) -> Row {
-    let Finished { case, outcome, call, judged_by, passed_alone, panicked, duration } = finished;
+fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(Option<&str>) -> String) -> Row {
+    let Finished { case, outcome, call, judged_by, shrunk, passed_alone, panicked, duration } = finished;
     let known = known.reason(&case.id);
     let bad = outcome.is_failure();
     let mut failure = None;
@@ -388,13 +438,16 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> Strin
         }
         (Outcome::Died { how }, Some(_)) => (Status::Died, Some(format!("{how}, which no list can excuse"))),
         (Outcome::Died { how }, None) => (Status::Died, Some(how)),
-        (Outcome::Passed, Some(reason)) => (Status::UnexpectedPass, Some(reason.to_string())),
-        (Outcome::Passed, None) => (Status::Passed, None),
+        (Outcome::Passed, Some(reason)) if !is_drawn(&case.id) => {
+            (Status::UnexpectedPass, Some(reason.to_string()))
+        }
+        (Outcome::Passed, _) => (Status::Passed, None),
         (Outcome::ByOthers { by }, _) => (Status::ByOthers, Some(by)),
         (Outcome::Unsupported { reason }, _) => (Status::Unsupported, Some(reason)),
         (Outcome::Skipped { reason }, _) => (Status::Skipped, Some(reason)),
     };
-    let rerun = (bad || status == Status::UnexpectedPass).then(|| rerun(&case.id));
+    let rerun =
+        (bad || status == Status::UnexpectedPass).then(|| rerun(Some(shrunk.as_deref().unwrap_or(&case.id))));
     Row {
         rerun,
         id: case.id,

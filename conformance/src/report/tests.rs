@@ -104,6 +104,10 @@ fn only_the_usual_values_leave_a_certificate() {
     run.selection.seed = 7;
     assert!(crate::certificate::Certificate::of(&run).is_none());
     assert_eq!(run.narrowed().as_deref(), Some("on the values of seed 7"));
+    // Nor do calls that somebody chose.
+    (run.selection.seed, run.selection.draws, run.selection.chosen) = (0, 7, true);
+    assert!(crate::certificate::Certificate::of(&run).is_none());
+    assert_eq!(run.narrowed().as_deref(), Some("on the calls that seed 7 draws"));
 }
 
 fn finished(outcome: Outcome) -> Finished {
@@ -118,6 +122,7 @@ fn finished(outcome: Outcome) -> Finished {
         outcome,
         call: None,
         judged_by: None,
+        shrunk: None,
         passed_alone: false,
         panicked: false,
         duration: std::time::Duration::ZERO,
@@ -130,7 +135,7 @@ fn a_list_excuses_a_wrong_answer_and_no_crash() {
     let known = KnownFailures { known: vec![entry] };
     let told = |outcome, panicked| {
         let finished = Finished { panicked, ..finished(outcome) };
-        let row = super::row(finished, &known, &|_: &str| String::new());
+        let row = super::row(finished, &known, &|_: Option<&str>| String::new());
         (row.status, row.reason.unwrap_or_default())
     };
     let failed = || Outcome::Failed(Failure::new("a call failed", "a result", "panicked"));
@@ -142,13 +147,32 @@ fn a_list_excuses_a_wrong_answer_and_no_crash() {
 }
 
 #[test]
+fn a_drawn_case_may_pass_although_it_is_listed_and_is_repeated_by_its_simplest_call() {
+    let entry = crate::known::Known { case: "*/add/*".to_string(), reason: "rounds twice".to_string() };
+    let known = KnownFailures { known: vec![entry] };
+    let told = |id: &str, outcome, shrunk: Option<&str>| {
+        let mut finished = Finished { shrunk: shrunk.map(str::to_string), ..finished(outcome) };
+        finished.case.id = id.to_string();
+        let row = super::row(finished, &known, &|id: Option<&str>| id.unwrap_or_default().to_string());
+        (row.status, row.rerun)
+    };
+    assert_eq!(told("values/add/f32/0", Outcome::Passed, None).0, Status::UnexpectedPass);
+    assert_eq!(told("drawn/add/f32/0", Outcome::Passed, None).0, Status::Passed);
+    let failed = || Outcome::Failed(Failure::new("a call failed", "1", "2"));
+    let simplest = "drawn/add/f32/0/3.1";
+    let (status, again) = told("drawn/add/f32/0", failed(), Some(simplest));
+    assert_eq!((status, again.as_deref()), (Status::KnownFailure, Some(simplest)));
+    assert_eq!(told("drawn/add/f32/0", failed(), None).1.as_deref(), Some("drawn/add/f32/0"));
+}
+
+#[test]
 fn a_wrong_answer_that_a_fresh_process_does_not_give_says_so() {
     let finished = |passed_alone| Finished {
         passed_alone,
         ..finished(Outcome::Failed(Failure::new("output 0", "1", "2")))
     };
     let row = |passed_alone| {
-        super::row(finished(passed_alone), &KnownFailures::default(), &|_: &str| String::new())
+        super::row(finished(passed_alone), &KnownFailures::default(), &|_: Option<&str>| String::new())
     };
     assert_eq!((row(false).status, row(false).reason), (Status::Failed, None));
     assert_eq!(row(true).reason.as_deref(), Some(PASSED_ALONE));
@@ -182,12 +206,14 @@ fn report(cases: Vec<Row>, profile: Option<&str>) -> Report {
         device_name: None,
         asynchronous: false,
         registers: Vec::new(),
+        kernels: Vec::new(),
         rejected: Vec::new(),
     };
     let ran = Ran {
         judged,
         finished: Vec::new(),
         wanted: cases.len(),
+        left_out: 0,
         changed: false,
         interrupted: false,
         duration: std::time::Duration::ZERO,
@@ -196,4 +222,44 @@ fn report(cases: Vec<Row>, profile: Option<&str>) -> Report {
     let mut counts = Counts::default();
     cases.iter().for_each(|row| counts.add(row.status));
     Report { cases, counts, ..empty }
+}
+
+#[test]
+fn a_page_of_many_cases_is_small_and_has_each_that_failed() {
+    let mut cases = Vec::new();
+    for op in 0..270 {
+        for family in 0..30 {
+            for nth in 0..40 {
+                let id = format!("family_{family}/some_operation_{op}/f{}/{nth}/transposed-{nth}", nth % 13);
+                let refused = format!("strides [{}, {nth}] are not taken", nth * 7);
+                cases.push(match nth % 20 {
+                    19 => row(&id, Status::Unsupported, &refused),
+                    _ => row(&id, Status::Passed, ""),
+                });
+            }
+        }
+    }
+    let mut failed = row("values/add/f32/7", Status::Failed, "");
+    failed.failure = Some(Failure::new("output 0 of sevens", "7", "8"));
+    cases.push(failed);
+    let page = report(cases, None).html();
+    assert!(page.len() < 3 << 20, "{} bytes", page.len());
+    assert!(page.contains("values/add/f32/7") && page.contains("output 0 of sevens"));
+    assert!(page.contains("strides [#, #] are not taken"));
+}
+
+#[test]
+fn a_verdict_says_of_how_much() {
+    let mut run = report(vec![row("values/mm/f64/0", Status::Passed, "")], Some("infer"));
+    let kernels = crate::runner::Kernels {
+        device: "npu".to_string(),
+        layout: "strided".to_string(),
+        registered: 79,
+        reached: 79,
+    };
+    run.coverage = Coverage { kernels: vec![kernels], judged: 40, refused: 60, known: 2 };
+    let text = "every case is as expected of tier infer, with 2 known failures; npu, strided: 79 of 79 kernels reached, 60 cases \
+                (60 %) refused";
+    assert_eq!(run.verdict(), text);
+    assert!(run.html().contains(text) && run.html().contains("\"whole\":false"));
 }

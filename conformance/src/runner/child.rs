@@ -1,9 +1,10 @@
 //! One worker process, as the runner sees it.
 
 use super::protocol::{MARK, Said};
-use crate::process::resident;
+use super::start::Start;
+use crate::process::{Usage, resident, usage};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,10 @@ pub struct Worker {
 pub enum Silence {
     /// The process ended.
     Ended(String),
-    /// The time was up; it was killed.
+    /// It took more processor time than allowed; it was killed.
     TimedOut,
+    /// It waited for something for so long; it was killed.
+    Asleep(Duration),
     /// It took more memory than allowed for these cases, in bytes; it was killed.
     TooLarge(u64),
     /// The run was interrupted.
@@ -34,6 +37,10 @@ pub enum Silence {
 
 /// How often the worker is looked at while it works.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How many times the limit of processor time a worker may wait without using a processor, and how many times in all it may take:
+/// on a machine with other work it waits for a processor, which is not the backend's doing.
+const ASLEEP: u32 = 3;
+const IN_ALL: u32 = 30;
 /// Cases after which it is looked what memory the worker keeps between them: libraries that compile or load kernels one after
 /// the other keep more and more, which no case is to blame for.
 const CASES: u32 = 32;
@@ -43,7 +50,7 @@ impl Worker {
     ///
     /// # Errors
     /// What the system reports.
-    pub fn start(mut command: Command) -> std::io::Result<Worker> {
+    pub fn start(Start { mut command, greeting }: Start) -> std::io::Result<Worker> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         #[cfg(unix)]
         {
@@ -52,7 +59,11 @@ impl Worker {
             command.process_group(0);
         }
         let mut child = command.spawn()?;
-        let stdin = child.stdin.take();
+        let mut stdin = child.stdin.take();
+        if let (Some(stdin), Some(greeting)) = (&mut stdin, greeting) {
+            // One that is gone already shows in the answer.
+            let _ = writeln!(stdin, "{greeting}");
+        }
         let (sender, lines) = channel();
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || {
@@ -93,7 +104,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the worker's next words.
+    /// Waits for the worker's next words. `limit` is of processor time where the system tells it, else of time.
     ///
     /// # Errors
     /// Why none came. The worker is gone then.
@@ -104,6 +115,7 @@ impl Worker {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Said, Silence> {
         let begun = Instant::now();
+        let mut clock = Clock::new(usage(self.child.id()), begun);
         loop {
             match self.lines.recv_timeout(GLANCE) {
                 Ok(said) => return Ok(said),
@@ -112,8 +124,8 @@ impl Worker {
             }
             let silence = if interrupted() {
                 Silence::Interrupted
-            } else if begun.elapsed() > limit {
-                Silence::TimedOut
+            } else if let Some(silence) = clock.over(usage(self.child.id()), Instant::now(), limit) {
+                silence
             } else {
                 match resident(self.child.id()).saturating_sub(self.kept) {
                     bytes if bytes > memory => Silence::TooLarge(bytes),
@@ -131,6 +143,41 @@ impl Worker {
         match self.child.wait() {
             Ok(status) => how(status),
             Err(error) => error.to_string(),
+        }
+    }
+}
+
+/// How long a worker has worked, and how long it has waited.
+#[derive(Debug)]
+struct Clock {
+    begun: Instant,
+    /// Its processor time at the beginning.
+    before: Option<Duration>,
+    /// When it was last seen working, and its processor time then.
+    awake: (Instant, Duration),
+}
+
+impl Clock {
+    fn new(usage: Option<Usage>, now: Instant) -> Clock {
+        let before = usage.map(|usage| usage.time);
+        Clock { begun: now, before, awake: (now, before.unwrap_or_default()) }
+    }
+
+    /// Why the time is up; `None` if it is not.
+    fn over(&mut self, usage: Option<Usage>, now: Instant, limit: Duration) -> Option<Silence> {
+        let (Some(before), Some(usage)) = (self.before, usage) else {
+            return (now - self.begun > limit).then_some(Silence::TimedOut);
+        };
+        if usage.runs || usage.time > self.awake.1 {
+            self.awake = (now, usage.time);
+        }
+        let asleep = now - self.awake.0;
+        if usage.time.saturating_sub(before) > limit || now - self.begun > limit * IN_ALL {
+            Some(Silence::TimedOut)
+        } else if asleep > limit * ASLEEP {
+            Some(Silence::Asleep(asleep))
+        } else {
+            None
         }
     }
 }
@@ -164,5 +211,34 @@ fn how(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exited with code {code}"),
         None => "ended".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_counts_and_waiting_for_a_processor_does_not() {
+        let (begun, limit) = (Instant::now(), Duration::from_secs(10));
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let used = |seconds, runs| Some(Usage { time: Duration::from_secs(seconds), runs });
+        let mut clock = Clock::new(used(5, true), begun);
+        // A loaded machine: 100 seconds for 9 of work.
+        assert_eq!(clock.over(used(14, true), at(100), limit), None);
+        assert_eq!(clock.over(used(16, true), at(101), limit), Some(Silence::TimedOut));
+        // Asleep since second 101.
+        assert_eq!(clock.over(used(14, false), at(130), limit), None);
+        assert_eq!(
+            clock.over(used(14, false), at(132), limit),
+            Some(Silence::Asleep(Duration::from_secs(31)))
+        );
+        // Another thread works while the main one waits.
+        assert_eq!(clock.over(used(15, false), at(290), limit), None);
+        assert_eq!(clock.over(used(15, true), at(301), limit), Some(Silence::TimedOut));
+        // Where the system does not say it, time counts.
+        let mut clock = Clock::new(None, begun);
+        assert_eq!(clock.over(None, at(9), limit), None);
+        assert_eq!(clock.over(None, at(11), limit), Some(Silence::TimedOut));
     }
 }

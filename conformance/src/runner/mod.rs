@@ -3,18 +3,20 @@
 mod child;
 mod protocol;
 mod selection;
+mod start;
 pub mod worker;
 
 pub use child::{Silence, Worker};
-pub use protocol::{CaseName, Judged, Said};
+pub use protocol::{CaseName, Judged, Kernels, Said};
 pub use selection::{Selection, SelectionError};
+pub use start::{Start, neutral, summoned};
 
+use crate::families::DRAWN;
 use crate::outcome::Outcome;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How to run.
@@ -25,8 +27,10 @@ pub struct Limits {
     /// The most of them where the device works behind the host: they have it in turns, and a case of many steps waits for a turn
     /// at each.
     pub turns: usize,
-    /// The longest that a case may take.
+    /// The most processor time that a case may take; it may wait three times as long, and take thirty times as long in all.
     pub timeout: Duration,
+    /// The time after which no further drawn case begins, of all workers together; with 0 none does.
+    pub drawing: Duration,
     /// The most resident memory that a worker may take beside what it keeps between cases, in bytes.
     pub memory: u64,
 }
@@ -42,6 +46,8 @@ pub struct Finished {
     pub call: Option<String>,
     /// What its results were judged by, where that is not the oracle.
     pub judged_by: Option<String>,
+    /// The id of a simpler call that fails as well; `call` is that one.
+    pub shrunk: Option<String>,
     /// Whether it failed and then was as expected in a fresh process, see [`again`].
     pub passed_alone: bool,
     /// Whether the plugin panicked.
@@ -57,8 +63,10 @@ pub struct Ran {
     pub judged: Judged,
     /// Every case that ended, in the order of the listing.
     pub finished: Vec<Finished>,
-    /// How many there were to run.
+    /// How many there were to run, without those that were left out.
     pub wanted: usize,
+    /// How many drawn cases were left out, since the time for them was over.
+    pub left_out: usize,
     /// Whether it was interrupted, or ended because of a case.
     pub interrupted: bool,
     /// Whether the library's file was another one when a later worker loaded it.
@@ -81,14 +89,14 @@ pub enum RunError {
     Start(String),
 }
 
-/// Tells a worker that its cases are known already.
-pub const UNLISTED: &str = "--unlisted";
+/// Makes a worker's command, with or without a list of its cases.
+pub type Starter<'a> = &'a (dyn Fn(bool) -> Start + Sync);
 
 /// Loading and listing may take longer than a case.
 const READY: Duration = Duration::from_secs(60);
 
 struct Shared<'a> {
-    command: &'a (dyn Fn() -> Command + Sync),
+    command: Starter<'a>,
     limits: Limits,
     stop: &'a AtomicBool,
     /// Whether no further case is to begin.
@@ -99,6 +107,11 @@ struct Shared<'a> {
     cases: &'a [CaseName],
     done: &'a (dyn Fn(&Judged, Progress, &Finished) -> ControlFlow<()> + Sync),
     count: AtomicUsize,
+    /// Microseconds that drawn cases took, and how many were left out.
+    drawing: AtomicU64,
+    left_out: AtomicUsize,
+    /// Whether a kernel served a call.
+    reached: Mutex<Vec<bool>>,
 }
 
 /// How far a run is.
@@ -110,19 +123,20 @@ pub struct Progress {
     pub all: usize,
 }
 
-/// Runs all cases that a worker lists. `command` makes the command of a worker, which may be given [`UNLISTED`]; `stop` ends the run early, and
-/// `done` is told of each case that ended, and says whether others are to follow.
+/// Runs all cases that a worker lists. `command` says how a worker is started, told whether it is to list its cases; `stop` ends the
+/// run early, and `done` is told of each case that ended, and says whether others are to follow.
 ///
 /// # Errors
 /// [`RunError`].
 pub fn run(
-    command: &(dyn Fn() -> Command + Sync),
+    command: Starter<'_>,
     limits: Limits,
     stop: &AtomicBool,
     done: &(dyn Fn(&Judged, Progress, &Finished) -> ControlFlow<()> + Sync),
 ) -> Result<Ran, RunError> {
     let begun = Instant::now();
-    let (first, judged, cases) = ready(command(), limits, stop)?;
+    let (first, mut judged, cases) = ready(command(true), limits, stop)?;
+    let registered = judged.kernels.iter().map(|kernels| kernels.registered).sum();
     let shared = Shared {
         command,
         limits,
@@ -134,6 +148,9 @@ pub fn run(
         cases: &cases,
         done,
         count: AtomicUsize::new(0),
+        drawing: AtomicU64::new(0),
+        left_out: AtomicUsize::new(0),
+        reached: Mutex::new(vec![false; registered]),
     };
     let mut finished: Vec<(usize, Finished)> = std::thread::scope(|scope| {
         let mut first = Some(first);
@@ -149,11 +166,19 @@ pub fn run(
     });
     finished.sort_by_key(|(nth, _)| *nth);
     let changed = shared.changed.load(Ordering::Relaxed);
-    let enough = shared.enough.load(Ordering::Relaxed) && finished.len() < cases.len();
+    let left_out = shared.left_out.load(Ordering::Relaxed);
+    let wanted = cases.len() - left_out;
+    let enough = shared.enough.load(Ordering::Relaxed) && finished.len() < wanted;
+    let reached = shared.reached.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut reached = reached.into_iter();
+    for kernels in &mut judged.kernels {
+        kernels.reached = reached.by_ref().take(kernels.registered).filter(|reached| *reached).count();
+    }
     Ok(Ran {
         judged,
         changed,
-        wanted: cases.len(),
+        wanted,
+        left_out,
         finished: finished.into_iter().map(|(_, f)| f).collect(),
         interrupted: enough || stop.load(Ordering::Relaxed),
         duration: begun.elapsed(),
@@ -166,7 +191,7 @@ const AGAIN: usize = 5;
 /// Runs the first cases with wrong answers once more, each alone in a fresh worker, and notes those that are as expected
 /// there. `wanted` says of an id whether it is worth it; the other parameters are those of [`run`].
 pub fn again(
-    command: &(dyn Fn() -> Command + Sync),
+    command: Starter<'_>,
     limits: Limits,
     stop: &AtomicBool,
     ran: &mut Ran,
@@ -180,7 +205,7 @@ pub fn again(
         for _ in 0..limits.jobs.clamp(1, AGAIN) {
             scope.spawn(|| {
                 while let Some(finished) = next().filter(|_| !stop.load(Ordering::Relaxed)) {
-                    finished.passed_alone = passes_alone(command(), limits, stop, &finished.case.id);
+                    finished.passed_alone = passes_alone(command(false), limits, stop, &finished.case.id);
                 }
             });
         }
@@ -188,9 +213,8 @@ pub fn again(
 }
 
 /// Whether a case is as expected in a worker that ran nothing before.
-fn passes_alone(mut command: Command, limits: Limits, stop: &AtomicBool, id: &str) -> bool {
-    command.arg(UNLISTED);
-    let Ok((mut worker, ..)) = ready(command, limits, stop) else { return false };
+fn passes_alone(start: Start, limits: Limits, stop: &AtomicBool, id: &str) -> bool {
+    let Ok((mut worker, ..)) = ready(start, limits, stop) else { return false };
     // A worker that is gone shows in the answer.
     let _ = worker.ask(id);
     let said = worker.answer(limits.timeout, limits.memory, &|| stop.load(Ordering::Relaxed));
@@ -202,11 +226,11 @@ fn passes_alone(mut command: Command, limits: Limits, stop: &AtomicBool, id: &st
 
 /// Starts a worker and waits until it has listed the cases.
 fn ready(
-    command: Command,
+    start: Start,
     limits: Limits,
     stop: &AtomicBool,
 ) -> Result<(Worker, Judged, Vec<CaseName>), RunError> {
-    let mut worker = Worker::start(command).map_err(|e| RunError::Start(e.to_string()))?;
+    let mut worker = Worker::start(start).map_err(|e| RunError::Start(e.to_string()))?;
     let memory = limits.memory;
     match worker.answer(READY.max(limits.timeout), memory, &|| stop.load(Ordering::Relaxed)) {
         Ok(Said::Ready { judged, cases }) => Ok((worker, judged, cases)),
@@ -225,9 +249,18 @@ fn drain(shared: &Shared<'_>, mut worker: Option<Worker>) -> Vec<(usize, Finishe
         let ends = shared.stop.load(Ordering::Relaxed) || shared.enough.load(Ordering::Relaxed);
         let Some(nth) = next.filter(|_| !ends) else { return finished };
         let case = &shared.cases[nth];
+        let drawn = case.family == DRAWN;
+        if drawn && u128::from(shared.drawing.load(Ordering::Relaxed)) >= shared.limits.drawing.as_micros() {
+            shared.left_out.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        let begun = Instant::now();
         let Some(result) = one(shared, &mut worker, case) else { return finished };
+        if drawn {
+            shared.drawing.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
         let done = shared.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let progress = Progress { done, all: shared.cases.len() };
+        let progress = Progress { done, all: shared.cases.len() - shared.left_out.load(Ordering::Relaxed) };
         if (shared.done)(shared.judged, progress, &result).is_break() {
             shared.enough.store(true, Ordering::Relaxed);
         }
@@ -260,13 +293,24 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                     outcome,
                     call: None,
                     judged_by: None,
+                    shrunk: None,
                     passed_alone: false,
                     panicked: false,
                     duration,
                 });
             }
         };
-        let Said::Done { id, outcome, call, judged_by, spoiled, panicked, micros } = said else { continue };
+        let Said::Done { id, outcome, call, judged_by, shrunk, reached, spoiled, panicked, micros } = said
+        else {
+            continue;
+        };
+        let mut known = shared.reached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        reached.into_iter().for_each(|kernel| {
+            if let Some(known) = known.get_mut(kernel as usize) {
+                *known = true;
+            }
+        });
+        drop(known);
         let outcome = match id == case.id {
             true => outcome,
             false => Outcome::Died { how: format!("answered `{id}`, which it was not asked") },
@@ -281,15 +325,22 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
         };
         let duration = Duration::from_micros(micros);
         let case = case.clone();
-        return Some(Finished { case, outcome, call, judged_by, passed_alone: false, panicked, duration });
+        return Some(Finished {
+            case,
+            outcome,
+            call,
+            judged_by,
+            shrunk,
+            passed_alone: false,
+            panicked,
+            duration,
+        });
     }
 }
 
 fn attempt(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Result<Said, Silence> {
     if worker.is_none() {
-        let mut command = (shared.command)();
-        command.arg(UNLISTED);
-        match ready(command, shared.limits, shared.stop) {
+        match ready((shared.command)(false), shared.limits, shared.stop) {
             Ok((started, judged, _)) => {
                 shared.changed.fetch_or(judged.stamp != shared.judged.stamp, Ordering::Relaxed);
                 *worker = Some(started);
@@ -308,6 +359,7 @@ fn died(silence: &Silence, limits: Limits) -> String {
     match silence {
         Silence::Ended(how) => how.clone(),
         Silence::TimedOut => format!("took more than {} s and was ended", limits.timeout.as_secs_f64()),
+        Silence::Asleep(time) => format!("did nothing for {} s and was ended", time.as_secs()),
         Silence::TooLarge(bytes) => format!(
             "took {} MB of memory for it, more than the {} MB allowed, and was ended",
             bytes >> 20,
@@ -320,6 +372,7 @@ fn died(silence: &Silence, limits: Limits) -> String {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     /// A worker that speaks the protocol: each case but the first that it is given has a wrong answer, and `b` always has.
     const SCRIPT: &str = r#"
@@ -338,15 +391,27 @@ mod tests {
         done
     "#;
 
-    fn worker() -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", SCRIPT, "sh"]);
-        command
+    fn worker(_: bool) -> Start {
+        scripted(SCRIPT)
     }
+
+    fn scripted(script: &str) -> Start {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]);
+        command.into()
+    }
+
+    const LIMITS: Limits = Limits {
+        jobs: 1,
+        turns: 1,
+        timeout: Duration::from_secs(20),
+        drawing: Duration::from_secs(20),
+        memory: 1 << 30,
+    };
 
     #[test]
     fn a_failure_that_depends_on_what_ran_before_is_told_from_one_that_does_not() {
-        let limits = Limits { jobs: 1, turns: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
+        let limits = LIMITS;
         let stop = AtomicBool::new(false);
         let noted = |wanted: &dyn Fn(&str) -> bool| -> Vec<(bool, bool)> {
             let mut ran = run(&worker, limits, &stop, &|_, _, _| ControlFlow::Continue(())).unwrap();
@@ -367,12 +432,8 @@ mod tests {
             "[ $id = a ] && echo \"@keyway-conformance {\\\"done\\\":$answer}\"\n done\n",
         );
         assert_ne!(twice, SCRIPT);
-        let command = || {
-            let mut command = Command::new("sh");
-            command.args(["-c", &twice, "sh"]);
-            command
-        };
-        let limits = Limits { jobs: 1, turns: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
+        let command = |_| scripted(&twice);
+        let limits = LIMITS;
         let ran =
             run(&command, limits, &AtomicBool::new(false), &|_, _, _| ControlFlow::Continue(())).unwrap();
         let outcomes: Vec<_> = ran.finished.into_iter().map(|finished| finished.outcome).collect();
@@ -381,8 +442,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_drawn_ends_when_its_time_is_over() {
+        let drawn = SCRIPT.replace(r#""family":"values""#, r#""family":"drawn""#);
+        assert_ne!(drawn, SCRIPT);
+        let limits = Limits { drawing: Duration::from_micros(1), ..LIMITS };
+        let all = |_: &_, _, _: &_| ControlFlow::Continue(());
+        let ran = run(&|_| scripted(&drawn), limits, &AtomicBool::new(false), &all).unwrap();
+        assert_eq!((ran.finished.len(), ran.wanted, ran.left_out, ran.interrupted), (1, 1, 2, false));
+        let ran = run(&|_| scripted(&drawn), LIMITS, &AtomicBool::new(false), &all).unwrap();
+        assert_eq!((ran.finished.len(), ran.wanted, ran.left_out), (3, 3, 0));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_case_that_works_or_sleeps_without_end_is_ended() {
+        for (never, how) in
+            [("while :; do :; done", "took more than 0.3 s"), ("sleep 600", "did nothing for")]
+        {
+            let script = SCRIPT.replace("before=1\n", &format!("before=1\n[ $id = b ] && {{ {never}; }}\n"));
+            assert_ne!(script, SCRIPT);
+            let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
+            let all = |_: &_, _, _: &_| ControlFlow::Continue(());
+            let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all).unwrap();
+            match &ran.finished[1].outcome {
+                Outcome::Died { how: told } => assert!(told.starts_with(how), "{told}"),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(ran.finished[2].outcome, Outcome::Passed, "a fresh worker goes on");
+        }
+    }
+
+    #[test]
     fn a_run_may_end_at_a_failed_case() {
-        let limits = Limits { jobs: 1, turns: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
+        let limits = LIMITS;
         let stop = AtomicBool::new(false);
         let until = |id: &'static str| {
             let done = move |judged: &Judged, progress: Progress, finished: &Finished| {

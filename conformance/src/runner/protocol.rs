@@ -24,6 +24,20 @@ pub struct CaseName {
     pub sample: usize,
 }
 
+/// The kernels that a library registers for a device and a layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernels {
+    /// The device's name.
+    pub device: String,
+    /// The layout's name.
+    pub layout: String,
+    /// How many it registers.
+    pub registered: usize,
+    /// How many of them served a call.
+    #[serde(default)]
+    pub reached: usize,
+}
+
 /// What is judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
@@ -46,6 +60,9 @@ pub struct Judged {
     pub asynchronous: bool,
     /// The ops that it has kernels of for strided tensors, each with a dtype.
     pub registers: Vec<(String, String)>,
+    /// How many kernels it registers, by device and layout, in the order in which [`Said::Done`] numbers them.
+    #[serde(default)]
+    pub kernels: Vec<Kernels>,
     /// Libraries that could not be used, with the reason.
     pub rejected: Vec<String>,
 }
@@ -78,6 +95,12 @@ pub enum Said {
         call: Option<String>,
         /// What its results were judged by, where that is not the oracle.
         judged_by: Option<String>,
+        /// The id of a simpler call that fails as well; `call` is that one.
+        #[serde(default)]
+        shrunk: Option<String>,
+        /// The kernels that served a call for the first time in this worker, by their place in the target's list.
+        #[serde(default)]
+        reached: Vec<u32>,
         /// Whether the worker can judge no further: the plugin has panicked, and answers no call any more, or the thread's
         /// arithmetic is another.
         spoiled: bool,

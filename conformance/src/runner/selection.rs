@@ -30,6 +30,15 @@ pub struct Selection {
     pub profile: Option<String>,
     /// Mixed into the values of the samples.
     pub seed: u64,
+    /// What the family `drawn` draws its calls from.
+    #[serde(default)]
+    pub draws: u64,
+    /// Whether somebody chose that, rather than chance.
+    #[serde(default)]
+    pub chosen: bool,
+    /// Whether an hour of drawn calls is wanted.
+    #[serde(default)]
+    pub thorough: bool,
 }
 
 /// A name that nothing has.
@@ -76,13 +85,14 @@ pub enum SelectionError {
 impl Selection {
     /// Whether every case is wanted, so that the result speaks for the whole backend.
     pub fn is_everything(&self) -> bool {
-        *self == Selection { seed: self.seed, huge: self.huge, ..Selection::default() }
+        let Selection { seed, draws, chosen, huge, thorough, .. } = *self;
+        *self == Selection { seed, draws, chosen, huge, thorough, ..Selection::default() }
     }
 
-    /// Whether every case is wanted, or every case of a profile, on the usual values, so that the result is worth a
-    /// certificate.
+    /// Whether every case is wanted, or every case of a profile, on the usual values and on calls that chance draws, so that the
+    /// result is worth a certificate.
     pub fn is_whole(&self) -> bool {
-        self.seed == 0 && Selection { profile: None, ..self.clone() }.is_everything()
+        self.seed == 0 && !self.chosen && Selection { profile: None, ..self.clone() }.is_everything()
     }
 
     /// What of all cases is wanted, in words; `None` if every one is.

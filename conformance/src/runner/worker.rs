@@ -1,7 +1,8 @@
 //! The worker's side: loads the backend, lists the cases, runs those that it is told to.
 
-use super::protocol::{CaseName, Judged, MARK, Said};
+use super::protocol::{CaseName, Judged, Kernels, MARK, Said};
 use super::selection::Selection;
+use super::start::paths;
 use crate::arithmetic;
 use crate::call::last;
 use crate::case::Case;
@@ -15,23 +16,27 @@ use crate::recorder;
 use crate::report::AND_WRONG;
 use crate::target::{Target, TargetError};
 use keyway::dispatcher::loader::precheck::Stamp;
+use keyway::dispatcher::registry::KernelEntry;
 use keyway::dispatcher::{device, parallel};
-use keyway::{DType, Layout};
+use keyway::{DType, Device, Layout};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What a worker judges.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// A device or a plugin; not needed with a library.
     pub name: Option<String>,
     /// What would serve that name and is to be installed, as a clause, where the program knows it.
     pub would_serve: Option<String>,
     /// A library.
+    #[serde(with = "paths::one")]
     pub library: Option<PathBuf>,
     /// Where else to look for backends.
+    #[serde(with = "paths")]
     pub backends: Vec<PathBuf>,
     /// Which cases.
     pub selection: Selection,
@@ -70,15 +75,18 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
     let names = if job.listed { cases.iter().map(name).collect() } else { Vec::new() };
     say(&Said::Ready { judged: judged(&target), cases: names })?;
     let (own, mut seen) = (std::process::id(), HashSet::new());
+    let numbered: HashMap<*const KernelEntry, u32> =
+        in_order(&target).into_iter().map(std::ptr::from_ref).zip(0..).collect();
+    let mut known = HashSet::new();
     let by_id: HashMap<String, &Case> = cases.iter().map(|c| (c.to_string(), c)).collect();
     for (nth, line) in input.lines().enumerate() {
         let id = line?;
         let Some(case) = by_id.get(&id) else { continue };
         let begun = Instant::now();
-        let context = Context::new(&target, case, job.selection.seed);
+        let context = Context::new(&target, case, job.selection.seed, job.selection.draws);
         // Asking the system takes longer than a small case: it is asked at the first of each op and dtype.
         let first = seen.insert((case.name(), case.dtype)).then(Settings::now);
-        let Verdict { mut outcome, mut spoiled, panicked } = judge(&context);
+        let Verdict { mut outcome, mut spoiled, panicked, served } = judge(&context);
         if std::process::id() != own {
             // A kernel has forked the worker, and this is the copy: it would answer what the worker answers, or is asked.
             std::process::abort();
@@ -100,7 +108,11 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let micros = begun.elapsed().as_micros() as u64;
         let call = outcome.is_failure().then(|| last::words().or_else(|| describe(&context))).flatten();
         let judged_by = context.judged_by();
-        say(&Said::Done { id, outcome, call, judged_by, spoiled, panicked, micros })?;
+        let shrunk = context.shrunk();
+        let reached =
+            served.into_iter().filter_map(|kernel| numbered.get(&std::ptr::from_ref(kernel)).copied());
+        let reached = reached.filter(|&kernel| known.insert(kernel)).collect();
+        say(&Said::Done { id, outcome, call, judged_by, shrunk, reached, spoiled, panicked, micros })?;
     }
     Ok(())
 }
@@ -112,6 +124,8 @@ struct Verdict {
     spoiled: bool,
     /// Whether it panicked.
     panicked: bool,
+    /// The kernels that served a call.
+    served: Vec<&'static KernelEntry>,
 }
 
 /// Runs a case. What passes without the judged library counts for others.
@@ -155,7 +169,7 @@ fn judge(context: &Context<'_>) -> Verdict {
         }
         outcome => outcome,
     };
-    Verdict { outcome, spoiled, panicked }
+    Verdict { outcome, spoiled, panicked, served: seen.served() }
 }
 
 fn start(job: &Job) -> Result<Target, (String, bool)> {
@@ -165,6 +179,8 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
     parallel::set_num_threads(1);
     let mut paths: Vec<PathBuf> = job.library.iter().cloned().collect();
     paths.extend(job.backends.iter().cloned());
+    // What is judged may have failed before.
+    keyway::dispatcher::loader::judged::ignore();
     keyway::runtime::start_with(&paths).map_err(|e| (e.to_string(), false))?;
     job.selection.check().map_err(|e| (e.to_string(), true))?;
     let found = match (&job.library, &job.name) {
@@ -200,6 +216,7 @@ fn list(target: &Target, selection: &Selection) -> Vec<Case> {
         quick: selection.quick,
         huge: selection.huge,
         profile: selection.profile.as_deref(),
+        draws: families::Draws { seed: selection.draws, thorough: selection.thorough, ids: &selection.cases },
     };
     let mut cases = families::list(&scope, |family| selection.wants_family(family));
     cases.retain(|case| selection.wants(case));
@@ -215,11 +232,37 @@ fn judged(target: &Target) -> Judged {
         library: target.library.clone(),
         stamp: Stamp::of_file(&target.library).ok(),
         registers: registered(target),
+        kernels: kernels(target),
         device: target.device.to_string(),
         asynchronous: properties.as_ref().is_some_and(|p| p.asynchronous),
         device_name: properties.map(|p| p.name).filter(|_| target.device != keyway::Device::CPU),
         rejected: rejected.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// The target's kernels by device and layout.
+fn in_order(target: &Target) -> Vec<&'static KernelEntry> {
+    let mut kernels = target.kernels.clone();
+    kernels.sort_by_key(|k| (Device { kind: k.device, index: 0 }.name(), k.layout.name()));
+    kernels
+}
+
+/// How many kernels the target has for each device and layout, in the order of [`in_order`].
+fn kernels(target: &Target) -> Vec<Kernels> {
+    let mut all: Vec<Kernels> = Vec::new();
+    for kernel in in_order(target) {
+        let (device, layout) = (Device { kind: kernel.device, index: 0 }.name(), kernel.layout.name());
+        match all.last_mut().filter(|last| last.device == device && last.layout == layout) {
+            Some(last) => last.registered += 1,
+            None => all.push(Kernels {
+                device: device.to_string(),
+                layout: layout.to_string(),
+                registered: 1,
+                reached: 0,
+            }),
+        }
+    }
+    all
 }
 
 /// The ops and dtypes of the target's kernels of strided tensors.

@@ -3,7 +3,7 @@
 
 mod support;
 
-use keyway_conformance::runner::{self, Finished, Limits, Selection, worker};
+use keyway_conformance::runner::{self, Finished, Limits, Selection, Start, worker};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
+/// Tells a worker that its cases are known already.
+const UNLISTED: &str = "--unlisted";
 /// The ops to judge, with commas.
 const OPS: &str = "KEYWAY_CUDA_OPS";
 /// Whether tensor cores are to multiply.
@@ -118,7 +120,7 @@ fn worker() {
             quick: !cores,
             ..Selection::default()
         },
-        listed: std::env::args().all(|word| word != runner::UNLISTED),
+        listed: std::env::args().all(|word| word != UNLISTED),
     };
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
@@ -133,7 +135,7 @@ fn judged(
     order: Option<&str>,
     skipped: Option<&str>,
 ) -> (usize, usize) {
-    let command = || {
+    let command = |listed: bool| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["worker", "--exact", "--nocapture", "--"]);
         command.env(WORKER, "1").env(OPS, ops.join(",")).env(FAMILIES, families);
@@ -148,9 +150,14 @@ fn judged(
         if let Some(place) = skipped {
             command.env(SKIP, place);
         }
-        command
+        if !listed {
+            command.arg(UNLISTED);
+        }
+        Start::from(command)
     };
-    let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
+    // Nothing drawn: threads are fibres here, and a million of them take minutes.
+    let (timeout, drawing) = (Duration::from_secs(60), Duration::ZERO);
+    let limits = Limits { jobs: 2, turns: 2, timeout, drawing, memory: 4 << 30 };
     // Of what is left out one failed case says enough.
     let done = |_: &_, _, case: &Finished| match skipped {
         Some(_) if case.outcome.is_failure() => ControlFlow::Break(()),

@@ -3,7 +3,7 @@
 
 mod support;
 
-use keyway_conformance::runner::{self, Limits, Selection, worker};
+use keyway_conformance::runner::{self, Limits, Selection, Start, worker};
 use keyway_test_cuda_driver::blas;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,6 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
+/// Tells a worker that its cases are known already.
+const UNLISTED: &str = "--unlisted";
 
 /// An op of each host function.
 const OPS: &[&str] = &[
@@ -100,7 +102,7 @@ fn worker() {
         // A sparse gradient that has come to the host is read by who serves coordinates there.
         backends: vec![support::built("keyway_backend_sparse")],
         selection,
-        listed: std::env::args().all(|word| word != runner::UNLISTED),
+        listed: std::env::args().all(|word| word != UNLISTED),
     };
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
@@ -108,14 +110,19 @@ fn worker() {
 /// Judges what `which` says with this library for products, or with none; the number of cases.
 #[track_caller]
 fn judge(which: &str, driver: &Path, library: &str) -> usize {
-    let command = || {
+    let command = |listed: bool| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         // What the runner adds is no option of the test harness.
         command.args(["worker", "--exact", "--nocapture", "--"]);
         command.env(WORKER, which).env("KEYWAY_CUDA_DRIVER", driver).env("KEYWAY_CUDA_BLAS", library);
-        command
+        if !listed {
+            command.arg(UNLISTED);
+        }
+        Start::from(command)
     };
-    let limits = Limits { jobs: 2, turns: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
+    // Nothing drawn: threads are fibres here, and a million of them take minutes.
+    let (timeout, drawing) = (Duration::from_secs(60), Duration::ZERO);
+    let limits = Limits { jobs: 2, turns: 2, timeout, drawing, memory: 4 << 30 };
     let ran =
         runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ControlFlow::Continue(())).unwrap();
     assert_eq!((ran.judged.plugin.as_str(), ran.interrupted), ("keyway-cuda", false));

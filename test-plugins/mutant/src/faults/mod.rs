@@ -6,6 +6,7 @@ mod attention;
 mod blocks;
 mod calls;
 mod corners;
+mod drawn;
 mod ending;
 mod exact;
 mod gradients;
@@ -40,6 +41,8 @@ pub struct Fault {
     dtypes: &'static [&'static str],
     /// The ops to judge, where they are others.
     judged: &'static [&'static str],
+    /// The families to judge by; empty for all.
+    families: &'static [&'static str],
     /// Whether only the kernels for channels_last have it.
     images: bool,
     /// The call with the fault.
@@ -54,7 +57,7 @@ impl Fault {
         ops: &'static [&'static str],
         run: fn(&Site<'_>) -> Result<(), Error>,
     ) -> Fault {
-        Fault { name, about, ops, dtypes: &[], judged: ops, images: false, run }
+        Fault { name, about, ops, dtypes: &[], judged: ops, families: &[], images: false, run }
     }
 
     /// A fault of these dtypes only.
@@ -66,6 +69,12 @@ impl Fault {
     /// A fault of the kernels for channels_last alone.
     const fn images(mut self) -> Fault {
         self.images = true;
+        self
+    }
+
+    /// To be found by these families.
+    const fn families(mut self, families: &'static [&'static str]) -> Fault {
+        self.families = families;
         self
     }
 
@@ -107,6 +116,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         exact::FAULTS,
         process::FAULTS,
         random::FAULTS,
+        drawn::FAULTS,
     ]
     .into_iter()
     .flatten()
@@ -122,7 +132,10 @@ fn chosen() -> Option<&'static Fault> {
 /// # Errors
 /// A choice that is no fault: a run without one would prove nothing.
 pub fn announce() -> Result<(), Error> {
-    let listed = all().map(|fault| keyway_test_faults::Fault::of_ops(fault.name, fault.judged, fault.about));
+    let listed = all().map(|fault| keyway_test_faults::Fault {
+        families: fault.families,
+        ..keyway_test_faults::Fault::of_ops(fault.name, fault.judged, fault.about)
+    });
     keyway_test_faults::announce(listed).map_err(|detail| Error::Failed { detail })
 }
 

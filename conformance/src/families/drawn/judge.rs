@@ -1,0 +1,481 @@
+//! Judges one drawn call. The oracle computes some of the results, in f64 or exactly: the corners and others that the seed
+//! draws, from the elements that they depend on. Of products all are checked as well, by Freivalds' method.
+
+use super::call::{Drawn, Form, Kind};
+use super::source::Source;
+use super::tensors::{Large, Result};
+use crate::array::{Array, Number, unravelled, wrapped};
+use crate::call::{Prepared, is_of_arguments, last};
+use crate::compare::{self, Tolerance};
+use crate::families::{Context, factor, tensors};
+use crate::inputs;
+use crate::oracle::{Inputs, Value};
+use crate::outcome::{Failure, Mismatch, Steps, Stop};
+use keyway::dispatcher::op::Out;
+use keyway::ops::sample::{Fill, Role, Sample, SampleArg, plain};
+use keyway::{DType, Tensor};
+
+/// Results of element-wise ops that are looked at.
+const ELEMENTS: usize = 8_192;
+/// Elements that the looked-at results of other ops depend on, about.
+const TERMS: usize = 500_000;
+/// The fewest and the most results of these.
+const FEWEST: usize = 16;
+const MOST: usize = 512;
+/// How many times the tolerance results of many terms may be off; of halves, which are rounded in the end.
+const LOOSE: f64 = 100.0;
+const LOOSE_HALF: f64 = 4.0;
+
+/// What the oracle says of some results.
+struct Expected {
+    /// Where they are in row-major order of the result.
+    places: Vec<usize>,
+    /// What they are.
+    values: Array,
+    /// How far off each may be, where the usual tolerances do not say it.
+    allowed: Option<Vec<f64>>,
+}
+
+/// Makes the call and judges it.
+///
+/// # Errors
+/// What is wrong, or that it cannot be judged.
+pub fn judge(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Steps {
+    let device = context.target.device;
+    let fills = fills(context, sample, drawn);
+    let mut placed = Vec::new();
+    for (nth, (fill, dtype)) in fills.iter().enumerate() {
+        let (sizes, operand) = (drawn.argument(nth), &drawn.operands[nth]);
+        let expanded = if operand.expanded { &operand.broadcast[..] } else { &[] };
+        let element = |place| drawn.element(fill, *dtype, nth, place);
+        placed.push(Large::new((&sizes, expanded), operand.order, *dtype, device, element)?);
+    }
+    let expected = expected(context, sample, drawn, &placed)?;
+    let (sizes, dtype) = (drawn.result(), expected.values.dtype);
+    let arguments = arguments(context, sample, drawn, &placed.iter().map(bare).collect::<Vec<_>>());
+    let prepared = Prepared::of_values(arguments);
+    let tensors: Vec<Tensor> = placed.iter().map(|p| p.tensor.clone()).collect();
+    let fits = tensors.first().is_some_and(|t| t.dtype() == dtype && t.shape() == sizes);
+    let given = match drawn.form {
+        Form::Out(order) => Some(Large::garbage(&sizes, order, dtype, device)?),
+        _ => None,
+    };
+    let in_place = drawn.form == Form::InPlace && fits;
+    let out: Vec<_> = given.iter().map(|out| out.tensor.as_ref()).collect();
+    let out = if in_place {
+        Out::InPlace
+    } else if given.is_some() {
+        Out::Given(&out)
+    } else {
+        Out::New
+    };
+    let made = prepared.call_entry(context.entry()?, &tensors, out);
+    tell(drawn, &placed, given.as_ref(), in_place);
+    let made = made.map_err(|error| match is_of_arguments(&error) {
+        true => Stop::Skipped(format!("the op does not take such sizes: {error}")),
+        false => context.refused(error),
+    })?;
+    let result = match &given {
+        Some(out) => out.tensor.clone(),
+        None if in_place => tensors[0].clone(),
+        None => made.into_iter().next().ok_or_else(|| Failure::new("the call", "a result", "none"))?,
+    };
+    for (nth, input) in placed.iter().enumerate() {
+        input.check(&format!("input tensor {nth}"), in_place && nth == 0)?;
+    }
+    if let Some(out) = &given {
+        out.check("the output", true)?;
+    }
+    let result = Result::of(&result, &sizes, dtype)?;
+    compare(context, sample, &sizes, &expected, &result)?;
+    if dtype.is_float() && matches!(drawn.kind, Kind::Product | Kind::Batched | Kind::Linear) {
+        freivalds(drawn, dtype, &placed, &result)?;
+    }
+    Ok(())
+}
+
+/// What the report says of the call: offsets and the form too.
+fn tell(drawn: &Drawn, placed: &[Large], out: Option<&Large>, in_place: bool) {
+    let Some(mut text) = last::words() else { return };
+    if let Some(out) = out {
+        text += &format!(
+            ", out={} {:?} strides {:?}",
+            out.tensor.dtype(),
+            out.tensor.shape(),
+            out.tensor.strides()
+        );
+    }
+    if in_place {
+        text += ", in place";
+    }
+    let offsets: Vec<usize> = drawn.operands.iter().map(|operand| operand.order.offset).collect();
+    if placed.len() == offsets.len() && offsets.iter().any(|&offset| offset > 0) {
+        text += &format!(", from elements {offsets:?}");
+    }
+    last::tell(format!("{text}; values: {:?}", drawn.values));
+}
+
+/// What the tensors are filled with, and their dtypes.
+fn fills(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Vec<(Fill, DType)> {
+    if drawn.kind != Kind::Pointwise {
+        return vec![(Fill::Uniform(-2.0, 2.0), context.dtype()); drawn.operands.len()];
+    }
+    let dtype = |role| match role {
+        Role::Tested => context.dtype(),
+        Role::Fixed(dtype) => dtype,
+    };
+    tensors(sample).map(|t| (t.fill.clone(), dtype(t.role))).collect()
+}
+
+/// A tensor argument without its elements.
+fn bare(of: &Large) -> Array {
+    Array::new(of.tensor.dtype(), of.tensor.shape(), Vec::new())
+}
+
+/// The arguments of the call with these for its tensors.
+fn arguments(context: &Context<'_>, sample: &Sample, drawn: &Drawn, tensors: &[Array]) -> Vec<Value> {
+    let arrays = || tensors.iter().cloned().map(Value::Array);
+    let list = |dims: &[usize]| Value::Ints(dims.iter().map(|&dim| dim as i64).collect());
+    match drawn.kind {
+        Kind::Pointwise => {
+            let mut arrays = arrays();
+            // Of no use but for the other arguments.
+            let small = sample.args.iter().map(|arg| match arg {
+                SampleArg::Tensor(_) => plain(&[]),
+                other => other.clone(),
+            });
+            let mut inputs = inputs::of_sample(&small.collect::<Vec<_>>(), context.dtype(), 0);
+            inputs.0.iter_mut().filter(|value| matches!(value, Value::Array(_))).for_each(|value| {
+                if let Some(array) = arrays.next() {
+                    *value = array;
+                }
+            });
+            inputs.0
+        }
+        Kind::Reduction(keepdim) => {
+            let correction = (keepdim == 3).then_some(Value::Int(1));
+            arrays().chain([list(&drawn.dims)]).chain(correction).chain([Value::Bool(false)]).collect()
+        }
+        Kind::Lines => arrays().chain([Value::Int(drawn.dims[0] as i64)]).collect(),
+        Kind::Normalized(_) => {
+            let width = list(&drawn.sizes[drawn.sizes.len() - 1..]);
+            let rest = arrays().skip(1).chain([Value::Float(1e-5)]);
+            arrays().take(1).chain([width]).chain(rest).collect()
+        }
+        Kind::Product | Kind::Batched | Kind::Linear => arrays().collect(),
+        Kind::Convolution => {
+            let both = |n: usize| list(&[n, n]);
+            let [stride, padding] = [drawn.sizes[7], drawn.sizes[8]];
+            let moves = [both(stride), both(padding), both(1), Value::Int(drawn.sizes[3] as i64)];
+            arrays().chain(moves).collect()
+        }
+    }
+}
+
+/// Places of a result: all of a small one, else its corners and others that are drawn.
+fn places(sizes: &[usize], most: usize, seed: u64) -> Vec<usize> {
+    let count: usize = sizes.iter().product();
+    if count <= most {
+        return (0..count).collect();
+    }
+    let mut source = Source::of(&[seed, 0x706C_6163]);
+    let corner = |nth: usize| {
+        sizes
+            .iter()
+            .enumerate()
+            .fold(0, |at, (dim, &size)| at * size + if nth >> dim & 1 == 1 { size - 1 } else { 0 })
+    };
+    let corners = (0..(1 << sizes.len()).min(most)).map(corner);
+    let mut all: Vec<usize> = corners.chain((0..most).map(|_| source.below(count))).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn expected(context: &Context<'_>, sample: &Sample, drawn: &Drawn, placed: &[Large]) -> Steps<Expected> {
+    let sizes = drawn.result();
+    match drawn.kind {
+        Kind::Pointwise => {
+            let places = places(&sizes, ELEMENTS, drawn.seed);
+            let coordinates: Vec<Vec<usize>> =
+                places.iter().map(|&place| unravelled(&sizes, place)).collect();
+            let of = |large: &Large| {
+                let values = coordinates.iter().map(|at| large.at(at)).collect();
+                Array::new(large.tensor.dtype(), [coordinates.len()], values)
+            };
+            let arrays: Vec<Array> = placed.iter().map(of).collect();
+            let made = context.expected(&Inputs(arguments(context, sample, drawn, &arrays)))?;
+            one(places, made)
+        }
+        Kind::Reduction(_) | Kind::Lines | Kind::Normalized(_) => lines(context, sample, drawn, placed),
+        Kind::Product | Kind::Batched | Kind::Linear => Ok(products(context, drawn, placed)),
+        Kind::Convolution => Ok(convolution(context, drawn, placed)),
+    }
+}
+
+fn one(places: Vec<usize>, made: Vec<Array>) -> Steps<Expected> {
+    let mut made = made.into_iter();
+    match (made.next(), made.next()) {
+        (Some(values), None) if values.numel() == places.len() => {
+            let values = Array { sizes: vec![places.len()], ..values };
+            Ok(Expected { places, values, allowed: None })
+        }
+        _ => Err(Stop::Skipped("the oracle gives other results than one for each place".to_string())),
+    }
+}
+
+/// How many results of so many terms each are looked at.
+fn count(terms: usize) -> usize {
+    (TERMS / terms.max(1)).clamp(FEWEST, MOST)
+}
+
+/// Some lines along the dimensions of the call, as the rows of a matrix for the oracle.
+fn lines(context: &Context<'_>, sample: &Sample, drawn: &Drawn, placed: &[Large]) -> Steps<Expected> {
+    let (input, sizes) = (&placed[0], &drawn.sizes);
+    let dims = match drawn.kind {
+        Kind::Normalized(_) => vec![sizes.len() - 1],
+        _ => drawn.dims.clone(),
+    };
+    let rest: Vec<usize> = (0..sizes.len()).filter(|dim| !dims.contains(dim)).collect();
+    let of = |dims: &[usize]| dims.iter().map(|&dim| sizes[dim]).collect::<Vec<_>>();
+    let (along, across) = (of(&dims), of(&rest));
+    let terms: usize = along.iter().product();
+    let rows = places(&across, (TERMS / terms.max(1)).clamp(1, MOST), drawn.seed);
+    let mut values = Vec::with_capacity(rows.len() * terms);
+    let mut each = Vec::with_capacity(rows.len() * terms);
+    let mut at = vec![0; sizes.len()];
+    for &row in &rows {
+        rest.iter().zip(unravelled(&across, row)).for_each(|(&dim, index)| at[dim] = index);
+        for term in 0..terms {
+            dims.iter().zip(unravelled(&along, term)).for_each(|(&dim, index)| at[dim] = index);
+            values.push(input.at(&at));
+            each.push(crate::array::flat(sizes, &at));
+        }
+    }
+    let matrix = Array::new(input.tensor.dtype(), [rows.len(), terms], values);
+    let arrays: Vec<Array> = [matrix].into_iter().chain(placed[1..].iter().map(Large::array)).collect();
+    let as_matrix = Drawn { sizes: vec![rows.len(), terms], dims: vec![1], ..drawn.clone() };
+    let made = context.expected(&Inputs(arguments(context, sample, &as_matrix, &arrays)))?;
+    one(if matches!(drawn.kind, Kind::Reduction(_)) { rows } else { each }, made)
+}
+
+/// The unit roundoff of what a dtype is computed in, and the relative error of a result.
+fn precision(dtype: DType) -> [f64; 2] {
+    [if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }, Tolerance::of(dtype).rtol]
+}
+
+/// Sums of products: exact where they are of integers, else with the sum of what is added up, whatever its sign, by which
+/// rounding goes.
+struct Sum {
+    exact: i128,
+    float: f64,
+    size: f64,
+}
+
+impl Sum {
+    fn of(terms: impl Iterator<Item = (Number, Number)>) -> Sum {
+        let mut sum = Sum { exact: 0, float: 0.0, size: 0.0 };
+        for (a, b) in terms {
+            if let (Number::Int(a), Number::Int(b)) = (a, b) {
+                sum.exact = sum.exact.wrapping_add(a.wrapping_mul(b));
+            } else {
+                let product = a.float() * b.float();
+                sum.float += product;
+                sum.size += product.abs();
+            }
+        }
+        sum
+    }
+
+    fn number(&self, dtype: DType) -> Number {
+        if dtype.is_integer() { Number::Int(wrapped(self.exact, dtype)) } else { Number::Float(self.float) }
+    }
+}
+
+fn products(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expected {
+    let (dtype, sizes) = (context.dtype(), drawn.result());
+    let batched = usize::from(drawn.kind == Kind::Batched);
+    let terms = drawn.sizes[batched + 1];
+    let places = places(&sizes, count(terms), drawn.seed);
+    let [unit, relative] = precision(dtype);
+    let (mut values, mut allowed) = (Vec::new(), Vec::new());
+    for at in places.iter().map(|&place| unravelled(&sizes, place)) {
+        let (row, column) = (at[batched], at[batched + 1]);
+        let lead = &at[..batched];
+        let pair = |k: usize| {
+            let right = if drawn.kind == Kind::Linear { [column, k] } else { [k, column] };
+            (placed[0].at(&[lead, &[row, k]].concat()), placed[1].at(&[lead, &right].concat()))
+        };
+        let mut sum = Sum::of((0..terms).map(pair));
+        if drawn.kind == Kind::Linear {
+            let bias = placed[2].at(&[column]);
+            sum.exact = sum.exact.wrapping_add(bias.int());
+            sum.float += bias.float();
+            sum.size += bias.float().abs();
+            // The decomposition rounds the product before it adds the bias.
+            allowed.push(relative * bias.float().abs());
+        } else {
+            allowed.push(0.0);
+        }
+        if let Some(last) = allowed.last_mut() {
+            *last += relative * sum.float.abs() + chain(terms) * unit * sum.size;
+        }
+        values.push(sum.number(dtype));
+    }
+    let values = Array::new(dtype, [values.len()], values);
+    Expected { places, values, allowed: Some(allowed) }
+}
+
+/// How many units of roundoff of all that is added up a sum of `terms` may be off.
+fn chain(terms: usize) -> f64 {
+    16.0 + 4.0 * (terms as f64).sqrt()
+}
+
+fn convolution(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expected {
+    let (dtype, sizes) = (context.dtype(), drawn.result());
+    let &[_, inputs, outputs, _, height, width, kernel, stride, padding] = &drawn.sizes[..] else {
+        return Expected { places: Vec::new(), values: Array::new(dtype, [0], Vec::new()), allowed: None };
+    };
+    let terms = inputs * kernel * kernel;
+    let places = places(&sizes, count(terms), drawn.seed);
+    let [unit, relative] = precision(dtype);
+    let (mut values, mut allowed) = (Vec::new(), Vec::new());
+    for at in places.iter().map(|&place| unravelled(&sizes, place)) {
+        let group = at[1] / outputs;
+        let read = |at: usize, tap: usize, size: usize| {
+            (at * stride + tap).checked_sub(padding).filter(|&at| at < size)
+        };
+        let pair = |term: usize| {
+            let (channel, y, x) = (term / (kernel * kernel), term / kernel % kernel, term % kernel);
+            let (row, column) = (read(at[2], y, height)?, read(at[3], x, width)?);
+            let image = placed[0].at(&[at[0], group * inputs + channel, row, column]);
+            Some((image, placed[1].at(&[at[1], channel, y, x])))
+        };
+        let mut sum = Sum::of((0..terms).filter_map(pair));
+        let bias = placed[2].at(&[at[1]]);
+        sum.exact = sum.exact.wrapping_add(bias.int());
+        sum.float += bias.float();
+        // Elements are at most 2; those of a tile are added up before they are multiplied (Winograd).
+        let of_tiles = 64.0 * (terms as f64).sqrt() * 4.0;
+        let rounded = relative * (sum.float.abs() + bias.float().abs());
+        allowed.push(rounded + unit * (chain(terms) * (sum.size + 2.0) + of_tiles));
+        values.push(sum.number(dtype));
+    }
+    let values = Array::new(dtype, [values.len()], values);
+    Expected { places, values, allowed: Some(allowed) }
+}
+
+/// Compares the looked-at results.
+fn compare(
+    context: &Context<'_>,
+    sample: &Sample,
+    sizes: &[usize],
+    expected: &Expected,
+    result: &Result,
+) -> Steps {
+    let Expected { places, values, allowed } = expected;
+    let got: Option<Vec<Number>> = places.iter().map(|&place| result.at(place)).collect();
+    let Some(got) = got else {
+        let what = format!("the result holds bytes that are no {}", values.dtype);
+        return Err(Failure::new(what, "valid elements", "invalid bytes").into());
+    };
+    let (dtype, def) = (values.dtype, context.def()?);
+    let got = Array::new(dtype, values.sizes.clone(), got);
+    let all: usize = sizes.iter().product();
+    let told = |mut failure: Failure| {
+        if let Some(mismatch) = &mut failure.mismatch {
+            let nth = mismatch.element.first().copied().unwrap_or(0);
+            mismatch.element = unravelled(sizes, places[nth]);
+            failure.what = format!(
+                "{} of {} elements that were looked at, of {all}, are wrong",
+                mismatch.wrong, mismatch.of
+            );
+        }
+        Stop::from(failure)
+    };
+    let Some(allowed) = allowed else {
+        let half = matches!(dtype, DType::F16 | DType::BF16);
+        let factor = factor(def, sample);
+        let compared = match super::draw::kind(def) {
+            Some(Kind::Pointwise) => compare::array(0, values, &got, Tolerance::of(dtype).times(factor)),
+            _ => compare::piece(0, values, &got, factor, if half { LOOSE_HALF } else { LOOSE }),
+        };
+        return compared.map_err(told);
+    };
+    let off = |nth: usize| match (values.values[nth], got.values[nth]) {
+        (Number::Float(e), Number::Float(g)) if crate::array::round_to(e, dtype) == g => 0.0,
+        (Number::Float(e), Number::Float(g)) => {
+            let off = (e - g).abs() / allowed[nth].max(f64::MIN_POSITIVE);
+            if off.is_nan() { f64::INFINITY } else { off }
+        }
+        (expected, got) if expected == got => 0.0,
+        _ => f64::INFINITY,
+    };
+    let wrong: Vec<usize> = (0..places.len()).filter(|&nth| off(nth) > 1.0).collect();
+    let Some(&worst) = wrong.iter().max_by(|&&a, &&b| off(a).total_cmp(&off(b))) else { return Ok(()) };
+    let text = |number| crate::encode::text(number, dtype);
+    Err(told(Failure {
+        what: String::new(),
+        expected: text(values.values[worst]),
+        got: text(got.values[worst]),
+        mismatch: Some(Mismatch {
+            output: 0,
+            element: vec![worst],
+            wrong: wrong.len(),
+            of: places.len(),
+            rtol: 0.0,
+            atol: allowed[worst],
+        }),
+    }))
+}
+
+/// Freivalds' check of a product C = A B ("Probabilistic machines can use less running time", IFIP 1977): C r is A (B r) for a
+/// vector r of random signs. A row of C that is wrong shows for at least half of such vectors, at the cost of three products of
+/// a matrix and a vector. Rounding errors of a row are independent, so that they grow with the root of the columns.
+fn freivalds(drawn: &Drawn, dtype: DType, placed: &[Large], result: &Result) -> Steps {
+    let batched = drawn.kind == Kind::Batched;
+    let (batch, sizes) = if batched { (drawn.sizes[0], &drawn.sizes[1..]) } else { (1, &drawn.sizes[..]) };
+    let &[n, k, m] = sizes else { return Ok(()) };
+    let (a, b, c) = (placed[0].floats(), placed[1].floats(), result.floats());
+    let bias = (drawn.kind == Kind::Linear).then(|| placed[2].floats());
+    let mut source = Source::of(&[drawn.seed, 0x6672_6569]);
+    let signs: Vec<f64> = (0..m).map(|_| if source.below(2) == 0 { -1.0 } else { 1.0 }).collect();
+    let [unit, relative] = precision(dtype);
+    let root = (m as f64).sqrt();
+    for nth in 0..batch {
+        let (a, b, c) = (&a[nth * n * k..][..n * k], &b[nth * k * m..][..k * m], &c[nth * n * m..][..n * m]);
+        let (mut by_signs, mut sizes) = (vec![0.0; k], vec![0.0; k]);
+        for (place, &value) in b.iter().enumerate() {
+            // The weight of `linear` is transposed.
+            let (term, column) = if bias.is_some() { (place % k, place / k) } else { (place / m, place % m) };
+            by_signs[term] += value * signs[column];
+            sizes[term] += value.abs();
+        }
+        let shift: f64 = bias.iter().flatten().zip(&signs).map(|(bias, sign)| bias * sign).sum();
+        let of_bias: f64 = bias.iter().flatten().map(|bias| bias.abs()).fold(0.0, f64::max);
+        for row in 0..n {
+            let own = &a[row * k..][..k];
+            let expected: f64 = own.iter().zip(&by_signs).map(|(a, b)| a * b).sum::<f64>() + shift;
+            let size: f64 = own.iter().zip(&sizes).map(|(a, b)| a.abs() * b).sum::<f64>() / m as f64;
+            let results = &c[row * m..][..m];
+            let got: f64 = results.iter().zip(&signs).map(|(c, sign)| c * sign).sum();
+            let squares: f64 = results.iter().map(|c| c * c).sum();
+            // Columns of very different sizes: the largest error of one is that of all.
+            let rounded = relative * (squares.sqrt() + of_bias * root);
+            let allowed =
+                8.0 * (rounded + chain(k) * unit * size * root.max(m as f64 / 8.0)) + f64::MIN_POSITIVE;
+            if expected.is_finite() && !((expected - got).abs() <= allowed) {
+                let what = format!(
+                    "row {row} of matrix {nth} times a vector of signs is not that of the factors (Freivalds)"
+                );
+                return Err(Failure::new(
+                    what,
+                    format!("{expected:e}, give or take {allowed:e}"),
+                    format!("{got:e}"),
+                )
+                .into());
+            }
+        }
+    }
+    Ok(())
+}

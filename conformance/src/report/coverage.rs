@@ -1,0 +1,101 @@
+//! How much of a library a run has reached: "as expected" says little of one that refuses most cases.
+
+use crate::runner::Kernels;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The share of refused cases, in percent, from which on a verdict is not plainly good.
+const MUCH: usize = 10;
+
+/// What a run has reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coverage {
+    /// The kernels by device and layout.
+    pub kernels: Vec<Kernels>,
+    /// Cases that the library served, or should have.
+    pub judged: usize,
+    /// Cases that it refused.
+    pub refused: usize,
+    /// Cases that fail as its list of known failures says.
+    pub known: usize,
+}
+
+impl Coverage {
+    /// The percentage of cases that were refused, of those that were refused or judged.
+    pub fn refused_percent(&self) -> usize {
+        (self.refused * 100).div_ceil((self.refused + self.judged).max(1))
+    }
+
+    /// How many kernels served a call, and how many are registered.
+    pub fn reached(&self) -> (usize, usize) {
+        let sum = |of: fn(&Kernels) -> usize| self.kernels.iter().map(of).sum();
+        (sum(|k| k.reached), sum(|k| k.registered))
+    }
+
+    /// Whether the library serves what it registers, and nearly all that it was asked for.
+    pub fn is_whole(&self) -> bool {
+        let (reached, registered) = self.reached();
+        reached == registered && self.known == 0 && self.refused_percent() < MUCH
+    }
+
+    /// `cpu, strided and channels_last: 79 of 79 kernels reached, 12 cases (1 %) refused`.
+    pub fn text(&self) -> String {
+        let names = |of: fn(&Kernels) -> &str| {
+            let all: BTreeSet<&str> = self.kernels.iter().map(of).collect();
+            all.into_iter().collect::<Vec<_>>().join(" and ")
+        };
+        let (devices, layouts) = (names(|k| &k.device), names(|k| &k.layout));
+        let (reached, registered) = self.reached();
+        let group = crate::certificate::grouped;
+        let mut text =
+            format!("{devices}, {layouts}: {} of {} kernels reached", group(reached), group(registered));
+        match self.refused {
+            0 => {}
+            1 => text += &format!(", 1 case ({} %) refused", self.refused_percent()),
+            refused => text += &format!(", {} cases ({} %) refused", group(refused), self.refused_percent()),
+        }
+        text
+    }
+}
+
+/// What was drawn in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draws {
+    /// The seed.
+    pub seed: u64,
+    /// Cases that were drawn and run.
+    pub cases: usize,
+    /// Cases for which there was no time.
+    pub left_out: usize,
+    /// The command that draws the same.
+    pub again: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernels(layout: &str, registered: usize, reached: usize) -> Kernels {
+        Kernels { device: "cpu".to_string(), layout: layout.to_string(), registered, reached }
+    }
+
+    #[test]
+    fn what_refuses_most_or_is_not_reached_is_no_whole() {
+        let all = Coverage {
+            kernels: vec![kernels("channels_last", 9, 9), kernels("strided", 1070, 1070)],
+            judged: 9000,
+            refused: 90,
+            known: 0,
+        };
+        assert!(all.is_whole());
+        let text = "cpu, channels_last and strided: 1,079 of 1,079 kernels reached, 90 cases (1 %) refused";
+        assert_eq!(all.text(), text);
+        assert!(!Coverage { refused: 13_500, ..all.clone() }.is_whole());
+        assert_eq!(Coverage { refused: 13_500, ..all.clone() }.refused_percent(), 60);
+        assert!(!Coverage { known: 1, ..all.clone() }.is_whole());
+        let unreached = Coverage { kernels: vec![kernels("strided", 79, 78)], refused: 0, ..all };
+        assert!(!unreached.is_whole());
+        assert_eq!(unreached.text(), "cpu, strided: 78 of 79 kernels reached");
+    }
+}

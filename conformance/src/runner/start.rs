@@ -1,0 +1,153 @@
+//! How a worker process is started. What it judges it is told through its standard input, so that neither its arguments nor its
+//! environment say what it is: a library may look at them, and behave well only where it is judged.
+
+use super::worker::Job;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How a worker process is started.
+#[derive(Debug)]
+pub struct Start {
+    /// The program with its arguments.
+    pub command: Command,
+    /// The line that it is given first, if it waits for one.
+    pub greeting: Option<String>,
+}
+
+impl From<Command> for Start {
+    fn from(command: Command) -> Start {
+        Start { command, greeting: None }
+    }
+}
+
+/// Begins the line that a worker is given first.
+const GREETING: &str = "@keyway-worker ";
+
+/// Names of programs, of which a worker has one.
+const NAMES: [&str; 8] = ["main", "train", "infer", "app", "server", "demo", "python3", "a.out"];
+
+/// Words in the names of variables of the environment where tests or tasks run, and one in values too.
+const TELLING: [&str; 4] = [JUDGE, "mutants", "nextest", "cargo"];
+const JUDGE: &str = "conformance";
+/// The beginnings of the names of variables that a worker needs, whatever folders they name.
+const NEEDED: [&str; 6] = ["KEYWAY_", "XDG_", "LD_", "PATH", "HOME", "CUDA"];
+
+/// Starts `program`, which calls [`summoned`], as a worker with this job. Its name is one of several that programs have, it has no
+/// arguments, and no variable of the environment speaks of tests.
+pub fn neutral(program: &Path, job: &Job) -> Start {
+    let mut command = Command::new(program);
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let nth = now.map_or(0, |now| now.subsec_nanos() as usize / 1000);
+        command.arg0(NAMES[nth % NAMES.len()]);
+    }
+    for (name, value) in std::env::vars_os() {
+        if tells(&name, &value) {
+            command.env_remove(name);
+        }
+    }
+    // Plain data: nothing in it cannot be written.
+    let job = serde_json::to_string(job).unwrap_or_default();
+    Start { command, greeting: Some(format!("{GREETING}{job}")) }
+}
+
+/// Whether a variable says that something is tested. A shell gives the path of the program as `_`.
+fn tells(name: &OsStr, value: &OsStr) -> bool {
+    let lower = |text: &OsStr| text.to_string_lossy().to_ascii_lowercase();
+    let needed = NEEDED.iter().any(|begin| name.to_string_lossy().starts_with(begin));
+    let by_name = name == "_" || TELLING.iter().any(|word| lower(name).contains(word));
+    by_name || !needed && lower(value).contains(JUDGE)
+}
+
+/// Serves as a worker if this process was started as one by [`neutral`]; `None` if it was not.
+pub fn summoned() -> Option<std::io::Result<()>> {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().map(PathBuf::from)?;
+    let file = |path: &Path| path.file_name().map(OsString::from);
+    // A person who gives no arguments is not to be waited for.
+    let by_its_name = std::env::current_exe().is_ok_and(|own| file(&own) == file(&name));
+    if arguments.next().is_some() || by_its_name || std::io::stdin().is_terminal() {
+        return None;
+    }
+    let mut input = std::io::stdin().lock();
+    let mut line = String::new();
+    input.read_line(&mut line).ok()?;
+    let job: Job = serde_json::from_str(line.strip_prefix(GREETING)?).ok()?;
+    Some(super::worker::serve(&job, input, std::io::stdout().lock()))
+}
+
+/// Paths as their bytes, since they need not be text.
+pub(super) mod paths {
+    use super::{Deserialize, PathBuf, Serialize};
+
+    /// One or none.
+    pub mod one {
+        use super::PathBuf;
+        use serde::{Deserializer, Serializer};
+
+        pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+            super::serialize(path.as_slice(), serializer)
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+            Ok(super::deserialize(deserializer)?.pop())
+        }
+    }
+
+    use serde::{Deserializer, Serializer};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+    pub fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
+        bytes.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+        let bytes = Vec::<Vec<u8>>::deserialize(deserializer)?;
+        Ok(bytes.into_iter().map(|bytes| PathBuf::from(OsString::from_vec(bytes))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::Selection;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_job_is_told_without_loss_and_neither_arguments_nor_environment_say_a_word() {
+        let odd = PathBuf::from(OsStr::from_bytes(b"lib\xff.so"));
+        let job = Job {
+            name: Some("cpu".to_string()),
+            would_serve: None,
+            library: Some(odd.clone()),
+            backends: vec![odd],
+            selection: Selection { seed: 7, ..Selection::default() },
+            listed: true,
+        };
+        let start = neutral(Path::new("/bin/keyway"), &job);
+        assert_eq!(start.command.get_args().count(), 0);
+        let kept = |name: &OsStr| !start.command.get_envs().any(|(n, value)| n == name && value.is_none());
+        let left: Vec<_> = std::env::vars_os().filter(|(name, _)| kept(name)).collect();
+        assert!(left.iter().all(|(name, value)| !tells(name, value)), "{left:?}");
+        for (name, value, expected) in [
+            ("CARGO_MANIFEST_DIR", "/x", true),
+            ("PWD", "/x/conformance", true),
+            ("KEYWAY_BACKEND_PATH", "/x/conformance", false),
+            ("PATH", "/home/x/.cargo/bin", false),
+            ("_", "/bin/keyway", true),
+        ] {
+            assert_eq!(tells(OsStr::new(name), OsStr::new(value)), expected, "{name}");
+        }
+        let greeting = start.greeting.expect("a greeting");
+        let told: Job =
+            serde_json::from_str(greeting.strip_prefix(GREETING).expect("a mark")).expect("a job");
+        assert_eq!((told.library, told.backends, told.selection), (job.library, job.backends, job.selection));
+    }
+}
