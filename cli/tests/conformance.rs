@@ -87,7 +87,7 @@ fn the_cpu_backend_passes_what_some_seeds_draw() {
     for seed in ["0", "1", "20261129"] {
         let ran = in_folder(
             folder.path(),
-            &["conformance", "cpu", "--family", "drawn", "--quick", "--seed", seed, "--drawing", "30"],
+            &["conformance", "cpu", "--family", "drawn", "--quick", "--seed", seed, "--drawing", "15"],
         );
         let ran = ran.expect(0);
         assert!(

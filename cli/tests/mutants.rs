@@ -175,7 +175,7 @@ fn drawn(fault: &str, op: &str, seed: &str) -> (Ran, Value) {
     let mut command = program(&library());
     command.args(["conformance", "--family", "drawn", "--op", op, "--dtype", "f32", "--seed", seed]);
     // However slow the machine is.
-    command.args(["--drawing", "100000"]);
+    command.args(["--drawing", "100000", "--fail-fast"]);
     command.arg("--library").arg(&mutant).arg("--json").arg(&report);
     command.env("KEYWAY_FAULT", fault).env("KEYWAY_MUTANT_OF", library());
     let ran = run(command);

@@ -226,16 +226,18 @@ mod tests {
         let mut clock = Clock::new(used(5, true), begun);
         // A loaded machine: 100 seconds for 9 of work.
         assert_eq!(clock.over(used(14, true), at(100), limit), None);
-        assert_eq!(clock.over(used(16, true), at(101), limit), Some(Silence::TimedOut));
-        // Asleep since second 101.
-        assert_eq!(clock.over(used(14, false), at(130), limit), None);
+        // Asleep since then, but that another thread works a little while the main one waits.
+        assert_eq!(clock.over(used(14, false), at(129), limit), None);
+        assert_eq!(clock.over(used(15, false), at(140), limit), None);
+        assert_eq!(clock.over(used(15, false), at(169), limit), None);
         assert_eq!(
-            clock.over(used(14, false), at(132), limit),
+            clock.over(used(15, false), at(171), limit),
             Some(Silence::Asleep(Duration::from_secs(31)))
         );
-        // Another thread works while the main one waits.
-        assert_eq!(clock.over(used(15, false), at(290), limit), None);
+        assert_eq!(clock.over(used(15, true), at(299), limit), None);
         assert_eq!(clock.over(used(15, true), at(301), limit), Some(Silence::TimedOut));
+        let mut clock = Clock::new(used(5, true), begun);
+        assert_eq!(clock.over(used(16, true), at(12), limit), Some(Silence::TimedOut));
         // Where the system does not say it, time counts.
         let mut clock = Clock::new(None, begun);
         assert_eq!(clock.over(None, at(9), limit), None);

@@ -391,7 +391,8 @@ mod tests {
             assert!(some(&|d| matches!(d.form, Form::Out(_))), "{name}");
             assert!(
                 !needs_form
-                    || some(&|d| d.form == Form::InPlace) && some(&|d| !d.operands[1].broadcast.is_empty())
+                    || some(&|d| d.form == Form::InPlace)
+                        && some(&|d| d.operands.get(1).is_some_and(|other| !other.broadcast.is_empty()))
             );
         }
         let mm = op("mm");
