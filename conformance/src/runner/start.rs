@@ -2,6 +2,7 @@
 //! environment say what it is: a library may look at them, and behave well only where it is judged.
 
 use super::worker::Job;
+use keyway::dispatcher::loader::judged::POLICY_VARIABLE;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, IsTerminal};
@@ -46,6 +47,8 @@ pub fn neutral(program: &Path, job: &Job) -> Start {
         let nth = now.map_or(0, |now| now.subsec_nanos() as usize / 1000);
         command.arg0(NAMES[nth % NAMES.len()]);
     }
+    // What is judged may have failed before. To say `off` would tell the library that it is judged.
+    command.env_remove(POLICY_VARIABLE);
     for (name, value) in std::env::vars_os() {
         if tells(&name, &value) {
             command.env_remove(name);

@@ -179,8 +179,6 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
     parallel::set_num_threads(1);
     let mut paths: Vec<PathBuf> = job.library.iter().cloned().collect();
     paths.extend(job.backends.iter().cloned());
-    // What is judged may have failed before.
-    keyway::dispatcher::loader::judged::ignore();
     keyway::runtime::start_with(&paths).map_err(|e| (e.to_string(), false))?;
     job.selection.check().map_err(|e| (e.to_string(), true))?;
     let found = match (&job.library, &job.name) {

@@ -10,7 +10,6 @@ use super::trust::is_sha256;
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The environment variable with the policy.
 pub const POLICY_VARIABLE: &str = "KEYWAY_CERTIFICATES";
@@ -53,15 +52,6 @@ pub fn problem() -> Option<String> {
     })
 }
 
-/// Whether this process takes records for nothing.
-static IGNORED: AtomicBool = AtomicBool::new(false);
-
-/// From here on records count for nothing in this process, whatever the environment says: it judges anew what may have failed
-/// before.
-pub fn ignore() {
-    IGNORED.store(true, Ordering::Relaxed);
-}
-
 /// The records, and what follows from them.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
@@ -82,10 +72,7 @@ impl Judged {
     pub fn of_user() -> Judged {
         Judged {
             folder: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/judged")),
-            policy: match IGNORED.load(Ordering::Relaxed) {
-                true => CertificatePolicy::Off,
-                false => of_environment().and_then(|text| CertificatePolicy::parse(&text)).unwrap_or_default(),
-            },
+            policy: of_environment().and_then(|text| CertificatePolicy::parse(&text)).unwrap_or_default(),
         }
     }
 

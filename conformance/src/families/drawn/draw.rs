@@ -196,14 +196,26 @@ fn sizes(kind: Kind, limit: usize, source: &mut Source) -> Vec<usize> {
     }
 }
 
-/// Sizes of a product with fewer columns, then rows, where it would take too long.
+/// Sizes of a product with fewer columns, rows or matrices, where it would be too large: the number of terms is what a kernel is
+/// tuned to.
 fn products(mut sizes: Vec<usize>, limit: usize) -> Vec<usize> {
     let last = sizes.len() - 1;
-    let too_many = |s: &[usize]| s.iter().product::<usize>() > STEPS || s[last] * s[last - 1] > limit;
-    while too_many(&sizes) && sizes[last] > 16 {
-        sizes[last] = sizes[last].div_ceil(2);
+    loop {
+        let batch: usize = sizes[..last - 2].iter().product();
+        let [n, k, m] = [sizes[last - 2], sizes[last - 1], sizes[last]];
+        let dim = if batch * k * m > limit && m > 16 {
+            last
+        } else if batch * n * k > limit && n > 1 {
+            last - 2
+        } else if batch > 1 && batch * k * m > limit {
+            0
+        } else if batch * n * m > limit || batch * n * k * m > STEPS {
+            if n > m { last - 2 } else { last }
+        } else {
+            return sizes;
+        };
+        sizes[dim] = sizes[dim].div_ceil(2);
     }
-    sizes
 }
 
 fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
@@ -223,7 +235,8 @@ fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
     let mut sizes =
         vec![source.one_of(&BATCHES), inputs, outputs, groups, height, width, kernel, stride, padding];
     let steps = |s: &[usize]| s[0] * s[1] * s[2] * s[3] * s[4] * s[5] * s[6] * s[6] / s[7] / s[7];
-    let elements = |s: &[usize]| s[0] * s[1].max(s[2]) * s[3] * s[4] * s[5];
+    let elements =
+        |s: &[usize]| (s[0] * s[1].max(s[2]) * s[3] * s[4] * s[5]).max(s[1] * s[2] * s[3] * s[6] * s[6]);
     while steps(&sizes) > STEPS || elements(&sizes) > limit {
         // The batch first, then outputs, groups and inputs: the sides of the image are what a kernel is tuned to.
         let Some(dim) = [0, 2, 3, 1].into_iter().find(|&dim| sizes[dim] > 1) else { break };
