@@ -225,6 +225,8 @@ fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
     let exact = source.once_in(2);
     let mut size = |size: usize| if exact { size } else { near(size, source) };
     let (height, width) = (size(height), size(width));
+    // A kernel is no larger than the image with its border.
+    let padding = if height.min(width) < kernel { kernel / 2 } else { padding };
     let [inputs, outputs] = [size(channels), size(channels)];
     // Depthwise, a few groups, or one.
     let (inputs, outputs, groups) = match source.below(4) {
