@@ -149,7 +149,7 @@ fn near(size: usize, source: &mut Source) -> usize {
 
 /// The nearest prime that is not less than a number, or not greater.
 fn prime(from: usize, up: bool) -> usize {
-    let is_prime = |n: &usize| *n > 1 && (2..).take_while(|by| by * by <= *n).all(|by| n % by != 0);
+    let is_prime = |n: &usize| *n > 1 && (2..).take_while(|by| by * by <= *n).all(|by| !n.is_multiple_of(by));
     let below = || (2..=from).rev().find(is_prime);
     if up { None } else { below() }.or_else(|| (from..).find(is_prime)).unwrap_or(from)
 }

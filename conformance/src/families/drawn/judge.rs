@@ -464,7 +464,8 @@ fn freivalds(drawn: &Drawn, dtype: DType, placed: &[Large], result: &Result) -> 
             let rounded = relative * (squares.sqrt() + of_bias * root);
             let allowed =
                 8.0 * (rounded + chain(k) * unit * size * root.max(m as f64 / 8.0)) + f64::MIN_POSITIVE;
-            if expected.is_finite() && !((expected - got).abs() <= allowed) {
+            let off = (expected - got).abs();
+            if expected.is_finite() && (off.is_nan() || off > allowed) {
                 let what = format!(
                     "row {row} of matrix {nth} times a vector of signs is not that of the factors (Freivalds)"
                 );
