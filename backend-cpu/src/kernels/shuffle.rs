@@ -30,6 +30,10 @@ fn pixels<C: Element>(call: &Call, to_large: bool) -> Result<(), Error> {
     };
     let lead = &small.sizes[..c];
     let sizes = [lead, &[large.sizes[c], factor, small.sizes[c + 1], small.sizes[c + 2]]].concat();
+    if sizes.contains(&0) {
+        // The factor may be any number where there are no elements.
+        return Ok(());
+    }
     let f = factor as isize;
     let (s, l) = (&small.strides, &large.strides);
     let of_small = [&s[..c], &[s[c] * f * f, s[c] * f, s[c + 1], s[c + 2]]].concat();
