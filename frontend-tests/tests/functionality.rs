@@ -231,3 +231,19 @@ fn long_chains_of_payloads_are_dropped() -> Result<()> {
     drop(x);
     Ok(())
 }
+
+/// A handler that switches itself on again has an end.
+#[test]
+fn a_handler_that_comes_to_itself_is_an_error() -> Result<()> {
+    let (endless, _) = logging("endless", |call| {
+        let _on = call.functionality().enter();
+        call.tensors().iter().map(Tensor::neg).collect()
+    });
+    let x = Tensor::ones(1)?;
+    endless.attach(&x, ());
+    let text = x.neg().unwrap_err().to_string();
+    assert!(text.contains("at most 100 handlers") && text.contains("Functionality::exclude"), "{text}");
+    endless.remove(&x);
+    assert_eq!(x.neg()?.item::<f32>()?, -1.0);
+    Ok(())
+}

@@ -44,7 +44,7 @@ use keyway_dispatcher::op::{self, Out, Outputs};
 use keyway_dispatcher::registry::{find_functional, register_program_functional};
 use keyway_dispatcher::tensor::TensorRef;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -504,13 +504,44 @@ fn payload<T: Any + Send + Sync>(tensor: &TensorRef, key: DispatchKey) -> Option
     meta::payload(tensor, key)?.downcast().ok()
 }
 
-/// What a handler makes of a call.
+/// The maximum number of handlers that may run within each other on a thread: each takes room on the stack.
+const DEEPEST: u32 = 100;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts the handlers that run within each other on this thread, while it lives.
+struct Depth;
+
+impl Depth {
+    fn enter(op: &str) -> Result<Depth> {
+        let depth = DEPTH.get();
+        if depth >= DEEPEST {
+            return Err(Error::other(format!(
+                "{op}: expected at most {DEEPEST} handlers of functionalities within each other, but a handler called an op that \
+                 came to it again; call it within `Functionality::exclude`, or go on with `Call::run`"
+            )));
+        }
+        DEPTH.set(depth + 1);
+        Ok(Depth)
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// The results of a handler, checked.
 fn answer(
     call: &op::Call<'_>,
     below: KeySet,
     functionality: Functionality,
     handler: &dyn Fn(&Call<'_>) -> Result<Vec<Tensor>>,
 ) -> Result<Outputs> {
+    let _depth = Depth::enter(call.args.name())?;
     let on_by_thread = local_keys().0.has(functionality.key);
     let asked = Call { call, below, functionality, on_by_thread, written: RefCell::new(None) };
     let _off = functionality.exclude();

@@ -85,7 +85,7 @@ struct Rare {
     /// What a layer above keeps beside the memory.
     extension: Extension,
     /// That observers were told of the storage.
-    told: OnceLock<observer::Told>,
+    reported: OnceLock<observer::Reported>,
 }
 
 // SAFETY: the memory is plain bytes; kernels and copies that touch it from several threads are ordered by

@@ -1,20 +1,26 @@
-//! Observers of storages as they come and go, for whoever accounts for memory.
+//! Observers of allocations: callbacks on the creation and the end of each storage, for memory accounting.
 //!
-//! While there is none, a storage pays nothing for them: allocating asks one flag for observers, host allocators and streams, and
-//! only a storage that was told of has anything to tell at its end.
+//! Without observers a storage costs nothing more: allocating reads one flag for observers, host allocators and streams, and only
+//! a storage that was reported carries a number to report at its end.
 
 use super::Storage;
 use super::allocator::CHOICES;
 use crate::base::key::Device;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Told of storages of all threads, on the thread that makes or drops one. It must not make or drop any meanwhile.
+/// Callbacks on the storages of all threads, called on the thread that creates or drops one.
+///
+/// A callback may create and drop storages, and begin and end observations: storages that it creates are not reported to any
+/// observer, and the end of one that was reported before is reported once the callback has returned. A panic is caught and logged
+/// as a warning.
 pub trait StorageObserver: Send + Sync {
-    /// A storage came: a number of its own, its device, its bytes, and who gave them.
+    /// A storage was created: its unique number, its device, its size in bytes, and the name of its allocator.
     fn made(&self, number: u64, device: Device, bytes: usize, allocator: &str);
 
-    /// The last handle of the storage of this number went, whether this observer was told of it or not.
+    /// The last handle of the storage with this number was dropped, whether its creation was reported to this observer or not.
     fn dropped(&self, number: u64);
 }
 
@@ -26,7 +32,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 #[must_use = "the observation ends when the guard is dropped"]
 pub struct Observation(u64);
 
-/// Tells `observer` of every storage that is made from now on, on whatever thread, while the result lives.
+/// Calls `observer` for every storage that any thread creates from now on, until the result is dropped.
 pub fn observe_storages(observer: Arc<dyn StorageObserver>) -> Observation {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     OBSERVERS.write().unwrap_or_else(PoisonError::into_inner).push((number, observer));
@@ -45,29 +51,58 @@ impl Drop for Observation {
     }
 }
 
-fn tell(what: impl Fn(&dyn StorageObserver)) {
-    let observers = OBSERVERS.read().unwrap_or_else(PoisonError::into_inner);
-    observers.iter().for_each(|(_, observer)| what(&**observer));
+thread_local! {
+    /// Whether an observer's callback runs further up on this thread's stack.
+    static REPORTING: Cell<bool> = const { Cell::new(false) };
+    /// The numbers of the storages that were dropped by such a callback.
+    static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The mark of a storage that was told of.
-pub(super) struct Told(u64);
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        tell(|observer| observer.dropped(self.0));
+/// Calls every observer, without the lock: a callback may begin and end observations.
+fn call_all(callback: impl Fn(&dyn StorageObserver)) {
+    let observers = OBSERVERS.read().unwrap_or_else(PoisonError::into_inner).clone();
+    for (_, observer) in observers {
+        if catch_unwind(AssertUnwindSafe(|| callback(&*observer))).is_err() {
+            crate::base::log::warn(
+                "a storage observer panicked; the storage is unharmed, its report is incomplete",
+            );
+        }
     }
 }
 
-/// Tells of a new storage.
+/// Calls every observer, then reports what their callbacks dropped.
+fn report(callback: impl Fn(&dyn StorageObserver)) {
+    REPORTING.set(true);
+    call_all(callback);
+    // A thread that ends may have dropped its list already; nothing can be on it then.
+    while let Ok(Some(number)) = DROPPED.try_with(|dropped| dropped.borrow_mut().pop()) {
+        call_all(|observer| observer.dropped(number));
+    }
+    REPORTING.set(false);
+}
+
+/// The number of a storage that was reported, which reports its end.
+pub(super) struct Reported(u64);
+
+impl Drop for Reported {
+    fn drop(&mut self) {
+        if !REPORTING.get() {
+            return report(|observer| observer.dropped(self.0));
+        }
+        let _ = DROPPED.try_with(|dropped| dropped.borrow_mut().push(self.0));
+    }
+}
+
+/// Reports a new storage.
 #[cold]
 pub(super) fn made(storage: &Storage) {
-    if storage.bytes() == 0 || OBSERVERS.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+    let is_observed = || !OBSERVERS.read().unwrap_or_else(PoisonError::into_inner).is_empty();
+    if storage.bytes() == 0 || REPORTING.get() || !is_observed() {
         return;
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    tell(|observer| observer.made(number, storage.device(), storage.bytes(), storage.allocator()));
-    let _ = storage.0.rare.get_or_init(Box::default).told.set(Told(number));
+    report(|observer| observer.made(number, storage.device(), storage.bytes(), storage.allocator()));
+    let _ = storage.0.rare.get_or_init(Box::default).reported.set(Reported(number));
 }
 
 #[cfg(test)]
@@ -107,5 +142,40 @@ mod tests {
         drop(observation);
         drop(Storage::from_vec(vec![0u8; 7004]));
         assert!(noting.0.lock().unwrap().iter().all(|(_, bytes)| *bytes != 7004));
+    }
+
+    /// Panics, registers another observer, and drops a storage that it was given, in its callback on one of 7005 bytes.
+    struct Careless(Arc<Noting>, Mutex<Option<Storage>>, Mutex<Option<Observation>>);
+
+    impl StorageObserver for Careless {
+        fn made(&self, _: u64, _: Device, bytes: usize, _: &str) {
+            if bytes == 7005 {
+                drop(Storage::from_vec(vec![0u8; 7007]));
+                *self.2.lock().unwrap() = Some(observe_storages(self.0.clone()));
+                drop(self.1.lock().unwrap().take());
+                panic!("an observer's defect");
+            }
+        }
+        fn dropped(&self, _: u64) {}
+    }
+
+    #[test]
+    fn a_callback_may_allocate_observe_and_panic() {
+        let noting = Arc::new(Noting::default());
+        let first = observe_storages(noting.clone());
+        let inner = Storage::from_vec(vec![0u8; 7006]);
+        let number =
+            |bytes| noting.0.lock().unwrap().iter().find(|(_, b)| *b == bytes).map(|(number, _)| *number);
+        let inner_number = number(7006).unwrap();
+        let careless = Arc::new(Careless(noting.clone(), Mutex::new(Some(inner)), Mutex::new(None)));
+        let second = observe_storages(careless.clone());
+        drop(Storage::from_vec(vec![0u8; 7005]));
+        // By both observations of the same observer, after the callback that dropped it.
+        let ends = noting.1.lock().unwrap().iter().filter(|n| **n == inner_number).count();
+        assert_eq!(ends, 2);
+        assert!(number(7005).is_some());
+        assert!(number(7007).is_none(), "a callback's own storages are not reported");
+        drop((first, second));
+        drop(careless.2.lock().unwrap().take());
     }
 }
