@@ -422,3 +422,40 @@ fn a_dropped_hook_of_a_view_is_gone_after_a_change_too() -> Result<()> {
     assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [9.0, 9.0, 0.0, 0.0]);
     Ok(())
 }
+
+/// Triples its first input in place.
+struct Writes;
+
+impl keyway::autograd::Function for Writes {
+    fn name(&self) -> &'static str {
+        "writes"
+    }
+
+    fn forward(&self, _: &mut keyway::autograd::Context, inputs: &[Tensor]) -> keyway::Result<Vec<Tensor>> {
+        inputs[0].mul_(3.0)?;
+        Ok(vec![inputs[0].copy()?])
+    }
+
+    fn backward(
+        &self,
+        _: &keyway::autograd::Context,
+        grads: &[Tensor],
+    ) -> keyway::Result<Vec<Option<Tensor>>> {
+        Ok(vec![Some(grads[0].clone())])
+    }
+}
+
+#[test]
+fn a_function_that_changes_an_input_is_refused_where_its_gradient_is_wanted() {
+    let x = Tensor::new([1.0f32, 2.0]).unwrap().requires_grad_(true).unwrap();
+    let h = x.mul(1.0).unwrap();
+    let text = keyway::autograd::apply(Writes, &[h]).unwrap_err().to_string();
+    assert!(
+        text.contains("writes: expected `forward` to leave its inputs") && text.contains("`copy()`"),
+        "{text}"
+    );
+    // Without a graph there is nothing to be wrong.
+    let plain = Tensor::new([1.0f32, 2.0]).unwrap();
+    let made = keyway::autograd::apply(Writes, &[plain]).unwrap();
+    assert_eq!(made[0].to_vec::<f32>().unwrap(), [3.0, 6.0]);
+}

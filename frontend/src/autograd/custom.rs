@@ -208,11 +208,12 @@ impl CustomCall {
 /// ```
 ///
 /// # Errors
-/// What the function reports; an inference tensor that it saves.
+/// Errors of the function; an inference tensor that it saves; an input whose gradient is wanted and that `forward` changed in place.
 #[doc(alias = "apply_op1")]
 pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let function: Arc<dyn Function> = Arc::new(function);
     let mut context = Context::default();
+    let versions: SmallVec<[u32; 4]> = inputs.iter().map(Tensor::version).collect();
     let outputs = {
         let _off = no_grad();
         function.forward(&mut context, inputs)?
@@ -223,6 +224,10 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     }
     if !is_grad_enabled() || !wanted {
         return Ok(outputs);
+    }
+    let is_changed = |(input, version): (&Tensor, &u32)| input.requires_grad() && input.version() != *version;
+    if let Some(input) = inputs.iter().zip(&versions).position(is_changed) {
+        return Err(AutogradError::InputChanged { function: function.name(), input }.into());
     }
     let aliases: Vec<_> = (0..outputs.len()).map(|i| sharing(i, &outputs, inputs)).collect();
     // A result that is also an input, a tensor that the function captured, or a view of either becomes a tensor of its own

@@ -49,6 +49,17 @@ pub enum AutogradError {
         /// The op.
         op: &'static str,
     },
+    /// A custom function's `forward` has changed an input in place whose gradient is wanted.
+    #[error(
+        "{function}: expected `forward` to leave its inputs as they are, but it changed input {input} in place, whose gradient is \
+         wanted; change a `copy()` of it instead"
+    )]
+    InputChanged {
+        /// The function's name.
+        function: &'static str,
+        /// The position among the inputs.
+        input: usize,
+    },
     /// An in-place change of a view that autograd cannot follow.
     #[error("{op}: this view cannot be changed in place: it {reason}; change a `copy()` of it instead")]
     ViewInPlace {
