@@ -281,3 +281,130 @@ fn powers_in_norms_have_second_derivatives_beside_small_numbers() -> Result<()> 
     }
     Ok(())
 }
+
+/// The gradient of `f` for an incoming gradient, in an element's dtype.
+fn given(x: &[f64], grad: f64, dtype: DType, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<f64>> {
+    let x = leaf(x, dtype)?;
+    let y = f(&x)?;
+    let gradients = Some(vec![y.full_like(grad)?]);
+    let options = BackwardOptions { gradients, ..Default::default() };
+    autograd::grad(&[&y], &[&x], options)?.remove(0).unwrap().to_f64_vec()
+}
+
+#[test]
+fn an_incoming_gradient_leaves_the_range_with_no_factor_alone() -> Result<()> {
+    let _guard = load(&[]);
+    let f16 = |x: f64| keyway::f16::from_f64(x).to_f64();
+    let near_f16 = |got: &[f64], wanted: &[f64]| near(got, wanted, 2e-3);
+    near_f16(&given(&[110.0], 32768.0, DType::F16, |x| x.pow(-2))?, &[-2.0 * 32768.0 / 110f64.powi(3)]);
+    assert_eq!(given(&[0.0], 32768.0, DType::F16, |x| x.pow(3))?, [0.0]);
+    near_f16(&given(&[0.5], 32768.0, DType::F16, |x| x.pow(3))?, &[24576.0]);
+    let (x, g) = (f16(1e-4), f16(1e-6));
+    near(&given(&[x], g, DType::F16, |x| x.pow(0.5))?, &[0.5 * g * x.powf(-0.5)], 2e-3);
+    let divisor = f16(2.826);
+    let divided =
+        given(&[divisor], 1024.0, DType::F16, |y| Tensor::full_with((1,), 197.125, DType::F16)?.div(y))?;
+    near_f16(&divided, &[-1024.0 * 197.125 / divisor.powi(2)]);
+    let y = f16(0.0016);
+    let logarithm =
+        given(&[y], f16(1e-3), DType::F16, |y| Tensor::full_with((1,), 120.0, DType::F16)?.xlogy(y))?;
+    near_f16(&logarithm, &[f16(1e-3) * 120.0 / y]);
+    let spread = given(&[3.0, -3.0].repeat(5), 32768.0, DType::F16, |x| x.var(..))?;
+    near_f16(&spread, &[2.0 / 9.0 * 3.0 * 32768.0, -2.0 / 9.0 * 3.0 * 32768.0].repeat(5));
+    for (x, share) in [(-19.0, 0.2), (-17.0, 0.02)] {
+        near(&given(&[x], 32768.0, DType::F16, Tensor::elu)?, &[32768.0 * x.exp()], share);
+        near(&given(&[x], 32768.0, DType::F16, Tensor::expm1)?, &[32768.0 * x.exp()], share);
+    }
+    // Negative powers, whose slope is beyond f32.
+    near(&given(&[3.57e-29], 7.6e-6, DType::F32, |x| x.pow(-0.5))?, &[-1.781_48e37], 1e-4);
+    near(&given(&[1e-20], 1e-5, DType::F32, |x| x.pow(-1))?, &[-1e35], 1e-5);
+    near(
+        &given(&[1.0], 0.01, DType::F16, |e| Tensor::full_with((1,), 30000.0, DType::F16)?.pow(e))?,
+        &[3092.0],
+        2e-3,
+    );
+    Ok(())
+}
+
+#[test]
+fn norms_of_small_powers_keep_small_elements_beside_large_ones() -> Result<()> {
+    let _guard = load(&[]);
+    for p in [0.5, 1.5] {
+        let x = leaf(&[1e-30, 1e20], DType::F32)?;
+        let y = x.norm_with(p, .., false)?;
+        let got =
+            autograd::grad(&[&y], &[&x], BackwardOptions::default())?.remove(0).unwrap().to_f64_vec()?;
+        near(&got, &[1e-50f64.powf(p - 1.0), 1.0], 1e-4);
+    }
+    Ok(())
+}
+
+#[test]
+fn second_derivatives_of_inverse_functions_near_0() -> Result<()> {
+    let _guard = load(&[]);
+    for x in [1e-8, 1e-6, 1e-4, 0.3, -0.7] {
+        let wide = |f: fn(&Tensor) -> Result<Tensor>| -> Result<f64> {
+            let x = leaf(&[x], DType::F32)?;
+            Ok(both(&x, &f(&x)?)?[1][0])
+        };
+        let root = x / (1.0 - x * x).powf(1.5);
+        near(&[wide(Tensor::asin)?, wide(Tensor::acos)?], &[root, -root], 1e-5);
+        near(&[wide(Tensor::atanh)?], &[2.0 * x / (1.0 - x * x).powi(2)], 1e-5);
+    }
+    Ok(())
+}
+
+#[test]
+fn truth_values_as_numbers_and_as_tensors_have_gradients_beside_them() -> Result<()> {
+    let _guard = load(&[]);
+    let (x, y) = (leaf(&[3.0], DType::F32)?, Tensor::new([1.0f32])?);
+    x.sub_with(&y, true)?.sum_all()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0]);
+    let legs = leaf(&[3.0], DType::F32)?;
+    Tensor::new([true])?.hypot(&legs)?.sum_all()?.backward()?;
+    near(&legs.grad().unwrap().to_f64_vec()?, &[3.0 / 10f64.sqrt()], 1e-6);
+    Ok(())
+}
+
+#[test]
+fn quantiles_between_elements_whose_distance_is_infinite() -> Result<()> {
+    let _guard = load(&[]);
+    let x = Tensor::new([1e308f64, -1e308])?;
+    near(&[x.quantile_all(0.25)?.item::<f64>()?], &[-5e307], 1e-12);
+    assert_eq!(x.quantile_all(0.5)?.item::<f64>()?, 0.0);
+    Ok(())
+}
+
+#[test]
+fn pixels_of_no_image_are_moved_by_any_factor_at_once() -> Result<()> {
+    let _guard = load(&[]);
+    assert_eq!(Tensor::zeros((4, 2, 0, 0))?.pixel_unshuffle(1 << 30)?.shape(), [4, 1 << 61, 0, 0]);
+    assert_eq!(Tensor::zeros((1, 0, 2, 2))?.pixel_shuffle(1 << 30)?.shape(), [1, 0, 1 << 31, 1 << 31]);
+    Ok(())
+}
+
+#[test]
+fn products_of_others_beyond_the_range_are_0_beside_a_zero() -> Result<()> {
+    let _guard = load(&[]);
+    let x = leaf(&[0.0, 0.0, 1e20, 1e20], DType::F32)?;
+    let got = autograd::grad(&[&x.prod_all()?], &[&x], BackwardOptions::default())?.remove(0).unwrap();
+    assert_eq!(got.to_f64_vec()?, [0.0; 4]);
+    let x = leaf(&[0.0, f64::INFINITY, 2.0], DType::F32)?;
+    let got = autograd::grad(&[&x.prod_all()?], &[&x], BackwardOptions::default())?
+        .remove(0)
+        .unwrap()
+        .to_f64_vec()?;
+    assert!(got[2].is_nan(), "{got:?}");
+    Ok(())
+}
+
+#[test]
+fn clipped_gradients_of_f16_keep_a_small_factor() -> Result<()> {
+    let _guard = load(&[]);
+    let w = Tensor::zeros_with(1_000_000, DType::F16)?.requires_grad_(true)?;
+    w.set_grad(w.detach().full_like(60000.0)?)?;
+    keyway::optim::clip_grad_norm_(&[&w], 1.0)?;
+    let clipped = w.grad().unwrap().to_f64_vec()?;
+    assert!(clipped.iter().all(|g| (g - 1e-3).abs() < 1e-6), "{}", clipped[0]);
+    Ok(())
+}

@@ -3,8 +3,9 @@
 use super::rules::{float_of, ordered, require};
 use crate::error::Result;
 use crate::tensor::Int;
-use crate::{DType, MemoryFormat, Tensor};
+use crate::{DType, Device, MemoryFormat, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
@@ -34,6 +35,20 @@ pub(crate) const fn decomposed(
     parts: &'static [Part],
 ) -> Option<Decomposition> {
     Some(Decomposition { run, parts })
+}
+
+/// `values` in a vector of length `count`, or an error where the host's memory is too small for it: the count may be one that a
+/// caller named, of a tensor that repeats one element.
+pub(crate) fn collected<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>> {
+    let mut all = host_vec(count)?;
+    all.extend(values.take(count));
+    Ok(all)
+}
+
+/// `arange(numel).reshape(sizes)` in `i64`, filled on the host.
+pub(crate) fn counting(sizes: &[usize], device: Device) -> Result<Tensor> {
+    let count = sizes.iter().product();
+    Tensor::from_vec(collected(count, 0i64..)?, sizes)?.to_device(device)
 }
 
 /// Tensor argument `i`.
@@ -66,6 +81,11 @@ pub(crate) fn wide(dtype: DType) -> DType {
 /// f16 and bf16 as f32, so that several steps are rounded once; every other dtype as it is.
 pub(crate) fn widened(t: &Tensor) -> Result<Tensor> {
     cast(t.clone(), wide(t.dtype()))
+}
+
+/// f16 as f32, other dtypes as they are: for derivatives with factors that are beyond f16 though their product is in its range.
+pub(crate) fn in_range(t: &Tensor) -> Result<Tensor> {
+    if t.dtype() == DType::F16 { widened(t) } else { Ok(t.clone()) }
 }
 
 /// The tensor for a formula of real numbers of several steps: [`widened`], integers and bool as f32.

@@ -51,7 +51,13 @@ fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
     let factor = norm.full_like(max_norm)?.div(&norm.add(1e-6)?)?.clamp_max(1.0)?;
     for grad in &grads {
         let factor = factor.to_device(grad.device())?;
-        held(grad)?.iter().try_for_each(|part| part.mul_(&factor).map(drop))?;
+        for part in held(grad)? {
+            match part.dtype() {
+                // The factor may be below what f16 holds, though its product is not.
+                DType::F16 | DType::BF16 => part.copy_(&part.to_dtype(DType::F32)?.mul(&factor)?)?,
+                _ => part.mul_(&factor)?,
+            };
+        }
     }
     Ok(norm)
 }

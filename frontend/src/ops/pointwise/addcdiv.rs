@@ -2,6 +2,7 @@
 
 use super::derived;
 use crate::Tensor;
+use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, SampleArg, error, fixed, plain};
 use crate::ops::{forms, rules};
@@ -79,7 +80,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_inputs(0b110, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
-        let scaled = b.grad(0)?.mul(b.arg(3))?;
+        let scaled = in_range(b.grad(0)?)?.mul(b.arg(3))?;
         g.set(1, || scaled.div(b.saved(2)?.arg()))?;
         // Between the quotients, as their product may be beyond the range that the gradient is in.
         g.set(2, || {

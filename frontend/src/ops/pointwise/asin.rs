@@ -1,6 +1,7 @@
 //! `asin`
 
 use crate::Tensor;
+use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::widened;
 use crate::ops::def::{Derivative, Facts, OpDef};
@@ -22,10 +23,19 @@ forms! {
     pub fn asin(&self), in_place: asin_, out: asin_out, on: 0.5;
 }
 
-/// `1 / sqrt((1 - x) (1 + x))`: near 1 and -1 the differences are exact, where `1 - x^2` has lost its digits.
+/// `1 / sqrt(1 - x^2)`.
 pub(super) fn inverse_slope(x: &Tensor) -> Result<Tensor> {
-    let x = widened(x)?;
-    x.rsub(1)?.mul(&x.add(1)?)?.rsqrt()
+    one_less_square(&widened(x)?)?.rsqrt()
+}
+
+/// `1 - x^2`, as `(1 - x) (1 + x)`: near 1 and -1 these differences are exact, where `1 - x^2` has lost its digits. With a graph,
+/// `1 - x^2` below 1/2, since the derivative of the product, the difference of two numbers near 1, has no digits of a small `x`.
+pub(super) fn one_less_square(x: &Tensor) -> Result<Tensor> {
+    let product = x.rsub(1)?.mul(&x.add(1)?)?;
+    if !is_grad_enabled() {
+        return Ok(product);
+    }
+    x.detach().abs()?.lt(0.5)?.where_cond(&x.square()?.rsub(1)?, &product)
 }
 
 /// `asin`

@@ -1,5 +1,6 @@
 //! `atanh`
 
+use super::asin::one_less_square;
 use crate::ops::composite::widened;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
@@ -25,11 +26,7 @@ pub static DEF: OpDef = OpDef::unary(
     "atanh(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| {
-        // Near 1 and -1 the differences are exact, where `1 - x^2` has lost its digits.
-        g.set(0, || {
-            let x = widened(&b.input(0)?)?;
-            b.grad(0)?.div(&x.rsub(1)?.mul(&x.add(1)?)?)
-        })
+        g.set(0, || b.grad(0)?.div(&one_less_square(&widened(&b.input(0)?)?)?))
     }),
 )
 .samples(|| sample::unary(-0.8, 0.8))

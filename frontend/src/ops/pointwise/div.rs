@@ -1,6 +1,7 @@
 //! `div`
 
 use crate::error::{Result, called};
+use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
@@ -153,7 +154,7 @@ pub static DEF: OpDef = OpDef::binary(
             let other = b.input(1)?;
             // Between the quotients, as their product may be beyond the range that the gradient is in.
             let quotient = DEF.run(&[b.saved(0)?.arg(), (&other).into(), Arg::None])?;
-            b.grad(0)?.mul(&quotient)?.div(&other)?.neg()
+            in_range(b.grad(0)?)?.mul(&quotient)?.div(&other)?.neg()
         })
     }),
 )

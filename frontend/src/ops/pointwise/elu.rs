@@ -1,5 +1,6 @@
 //! `elu`
 
+use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
@@ -49,7 +50,7 @@ pub static DEF: OpDef = OpDef::unary(
         // An exponential of what is at most 0, so that it is finite; the output plus `alpha` would have lost its digits.
         formula: |b, g| {
             g.set(0, || {
-                let (grad, x) = (b.grad(0)?, b.input(0)?);
+                let (grad, x) = (&in_range(b.grad(0)?)?, in_range(&b.input(0)?)?);
                 let below = grad.mul(&x.clamp_max(0)?.exp()?.mul(b.arg(1))?)?;
                 x.gt(0)?.where_cond(grad, &below)
             })

@@ -1,5 +1,6 @@
 //! `expm1`
 
+use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
@@ -23,7 +24,7 @@ pub static DEF: OpDef = OpDef::unary(
     "expm1(Tensor self) -> Tensor",
     rules::unary_float,
     // From the input: an output that was rounded to -1 leaves no gradient.
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.exp()?))),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&in_range(&b.input(0)?)?.exp()?))),
 )
 .with(Facts::KEEPS_ZERO)
 .with(Facts::AUTOCAST_F32);

@@ -50,7 +50,8 @@ pub(super) struct Legs {
 
 impl Legs {
     pub(super) fn of(first: &Tensor, second: &Tensor) -> Result<Legs> {
-        let (first, second) = (widened(first)?, widened(second)?);
+        use crate::ops::composite::real;
+        let (first, second) = (real(first)?, real(second)?);
         let longer = first.detach().abs()?.maximum(&second.detach().abs()?)?;
         let none = longer.eq(0)?;
         let longer = none.where_cond(1, &longer)?;

@@ -1,7 +1,7 @@
 //! `pow`
 
 use crate::error::{Result, called};
-use crate::ops::composite::widened;
+use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
@@ -91,38 +91,39 @@ fn errors() -> Vec<ErrorSample> {
     errors
 }
 
-/// f16 as f32: a power that is beyond f16 may be in its range once it is multiplied.
-fn in_range(base: &Tensor) -> Result<Tensor> {
-    if base.dtype() == DType::F16 { widened(base) } else { Ok(base.clone()) }
-}
-
 /// `grad * exponent * base^(exponent - 1)`, and 0 where the exponent is 0 even at base 0. Factor by factor: the slope may be beyond
-/// the range that the gradient is in.
-fn base_gradient(grad: &Tensor, base: &Tensor, exponent: Arg<'_>) -> Result<Tensor> {
+/// the range that the gradient is in. For negative exponents as `grad * power * exponent / base`, since `base^(exponent - 1)`
+/// leaves the range before the power does.
+fn base_gradient(grad: &Tensor, base: &Tensor, exponent: Arg<'_>, power: &Tensor) -> Result<Tensor> {
+    let is_f16 = base.dtype() == DType::F16;
+    let grad = &in_range(grad)?;
     match exponent {
         Arg::Tensor(t) => {
             let t = Tensor::from_ref(t.clone());
-            let made = grad.mul(&t)?.mul(&in_range(base)?.pow(&t.sub(1)?)?)?;
+            let made = grad.mul(&in_range(base)?.pow(&t.sub(1)?)?)?.mul(&t)?;
             t.eq(0)?.where_cond(0, &made)
         }
         Arg::Int(0) | Arg::Float(0.0) => base.zeros_like(),
         Arg::Int(2) | Arg::Float(2.0) => grad.mul(base)?.mul(2),
+        Arg::Int(n) if n < 0 && !is_f16 => grad.mul(power)?.mul(n)?.div(base),
+        Arg::Float(n) if n < 0.0 && n.is_finite() && !is_f16 => grad.mul(power)?.mul(n)?.div(base),
         // Only of floats, to which the lowest number and the one above it are the same.
-        Arg::Int(n) => grad.mul(n)?.mul(&in_range(base)?.pow(n.saturating_sub(1))?),
-        Arg::Float(n) => grad.mul(n)?.mul(&in_range(base)?.pow(n - 1.0)?),
+        Arg::Int(n) => grad.mul(&in_range(base)?.pow(n.saturating_sub(1))?)?.mul(n),
+        Arg::Float(n) => grad.mul(&in_range(base)?.pow(n - 1.0)?)?.mul(n),
         _ => grad.mul(&base.pow(0)?),
     }
 }
 
-/// `base^exponent * ln(base)`, and 0 where the base is 0 and the exponent is not negative.
-fn exponent_slope(base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Tensor> {
+/// `grad * base^exponent * ln(base)`, factor by factor, and 0 where the base is 0 and the exponent is not negative.
+fn exponent_gradient(grad: &Tensor, base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Tensor> {
+    let scaled = in_range(grad)?.mul(power)?;
     let number = match base {
         Arg::Tensor(t) => {
             let t = Tensor::from_ref(t.clone());
             let flat = t.eq(0)?.logical_and(&exponent.ge(0)?)?;
             // No logarithm is taken of 0 there: its derivative, times a gradient of 0, would be NaN.
             let log = flat.where_cond(1, &t)?.log()?;
-            return flat.where_cond(0, &power.mul(&log)?);
+            return flat.where_cond(0, &scaled.mul(&log)?);
         }
         Arg::Float(v) => v,
         Arg::Int(v) => v as f64,
@@ -131,9 +132,9 @@ fn exponent_slope(base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Te
     if number == 0.0 {
         // Infinite or 0 all around: a constant.
         let slope = power.detach().mul(f64::NEG_INFINITY)?;
-        return exponent.ge(0)?.where_cond(0, &slope);
+        return grad.mul(&exponent.ge(0)?.where_cond(0, &slope)?);
     }
-    power.mul(number.ln())
+    scaled.mul(number.ln())
 }
 
 /// `pow`
@@ -144,8 +145,8 @@ pub static DEF: OpDef = OpDef::binary(
         saves: 0b11,
         saves_outputs: 0b1,
         formula: |b, g| {
-            g.set(0, || base_gradient(b.grad(0)?, &b.input(0)?, b.saved(1)?.arg()))?;
-            g.set(1, || b.grad(0)?.mul(&exponent_slope(b.saved(0)?.arg(), &b.input(1)?, &b.output(0)?)?))
+            g.set(0, || base_gradient(b.grad(0)?, &b.input(0)?, b.saved(1)?.arg(), &b.output(0)?))?;
+            g.set(1, || exponent_gradient(b.grad(0)?, b.saved(0)?.arg(), &b.input(1)?, &b.output(0)?))
         },
     },
 )

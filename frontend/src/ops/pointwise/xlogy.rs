@@ -3,7 +3,7 @@
 use super::pair;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, one};
+use crate::ops::composite::{cast, in_range, one};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, sample, uniform};
 use crate::ops::{forms, rules};
@@ -48,7 +48,8 @@ pub static DEF: OpDef = OpDef::binary(
         let none = x.eq(0)?.logical_and(&y.le(0)?)?;
         let inside = none.where_cond(1, &y)?;
         g.set(0, || b.grad(0)?.mul(&inside.log()?))?;
-        g.set(1, || b.grad(0)?.mul(&x.div(&inside)?))
+        // Factor by factor, as their quotient may be beyond the range that the gradient is in.
+        g.set(1, || in_range(b.grad(0)?)?.mul(&x)?.div(&inside))
     }),
 )
 .samples(samples)

@@ -142,7 +142,16 @@ fn slope(
         let ties = x.abs()?.eq(norm)?.to_dtype(x.dtype())?;
         return over(grad, &sum_of(&ties)?)?.mul(&ties)?.mul(&x.sign()?);
     }
-    // (|x| / norm)^(p - 1); 0 where x is 0, whose powers may be infinite.
+    // (|x| / norm)^(p - 1); 0 where x is 0, whose powers may be infinite. Powers of at most 1 are taken apart: they are in range,
+    // where the quotient of a small element by a large norm is not.
+    if p > 0.0 && p < 2.0 {
+        let size = x.abs()?;
+        let none = size.eq(0.0)?;
+        let power = none.where_cond(1.0, &size)?.pow(p - 1.0)?;
+        let of_norm = norm.eq(0.0)?.where_cond(1.0, norm)?.pow(p - 1.0)?;
+        let share = none.where_cond(0.0, &power)?.div(&of_norm)?;
+        return share.mul(&x.sign()?)?.mul(grad);
+    }
     let share = over(&x.abs()?, norm)?;
     let none = share.eq(0.0)?;
     none.where_cond(0.0, &none.where_cond(1.0, &share)?.pow(p - 1.0)?)?.mul(&x.sign()?)?.mul(grad)
@@ -161,7 +170,7 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
         return slope(&widened(&x)?, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
     }
     // Of a sparse tensor what it stores, each place once.
-    let x = x.coalesce()?;
+    let x = x.without_duplicates()?;
     let pattern = x.detach();
     let of_lines = |t: &Tensor| widened(&at_entries(&pattern, t, b.arg(2), b.bool(3)?)?);
     let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);

@@ -81,7 +81,10 @@ fn by_halves(x: &Tensor) -> Result<Tensor> {
         let count = 2 * others.shape()[1];
         others = pair.flip(2)?.mul(&others.unsqueeze(2)?)?.reshape_as_sizes(&[outer, count])?;
     }
-    others.narrow(1, 0, n)
+    // A zero times the product of others that leaves the range is 0, unless an element itself is infinite or NaN.
+    let finite_with_zero = x.isfinite()?.all_keepdim(1)?.logical_and(&x.eq(0)?.any_keepdim(1)?)?;
+    let others = others.narrow(1, 0, n)?;
+    others.isnan()?.logical_and(&finite_with_zero)?.where_cond(0, &others)
 }
 
 /// `prod`

@@ -294,10 +294,11 @@ fn ranked(
     }
 }
 
-/// From one element, whose weight is above 0, towards the other. Beside an infinite one there is no distance: each that has a
-/// weight adds its share, so that two of one sign meet at it, and two of both signs at NaN.
+/// From one element, whose weight is above 0, towards the other. Where their distance is infinite each that has a weight adds its
+/// share, so that infinite ones of one sign meet at it, and two of both signs at NaN.
 fn between(from: &Tensor, to: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let infinite = from.isinf()?.logical_or(&to.isinf()?)?;
+    let distance = to.detach().sub(&from.detach())?;
+    let infinite = from.isinf()?.logical_or(&to.isinf()?)?.logical_or(&distance.isinf()?)?;
     let held = |t: &Tensor| infinite.where_cond(0, t);
     let made = held(from)?.lerp(&held(to)?, weight)?;
     let shares = from.mul(&weight.rsub(1)?)?.add(&weight.gt(0)?.where_cond(to, 0)?.mul(weight)?)?;
