@@ -22,6 +22,10 @@ pub struct Choice {
     /// runs it then; with a warning (cpu, cpu:warn) or without (cpu:allow).
     #[arg(long, global = true, value_name = "POLICY")]
     pub fallback: Option<String>,
+    /// What happens to a call on a composite tensor, such as a sparse one, that nobody serves in its layout: error, warn (it runs
+    /// on strided copies, with a warning), or allow (without).
+    #[arg(long, global = true, value_name = "POLICY")]
+    pub layout_fallback: Option<String>,
 }
 
 /// Looks for backends without opening any of them.
@@ -114,6 +118,9 @@ pub fn start_quietly(choice: &Choice) -> Result<&'static Backends, Failure> {
         if let Some(trouble) = registry::FallbackPolicy::parse(policy)?.trouble() {
             screen::warning(&format!("--fallback {policy}: {trouble}"));
         }
+    }
+    if let Some(policy) = &choice.layout_fallback {
+        keyway::set_layout_fallback(policy).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     runtime::backends().ok_or_else(|| Failure::NoBackend("the runtime did not start".to_string()))
 }

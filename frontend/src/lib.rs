@@ -37,6 +37,7 @@ pub mod graph;
 pub mod guide;
 pub mod interposer;
 pub mod io;
+pub mod layout_fallback;
 pub mod nn;
 pub mod ops;
 pub mod optim;
@@ -51,7 +52,10 @@ pub mod tensor;
 pub use autocast::autocast;
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled};
 pub use backend::{set_fallback, with_backend};
-pub use defaults::{default_device, default_dtype, set_default_device, set_default_dtype};
+pub use defaults::{
+    MemoryFormatGuard, default_device, default_dtype, default_memory_format, memory_format_guard,
+    set_default_device, set_default_dtype,
+};
 pub use error::{Error, Result};
 /// The 16-bit floating-point types of host values.
 pub use half::{bf16, f16};
@@ -75,6 +79,7 @@ pub use keyway_dispatcher::op::Arg;
 /// ```
 pub use keyway_dispatcher::parallel::{num_threads, set_num_threads};
 pub use keyway_dispatcher::{DType, Device, Layout};
+pub use layout_fallback::set_layout_fallback;
 pub use precision::{MatmulPrecision, float32_matmul_precision, set_float32_matmul_precision};
 pub use rng::manual_seed;
 #[doc(hidden)]

@@ -122,7 +122,7 @@ impl Drop for Loading {
     }
 }
 
-/// What the user has said for every run: the preferred backends, and the fallback of the environment.
+/// What the user has said for every run: the preferred backends, and the fallbacks of the environment.
 fn apply_policies(preferred: &[String]) {
     let loaded = registry::plugins();
     let names: Vec<&str> =
@@ -145,6 +145,12 @@ fn apply_policies(preferred: &[String]) {
     }
     if let Some(error) = failed {
         keyway_dispatcher::log::warn(&format!("{}: {error}", crate::backend::FALLBACK_VARIABLE));
+    }
+    let variable = crate::layout_fallback::LAYOUT_FALLBACK_VARIABLE;
+    if let Ok(policy) = std::env::var(variable)
+        && let Err(error) = crate::set_layout_fallback(&policy)
+    {
+        keyway_dispatcher::log::warn(&format!("{variable}: {error}"));
     }
 }
 

@@ -248,6 +248,8 @@ impl DispatchKey {
     pub const CAPTURE: DispatchKey = DispatchKey(9);
     /// Records the graph.
     pub const AUTOGRAD: DispatchKey = DispatchKey(16);
+    /// Converts arguments of composite layouts to strided where nobody serves the call; every composite tensor has it.
+    pub const LAYOUT_FALLBACK: DispatchKey = DispatchKey(20);
     /// Casts arguments to a narrower dtype.
     pub const AUTOCAST: DispatchKey = DispatchKey(24);
     /// The first of the keys that plugins' interposers are given.

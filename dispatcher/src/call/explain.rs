@@ -424,7 +424,10 @@ fn help(
     let mut ways = Vec::new();
     // Ops without kernels, as those that only make views, are there for strided tensors.
     if !layout.is_strided() && (kernels.is_empty() || any(&|k| is_here(k) && k.layout.is_strided())) {
-        ways.push("make the tensor strided with `to_dense()`");
+        ways.push(
+            "make the tensor strided with `to_dense()` (`--layout-fallback warn` or `set_layout_fallback` does so for every such \
+             call)",
+        );
     }
     if !is_refused && any(&|k| is_here(k) && k.layout == layout && k.dtype != dtype.code()) {
         ways.push("cast with `to_dtype`");

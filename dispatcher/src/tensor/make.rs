@@ -157,6 +157,18 @@ impl TensorImpl {
         }))
     }
 
+    /// The tensor with all bytes of its memory 0 where the host can read them; for new tensors that safe code may read before
+    /// anything was written. The memory of other devices stays as it is.
+    ///
+    /// # Errors
+    /// Those of waiting for the device, whose earlier work may still use memory that it reuses.
+    pub fn zeroed_for_host(tensor: TensorRef) -> Result<TensorRef> {
+        if let Some(storage) = tensor.storage() {
+            storage.zero_for_host()?;
+        }
+        Ok(tensor)
+    }
+
     /// A new contiguous tensor on the device and in the sizes of a row-major one, its elements undefined.
     ///
     /// # Errors
@@ -219,7 +231,8 @@ impl TensorImpl {
             return Err(Error::Layout { op: "composite", layout, reason: "needs at least one component" });
         };
         let device = first.device();
-        Ok(TensorImpl::place(|t| {
+        let keys = birth_keys(local_keys().0) | KeySet::of(DispatchKey::LAYOUT_FALLBACK).0;
+        Ok(TensorImpl::place_with(keys, |t| {
             t.raw.set(dtype, layout, device, false, std::ptr::null_mut(), numel);
             t.geometry.set_composite(&sizes);
             t.composite = Some(Composite::new(components, attrs, Arc::default()));
@@ -286,7 +299,11 @@ impl TensorImpl {
 
     /// The same memory and geometry as a tensor of its own, of which autograd knows nothing.
     pub fn shallow_copy(&self) -> TensorRef {
-        TensorImpl::place(|t| {
+        let of_layout = match &self.composite {
+            Some(_) => KeySet::of(DispatchKey::LAYOUT_FALLBACK).0,
+            None => 0,
+        };
+        TensorImpl::place_with(birth_keys(local_keys().0) | of_layout, |t| {
             t.raw = OwnRaw::of(self.raw.get());
             t.own_storage = self.storage().cloned();
             t.offset = self.offset;
