@@ -37,3 +37,24 @@ fn of_new_tensors() {
     keyway::set_default_device("cpu").unwrap();
     assert_eq!(keyway::default_device(), Device::CPU);
 }
+
+/// The format is that of factories alone: files and ops' scratch stay as they are.
+#[test]
+fn the_default_memory_format_is_that_of_factories() -> keyway::Result<()> {
+    use keyway::MemoryFormat::ChannelsLast;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let x = Tensor::from_vec((0..48).map(|i| i as f32).collect(), (2, 2, 3, 4))?;
+    keyway::io::npy::save(&path, &x)?;
+    let _guard = keyway::memory_format_guard(ChannelsLast)?;
+    for made in [Tensor::ones((2, 2, 3, 4))?, Tensor::empty((2, 2, 3, 4))?, Tensor::randn((2, 2, 3, 4))?] {
+        assert!(made.is_contiguous_in(ChannelsLast) && !made.is_contiguous(), "{:?}", made.strides());
+    }
+    assert_eq!(keyway::io::npy::load(&path)?.to_vec::<f32>()?, x.to_vec::<f32>()?);
+    assert_eq!(x.matmul(&x.transpose(2, 3)?)?.shape(), [2, 2, 3, 3]);
+    assert!(Tensor::ones((2, 2, 3))?.is_contiguous());
+    let elsewhere =
+        std::thread::spawn(|| Tensor::ones((2, 2, 3, 4)).map(|t| t.is_contiguous())).join().unwrap();
+    assert!(elsewhere?);
+    Ok(())
+}

@@ -212,3 +212,25 @@ proptest! {
         prop_assert_eq!(x.to_vec::<f32>().unwrap(), changed);
     }
 }
+
+/// Memory that an earlier tensor had is not seen through a new one.
+#[test]
+fn new_tensors_without_values_are_zero_in_host_memory() -> Result<()> {
+    for size in [1, 7, 1000, 100_000] {
+        let like = Tensor::full((size, 2), 7.0)?;
+        let makers: [&dyn Fn() -> Result<Tensor>; 5] = [
+            &|| Tensor::empty((size, 2)),
+            &|| Tensor::empty_strided((size, 2), (1, size)),
+            &|| like.empty_like(),
+            &|| like.new_empty((size, 2)),
+            &|| Tensor::full((size, 1), 7.0)?.resize_((size, 2)),
+        ];
+        for make in makers {
+            drop(Tensor::full((size, 2), 7.0)?);
+            let made = make()?.to_vec::<f32>()?;
+            // What `resize_` keeps are the elements that were there.
+            assert!(made.iter().skip(size).all(|&v| v == 0.0), "{made:?}");
+        }
+    }
+    Ok(())
+}

@@ -102,7 +102,10 @@ pub fn prefer_backends(names: &[&str]) -> Result<()> {
 /// # Errors
 /// A policy that cannot be read, or with which calls would go round in a circle.
 pub fn set_fallback(policy: &str) -> Result<()> {
-    Ok(registry::set_default_fallback(FallbackPolicy::parse(policy)?)?)
+    let parsed = FallbackPolicy::parse(policy)?;
+    registry::set_default_fallback(parsed)?;
+    warn_of(policy, parsed);
+    Ok(())
 }
 
 /// As [`set_fallback`], for one kind of device.
@@ -118,5 +121,17 @@ pub fn set_fallback(policy: &str) -> Result<()> {
 /// # Errors
 /// As [`set_fallback`].
 pub fn set_device_fallback(device: &str, policy: &str) -> Result<()> {
-    Ok(registry::set_fallback(Device::parse(device)?.kind, FallbackPolicy::parse(policy)?)?)
+    let parsed = FallbackPolicy::parse(policy)?;
+    registry::set_fallback(Device::parse(device)?.kind, parsed)?;
+    warn_of(policy, parsed);
+    Ok(())
+}
+
+/// Warns of a policy that names a device which no loaded backend brings.
+fn warn_of(policy: &str, parsed: FallbackPolicy) {
+    if crate::runtime::backends().is_some()
+        && let Some(trouble) = parsed.trouble()
+    {
+        keyway_dispatcher::log::warn(&format!("set_fallback: {policy}: {trouble}"));
+    }
 }

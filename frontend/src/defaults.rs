@@ -1,9 +1,12 @@
-//! The dtype and the device of tensors whose options name none.
+//! The dtype, the device and the memory format of tensors whose options name none.
 
+use crate::MemoryFormat;
 use crate::error::Result;
 use crate::tensor::{IntoOptions, TensorOptions};
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::{DType, Device};
+use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The code of the dtype.
@@ -96,7 +99,65 @@ pub fn set_default_device(device: impl IntoOptions) -> Result<()> {
         .into());
     };
     // A tensor without elements says whether the device is there.
-    crate::Tensor::empty_with(0, device)?;
+    crate::Tensor::uninit(0, device)?;
     DEVICE.store(packed(device), Ordering::Relaxed);
     Ok(())
+}
+
+thread_local! {
+    static FORMAT: Cell<MemoryFormat> = const { Cell::new(MemoryFormat::Contiguous) };
+}
+
+/// The memory format of new tensors of 4 and 5 dimensions whose options name none: row-major, unless a guard of
+/// [`memory_format_guard`] lives on this thread.
+///
+/// ```
+/// assert_eq!(keyway::default_memory_format(), keyway::MemoryFormat::Contiguous);
+/// ```
+pub fn default_memory_format() -> MemoryFormat {
+    FORMAT.get()
+}
+
+/// The thread's default memory format returns to the one before it when this is dropped.
+#[must_use = "the format is the default only while the guard lives"]
+#[derive(Debug)]
+pub struct MemoryFormatGuard {
+    before: MemoryFormat,
+    _thread: PhantomData<*const ()>,
+}
+
+impl Drop for MemoryFormatGuard {
+    fn drop(&mut self) {
+        FORMAT.set(self.before);
+    }
+}
+
+/// Sets [`default_memory_format`] of this thread while the guard lives. Tensors over memory of the program's own, as
+/// [`Tensor::from_vec`](crate::Tensor::from_vec) makes them, stay row-major.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::prelude::*;
+/// let guard = keyway::memory_format_guard(MemoryFormat::ChannelsLast)?;
+/// assert_eq!(Tensor::zeros((2, 3, 4, 4))?.strides(), [48, 1, 12, 3]);
+/// assert_eq!(Tensor::zeros((2, 3, 4))?.strides(), [12, 4, 1]);
+/// drop(guard);
+/// assert_eq!(Tensor::zeros((2, 3, 4, 4))?.strides(), [48, 16, 4, 1]);
+/// assert!(keyway::memory_format_guard(MemoryFormat::Preserve).is_err());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// [`MemoryFormat::Preserve`], since there is nothing to preserve.
+pub fn memory_format_guard(format: MemoryFormat) -> Result<MemoryFormatGuard> {
+    if format == MemoryFormat::Preserve {
+        return Err(Error::Value {
+            op: "memory_format_guard",
+            argument: "format",
+            expected: "contiguous or channels_last".into(),
+            got: format.to_string(),
+        }
+        .into());
+    }
+    Ok(MemoryFormatGuard { before: FORMAT.replace(format), _thread: PhantomData })
 }

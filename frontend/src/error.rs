@@ -18,8 +18,9 @@ use std::fmt;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with what was expected, what came, and what to do next. What a caller did wrong begins with the name of the
-/// function that was called, without the suffix of a form (`_`, `_with`, `_out`, `_keepdim`, `_all`).
+/// What went wrong, with what was expected, what came, and what to do next. A mistake in a call of
+/// a tensor function begins with that function's name, without the suffix of a form (`_`, `_with`, `_out`, `_keepdim`, `_all`);
+/// one elsewhere with the name of the type or function that found it.
 ///
 /// `{:?}` gives the message too, so that `fn main() -> keyway::Result<()>` and `unwrap` print what people can read; `{:#?}`
 /// gives the structure.

@@ -138,9 +138,9 @@ pub fn is_contiguous(sizes: &[usize], strides: &[usize]) -> bool {
     true
 }
 
-/// Whether the strides are those of channels_last, ignoring dimensions of size 1.
+/// Whether the strides are those of channels_last, ignoring dimensions of size 1; false without strides, as composite tensors are.
 pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
-    if !(3..=5).contains(&sizes.len()) {
+    if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
         return false;
     }
     if sizes.contains(&0) {
@@ -209,8 +209,12 @@ pub fn dense_strides(sizes: &[usize], strides: &[usize]) -> Option<Dims> {
     Some(dense)
 }
 
-/// Whether each element has its own place and the places have no gaps, in whatever order of dimensions.
+/// Whether the elements are stored without gaps and none twice, in whatever order of dimensions; false without strides, as
+/// composite tensors are.
 pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
+    if sizes.len() != strides.len() {
+        return false;
+    }
     let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();
     order.sort_by_key(|&i| strides[i]);
     let mut expected = 1;
@@ -227,9 +231,10 @@ pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
     true
 }
 
-/// Whether two elements may share one place: a stride of 0, or dimensions that interleave.
+/// Whether two elements may have the same offset: a stride of 0, or dimensions that interleave. False without strides, as composite
+/// tensors are.
 pub fn may_self_overlap(sizes: &[usize], strides: &[usize]) -> bool {
-    if sizes.contains(&0) {
+    if sizes.contains(&0) || sizes.len() != strides.len() {
         return false;
     }
     let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();

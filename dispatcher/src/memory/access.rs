@@ -112,6 +112,17 @@ impl Storage {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer().as_ptr(), self.bytes()) })
     }
 
+    /// Sets all bytes to 0 where the host can read the memory.
+    pub(crate) fn zero_for_host(&self) -> Result<()> {
+        if self.bytes() == 0 || self.is_read_only() || !is_host(self)? {
+            return Ok(());
+        }
+        self.quiet_for_host("empty")?;
+        // SAFETY: writable host memory of so many bytes, which lives as long as this handle; work that was queued before has ended.
+        unsafe { self.pointer().as_ptr().write_bytes(0, self.bytes()) };
+        Ok(())
+    }
+
     /// Refuses memory that the host cannot read, and waits for work that still uses it.
     pub(super) fn quiet_for_host(&self, op: &'static str) -> Result<()> {
         if !is_host(self)? {

@@ -519,3 +519,23 @@ fn a_strided_tensor_is_broadcast_in_a_sum() {
     assert!(message(sparse.add(&floats(&[1.0, 2.0], &[2]))).contains("[2, 3] and [2]"));
     assert!(message(sparse.add(1.0)).contains("leaves nothing unstored"));
 }
+
+#[test]
+fn memory_formats_are_those_of_strided_tensors() {
+    use keyway::MemoryFormat::{ChannelsLast, Contiguous, Preserve};
+    let _one = load(PLUGINS);
+    let coo = Tensor::ones((1, 2, 3, 3)).unwrap().to_sparse().unwrap();
+    assert!(!coo.is_contiguous_in(ChannelsLast) && coo.is_contiguous_in(Preserve));
+    for made in [coo.to(ChannelsLast), coo.contiguous_in(ChannelsLast), coo.copy_with(ChannelsLast)] {
+        let text = message(made);
+        assert!(text.contains("a composite tensor has no strides") && text.contains("to_strided"), "{text}");
+    }
+    let changed = coo.to((DType::F64, ChannelsLast));
+    assert!(message(changed).contains("a composite tensor has no strides"));
+    for format in [Contiguous, Preserve] {
+        assert_eq!(coo.contiguous_in(format).unwrap().layout(), coo.layout());
+        assert_eq!(coo.to(format).unwrap().layout(), coo.layout());
+        assert_eq!(f64s(&coo.copy_with(format).unwrap().to_strided().unwrap()), [1.0; 18]);
+    }
+    assert!(coo.empty_like().is_ok() || coo.zeros_like().is_ok());
+}

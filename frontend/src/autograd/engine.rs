@@ -215,7 +215,7 @@ fn start(
 
 fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
     let format = if shape.last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
-    Tensor::empty_with(&shape.sizes, (shape.dtype, shape.device, format))?.fill_(value)
+    Tensor::uninit(&shape.sizes, (shape.dtype, shape.device, format))?.fill_(value)
 }
 
 fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
@@ -565,7 +565,7 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
         let (sizes, strides) = (leaf.sizes().into(), leaf.strides().into());
         Tensor::from_ref(TensorImpl::empty_strided(sizes, strides, grad.dtype(), grad.device())?)
     } else {
-        Tensor::empty_with(leaf.sizes(), (grad.dtype(), grad.device()))?
+        Tensor::uninit(leaf.sizes(), (grad.dtype(), grad.device()))?
     };
     copy.copy_(&grad)?;
     Ok(copy)

@@ -1,8 +1,9 @@
 //! Checking derivatives against differences, in f64.
 
 use super::engine::{BackwardOptions, grad};
-use crate::Tensor;
 use crate::error::Result;
+use crate::{DType, Tensor};
+use keyway_dispatcher::Error as DispatchError;
 
 /// A function from tensors to tensors.
 ///
@@ -102,6 +103,16 @@ pub fn gradcheck(
     inputs: &[Tensor],
     tolerance: Tolerance,
 ) -> Result<Option<Mismatch>> {
+    if let Some(input) = inputs.iter().find(|t| t.requires_grad() && t.dtype() != DType::F64) {
+        return Err(DispatchError::Value {
+            op: "gradcheck",
+            argument: "inputs",
+            expected: "f64 where a gradient is checked, since finite differences need its digits; convert with `to_dtype`"
+                .to_string(),
+            got: input.dtype().to_string(),
+        }
+        .into());
+    }
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(|o| o.dtype().is_float()).collect();
     // The place of each output's first element among all of them.
     let mut starts = vec![0usize];

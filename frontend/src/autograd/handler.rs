@@ -62,7 +62,8 @@ fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
 /// An op of one sparse tensor that keeps zero, recorded as the op on what the tensor stores, each place once: so its derivative
 /// is that on strided tensors, and counts where something is stored.
 fn of_stored(call: &Call<'_>) -> Result<Outputs> {
-    let whole = Tensor::from_ref(call.args.tensor(0).map_err(crate::Error::from)?.clone()).coalesce()?;
+    let whole =
+        Tensor::from_ref(call.args.tensor(0).map_err(crate::Error::from)?.clone()).without_duplicates()?;
     let apply = |part: Tensor| -> Result<Tensor> {
         if !part.dtype().is_differentiable() {
             return Ok(part);

@@ -43,7 +43,7 @@ impl Geometry {
     /// A copy of a gradient of the base, with the base's own strides.
     fn copy_of(&self, grad: &Tensor) -> Result<Tensor> {
         let copy =
-            Tensor::empty_strided_with(&self.base_sizes, &self.base_strides, (grad.dtype(), grad.device()))?;
+            Tensor::uninit_strided(&self.base_sizes, &self.base_strides, (grad.dtype(), grad.device()))?;
         copy.copy_(grad)?;
         Ok(copy)
     }
@@ -106,7 +106,7 @@ pub(super) fn copy_slices_backward(slices: &CopySlices, grad: &Tensor, wanted: &
 pub(super) fn view_of_base_backward(geometry: &Geometry, grad: &Tensor) -> Result<Tensor> {
     let strides = contiguous_strides(&geometry.base_sizes);
     let strides = if geometry.base_strides.is_empty() { strides } else { geometry.base_strides.clone() };
-    let of_base = Tensor::empty_strided_with(&geometry.base_sizes, &strides, (grad.dtype(), grad.device()))?;
+    let of_base = Tensor::uninit_strided(&geometry.base_sizes, &strides, (grad.dtype(), grad.device()))?;
     of_base.zero_()?;
     crate::ops::shape::add_to(&geometry.part(&of_base)?, grad)?;
     Ok(of_base)

@@ -105,7 +105,7 @@ pub trait Dataset {
     /// ```
     ///
     /// # Errors
-    /// As [`Dataset::get`]; samples of different shapes or dtypes.
+    /// As [`Dataset::get`]; samples of different shapes. Override this to pad them. Samples of different dtypes are promoted.
     fn batch(&self, indices: &[usize]) -> Result<Batch> {
         let samples = indices.iter().map(|&index| self.get(index)).collect::<Result<Vec<_>>>()?;
         let (inputs, targets): (Vec<Tensor>, Vec<Tensor>) = samples.into_iter().unzip();
@@ -251,7 +251,7 @@ fn rows_of(t: &Tensor, rows: &[usize]) -> Result<Tensor> {
         let index: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
         return t.index_select(0, &Tensor::new(&index)?.to_device(t.device())?);
     };
-    let made = Tensor::empty_with([&[rows.len()], row].concat(), t.dtype())?;
+    let made = Tensor::uninit([&[rows.len()], row].concat(), t.dtype())?;
     let size = t.dtype().size();
     let bytes = t.elem_count() / count.max(1) * size;
     if let (Some(to), Some(from)) = (made.as_ref().storage(), t.as_ref().storage()) {

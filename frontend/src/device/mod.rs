@@ -151,6 +151,6 @@ pub fn is_available(device: &str) -> bool {
 pub(crate) fn present(kind: &str, index: u16) -> Result<Device> {
     let device = Device::new(kind, index)?;
     // A tensor without elements shows whether the device is there.
-    crate::Tensor::empty_with(0, device)?;
+    crate::Tensor::uninit(0, device)?;
     Ok(device)
 }

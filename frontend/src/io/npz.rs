@@ -171,7 +171,8 @@ impl Place<'_> {
                 Error::Foreign { at: self.archive.to_string(), expected: "NumPy's archive of arrays", got }
             }
             false => {
-                self.damaged(format!("`{file}` is no `.npy` file, so take the arrays with `npz::load_only`"))
+                let got = "an entry that is no `.npy` file; take the arrays by name with `npz::load_only`";
+                Error::Foreign { at: format!("{}, `{file}`", self.archive), expected: "an array", got }
             }
         }
     }

@@ -147,7 +147,7 @@ impl KvCache {
                 let grown = |(i, new): (usize, &Tensor)| -> Result<Tensor> {
                     let mut sizes = new.shape().to_vec();
                     sizes[2] = end.checked_next_power_of_two().unwrap_or(end);
-                    let room = new.new_empty(&sizes)?;
+                    let room = new.new_uninit(&sizes)?;
                     if let Some(old) = old.as_ref().filter(|_| begin > 0) {
                         room.narrow(2, 0, begin)?.copy_(&old[i].narrow(2, 0, begin)?)?;
                     }

@@ -430,12 +430,23 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// As [`safetensors::save`].
+    /// As [`safetensors::save`]; a module without parameters and buffers, as one is that does not name its parts in
+    /// [`Module::members`].
     fn save<P: AsRef<Path>>(&self, path: P) -> Result<()>
     where
         Self: Sized,
     {
-        safetensors::save(path, &self.state_dict())
+        let state = self.state_dict();
+        if state.is_empty() {
+            return Err(ModuleError::Option {
+                owner: "Module::save",
+                option: "self",
+                expected: "a module with parameters or buffers; `Module::members` names those of a module of your own",
+                got: "none".to_string(),
+            }
+            .into());
+        }
+        safetensors::save(path, &state)
     }
 
     /// Overwrites the parameters and buffers with those of a safetensors file; see [`Module::save`] and

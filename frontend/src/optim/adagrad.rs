@@ -222,7 +222,7 @@ impl Optimizer for Adagrad {
             let sums = match sums {
                 Some(sums) => sums,
                 None => {
-                    let squares = p.detach().empty_like()?.fill_(o.initial_accumulator_value)?;
+                    let squares = p.detach().uninit_like(())?.fill_(o.initial_accumulator_value)?;
                     sums.insert(Sums { steps: 0, squares })
                 }
             };

@@ -85,7 +85,12 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
     groups.iter().try_for_each(|group| group.options.check(owner))?;
     let all: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
     if all.is_empty() {
-        return Err(refuse(owner, "parameters", "at least one tensor; pass `module.parameters()`", "none"));
+        return Err(refuse(
+            owner,
+            "parameters",
+            "at least one tensor; pass `module.parameters()` of a module whose `Module::members` names its parts",
+            "none",
+        ));
     }
     for (index, parameter) in all.iter().enumerate() {
         let pass = "pass `module.parameters()`, or call `requires_grad_(true)` on a leaf";
@@ -304,7 +309,7 @@ pub(super) fn load<O: Options>(
         if scalars.contains(name) {
             return tensor.copy();
         }
-        parameters[p].0.detach().empty_like()?.copy_(tensor)
+        parameters[p].0.detach().uninit_like(())?.copy_(tensor)
     };
     let mut made = Vec::new();
     for (p, tensors) in memories.iter().enumerate() {

@@ -195,7 +195,7 @@ fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOpti
         let buffer = match direction {
             _ if o.momentum == 0.0 => None,
             Some(buffer) => Some(buffer.clone()),
-            None => Some(p.detach().empty_like()?),
+            None => Some(p.detach().uninit_like(())?),
         };
         let buffers: Vec<&Tensor> = buffer.iter().collect();
         sgd_step::in_place(&[p], &[&grad.to_dense()?], &buffers, numbers(o, first))?;
@@ -211,7 +211,7 @@ fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOpti
                 1.0 - o.dampening
             }
             None => {
-                *direction = Some(p.detach().empty_like()?.copy_(grad)?);
+                *direction = Some(p.detach().uninit_like(())?.copy_(grad)?);
                 1.0
             }
         };
@@ -248,7 +248,7 @@ impl Optimizer for Sgd {
             let has_buffer = self.groups[*group].options.momentum != 0.0;
             if has_buffer && grads[nth].is_some() && self.directions[nth].is_none() {
                 refuse_first(OWNER, parameter)?;
-                fresh[nth] = Some(parameter.detach().empty_like()?);
+                fresh[nth] = Some(parameter.detach().uninit_like(())?);
             }
         }
         let buffer = |nth: usize| match self.groups[parameters[nth].0].options.momentum {

@@ -4,7 +4,7 @@ use super::format::strides_in;
 use super::options::{IntoOptions, TensorOptions};
 use super::shape::{IntoShape, not_negative, sizes};
 use super::{MemoryFormat, Tensor};
-use crate::defaults::default_dtype;
+use crate::defaults::{default_dtype, default_memory_format};
 use crate::error::{Result, called};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::Dims;
@@ -13,7 +13,8 @@ use keyway_dispatcher::tensor::TensorImpl;
 
 /// Every factory has a form `…_with` that also takes [`TensorOptions`]: dtype, device and memory format.
 impl Tensor {
-    /// A new tensor, its elements undefined.
+    /// A new tensor whose values the caller will write. They are undefined on a device whose memory the host cannot read; in host
+    /// memory they are 0, so that safe code never reads uninitialised memory. Results of ops are not set to 0 first.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -46,11 +47,19 @@ impl Tensor {
     /// [`MemoryFormat::Preserve`], since there is nothing to preserve. So for all factories with options.
     pub fn empty_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
         called("empty", &["shape", "options"], || {
-            new("empty", &sizes("empty", shape)?, options.into_options()?)
+            readable(new("empty", &sizes("empty", shape)?, options.into_options()?)?)
         })
     }
 
-    /// A new tensor with these strides in elements, its elements undefined.
+    /// [`Tensor::empty_with`] for callers that write every element: without the zeros on the host, and row-major whatever the
+    /// thread's default memory format.
+    pub(crate) fn uninit(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
+        let options = options.into_options()?;
+        let format = options.format.or(Some(MemoryFormat::Contiguous));
+        new("empty", &sizes("empty", shape)?, TensorOptions { format, ..options })
+    }
+
+    /// [`Tensor::empty`] with these strides in elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -84,24 +93,31 @@ impl Tensor {
         options: impl IntoOptions,
     ) -> Result<Tensor> {
         called("empty_strided", &["shape", "strides", "options"], || {
-            const OP: &str = "empty_strided";
-            let (sizes, strides) = (sizes(OP, shape)?, not_negative(OP, "strides", &strides.into_ints())?);
-            let options = options.into_options()?;
-            let wrong =
-                |argument, expected, got| keyway_dispatcher::Error::Value { op: OP, argument, expected, got };
-            if sizes.len() != strides.len() {
-                let expected = format!("{} strides, one for each size", sizes.len());
-                return Err(wrong("strides", expected, format!("{:?}", strides.as_slice())).into());
-            }
-            if let Some(format) = options.format {
-                let expected = "no memory format, since the strides are given".into();
-                return Err(wrong("options", expected, format.to_string()).into());
-            }
-            crate::runtime::start()?;
-            Ok(Tensor {
-                inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())?,
-            })
+            readable(Tensor::uninit_strided(shape, strides, options)?)
         })
+    }
+
+    /// [`Tensor::empty_strided_with`] without the zeros on the host, for callers that write every element.
+    pub(crate) fn uninit_strided(
+        shape: impl IntoShape,
+        strides: impl IntoShape,
+        options: impl IntoOptions,
+    ) -> Result<Tensor> {
+        const OP: &str = "empty_strided";
+        let (sizes, strides) = (sizes(OP, shape)?, not_negative(OP, "strides", &strides.into_ints())?);
+        let options = options.into_options()?;
+        let wrong =
+            |argument, expected, got| keyway_dispatcher::Error::Value { op: OP, argument, expected, got };
+        if sizes.len() != strides.len() {
+            let expected = format!("{} strides, one for each size", sizes.len());
+            return Err(wrong("strides", expected, format!("{:?}", strides.as_slice())).into());
+        }
+        if let Some(format) = options.format {
+            let expected = "no memory format, since the strides are given".into();
+            return Err(wrong("options", expected, format.to_string()).into());
+        }
+        crate::runtime::start()?;
+        Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())? })
     }
 
     /// A new tensor whose elements are all `value`: i64 for an integer, bool for a truth value, else of the default dtype.
@@ -209,7 +225,7 @@ impl Tensor {
 
 /// The forms `…_like_with` take the place of what the options name.
 impl Tensor {
-    /// A new tensor of this one's shape, dtype, device and memory format, its elements undefined.
+    /// [`Tensor::empty`] of this one's shape, dtype, device and memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -240,16 +256,19 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty_with`], but that a format may be preserved. So for all below.
     pub fn empty_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
-        called("empty_like", &["self", "options"], || {
-            let TensorOptions { dtype, device, format } = options.into_options()?;
-            let sizes = Dims::from_slice(self.shape());
-            let strides = match format {
-                None | Some(MemoryFormat::Preserve) => self.preserved_strides(),
-                Some(format) => strides_in("empty_like", &sizes, format)?,
-            };
-            let (dtype, device) = (dtype.unwrap_or(self.dtype()), device.unwrap_or(self.device()));
-            Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, dtype, device)? })
-        })
+        called("empty_like", &["self", "options"], || readable(self.uninit_like(options)?))
+    }
+
+    /// [`Tensor::empty_like_with`] without the zeros on the host, for callers that write every element.
+    pub(crate) fn uninit_like(&self, options: impl IntoOptions) -> Result<Tensor> {
+        let TensorOptions { dtype, device, format } = options.into_options()?;
+        let sizes = Dims::from_slice(self.shape());
+        let strides = match format {
+            None | Some(MemoryFormat::Preserve) => self.preserved_strides(),
+            Some(format) => strides_in("empty_like", &sizes, format)?,
+        };
+        let (dtype, device) = (dtype.unwrap_or(self.dtype()), device.unwrap_or(self.device()));
+        Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, dtype, device)? })
     }
 
     /// `value` in this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
@@ -276,9 +295,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn full_like_with<'a>(&self, value: impl Into<Arg<'a>>, options: impl IntoOptions) -> Result<Tensor> {
-        called("full_like", &["self", "value", "options"], || {
-            fill(&self.empty_like_with(options)?, value.into())
-        })
+        called("full_like", &["self", "value", "options"], || fill(&self.uninit_like(options)?, value.into()))
     }
 
     /// Ones in this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
@@ -322,8 +339,7 @@ impl Tensor {
         called("zeros_like", &["self", "options"], || self.full_like_with(0, options))
     }
 
-    /// A new tensor of this one's dtype and device, its elements undefined; channels_last where this one is and has as many
-    /// dimensions.
+    /// [`Tensor::empty`] of this one's dtype and device; channels_last where this one is and has as many dimensions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -334,7 +350,12 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn new_empty(&self, shape: impl IntoShape) -> Result<Tensor> {
-        called("new_empty", &["self", "shape"], || self.new_of("new_empty", shape))
+        called("new_empty", &["self", "shape"], || readable(self.new_uninit(shape)?))
+    }
+
+    /// [`Tensor::new_empty`] without the zeros on the host, for callers that write every element.
+    pub(crate) fn new_uninit(&self, shape: impl IntoShape) -> Result<Tensor> {
+        self.new_of("new_empty", shape)
     }
 
     /// [`Tensor::new_empty`] whose elements are all `value`.
@@ -387,11 +408,20 @@ impl Tensor {
     }
 }
 
+/// The tensor with its host memory set to 0.
+fn readable(made: Tensor) -> Result<Tensor> {
+    Ok(Tensor { inner: TensorImpl::zeroed_for_host(made.inner)? })
+}
+
 /// A new tensor without values.
 pub(crate) fn new(op: &'static str, sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
     crate::runtime::start()?;
     let (dtype, device) = (options.dtype(), options.device());
-    let inner = match options.format() {
+    let format = match options.format {
+        None if matches!(sizes.len(), 4 | 5) => default_memory_format(),
+        _ => options.format(),
+    };
+    let inner = match format {
         MemoryFormat::Contiguous => TensorImpl::empty(sizes, dtype, device)?,
         format => {
             let strides = strides_in(op, sizes, format)?;

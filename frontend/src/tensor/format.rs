@@ -63,7 +63,7 @@ impl fmt::Display for MemoryFormat {
 
 impl Tensor {
     /// Whether elements lie in that format without gaps. With one channel or one pixel they may lie in both; in
-    /// [`MemoryFormat::Preserve`] they always do.
+    /// [`MemoryFormat::Preserve`] they always do. A composite tensor, such as a sparse one, is in no other format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -101,8 +101,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::to_dtype`] and [`Tensor::to_device`]; channels_last on a tensor of fewer than 3 or more than 5 dimensions;
-    /// text that names no device.
+    /// As [`Tensor::to_dtype`] and [`Tensor::to_device`]; channels_last on a tensor of fewer than 3 or more than 5 dimensions, or
+    /// on a composite one; text that names no device.
     #[doc(alias = "memory_format")]
     #[doc(alias = "type_as")]
     pub fn to(&self, options: impl IntoOptions) -> Result<Tensor> {
@@ -121,7 +121,7 @@ impl Tensor {
             self.to_dtype(dtype)?.in_format(format)?
         } else {
             // In one pass.
-            Tensor::empty_with(self.shape(), (dtype, self.device(), format))?.copy_(self)?
+            Tensor::uninit(self.shape(), (dtype, self.device(), format))?.copy_(self)?
         };
         made.to_device(device)
     }
@@ -179,7 +179,11 @@ impl Tensor {
     /// As [`Tensor::to`].
     pub fn contiguous_in(&self, format: MemoryFormat) -> Result<Tensor> {
         called("contiguous_in", &["self", "format"], || match format {
-            MemoryFormat::Preserve if !is_dense(self.shape(), self.strides()) => self.copy(),
+            MemoryFormat::Preserve
+                if self.as_ref().is_strided() && !is_dense(self.shape(), self.strides()) =>
+            {
+                self.copy()
+            }
             _ => self.in_format(format),
         })
     }
@@ -197,7 +201,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// channels_last on a tensor of fewer than 3 or more than 5 dimensions.
+    /// channels_last on a tensor of fewer than 3 or more than 5 dimensions, or on a composite one.
     pub fn copy_with(&self, format: MemoryFormat) -> Result<Tensor> {
         called("copy", &["self", "format"], || clone::DEF.run(&[self.into(), Arg::Str(format.name())]))
     }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result, called};
 use crate::{Device, Layout};
 use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::dtype::DType;
+use keyway_dispatcher::layouts::may_repeat;
 use keyway_dispatcher::registry::{FallbackPolicy, layout_ops};
 use keyway_dispatcher::table;
 use std::path::Path;
@@ -200,6 +201,12 @@ impl Tensor {
     /// Compressed rows as coordinates, and what is another layout as it is.
     pub(crate) fn as_coordinates(&self) -> Result<Tensor> {
         if self.is_compressed() { self.to_sparse_with(2) } else { Ok(self.clone()) }
+    }
+
+    /// The tensor with one entry for each element: [`Tensor::coalesce`] where its layout may hold several, and says so by an attribute
+    /// `coalesced`; else the tensor itself. Other composite layouts need no kernel for `coalesce`.
+    pub(crate) fn without_duplicates(&self) -> Result<Tensor> {
+        if may_repeat(self.as_ref()) { self.coalesce() } else { Ok(self.clone()) }
     }
 
     /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without

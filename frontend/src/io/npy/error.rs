@@ -15,7 +15,7 @@ use crate::DType;
 pub enum NpyError {
     /// A file could not be read.
     #[error(
-        "cannot read {at}: {source}; check the path and its permissions, or fetch or save the file again"
+        "cannot read {at}: {source}; {advice}", advice = if source.kind() == std::io::ErrorKind::Unsupported { "save it without compression, as `numpy.savez` does, or deflated" } else { "check the path and its permissions, or fetch or save the file again" }
     )]
     Read {
         /// The file, and the array of an archive.

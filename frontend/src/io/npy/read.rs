@@ -80,7 +80,7 @@ pub fn read(source: &Source<'_>, from: &mut impl Read) -> Result<Tensor> {
     if header.fortran {
         shape.reverse();
     }
-    let tensor = Tensor::empty_with(&shape, header.dtype)?;
+    let tensor = Tensor::uninit(&shape, header.dtype)?;
     fill(source, from, &tensor, header.swapped)?;
     if !header.fortran {
         return Ok(tensor);

@@ -256,10 +256,10 @@ fn read_tensor(
     buffer: &mut Vec<u8>,
 ) -> Result<Tensor> {
     let tensor = match channels_last {
-        false => Tensor::empty_with(&entry.shape, entry.dtype)?,
+        false => Tensor::uninit(&entry.shape, entry.dtype)?,
         true => {
             let strides = channels_last_strides(&entry.shape);
-            Tensor::empty_strided_with(&entry.shape, &strides, entry.dtype)?
+            Tensor::uninit_strided(&entry.shape, &strides, entry.dtype)?
         }
     };
     let mut left = (entry.range.1 - entry.range.0) as usize;

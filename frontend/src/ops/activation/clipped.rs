@@ -243,7 +243,7 @@ fn smooth(t: &Tensor, function: Smooth) -> Result<Tensor> {
 
 /// What `f`, which keeps zero, gives of a sparse tensor: of what it stores, each place once.
 fn on_stored(t: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let whole = t.coalesce()?;
+    let whole = t.without_duplicates()?;
     let values = f(&stored(&whole)?)?;
     map_stored_as(&whole, values.dtype(), |_| Ok(values.clone()))
 }

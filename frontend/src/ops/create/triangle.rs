@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{in_format_of, one, tensor};
+use crate::ops::composite::{collected, in_format_of, one, tensor};
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
@@ -33,7 +33,8 @@ fn compose(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> Result<Tensor> {
     let (t, diagonal) = (tensor(args, 0)?, args.int(1)?);
     let [.., rows, columns] = *t.shape() else { return Ok(t) };
     let kept = |row: usize| (0..columns).map(move |c| keeps(row as i64, (c as i64).saturating_sub(diagonal)));
-    let mask = Tensor::from_vec((0..rows).flat_map(kept).collect::<Vec<bool>>(), [rows, columns])?;
+    let count = rows.saturating_mul(columns);
+    let mask = Tensor::from_vec(collected(count, (0..rows).flat_map(kept))?, [rows, columns])?;
     // One dimension more than the mask has, so that the tensor alone decides how the result lies in memory.
     let made = mask.to_device(t.device())?.where_cond(&t.unsqueeze(0)?, false)?.squeeze(0)?;
     // With one more, what an image of one channel says of its order is lost.

@@ -4,19 +4,21 @@ use super::embedding_bag::BagMode;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, widened};
+use keyway_dispatcher::memory::host_vec;
 
 /// The indices of each bag as a row, as long as the longest bag, and where a row has none.
 pub(super) fn as_grid(ends: &[usize], indices: &Tensor) -> Result<(Tensor, Tensor)> {
     let starts = || std::iter::once(0).chain(ends.iter().copied());
     let longest = starts().zip(ends).map(|(start, end)| end - start).max().unwrap_or(0);
-    let (mut places, mut outside) = (Vec::new(), Vec::new());
+    let count = ends.len().saturating_mul(longest);
+    let (mut places, mut outside) = (host_vec(count)?, host_vec(count)?);
     for (start, &end) in starts().zip(ends) {
         let inside = end - start;
         places.extend((0..longest).map(|k| if k < inside { (start + k) as i64 } else { 0 }));
         outside.extend((0..longest).map(|k| k >= inside));
     }
     let (sizes, device) = ([ends.len(), longest], indices.device());
-    let places = Tensor::from_vec(places, [ends.len() * longest])?.to_device(device)?;
+    let places = Tensor::from_vec(places, [count])?.to_device(device)?;
     let grid = indices.index_select(0, &places)?.reshape_as_sizes(&sizes)?;
     Ok((grid, Tensor::from_vec(outside, sizes)?.to_device(device)?))
 }
@@ -77,9 +79,10 @@ impl Cells {
 
     /// Of rows `[indices, columns]`, bag after bag; sums and means.
     pub(super) fn by_ends(&self, mode: BagMode, ends: &[usize], columns: usize) -> Result<Tensor> {
-        let mut bags: Vec<i64> = Vec::new();
+        let mut bags: Vec<i64> = host_vec(ends.last().copied().unwrap_or(0))?;
         ends.iter().enumerate().for_each(|(bag, &end)| bags.resize(end, bag as i64));
-        let bags = Tensor::new(&bags)?.to_device(self.rows.device())?;
+        let length = bags.len();
+        let bags = Tensor::from_vec(bags, length)?.to_device(self.rows.device())?;
         let none = |sizes: &[usize]| Tensor::zeros_with(sizes, (self.rows.dtype(), self.rows.device()));
         let sums = none(&[ends.len(), columns])?.index_add(0, &bags, &self.filled(0.0)?)?;
         match mode {

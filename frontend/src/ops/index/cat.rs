@@ -102,7 +102,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         Strides::Exact(strides) => Dims::clone(strides),
         _ => contiguous_strides(&spec.sizes),
     };
-    let made = Tensor::empty_strided_with(&spec.sizes, &strides, (spec.dtype, list[0].device()))?;
+    let made = Tensor::uninit_strided(&spec.sizes, &strides, (spec.dtype, list[0].device()))?;
     let dim = args.dim(1, spec.sizes.len())?;
     let mut start = 0;
     for t in list {

@@ -66,7 +66,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         Strides::Exact(strides) => Dims::clone(strides),
         _ => contiguous_strides(&spec.sizes),
     };
-    let made = Tensor::empty_strided_with(&spec.sizes, &strides, (spec.dtype, from.device()))?;
+    let made = Tensor::uninit_strided(&spec.sizes, &strides, (spec.dtype, from.device()))?;
     made.fill_(args.get(2))?;
     let mut inside = made.clone();
     for (k, pair) in args.ints(1)?.chunks_exact(2).enumerate() {

@@ -3,7 +3,7 @@
 use super::bags::{Cells, as_grid};
 use crate::autograd::is_grad_enabled;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor};
+use crate::ops::composite::{cast, counting, decomposed, float_tensor, one, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, row, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
@@ -135,8 +135,7 @@ impl Tensor {
 fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
     let (n, device) = (indices.elem_count(), indices.device());
     let mut rows = weight.embedding_sparse_with(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
-    let places = Tensor::from_vec((0..n as i64).collect(), indices.shape())?.to_device(device)?;
-    let (mut places, mut padding_idx) = (places, None);
+    let (mut places, mut padding_idx) = (counting(indices.shape(), device)?, None);
     if let Some(padding) = options.padding_idx {
         // A row of its own behind the others.
         let row = wrap_dim(DEF.name(), padding, weight.shape()[0])? as i64;

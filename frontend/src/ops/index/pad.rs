@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
+use crate::ops::composite::{collected, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::constant_pad::padded_sizes;
 use crate::ops::index::geometry::{kept, wrong_value};
@@ -118,8 +118,8 @@ fn most(mode: PadMode, size: i64, before: i64, after: i64) -> i64 {
     .max(0)
 }
 
-/// Where each element of a padded dimension comes from.
-fn places(mode: PadMode, size: i64, before: i64, after: i64) -> Vec<i64> {
+/// The index in a dimension from which each element of the padded one is copied.
+fn sources(mode: PadMode, size: i64, before: i64, after: i64) -> Result<Vec<i64>> {
     let (first, end) = left(size, before, after);
     let one = |i: i64| match mode {
         PadMode::Reflect if i < 0 => -i,
@@ -127,7 +127,7 @@ fn places(mode: PadMode, size: i64, before: i64, after: i64) -> Vec<i64> {
         PadMode::Circular => first + (i - first).rem_euclid(end - first),
         _ => i.clamp(0, size - 1),
     };
-    (-before..size + after).map(one).collect()
+    collected((size + after + before) as usize, (-before..size + after).map(one))
 }
 
 fn mode(args: &Args<'_>) -> RuleResult<PadMode> {
@@ -174,7 +174,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         return t.constant_pad(widths, args.get(3));
     }
     for (d, before, after) in borders(widths, t.rank()) {
-        let table = Tensor::new(places(mode, t.shape()[d] as i64, before, after))?;
+        let table = sources(mode, t.shape()[d] as i64, before, after)?;
+        let length = table.len();
+        let table = Tensor::from_vec(table, length)?;
         t = t.index_select(d, &table.to_device(t.device())?)?;
     }
     Ok(t)

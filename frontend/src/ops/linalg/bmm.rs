@@ -73,7 +73,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         let reason = "has no kernel for these two stacks of matrices; convert one with `to_dense()` first";
         return Err(Error::Layout { op: args.name(), layout: a.layout(), reason }.into());
     }
-    let made = Tensor::empty_with(&product_sizes(args, 0, 1)?, (dtype, a.device()))?;
+    let made = Tensor::uninit(&product_sizes(args, 0, 1)?, (dtype, a.device()))?;
     for i in 0..made.shape()[0] as i64 {
         made.select(0, i)?.copy_(&a.select(0, i)?.mm(&b.select(0, i)?)?)?;
     }

@@ -37,6 +37,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         "preserve" => Strides::Like(0),
         "contiguous" => Strides::Contiguous,
         "channels_last" => {
+            if !t.is_strided() {
+                return Err(Error::Value {
+                    op: args.name(),
+                    argument: "memory_format",
+                    expected: "`preserve` or `contiguous`, as a composite tensor has no strides; `to_strided` makes one that has"
+                        .to_string(),
+                    got: "`channels_last`".to_string(),
+                });
+            }
             check_images(args.name(), "self", t.sizes())?;
             Strides::exact(channels_last_strides(t.sizes()))
         }

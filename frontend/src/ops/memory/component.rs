@@ -94,7 +94,7 @@ fn whole(like: &Tensor, name: &str, grad: &Tensor) -> Result<Tensor> {
         let part = Tensor::from_ref(part.shallow_copy());
         match i == at {
             true => Ok(grad.clone()),
-            false if part.dtype().is_differentiable() => part.empty_like()?.fill_(0.0),
+            false if part.dtype().is_differentiable() => part.uninit_like(())?.fill_(0.0),
             false => Ok(part),
         }
     };

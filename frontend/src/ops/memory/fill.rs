@@ -57,7 +57,7 @@ impl Tensor {
     pub fn zeros_like(&self) -> Result<Tensor> {
         called("zeros_like", &["self"], || {
             if self.as_ref().is_strided() {
-                return self.empty_like()?.zero_();
+                return self.uninit_like(())?.zero_();
             }
             super::from_components::map_stored(&self.detach(), |part| part.zeros_like())
         })

@@ -31,7 +31,7 @@ impl Tensor {
                 return Ok(self.clone());
             }
             if !self.as_ref().is_strided() {
-                return map_stored(&self.coalesce()?, |values| values.dropout(p, true));
+                return map_stored(&self.without_duplicates()?, |values| values.dropout(p, true));
             }
             let [seed, offset] = super::place(self, super::Words::One)?;
             DEF.run(&[self.into(), Arg::Float(p), seed, offset])
@@ -54,8 +54,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     // In the order in memory that the result has.
-    let like = x.empty_like()?;
-    let dropped = Tensor::empty_strided_with(x.shape(), like.strides(), (DType::BOOL, x.device()))?;
+    let like = x.uninit_like(())?;
+    let dropped = Tensor::uninit_strided(x.shape(), like.strides(), (DType::BOOL, x.device()))?;
     super::bernoulli::DEF.run_in_place(&[(&dropped).into(), args.get(1), args.get(2), args.get(3)])?;
     let scaled = widened(&x)?.mul(1.0 / (1.0 - args.float(1)?))?;
     cast(dropped.where_cond(0, &scaled)?, x.dtype())

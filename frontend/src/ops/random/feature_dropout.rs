@@ -30,10 +30,10 @@ fn dropped(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
     let mut sizes = x.shape().to_vec();
     if channels {
         sizes.iter_mut().skip(2).for_each(|size| *size = 1);
-        return Tensor::empty_with(&sizes, (DType::BOOL, x.device()))?.bernoulli_(p);
+        return Tensor::uninit(&sizes, (DType::BOOL, x.device()))?.bernoulli_(p);
     }
     // In the order in memory that the result has.
-    Tensor::empty_strided_with(&sizes, x.empty_like()?.strides(), (DType::BOOL, x.device()))?.bernoulli_(p)
+    Tensor::uninit_strided(&sizes, x.uninit_like(())?.strides(), (DType::BOOL, x.device()))?.bernoulli_(p)
 }
 
 /// Zero where dropped, the others divided by `1 - p`; where none is left, their gradients are 0, too.

@@ -117,7 +117,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     // So that no sum overflows, which those of narrower numbers cannot.
     let p = if t.dtype() == DType::F64 { p.div(&most)? } else { p };
     let count = if replacement { drawn } else { n };
-    let u = Tensor::empty_with([rows, count], (DType::F64, t.device()))?;
+    let u = Tensor::uninit([rows, count], (DType::F64, t.device()))?;
     let (low, high) = (Arg::Float(0.0), Arg::Float(1.0));
     super::uniform::DEF.run_in_place(&[(&u).into(), low, high, args.get(3), args.get(4)])?;
     let places = if replacement {

@@ -73,7 +73,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn randn_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
-        called("randn_like", &["self", "options"], || self.empty_like_with(options)?.normal_(0.0, 1.0))
+        called("randn_like", &["self", "options"], || self.uninit_like(options)?.normal_(0.0, 1.0))
     }
 
     /// Overwrites this tensor with random numbers of the normal distribution.

@@ -87,7 +87,7 @@ impl Tensor {
         options: impl IntoOptions,
     ) -> Result<Tensor> {
         called("randint_like", &["self", "low", "high", "options"], || {
-            self.empty_like_with(options)?.random_int_(low, high)
+            self.uninit_like(options)?.random_int_(low, high)
         })
     }
 

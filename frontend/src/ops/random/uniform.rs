@@ -73,7 +73,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn rand_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
-        called("rand_like", &["self", "options"], || self.empty_like_with(options)?.uniform_(0.0, 1.0))
+        called("rand_like", &["self", "options"], || self.uninit_like(options)?.uniform_(0.0, 1.0))
     }
 
     /// Overwrites this tensor with random numbers, each equally likely in `low..high`.

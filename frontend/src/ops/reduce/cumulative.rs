@@ -3,7 +3,7 @@
 use super::scan::running;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::composite::{in_format_of, tensor};
+use crate::ops::composite::{counting, in_format_of, tensor};
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::rules::kept;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled};
@@ -37,14 +37,11 @@ pub(super) fn compose(
 ) -> RuleResult<Outputs> {
     let (x, dim) = (tensor(args, 0)?, args.int(1)?);
     let mut along = vec![1; x.rank()];
-    let mut n = 1;
     if x.rank() > 0 {
         let dim = args.dim(1, x.rank())?;
-        n = x.shape()[dim];
-        along[dim] = n;
+        along[dim] = x.shape()[dim];
     }
-    let places = Tensor::from_vec((0..n as i64).collect(), &along)?.to_device(x.device())?;
-    let places = places.expand(x.shape())?;
+    let places = counting(&along, x.device())?.expand(x.shape())?;
     let made = running(vec![x.copy()?, places.copy()?], dim, |before, after| {
         let mut later = reaches(&after[0], &before[0])?;
         if x.dtype().is_float() {

@@ -5,7 +5,7 @@
 use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::composite::{cast, divided_by_count, wide};
+use crate::ops::composite::{cast, counting, divided_by_count, wide};
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
 use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
@@ -64,7 +64,7 @@ fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
 /// Of a sparse tensor: the elements that it stores have their share. Those that it does not store count as 0, and where that is
 /// the result they have one too, which goes to nobody.
 fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
-    let x = b.input(0)?.detach().coalesce()?;
+    let x = b.input(0)?.detach().without_duplicates()?;
     let of_lines = |t: &Tensor| at_entries(&x, t, b.arg(1), b.bool(2)?);
     let (out, grad) = (of_lines(&b.output(0)?.detach())?, of_lines(b.grad(0)?)?);
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
@@ -111,14 +111,11 @@ fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         let places = b.unreduce(&b.output(1)?, 0, b.arg(1), b.bool(2)?)?;
         let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
         let mut along = vec![1; sizes.len()];
-        let mut n = 1;
         if !sizes.is_empty() {
             let dim = wrap_dim("max", b.int(1)?, sizes.len())?;
-            n = sizes[dim];
-            along[dim] = n;
+            along[dim] = sizes[dim];
         }
-        let all = Tensor::from_vec((0..n as i64).collect(), &along)?.to_device(grad.device())?;
-        grad.mul(&places.eq(&all)?.to_dtype(grad.dtype())?)
+        grad.mul(&places.eq(&counting(&along, grad.device())?)?.to_dtype(grad.dtype())?)
     })
 }
 

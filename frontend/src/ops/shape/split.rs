@@ -229,7 +229,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
             let (sizes, dim) = (b.ints(1)?, b.int(2)?);
-            let whole = b.grad(0)?.new_empty(b.sizes(0))?;
+            let whole = b.grad(0)?.new_uninit(b.sizes(0))?;
             let mut at = 0;
             for (i, &size) in sizes.iter().enumerate() {
                 whole.slice(dim, Some(at), Some(at + size), 1)?.copy_(b.grad(i)?)?;

@@ -78,7 +78,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
             let count = b.sizes(0)[wrap_dim("unbind", b.int(1)?, b.sizes(0).len())?];
-            let whole = b.grad(0)?.new_empty(b.sizes(0))?;
+            let whole = b.grad(0)?.new_uninit(b.sizes(0))?;
             for i in 0..count {
                 whole.select(b.int(1)?, i as i64)?.copy_(b.grad(i)?)?;
             }
