@@ -17,8 +17,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The plugins with the faults, the first with those of kernels.
-const MUTANTS: [&str; 5] =
-    ["keyway-test-mutant", "keyway-test-coo", "keyway-test-csr", "keyway-test-device", "keyway-test-ops"];
+const MUTANTS: [&str; 6] = [
+    "keyway-test-mutant",
+    "keyway-test-coo",
+    "keyway-test-csr",
+    "keyway-test-device",
+    "keyway-test-interposer",
+    "keyway-test-ops",
+];
 /// The backend that it wraps.
 const BACKEND: &str = "keyway-backend-cpu";
 /// What the plugin reads from the environment: the fault, and the backend.

@@ -123,6 +123,10 @@ fn add<T: Real>(call: &Call) -> Result<(), Error> {
 }
 
 fn mul<T: Real>(call: &Call) -> Result<(), Error> {
+    let second = call.output(0)?.device_index() == 1 && call.output(0)?.numel() > 100;
+    if second && keyway_test_faults::is("second_device_wrong") {
+        return map2(call, |a: T, b: T| a * b + T::from_f64(1.0));
+    }
     map2(call, |a: T, b: T| a * b)
 }
 

@@ -20,7 +20,7 @@ mod pinned;
 mod queue;
 
 /// What the suite must find in a device; `KEYWAY_FAULT` asks for one.
-const FAULTS: [Fault; 17] = [
+const FAULTS: [Fault; 19] = [
     Fault::of_families("device_copy_short", &["device"], "copies from the host leave out the last byte"),
     Fault::of_families("device_copy_lost", &["device"], "copies to the host are not made"),
     Fault::of_families(
@@ -54,6 +54,16 @@ const FAULTS: [Fault; 17] = [
         "device_freed_early",
         &["values", "promotion"],
         "memory is unmapped before queued work has used it",
+    ),
+    Fault::of_families(
+        "device_queue_drops",
+        &["queues"],
+        "a stream with 4,096 tasks drops those that come, and says nothing",
+    ),
+    Fault::of_ops(
+        "second_device_wrong",
+        &["mul"],
+        "products of more than 100 elements are wrong on the second device alone",
     ),
 ];
 

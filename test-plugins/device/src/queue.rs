@@ -1,6 +1,7 @@
 //! Streams, events, and the thread of each device that does the work.
 
 use keyway_sdk::author::Error;
+use keyway_test_faults as faults;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
@@ -157,11 +158,20 @@ fn work_forever(index: usize) {
     }
 }
 
+/// Tasks that a stream has room for under the fault of a queue that drops what comes when it is full.
+const ROOM: usize = 4096;
+
 fn push(index: u32, stream: usize, task: Task) {
     let device = &mut state().devices[index as usize];
     match device.captured.get_mut(&stream) {
         Some(tasks) => tasks.push(task),
-        None => device.streams.entry(stream).or_default().push_back(task),
+        None => {
+            let tasks = device.streams.entry(stream).or_default();
+            let dropped = tasks.len() >= ROOM && faults::is("device_queue_drops");
+            if !(dropped && matches!(task, Task::Work(_))) {
+                tasks.push_back(task);
+            }
+        }
     }
     CHANGED.notify_all();
 }

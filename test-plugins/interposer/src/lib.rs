@@ -7,6 +7,9 @@
 //!   after it, 3 does not run it and says that all is well, 4 panics, 0 is as usual. It gives one element, 0. The op
 //!   `meddler` stands for the mode of the second interposer, which is off until a thread switches it on.
 //!
+//! `KEYWAY_FAULT` has the first interposer, which is on by default, change what it should only look at, for the conformance
+//! suite to find.
+//!
 //! It is also a second owner of the device `test.keyway/twin`, of higher priority than that of
 //! `keyway.test/faulty`.
 
@@ -14,10 +17,11 @@ use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::op::RawOp;
 use keyway_sdk::author::{
-    Arg, Call, Element, Error, Interposed, Interposer, Op, OwnedTensor, RuleCall, call_op, device_api,
-    new_host_tensor, op,
+    Arg, Argument, Call, Element, Error, Form, Interposed, Interposer, Op, OwnedTensor, RuleCall, call_op,
+    device_api, new_host_tensor, op,
 };
 use keyway_sdk::{plugin, register_interposer, register_kernel};
+use keyway_test_faults::{self as faults, Fault};
 use keyway_test_twin::{Own, Twin};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -29,10 +33,31 @@ plugin! {
     description: "Sees every call",
     devices: ["test.keyway/twin"],
     setup: |contents| {
+        faults::announce(FAULTS).map_err(|detail| Error::Failed { detail })?;
         contents.device(&TWIN).op(&COUNT).op(&BREAK);
         Ok(())
     },
 }
+
+/// What the suite must find in an interposer.
+const FAULTS: [Fault; 4] = [
+    Fault::of_families("results_halved", &["interposers"], "results of `exp` are halved"),
+    Fault::of_families(
+        "large_results_halved",
+        &["interposers"],
+        "results of `mm` of more than 1,000 elements are halved",
+    ),
+    Fault::of_families(
+        "gradients_halved",
+        &["interposers"],
+        "results of `mul` are halved in backward passes",
+    ),
+    Fault::of_families(
+        "arguments_zeroed",
+        &["interposers"],
+        "the second argument of `sub` is 0 where it is f64",
+    ),
+];
 
 static COUNT: RawOp = op::<Count>();
 static BREAK: RawOp = op::<Break>();
@@ -81,13 +106,45 @@ impl Interposer for Watch {
             3 => Ok(()),
             4 => panic!("told to panic at {op}"),
             _ => {
+                if op == "sub" && faults::is("arguments_zeroed") {
+                    zero_second(call)?;
+                }
                 let outside = INSIDE.replace(true);
                 let result = call.run_next();
                 INSIDE.set(outside);
-                result
+                result?;
+                if is_halved(call)? { halve(call) } else { Ok(()) }
             }
         }
     }
+}
+
+/// Whether the fault at work concerns the result of a call.
+fn is_halved(call: &Interposed<'_>) -> Result<bool, Error> {
+    let fault = match call.op() {
+        "exp" => faults::is("results_halved"),
+        "mm" => faults::is("large_results_halved") && call.output(0)?.numel() > 1000,
+        "mul" => faults::is("gradients_halved") && call.in_backward(),
+        _ => false,
+    };
+    Ok(fault && call.form() == Form::New && call.output(0)?.dtype() == dtype::F32)
+}
+
+fn halve(call: &mut Interposed<'_>) -> Result<(), Error> {
+    let made = call.output(0)?;
+    let mut half = new_host_tensor::<f32>(made.sizes())?;
+    half.view_mut::<f32>()?.assign(made.view::<f32>()?.iter().map(|x| x / 2.0));
+    call.set_output(0, half)
+}
+
+fn zero_second(call: &mut Interposed<'_>) -> Result<(), Error> {
+    let Argument::Tensor(second) = call.argument(1)? else { return Ok(()) };
+    if second.dtype() != dtype::F64 {
+        return Ok(());
+    }
+    let mut zeros = new_host_tensor::<f64>(second.sizes())?;
+    zeros.view_mut::<f64>()?.assign(std::iter::repeat(0.0));
+    call.set_argument(1, Arg::Owned(&zeros))
 }
 
 /// Does to the calls of some ops what an interposer may do, and what it may not.

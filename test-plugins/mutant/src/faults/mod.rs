@@ -21,7 +21,9 @@ mod random;
 mod reading;
 mod refusing;
 mod sizes;
+mod stateful;
 mod sums;
+mod thresholds;
 mod writing;
 
 use crate::site::{Kernel, Site};
@@ -117,6 +119,8 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         process::FAULTS,
         random::FAULTS,
         drawn::FAULTS,
+        stateful::FAULTS,
+        thresholds::FAULTS,
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,128 @@
+//! Kernels that are wrong from some size, stride or setting on that small samples never reach.
+
+use super::Fault;
+use crate::raw::Elements;
+use crate::site::Site;
+use keyway_sdk::Error;
+use keyway_sdk::author::{MatmulPrecision, float32_matmul_precision};
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::new(
+        "channels_broadcast",
+        "a large product of images by a number for each channel is wrong in its last element",
+        &["mul"],
+        |site| last_is_wrong(site, site.output(0)?.len() > 100_000 && site.input(1)?.strides().contains(&0)),
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "stride_of_1024",
+        "where a stride is a multiple of 1,024 elements the last element is wrong",
+        &["add"],
+        |site| {
+            let paged = |t: &Elements<'_>| {
+                !t.is_row_major()
+                    && t.sizes().iter().zip(t.strides()).any(|(&n, &s)| n > 1 && s > 0 && s % 1024 == 0)
+            };
+            last_is_wrong(site, site.inputs().iter().any(|(_, t)| paged(t)))
+        },
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "stride_of_1024_sum",
+        "where a stride is a multiple of 1,024 elements the last element is wrong",
+        &["sum"],
+        |site| {
+            let input = site.input(0)?;
+            let paged =
+                input.sizes().iter().zip(input.strides()).any(|(&n, &s)| n > 1 && s > 0 && s % 1024 == 0);
+            last_is_wrong(site, paged && !input.is_row_major())
+        },
+    )
+    .dtypes(&["bf16"]),
+    Fault::new(
+        "product_of_512",
+        "a product of 512 rows, terms and columns is wrong in its last element",
+        &["mm"],
+        |site| {
+            let (a, b) = (site.input(0)?, site.input(1)?);
+            last_is_wrong(site, a.sizes().iter().chain(b.sizes()).all(|&size| size >= 512))
+        },
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "product_of_exactly_512",
+        "a product of exactly 512 rows, terms and columns is wrong in its last element",
+        &["mm"],
+        |site| {
+            let (a, b) = (site.input(0)?, site.input(1)?);
+            last_is_wrong(site, a.sizes().iter().chain(b.sizes()).all(|&size| size == 512))
+        },
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "terms_of_8192",
+        "a product of 8,192 terms or more is wrong in its last element",
+        &["mm"],
+        |site| last_is_wrong(site, site.input(0)?.sizes()[1] >= 8192),
+    )
+    .dtypes(&["f32"]),
+    Fault::new("elements_of_2_21", "the last of more than 2^21 elements is wrong", &["exp"], |site| {
+        last_is_wrong(site, site.output(0)?.len() > 1 << 21)
+    })
+    .dtypes(&["f32"]),
+    Fault::new("elements_of_2_21_i64", "the last of more than 2^21 elements is wrong", &["square"], |site| {
+        last_is_wrong(site, site.output(0)?.len() > 1 << 21)
+    })
+    .dtypes(&["i64"]),
+    Fault::new(
+        "in_place_of_200000",
+        "in place the last of more than 200,000 elements is wrong",
+        &["sigmoid"],
+        |site| last_is_wrong(site, site.is_in_place()? && site.output(0)?.len() > 200_000),
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "strided_out_of_300000",
+        "the last of more than 300,000 elements with gaps between them is wrong",
+        &["sub"],
+        |site| {
+            let out = site.output(0)?;
+            last_is_wrong(site, !out.is_row_major() && out.len() > 300_000)
+        },
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "high_precision",
+        "products of `MatmulPrecision::High` are 1 percent too large",
+        &["mm"],
+        |site| too_large_if_high(site),
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "high_precision_f64",
+        "where the precision of products is `MatmulPrecision::High`, those of f64 are 1 percent too large",
+        &["conv", "conv_act", "mm"],
+        |site| too_large_if_high(site),
+    )
+    .dtypes(&["f64", "f32"])
+    .judged(&["conv"]),
+];
+
+/// Runs the kernel, then makes the last element wrong.
+fn last_is_wrong(site: &Site<'_>, wanted: bool) -> Result<(), Error> {
+    site.run()?;
+    let out = site.output(0)?;
+    if wanted && out.len() > 0 {
+        let last = out.len() - 1;
+        out.set(last, if out.get(last) == 0.0 { 1.0 } else { 0.0 });
+    }
+    Ok(())
+}
+
+/// Runs the kernel; where products may be inexact its results are further off than they may be.
+fn too_large_if_high(site: &Site<'_>) -> Result<(), Error> {
+    match float32_matmul_precision() {
+        MatmulPrecision::High => site.then_map(|x| x * 1.01),
+        _ => site.run(),
+    }
+}
