@@ -29,7 +29,8 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> support::Ran {
 
 /// Families that take four fifths of a run's time, for large tensors and many calls. Tests of their own judge them, so that no
 /// test comes to its time limit on a slow machine.
-const SLOW: [&[&str]; 2] = [&["corner_grads", "sizes"], &["large", "leaks", "magnitudes", "threads"]];
+const SLOW: [&[&str]; 3] =
+    [&["corner_grads", "sizes"], &["large", "leaks", "magnitudes", "threads"], &["scaled", "soak", "state"]];
 
 /// All the other families but that whose calls are drawn.
 fn fast() -> Vec<&'static str> {
@@ -115,6 +116,11 @@ fn each_run_draws_other_calls() {
     let none = in_folder(folder.path(), &["conformance", "cpu", "--op", "add", "--quick", "--drawing", "0"])
         .expect(0);
     assert!(!none.out.contains("drawn"), "{}", none.out);
+}
+
+#[test]
+fn the_cpu_backend_passes_the_quick_run_of_millions_of_elements_and_calls() {
+    assert_the_cpu_passes(SLOW[2], 1_500);
 }
 
 /// Its kernels are for images in one format, which every family gives it.
@@ -363,7 +369,7 @@ fn libraries_that_cannot_be_judged_are_told() {
 fn a_library_without_kernels_has_nothing_to_judge() {
     let empty = library_of("keyway_test_empty");
     let ran = keyway(&["conformance", "--library", empty.to_str().unwrap()]).expect(1);
-    assert!(ran.err.contains("registers no kernel: there is nothing to judge"), "{}", ran.err);
+    assert!(ran.err.contains("registers no kernel, and no interposer that is on by default"), "{}", ran.err);
 }
 
 #[test]

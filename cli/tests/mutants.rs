@@ -93,6 +93,55 @@ fn faults_are_found_by_the_family_that_is_about_them() {
     }
 }
 
+/// Each by the family that is about it alone: kernels that are right on small tensors, in few calls, on one thread, or where
+/// nothing was changed in memory.
+#[test]
+fn faults_of_caches_counters_and_thresholds_are_found() {
+    for (fault, op, family) in [
+        ("weights_cached", "mm", "state"),
+        ("kernel_cached", "conv", "state"),
+        ("wrong_after_100000", "add", "soak"),
+        ("once_wrong", "mul", "soak"),
+        ("scratch_of_30000", "exp", "threads"),
+        ("channels_broadcast", "mul", "scaled"),
+        ("product_of_512", "mm", "scaled"),
+        ("terms_of_8192", "mm", "scaled"),
+        ("elements_of_2_21", "exp", "scaled"),
+        ("in_place_of_200000", "sigmoid", "scaled"),
+        ("strided_out_of_300000", "sub", "scaled"),
+        ("stride_of_1024", "add", "pitched"),
+        ("high_precision", "mm", "settings"),
+    ] {
+        let (ran, report) = judge_with("keyway_test_mutant", fault, &[op], &["--family", family]);
+        let found = bad(&report);
+        assert_eq!(found, BTreeSet::from([(family.to_string(), "failed".to_string())]), "{fault}");
+        ran.expect(1);
+    }
+}
+
+/// Of a device's queue, of its second number alone, and of code that acts on ops of which the library has no kernel.
+#[test]
+fn faults_of_devices_and_interposers_are_found() {
+    for (library, fault, ops, family) in [
+        ("keyway_test_device", "device_queue_drops", &[][..], "queues"),
+        ("keyway_test_device", "second_device_wrong", &["mul"], "large"),
+        ("keyway_test_interposer", "results_halved", &["exp"], "interposers"),
+        ("keyway_test_interposer", "gradients_halved", &["sin"], "interposers"),
+        ("keyway_test_interposer", "large_results_halved", &["mm"], "interposers"),
+    ] {
+        judge_with(library, "", ops, &["--family", family]).0.expect(0);
+        let (ran, report) = judge_with(library, fault, ops, &["--family", family]);
+        let found = bad(&report);
+        assert!(found.contains(&(family.to_string(), "failed".to_string())), "{fault}: {found:?}");
+        ran.expect(1);
+    }
+    let (_, report) =
+        judge_with("keyway_test_device", "second_device_wrong", &["mul"], &["--family", "large"]);
+    let failed = report["cases"].as_array().unwrap().iter().filter(|case| case["status"] == "failed");
+    let on_second = |case: &Value| case["id"].as_str().unwrap().ends_with("@test.keyway/remote:1");
+    assert!(failed.clone().count() > 0 && failed.clone().all(on_second));
+}
+
 /// Ops of plugins are judged by what comes with them, kernels of layouts on tensors that the suite made.
 #[test]
 fn faults_of_ops_and_layouts_that_plugins_bring_are_found() {

@@ -96,13 +96,18 @@ impl Prepared {
                 _ => {}
             }
         }
+        Ok(Prepared { placed, ..Prepared::unplaced(inputs) })
+    }
+
+    /// A call without tensors: they are given with each call, as many as the inputs have arrays.
+    pub fn unplaced(inputs: &Inputs) -> Prepared {
         let bare = |a: &Array| Array { dtype: a.dtype, sizes: a.sizes.clone(), values: Vec::new() };
         let values = inputs.0.iter().map(|value| match value {
             Value::Array(a) => Value::Array(bare(a)),
             Value::Arrays(list) => Value::Arrays(list.iter().map(bare).collect()),
             other => other.clone(),
         });
-        Ok(Prepared { values: Arc::new(values.collect()), placed })
+        Prepared { values: Arc::new(values.collect()), placed: Vec::new() }
     }
 
     /// A call without tensors of its own: these are given to [`Prepared::call_entry`]. Of arrays only their number counts.

@@ -1,8 +1,8 @@
 //! A case: one thing that is checked, with a name by which it can be run again.
 
-use keyway::DType;
 use keyway::dispatcher::op::OpEntry;
 use keyway::ops::def::OpDef;
+use keyway::{DType, Device};
 use std::fmt;
 
 /// One thing that is checked.
@@ -22,6 +22,8 @@ pub struct Case {
     pub sample: usize,
     /// Which variant within the family; may be empty.
     pub variant: String,
+    /// The device, where that is not the target's first one.
+    pub device: Option<Device>,
 }
 
 impl Case {
@@ -34,7 +36,7 @@ impl Case {
         variant: impl Into<String>,
     ) -> Case {
         let (def, dtype, variant) = (Some(def), Some(dtype), variant.into());
-        Case { family, def, foreign: None, subject: String::new(), dtype, sample, variant }
+        Case { family, def, foreign: None, subject: String::new(), dtype, sample, variant, device: None }
     }
 
     /// A case about a sample of an op that a plugin brings.
@@ -46,13 +48,19 @@ impl Case {
         variant: impl Into<String>,
     ) -> Case {
         let (foreign, dtype, variant) = (Some(op), Some(dtype), variant.into());
-        Case { family, def: None, foreign, subject: String::new(), dtype, sample, variant }
+        Case { family, def: None, foreign, subject: String::new(), dtype, sample, variant, device: None }
     }
 
     /// A case about something else than an op.
     pub fn about(family: &'static str, subject: impl Into<String>, variant: impl Into<String>) -> Case {
         let (subject, variant) = (subject.into(), variant.into());
-        Case { family, def: None, foreign: None, subject, dtype: None, sample: 0, variant }
+        Case { family, def: None, foreign: None, subject, dtype: None, sample: 0, variant, device: None }
+    }
+
+    /// The same on another device of the target's.
+    #[must_use]
+    pub fn on(self, device: Device) -> Case {
+        Case { device: Some(device), ..self }
     }
 
     /// The op's name, or the subject's.
@@ -70,7 +78,7 @@ impl Case {
     }
 }
 
-/// The id, `family/op/dtype/sample/variant`, without the parts that it does not have.
+/// The id, `family/op/dtype/sample/variant@device`, without the parts that it does not have.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.family, self.name())?;
@@ -83,7 +91,10 @@ impl fmt::Display for Case {
         if !self.variant.is_empty() {
             write!(f, "/{}", self.variant)?;
         }
-        Ok(())
+        match self.device {
+            Some(device) => write!(f, "@{device}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -131,7 +131,7 @@ pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Fa
 /// # Errors
 /// The first output that is wrong.
 pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Result<(), Failure> {
-    each(expected, got, |array| of_size(array, Tolerance::of(array.dtype).times(factor), loose))
+    each(expected, got, |array| of_terms(array, factor, loose))
 }
 
 /// As [`pieces`], of one output that was read already.
@@ -155,6 +155,11 @@ pub fn of_rounded(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -
         let usual = of_size(array, tolerance, loose);
         Tolerance { atol: usual.atol.max(tolerance.rtol * largest), ..usual }
     })
+}
+
+/// The tolerance of [`pieces`].
+pub fn of_terms(expected: &Array, factor: f64, loose: f64) -> Tolerance {
+    of_size(expected, Tolerance::of(expected.dtype).times(factor), loose)
 }
 
 /// The tolerance `loose` times as wide, the absolute one by the size of what is expected.
@@ -185,7 +190,15 @@ pub fn within(
     each(expected, got, |array| tolerance(array.dtype))
 }
 
-fn each(expected: &[Array], got: &[Tensor], tolerance: impl Fn(&Array) -> Tolerance) -> Result<(), Failure> {
+/// As [`outputs`], with a tolerance for each output.
+///
+/// # Errors
+/// The first output that is wrong.
+pub fn each(
+    expected: &[Array],
+    got: &[Tensor],
+    tolerance: impl Fn(&Array) -> Tolerance,
+) -> Result<(), Failure> {
     if expected.len() != got.len() {
         return Err(Failure::new(
             "wrong number of outputs",

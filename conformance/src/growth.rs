@@ -53,6 +53,11 @@ pub fn resized(sample: &Sample, changes: &[(usize, usize)], named: Named) -> Sam
 /// About how many steps a call on the sample takes: as many as there are combinations of places, each size as often as it is
 /// used in one tensor. So many has a product of matrices, a convolution, a broadcast sum.
 pub fn steps(sample: &Sample) -> usize {
+    steps_with(sample, |size| size)
+}
+
+/// The same with each size made another, which may be that of several.
+pub fn steps_with(sample: &Sample, length: impl Fn(usize) -> usize) -> usize {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for t in tensors(sample) {
         for &size in &t.sizes {
@@ -63,7 +68,8 @@ pub fn steps(sample: &Sample) -> usize {
             }
         }
     }
-    all.into_iter().fold(1, |steps, (size, count)| steps.saturating_mul(size.saturating_pow(count as u32)))
+    all.into_iter()
+        .fold(1, |steps, (size, count)| steps.saturating_mul(length(size).saturating_pow(count as u32)))
 }
 
 /// Sizes that a sample is given all at once, of which it takes as many as it has; then shorter ones, for samples whose calls

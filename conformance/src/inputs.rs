@@ -16,11 +16,15 @@ fn element(value: f64, dtype: DType) -> Number {
     }
 }
 
-fn array(sample: &TensorSample, tested: DType, seed: u64) -> Array {
-    let dtype = match sample.role {
+fn dtype(sample: &TensorSample, tested: DType) -> DType {
+    match sample.role {
         Role::Tested => tested,
         Role::Fixed(dtype) => dtype,
-    };
+    }
+}
+
+fn array(sample: &TensorSample, tested: DType, seed: u64) -> Array {
+    let dtype = dtype(sample, tested);
     let values = build::values(&sample.fill, sample.sizes.iter().product(), seed);
     Array::new(dtype, sample.sizes.clone(), values.into_iter().map(|v| element(v, dtype)).collect())
 }
@@ -28,10 +32,18 @@ fn array(sample: &TensorSample, tested: DType, seed: u64) -> Array {
 /// The arguments of a sample, its tested tensors of dtype `tested`; `seed` numbers the sample.
 pub fn of_sample(args: &[SampleArg], tested: DType, seed: u64) -> Inputs {
     let mut count = 0;
-    let mut next = |t: &TensorSample| {
+    with_arrays(args, |t| {
         count += 1;
         array(t, tested, seed.wrapping_mul(1000) + count - 1)
-    };
+    })
+}
+
+/// The same arguments, whose arrays have their dtypes and sizes and no elements.
+pub fn shapes_of_sample(args: &[SampleArg], tested: DType) -> Inputs {
+    with_arrays(args, |t| Array::new(dtype(t, tested), t.sizes.clone(), Vec::new()))
+}
+
+fn with_arrays(args: &[SampleArg], mut next: impl FnMut(&TensorSample) -> Array) -> Inputs {
     let mut value = |arg: &SampleArg| match arg {
         SampleArg::None => Value::None,
         SampleArg::Tensor(t) => Value::Array(next(t)),

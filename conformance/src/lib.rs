@@ -26,6 +26,7 @@ pub mod known_layouts;
 pub mod memory;
 pub mod oracle;
 pub mod outcome;
+mod periodic;
 pub mod process;
 pub mod recorder;
 pub mod report;

@@ -220,6 +220,19 @@ impl Placed {
         Placed::new(&Placed::filler(sizes, dtype), arrangement, device)
     }
 
+    /// As [`Placed::garbage`], with nothing around the elements.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn garbage_bare(
+        sizes: &[usize],
+        dtype: DType,
+        arrangement: Arrangement,
+        device: Device,
+    ) -> Result<Placed> {
+        Placed::guarded(&Placed::filler(sizes, dtype), arrangement, device, 0)
+    }
+
     /// As [`Placed::garbage`], at these strides.
     ///
     /// # Errors

@@ -33,6 +33,12 @@ pub fn usage(process: u32) -> Option<Usage> {
     Some(Usage { time: Duration::from_millis(used * 1000 / TICKS), runs })
 }
 
+/// The processor time of the calling thread; `None` where the system does not say.
+pub fn thread_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
 /// How many descriptors and threads this process has; 0 where the system does not say.
 pub fn held() -> [usize; 2] {
     ["fd", "task"].map(|what| std::fs::read_dir(format!("/proc/self/{what}")).map_or(0, Iterator::count))

@@ -79,6 +79,11 @@ pub fn start() -> Result<KeyGuard> {
     Ok(KeyGuard::include(KeySet::of(key)))
 }
 
+/// Calls of this thread are not recorded while the result lives.
+pub fn pause() -> Option<KeyGuard> {
+    DispatchKey::new(KEY).map(|key| KeyGuard::exclude(KeySet::of(key)))
+}
+
 const NAME: &str = "conformance recorder";
 
 fn handle(call: &Call<'_>, below: KeySet) -> Result<Outputs> {

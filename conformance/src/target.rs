@@ -1,5 +1,6 @@
 //! What is judged: one plugin, on one device.
 
+use crate::families::interposers;
 use keyway::dispatcher::device;
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry::serving::{self, Candidate};
@@ -63,8 +64,10 @@ pub enum TargetError {
         /// The plugin.
         plugin: String,
     },
-    /// It has no kernels, devices or layouts.
-    #[error("`{plugin}` ({library}) registers no kernel: there is nothing to judge")]
+    /// It has no kernels, and no interposer that acts by default.
+    #[error(
+        "`{plugin}` ({library}) registers no kernel, and no interposer that is on by default: there is nothing to judge"
+    )]
     Empty {
         /// The plugin.
         plugin: String,
@@ -135,14 +138,16 @@ impl Target {
             return Err(TargetError::Unknown { name: name.to_string(), there: String::new() });
         };
         let own = |k: &&&KernelEntry| k.plugin.name == plugin.name;
-        let Some(first) = kernels.iter().find(own) else {
+        let first = kernels.iter().find(own);
+        if first.is_none() && !interposers::any(plugin.name) {
             let (plugin, library) = (plugin.name.to_string(), plugin.path.display().to_string());
             return Err(TargetError::Empty { plugin, library });
-        };
+        }
         let mut own: Vec<&'static KernelEntry> = kernels.iter().copied().filter(|k| own(&k)).collect();
         let left_out: Vec<_> = registry::left_out().into_iter().map(|left| left.kernel).collect();
         own.retain(|k| !left_out.iter().any(|l| std::ptr::eq(*l, *k)));
-        let device = Device { kind: first.device, index: 0 };
+        // Interposers act on the calls of every device.
+        let device = first.map_or(Device::CPU, |first| Device { kind: first.device, index: 0 });
         let (plugin, version, library) = (plugin.name, plugin.version.clone(), plugin.path.clone());
         Ok(Target { plugin, version, library, device, kernels: own })
     }
@@ -242,6 +247,33 @@ impl Target {
         let count =
             |plugin: &str| kernels.iter().filter(|k| k.device == kind && k.plugin.name == plugin).count();
         registry::plugins().iter().all(|p| count(p.name) <= count(self.plugin))
+    }
+
+    /// The target on each further device: others of the kind that its first kernel is for, and those of other kinds that it
+    /// brings or has kernels for.
+    pub fn further(&self) -> Vec<Target> {
+        let brought = registry::devices().into_iter().filter(|entry| entry.plugin.name == self.plugin);
+        let mut kinds: Vec<u16> = vec![self.device.kind];
+        for kind in self.kernels.iter().map(|k| k.device).chain(brought.map(|entry| entry.kind)) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let count = |kind: u16| device::server(kind).map_or(0, |entry| device::count(entry).0);
+        let all = kinds
+            .into_iter()
+            .flat_map(|kind| (0..count(kind)).map(move |index| Device { kind, index: index as u16 }));
+        all.filter(|device| *device != self.device).map(|device| self.at(device)).collect()
+    }
+
+    /// The same on another device.
+    pub fn at(&self, device: Device) -> Target {
+        Target { device, ..self.clone() }
+    }
+
+    /// Whether it has a kernel for devices of this one's kind.
+    pub fn has_kernels_here(&self) -> bool {
+        self.kernels.iter().any(|k| k.device == self.device.kind)
     }
 
     /// Whether the target has a kernel of this op, or nobody has one and the target has to do with what it is made of.

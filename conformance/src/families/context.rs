@@ -1,9 +1,11 @@
 //! A case being run, and what every family asks of it.
 
 use super::determinism::enlarged;
+use super::tensors;
 use crate::array::Array;
 use crate::call::{self, Prepared};
 use crate::case::Case;
+use crate::growth;
 use crate::inputs;
 use crate::memory::Arrangement;
 use crate::oracle::{self, Inputs, Oracle};
@@ -179,6 +181,32 @@ impl<'a> Context<'a> {
         let prepared = self.place(&self.values_of(&larger, 0))?;
         if prepared.call_entry(op, &prepared.tensors(), Out::New).is_ok() {
             return Ok((prepared, larger));
+        }
+        Ok((self.place(&self.values_of(&given, 0))?, given))
+    }
+
+    /// As [`Context::place_enlarged`], with fewer elements where a call would take more than `steps` steps, or make a result of
+    /// more than `results` elements: that of a column by a row is larger than both.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn place_scaled(&self, elements: f64, steps: usize, results: usize) -> Steps<(Prepared, Sample)> {
+        let (given, op) = (self.sample()?, self.entry()?);
+        let mut elements = elements;
+        // Whatever its sizes become, a sample with none of an element computes nothing.
+        let whole = tensors(&given).all(|t| !t.sizes.contains(&0));
+        while whole && elements > 1.0 {
+            let larger = enlarged(&given, elements);
+            elements /= 2.0;
+            if growth::steps(&larger) > steps {
+                continue;
+            }
+            let prepared = self.place(&self.values_of(&larger, 0))?;
+            match prepared.call_entry(op, &prepared.tensors(), Out::New) {
+                Ok(made) if made.iter().all(|t| t.elem_count() <= results) => return Ok((prepared, larger)),
+                Ok(_) => {}
+                Err(_) => break,
+            }
         }
         Ok((self.place(&self.values_of(&given, 0))?, given))
     }

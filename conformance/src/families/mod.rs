@@ -16,6 +16,7 @@ mod gradients;
 mod gradients_by_oracle;
 mod guards;
 mod huge;
+pub(crate) mod interposers;
 mod kernels;
 mod large;
 mod layout_grads;
@@ -25,13 +26,19 @@ mod magnitudes;
 mod numbers;
 mod orders;
 mod out;
+mod pitched;
 mod placements;
 mod plugin_ops;
 mod profile;
 mod promotion;
+mod queues;
 mod random;
 mod scalars;
+mod scaled;
+mod settings;
 mod sizes;
+mod soak;
+mod state;
 mod strided;
 mod threads;
 mod unclaimed;
@@ -67,6 +74,7 @@ pub struct Family {
 pub const ALL: &[Family] = &[
     values::FAMILY,
     strided::FAMILY,
+    pitched::FAMILY,
     out::FAMILY,
     orders::FAMILY,
     guards::FAMILY,
@@ -86,6 +94,7 @@ pub const ALL: &[Family] = &[
     scalars::FAMILY,
     large::FAMILY,
     sizes::FAMILY,
+    scaled::FAMILY,
     drawn::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,
@@ -93,9 +102,14 @@ pub const ALL: &[Family] = &[
     format::FAMILY,
     determinism::FAMILY,
     random::FAMILY,
+    state::FAMILY,
+    settings::FAMILY,
     threads::FAMILY,
+    soak::FAMILY,
     leaks::FAMILY,
     devices::FAMILY,
+    queues::FAMILY,
+    interposers::FAMILY,
     layouts::FAMILY,
     layout_grads::FAMILY,
     profile::FAMILY,
@@ -327,7 +341,50 @@ pub fn has_out(def: &OpDef) -> bool {
     def.forms != Forms::New
 }
 
-/// Lists every case of the families that `wanted` names.
+/// The families that judge each further device of a kind too: its kernels are those of the first one, and wrong there if they
+/// look at the device's number, or keep what belongs to another.
+const EACH_DEVICE: [&str; 7] = [
+    values::FAMILY.name,
+    out::FAMILY.name,
+    large::FAMILY.name,
+    sizes::FAMILY.name,
+    state::FAMILY.name,
+    devices::FAMILY.name,
+    queues::FAMILY.name,
+];
+/// Those about what is registered, of which the device's number makes no difference.
+const REGISTERED: [&str; 6] = [
+    claims::FAMILY.name,
+    kernels::FAMILY.name,
+    layouts::FAMILY.name,
+    layout_grads::FAMILY.name,
+    profile::FAMILY.name,
+    interposers::FAMILY.name,
+];
+
+/// Lists every case of the families that `wanted` names, on the target's first device and on each further one: on another of
+/// the same kind the quick cases of some families, on one of another kind all that its kernels answer for.
+pub fn list_all(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
+    let mut cases = list(scope, &wanted);
+    for further in scope.target.further() {
+        let (device, kind) = (further.device, scope.target.device.kind);
+        let there = Scope {
+            target: &further,
+            quick: scope.quick || device.kind == kind || device.index > 0,
+            ..*scope
+        };
+        let judged = |family: &str| match further.has_kernels_here() {
+            true if device.kind == kind || device.index > 0 => EACH_DEVICE.contains(&family),
+            true => !REGISTERED.contains(&family),
+            false => [devices::FAMILY.name, queues::FAMILY.name].contains(&family),
+        };
+        let more = list(&there, |family| wanted(family) && judged(family));
+        cases.extend(more.into_iter().map(|case| case.on(device)));
+    }
+    cases
+}
+
+/// Lists every case of the families that `wanted` names, on the target's device.
 pub fn list(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for family in ALL.iter().filter(|f| wanted(f.name)) {
@@ -343,9 +400,10 @@ pub const DRAWN: &str = drawn::FAMILY.name;
 /// statement of what is registered.
 pub fn serves(context: &Context<'_>, seen: &Seen) -> bool {
     let family = context.case.family;
-    family == layouts::FAMILY.name
-        || family == profile::FAMILY.name
-        || (family == devices::FAMILY.name && context.target.carries_device())
+    [layouts::FAMILY.name, profile::FAMILY.name, interposers::FAMILY.name].contains(&family)
+        || ([devices::FAMILY.name, queues::FAMILY.name].contains(&family)
+            && !context.case.is_about_op()
+            && context.target.carries_device())
         || seen.has_kernel_of(context.target.plugin)
 }
 
@@ -423,7 +481,8 @@ mod tests {
     }
 
     /// The families of which the CPU backend has no case in an ordinary run, or has as many as there is time for.
-    const OTHERS: [&str; 6] = ["drawn", "layout", "layout_grads", "plugin_ops", "profile", "huge"];
+    const OTHERS: [&str; 8] =
+        ["drawn", "layout", "layout_grads", "plugin_ops", "profile", "huge", "queues", "interposers"];
 
     #[test]
     fn the_counts_in_the_readme_add_up() {

@@ -1,11 +1,13 @@
 //! Several threads that call at once, also while the table changes under them.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, tensors};
 use crate::call::Prepared;
 use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::memory::Storage;
+use keyway::dispatcher::parallel::{num_threads, set_num_threads};
 use keyway::dispatcher::registry;
+use keyway::ops::sample::Sample;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "threads",
-    about: "threads that call at once, re-registration meanwhile, writes after the end of a call",
+    about: "threads that call at once, on small and on large tensors, re-registration meanwhile, writes after the end of a call",
     cases,
     run,
 };
@@ -33,6 +35,15 @@ const REGISTERING: Duration = Duration::from_micros(200);
 const ELEMENTS: f64 = 6_000.0;
 /// The same on a device whose memory the host cannot read: there a call takes a while whatever its size.
 const APART: f64 = 600.0;
+/// Elements of the variant with large tensors, past what kernels keep in memory of their own: where all have one shape, and where
+/// they have several, of which [`Context::place_enlarged`] takes an eighth.
+const LARGE: [f64; 2] = [60_000.0, 480_000.0];
+const LARGE_APART: f64 = 3_000.0;
+/// The most steps of such a call, and elements of its result.
+const STEPS: usize = 6_000_000;
+const RESULTS: usize = 400_000;
+/// Threads of the pool meanwhile.
+const POOL: usize = 2;
 /// How long a write after the end of a call is waited for.
 const LATE: Duration = Duration::from_millis(20);
 
@@ -41,18 +52,50 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         scope.one_each(FAMILY.name, variant, cases);
     }
     scope.others_each(FAMILY.name, "together", cases);
+    scope.one_each(FAMILY.name, "large", cases);
+    if !scope.quick {
+        scope.others_each(FAMILY.name, "large", cases);
+    }
+}
+
+/// Elements of the largest tensor of a call.
+fn elements(context: &Context<'_>) -> Steps<f64> {
+    let is_near = Storage::allocate(context.target.device, 1)?.is_host_accessible();
+    if context.case.variant != "large" {
+        return Ok(if is_near { ELEMENTS } else { APART });
+    }
+    let sample = context.sample()?;
+    let mut sizes = tensors(&sample).map(|t| &t.sizes);
+    let first = sizes.next();
+    let alike = sizes.all(|other| Some(other) == first || other.len() == 1);
+    Ok(if is_near { LARGE[usize::from(!alike)] } else { LARGE_APART })
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    let is_near = Storage::allocate(context.target.device, 1)?.is_host_accessible();
-    let (prepared, sample) = context.place_enlarged(if is_near { ELEMENTS } else { APART })?;
+    let elements = elements(context)?;
+    let (prepared, sample) = match context.case.variant.as_str() {
+        "large" => context.place_scaled(elements, STEPS, RESULTS)?,
+        _ => context.place_enlarged(elements)?,
+    };
     if context.case.variant == "late" {
         return late(context, &prepared);
     }
+    if context.case.variant != "large" {
+        return together(context, prepared, &sample);
+    }
+    let before = num_threads();
+    set_num_threads(POOL);
+    let result = together(context, prepared, &sample);
+    set_num_threads(before);
+    result
+}
+
+/// Calls on several threads at once, each with arguments of its own.
+fn together(context: &Context<'_>, prepared: Prepared, sample: &Sample) -> Steps {
     // Each thread has values of its own, so that one which gets another's result shows.
     let mut calls = vec![(context.bits(&prepared)?, prepared)];
     for thread in 1..THREADS as u64 {
-        let own = context.place(&context.values_of(&sample, thread))?;
+        let own = context.place(&context.values_of(sample, thread))?;
         // Other values may be no valid call: indices that must be sorted, say.
         if let Ok(expected) = context.bits(&own) {
             calls.push((expected, own));

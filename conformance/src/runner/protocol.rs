@@ -50,7 +50,7 @@ pub struct Judged {
     pub library: PathBuf,
     /// The library's file when it had just been loaded.
     pub stamp: Option<Stamp>,
-    /// The device.
+    /// Its devices, the one that is judged by every case first.
     pub device: String,
     /// What the device is called, where it is not the CPU.
     #[serde(default)]

@@ -83,7 +83,9 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let id = line?;
         let Some(case) = by_id.get(&id) else { continue };
         let begun = Instant::now();
-        let context = Context::new(&target, case, job.selection.seed, job.selection.draws);
+        let there = case.device.map(|device| target.at(device));
+        let judged = there.as_ref().unwrap_or(&target);
+        let context = Context::new(judged, case, job.selection.seed, job.selection.draws);
         // Asking the system takes longer than a small case: it is asked at the first of each op and dtype.
         let first = seen.insert((case.name(), case.dtype)).then(Settings::now);
         let Verdict { mut outcome, mut spoiled, panicked, served } = judge(&context);
@@ -216,7 +218,7 @@ fn list(target: &Target, selection: &Selection) -> Vec<Case> {
         profile: selection.profile.as_deref(),
         draws: families::Draws { seed: selection.draws, thorough: selection.thorough, ids: &selection.cases },
     };
-    let mut cases = families::list(&scope, |family| selection.wants_family(family));
+    let mut cases = families::list_all(&scope, |family| selection.wants_family(family));
     cases.retain(|case| selection.wants(case));
     cases
 }
@@ -224,6 +226,9 @@ fn list(target: &Target, selection: &Selection) -> Vec<Case> {
 fn judged(target: &Target) -> Judged {
     let rejected = keyway::runtime::backends().map_or(&[][..], |b| &b.rejected);
     let properties = keyway::dispatcher::device::properties(target.device).ok();
+    let further = target.further();
+    let devices: Vec<String> =
+        [target].into_iter().chain(&further).map(|target| target.device.to_string()).collect();
     Judged {
         plugin: target.plugin.to_string(),
         version: target.version.clone(),
@@ -231,7 +236,7 @@ fn judged(target: &Target) -> Judged {
         stamp: Stamp::of_file(&target.library).ok(),
         registers: registered(target),
         kernels: kernels(target),
-        device: target.device.to_string(),
+        device: devices.join(", "),
         asynchronous: properties.as_ref().is_some_and(|p| p.asynchronous),
         device_name: properties.map(|p| p.name).filter(|_| target.device != keyway::Device::CPU),
         rejected: rejected.iter().map(ToString::to_string).collect(),

@@ -1,0 +1,313 @@
+//! Calls of millions of elements on periodic tensors, of which the oracle computes one period: element-wise ops past 2^21
+//! elements, also in place, into a strided `out=` and with each argument broadcast; all other ops with their rows, their
+//! columns and all sizes scaled up; products of 512 rows, columns and terms, and sums of 8,192 terms.
+//!
+//! A kernel chooses how it splits, packs and vectorises by its sizes, so one that is right on small tensors may be wrong on
+//! large ones.
+
+use super::{Context, Family, Op, Scope, corners, factor, has_out, is_in, tensors, with_sizes};
+use crate::call;
+use crate::case::Case;
+use crate::compare;
+use crate::memory::Arrangement;
+use crate::oracle;
+use crate::outcome::{Steps, Stop};
+use crate::periodic::{Large, Periodic};
+use crate::target::Service;
+use keyway::dispatcher::op::{Out, Rule};
+use keyway::ops::def::{Facts, Forms};
+use keyway::ops::sample::{Role, Sample, SampleArg};
+use keyway::ops::{attention, linalg, pointwise};
+use keyway::{DType, Tensor};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "scaled",
+    about: "more than 2^21 elements, in place and into a strided out= too; large broadcasts; products of 512 and more, sums of 8,192 terms",
+    cases,
+    run,
+};
+
+/// Elements of a vector, more than 2^21 and of no block's length, and its period.
+const VECTOR: usize = (1 << 21) + 12_289;
+const VECTOR_PERIOD: usize = 4_093;
+/// The variants of element-wise ops on vectors.
+const ELEMENTS: &str = "elements";
+const IN_PLACE: &str = "in_place";
+const STRIDED_OUT: &str = "strided_out";
+/// Those that broadcast one argument, whose number follows: the period and sizes of the others, and of that one.
+const BROADCAST: [(&str, [&[usize]; 2], [&[usize]; 2]); 3] = [
+    ("channels", [&[2, 7, 5, 3], &[2, 64, 56, 56]], [&[1, 7, 1, 1], &[1, 64, 1, 1]]),
+    ("rows", [&[7, 11], &[2_053, 1_031]], [&[11], &[1_031]]),
+    ("columns", [&[7, 11], &[2_053, 1_031]], [&[7, 1], &[2_053, 1]]),
+];
+/// The dtypes of all variants: the others have the loops of one of these, and [`ELEMENTS`] or [`EVEN`] alone.
+const KINDS: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::BOOL];
+/// The variants of other ops: the first size that repeats is made long, the last, all alike.
+const ROWS: &str = "rows";
+const COLUMNS: &str = "columns";
+const EVEN: &str = "even";
+/// Those of one size that does not repeat made as long as its number says.
+const TERMS: [(&str, usize); 2] = [("terms-8192", 8_192), ("terms-8209", 8_209)];
+/// All sizes of a product, whole blocks and one more than these.
+const CUBES: [(&str, usize); 2] = [("cube-512", 512), ("cube-521", 521)];
+/// The most steps of a call: combinations of indices.
+const STEPS: usize = 3 << 20;
+/// The same of a whole product, of a batch of seven too.
+const CUBE_STEPS: usize = 7 * 521 * 521 * 521;
+/// The most steps of the oracle.
+const ORACLE_STEPS: usize = 400_000;
+/// How many times the usual tolerance results of many terms may be off: it is wrong pieces that are looked for.
+const LOOSE: f64 = 100.0;
+/// The same of halves, which are off by what they are rounded by in the end.
+const LOOSE_HALF: f64 = 4.0;
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let host = op.def.rule.is_view() || matches!(op.def.rule, Rule::Host(_));
+        let Some(dtype) = scope.served(op.def) else { continue };
+        if host || op.def.is(Facts::MAY_OVERFLOW) || oracle::find(op.def.name()).is_none() {
+            continue;
+        }
+        if is_in(op.def, &[pointwise::ALL]) {
+            elementwise(scope, op, dtype, cases);
+        } else {
+            scaled(scope, op, dtype, cases);
+        }
+    }
+}
+
+/// The dtypes that the target has a kernel of, or the usual one; with `quick` that and an integer or another kind.
+fn dtypes(scope: &Scope<'_>, op: &Op, served: DType) -> Vec<DType> {
+    let kernel = |dtype: &DType| {
+        op.def.dtypes.has(*dtype)
+            && op.def.entry().is_ok_and(|entry| scope.target.service(entry, *dtype) == Service::Kernel)
+    };
+    let others = DType::REAL.into_iter().filter(|dtype| *dtype != served && kernel(dtype));
+    let quick =
+        [DType::I64, DType::F64].into_iter().filter(|dtype| *dtype != served && kernel(dtype)).take(1);
+    let others: Vec<DType> = if scope.quick { quick.collect() } else { others.collect() };
+    [served].into_iter().chain(others).collect()
+}
+
+fn elementwise(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
+    let Some(nth) = op.samples.iter().position(|s| with_sizes(s, &[VECTOR_PERIOD]).is_some()) else { return };
+    let arguments = tensors(&op.samples[nth]).filter(|t| t.role == Role::Tested).count();
+    for dtype in dtypes(scope, op, served) {
+        let mut push = |variant: String| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        push(ELEMENTS.to_string());
+        if dtype != served && !KINDS.contains(&dtype) {
+            continue;
+        }
+        if op.def.forms == Forms::InPlace {
+            push(IN_PLACE.to_string());
+        }
+        if has_out(op.def) {
+            push(STRIDED_OUT.to_string());
+        }
+        if arguments > 1 {
+            for (name, ..) in BROADCAST {
+                (0..arguments).for_each(|argument| push(format!("{name}-{argument}")));
+            }
+        }
+    }
+}
+
+fn scaled(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
+    let whole = |&nth: &usize| tensors(&op.samples[nth]).all(|t| !t.sizes.contains(&0));
+    let kinds: Vec<usize> = corners::chosen(op).into_iter().filter(whole).collect();
+    let product = is_in(op.def, &[linalg::ALL]);
+    for (place, &nth) in kinds.iter().enumerate().filter(|(place, _)| scope.wants(*place, kinds.len())) {
+        let dtypes = if place == 0 { dtypes(scope, op, served) } else { vec![served] };
+        for dtype in dtypes {
+            let mut push = |variant: &str| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+            push(EVEN);
+            if dtype != served && !KINDS.contains(&dtype) && op.def.name() != "mm" {
+                continue;
+            }
+            [ROWS, COLUMNS].into_iter().for_each(&mut push);
+            // Attention compares each term with each other.
+            let terms = if is_in(op.def, &[attention::ALL]) { &[][..] } else { &TERMS };
+            let terms = terms.iter().filter(|_| product || dtype == served);
+            terms.for_each(|(name, _)| push(name));
+            // Other products are made of this one, or go by the same loops.
+            if product && (dtype == served || op.def.name() == "mm") {
+                CUBES.iter().for_each(|(name, _)| push(name));
+            }
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let given = context.sample()?;
+    let variant = context.case.variant.as_str();
+    let elementwise = is_in(def, &[pointwise::ALL]);
+    let large = if elementwise { vectors(context, &given)? } else { resized(context, &given)? };
+    let device = context.target.device;
+    let images = context.images();
+    let tensors = large.tensors(device, |sizes| images.where_it_suits(sizes))?;
+    let prepared = large.prepared();
+    let outs = match variant {
+        STRIDED_OUT => large.outs(device, |sizes| Arrangement::Stepped.where_it_suits(sizes))?,
+        _ => Vec::new(),
+    };
+    let given_outs: Vec<_> = outs.iter().map(AsRef::as_ref).collect();
+    let out = match variant {
+        STRIDED_OUT => Out::Given(&given_outs),
+        IN_PLACE => Out::InPlace,
+        _ => Out::New,
+    };
+    let fits = large.results().eq(large.first());
+    if variant == IN_PLACE && !fits {
+        return Err(Stop::Skipped("the result does not fit into the first argument".to_string()));
+    }
+    let made = prepared.call_with(def, &tensors, out);
+    if matches!(&made, Err(error) if call::is_of_arguments(error)) {
+        return Err(Stop::Skipped("the op takes the sample's arguments with no such sizes".to_string()));
+    }
+    let made = made.map_err(|e| context.refused(e))?;
+    let got: &[Tensor] = match variant {
+        STRIDED_OUT => &outs,
+        IN_PLACE => &tensors[..1],
+        _ => &made,
+    };
+    let loose = match context.dtype() {
+        _ if elementwise => 1.0,
+        DType::F16 | DType::BF16 => LOOSE_HALF,
+        _ => LOOSE,
+    };
+    let factor = factor(def, &given);
+    Ok(large.check(got, |period| compare::of_terms(period, factor, loose))?)
+}
+
+/// An element-wise call on long vectors, or with one argument broadcast.
+fn vectors(context: &Context<'_>, given: &Sample) -> Steps<Large> {
+    let variant = context.case.variant.as_str();
+    let none = || Stop::Skipped(format!("there is no variant `{variant}`"));
+    let broadcast = variant.rsplit_once('-').and_then(|(name, argument)| {
+        let found = BROADCAST.into_iter().find(|(other, ..)| *other == name)?;
+        Some((found, argument.parse::<usize>().ok()?))
+    });
+    let (sample, lengths) = match broadcast {
+        Some(((_, [period, sizes], [own, _]), argument)) => {
+            let sample = with_one(given, period, argument, own).ok_or_else(none)?;
+            (
+                sample,
+                period.iter().copied().zip(sizes.iter().copied()).filter(|(from, _)| *from > 2).collect(),
+            )
+        }
+        None => {
+            let sample = with_sizes(given, &[VECTOR_PERIOD]).ok_or_else(none)?;
+            (sample, vec![(VECTOR_PERIOD, VECTOR)])
+        }
+    };
+    let periods: Vec<usize> = lengths.iter().map(|(period, _)| *period).collect();
+    let periodic = Periodic::known(sample, &periods);
+    large(context, &periodic, &lengths)
+}
+
+/// The sample with all tensors of one shape but tested tensor `argument`, which has another.
+fn with_one(sample: &Sample, sizes: &[usize], argument: usize, own: &[usize]) -> Option<Sample> {
+    let mut sample = with_sizes(sample, sizes)?;
+    let tested = sample.args.iter_mut().filter_map(|arg| match arg {
+        SampleArg::Tensor(t) if t.role == Role::Tested => Some(t),
+        _ => None,
+    });
+    tested.into_iter().nth(argument)?.sizes = own.to_vec();
+    Some(sample)
+}
+
+fn large(context: &Context<'_>, periodic: &Periodic, lengths: &[(usize, usize)]) -> Steps<Large> {
+    let (oracle, seed) = (context.oracle()?, context.sample_seed());
+    let none = || Stop::Skipped("the oracle has no answer for such sizes".to_string());
+    periodic.large(lengths, oracle, context.dtype(), seed).ok_or_else(none)
+}
+
+/// Another op's call with sizes scaled as the variant says.
+fn resized(context: &Context<'_>, given: &Sample) -> Steps<Large> {
+    let variant = context.case.variant.as_str();
+    let none = || Stop::Skipped("no size of the sample can be scaled so".to_string());
+    let oracle = context.oracle()?;
+    let periodic = Periodic::of(given, oracle, context.dtype(), context.sample_seed()).ok_or_else(none)?;
+    let with_fixed = |from: usize, to: usize| {
+        periodic.with_fixed([from, to], ORACLE_STEPS, oracle, context.dtype(), context.sample_seed())
+    };
+    if let Some((_, length)) = TERMS.into_iter().find(|(name, _)| *name == variant) {
+        let longer =
+            periodic.fixed().into_iter().find_map(|size| with_fixed(size, length)).ok_or_else(none)?;
+        return large(context, &longer, &even(&longer, &longer.periods, STEPS));
+    }
+    if let Some((_, length)) = CUBES.into_iter().find(|(name, _)| *name == variant) {
+        let [terms] = periodic.fixed()[..] else { return Err(none()) };
+        let longer = with_fixed(terms, length).ok_or_else(none)?;
+        let lengths = cube(&longer, length).ok_or_else(none)?;
+        return large(context, &longer, &lengths);
+    }
+    let scaled = match variant {
+        ROWS => &periodic.periods[..1],
+        COLUMNS if periodic.periods.len() > 1 => &periodic.periods[periodic.periods.len() - 1..],
+        EVEN if periodic.periods.len() > 1 => &periodic.periods,
+        _ => return Err(none()),
+    };
+    large(context, &periodic, &even(&periodic, scaled, STEPS))
+}
+
+/// Periods made this long: all, or those behind the first, where it is that of a batch.
+fn cube(periodic: &Periodic, length: usize) -> Option<Vec<(usize, usize)>> {
+    let all = periodic.periods.iter().map(|&period| (period, length)).collect::<Vec<_>>();
+    (0..all.len()).map(|from| all[from..].to_vec()).find(|lengths| periodic.steps(lengths) <= CUBE_STEPS)
+}
+
+/// These periods made longer, all by about the same factor, with no more than so many steps.
+fn even(periodic: &Periodic, periods: &[usize], steps: usize) -> Vec<(usize, usize)> {
+    // Odd, so that neither blocks nor vectors end where a row does.
+    let scaled = |by: f64| {
+        periods.iter().map(|&period| (period, (period as f64 * by) as usize | 1)).collect::<Vec<_>>()
+    };
+    let fits = |by: f64| periodic.steps(&scaled(by)) <= steps;
+    let (mut low, mut high) = (1.0, steps as f64);
+    for _ in 0..40 {
+        let middle = f64::sqrt(low * high);
+        *(if fits(middle) { &mut low } else { &mut high }) = middle;
+    }
+    scaled(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway::ops::sample::{plain, sample};
+
+    fn of(op: &str, sample: &Sample) -> Periodic {
+        let oracle = oracle::find(op).expect("an oracle");
+        Periodic::of(sample, oracle, DType::F32, 1).expect("a size that repeats")
+    }
+
+    #[test]
+    fn products_are_scaled_to_cubes_and_long_sums() {
+        let with_fixed = |op: &str, periodic: &Periodic, from, to| {
+            let oracle = oracle::find(op).expect("an oracle");
+            periodic.with_fixed([from, to], ORACLE_STEPS, oracle, DType::F32, 1).expect("few steps")
+        };
+        let product = of("mm", &sample([plain(&[2, 3]), plain(&[3, 4])]));
+        let longer = with_fixed("mm", &product, 3, 512);
+        let lengths = cube(&longer, 512).expect("a cube");
+        assert_eq!(longer.grown(&lengths).args, [plain(&[512, 512]), plain(&[512, 512])]);
+        assert_eq!(longer.steps(&lengths), 512 * 512 * 512);
+        let terms = with_fixed("mm", &product, 3, 8_192);
+        assert_eq!(terms.sample.args, [plain(&[7, 8_192]), plain(&[8_192, 5])]);
+        let batches = with_fixed("bmm", &of("bmm", &sample([plain(&[4, 2, 3]), plain(&[4, 3, 6])])), 3, 512);
+        assert_eq!(cube(&batches, 512).expect("a cube").len(), 2, "{batches:?}");
+    }
+
+    #[test]
+    fn rows_are_scaled_to_the_limit() {
+        let softmax = of("softmax", &sample([plain(&[2, 4]), SampleArg::Int(-1)]));
+        let lengths = even(&softmax, &softmax.periods, STEPS);
+        assert!(
+            (STEPS / 2..=STEPS).contains(&softmax.steps(&lengths)) && lengths[0].1 % 2 == 1,
+            "{lengths:?}"
+        );
+    }
+}

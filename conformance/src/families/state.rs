@@ -1,0 +1,252 @@
+//! Results depend on the arguments alone: an argument that changes in memory, memory that another tensor takes over, and calls
+//! of other sizes in between. A kernel that caches what it made of an argument, such as packed weights, must see each change.
+
+use super::{Context, Family, Scope, corners, is_in};
+use crate::array::Array;
+use crate::call::Prepared;
+use crate::case::Case;
+use crate::compare;
+use crate::inputs;
+use crate::memory::{Arrangement, Placed, read};
+use crate::oracle::{Inputs, Value};
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::Tensor;
+use keyway::dispatcher::memory::write_bytes;
+use keyway::ops::by_name;
+use keyway::ops::sample::{Role, Sample};
+use keyway::ops::{conv, linalg};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "state",
+    about: "no result of an earlier call: arguments changed in place, memory freed and taken again, other sizes in between",
+    cases,
+    run,
+};
+
+/// The variants.
+const CHANGED: &str = "changed";
+const REUSED: &str = "reused";
+const BETWEEN: &str = "between";
+/// Elements of the largest tensor of a call, enough that kernels pack and split; and where tensors have several shapes, of
+/// which [`Context::place_enlarged`] takes an eighth. The most steps of a call and elements of a result.
+const ELEMENTS: [f64; 2] = [20_000.0, 160_000.0];
+const STEPS: usize = 4 << 20;
+const RESULTS: usize = 40_000;
+/// Changes of an argument, one after the other, each of another row or element: who compares some elements of an argument with
+/// those that it knows misses one of them.
+const CHANGES: usize = 6;
+/// Allocations until one has the address that was freed.
+const TRIES: usize = 8;
+/// Other samples between two calls of one.
+const OTHERS: usize = 6;
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops.iter().filter(|op| !op.def.rule.is_view()) {
+        let Some(served) = scope.served(op.def) else { continue };
+        let products = is_in(op.def, &[linalg::ALL, conv::ALL]);
+        let kinds = if products && !scope.quick { corners::chosen(op) } else { Vec::new() };
+        let samples =
+            op.typical().into_iter().chain(kinds.into_iter().filter(|&nth| Some(nth) != op.typical()));
+        for (place, nth) in samples.enumerate() {
+            let others = if place == 0 { scope.others(op.def) } else { Vec::new() };
+            for dtype in [served].into_iter().chain(others) {
+                for variant in [CHANGED, REUSED] {
+                    cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+                }
+                if place == 0 {
+                    cases.push(Case::of(FAMILY.name, op.def, dtype, nth, BETWEEN));
+                }
+            }
+        }
+    }
+    for variant in [CHANGED, REUSED, BETWEEN] {
+        scope.one_foreign_each(FAMILY.name, variant, cases);
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    match context.case.variant.as_str() {
+        CHANGED => changed(context),
+        REUSED => reused(context),
+        BETWEEN => between(context),
+        other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
+    }
+}
+
+/// A call with tensors enough elements, its sample, and its arguments with other values.
+struct Enlarged {
+    sample: Sample,
+    inputs: Inputs,
+    others: Inputs,
+}
+
+fn elements(context: &Context<'_>) -> Steps<f64> {
+    let sample = context.sample()?;
+    let mut sizes = super::tensors(&sample).map(|t| &t.sizes);
+    let first = sizes.next();
+    let alike = sizes.all(|other| Some(other) == first);
+    Ok(ELEMENTS[usize::from(!alike)])
+}
+
+fn enlarged(context: &Context<'_>) -> Steps<Enlarged> {
+    let (_, sample) = context.place_scaled(elements(context)?, STEPS, RESULTS)?;
+    let (inputs, others) = (context.values_of(&sample, 0), context.values_of(&sample, 1));
+    Ok(Enlarged { sample, inputs, others })
+}
+
+impl Enlarged {
+    /// The arguments under test with elements: their numbers among the tensors.
+    fn arguments(&self) -> Vec<usize> {
+        let all = super::tensors(&self.sample).enumerate();
+        all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(nth, _)| nth).collect()
+    }
+
+    /// Gives argument `nth` the other values in one row, or in one element; which of them, goes by `turn`. `None` where these
+    /// values make no other argument.
+    fn change(&mut self, nth: usize, turn: usize) -> Option<()> {
+        let mut other = None;
+        let mut place = 0;
+        inputs::map_arrays(&mut self.others, |array| {
+            other = if place == nth { Some(array.clone()) } else { other.take() };
+            place += 1;
+        });
+        let (other, mut changed, mut place) = (other?, false, 0);
+        inputs::map_arrays(&mut self.inputs, |array| {
+            if place == nth {
+                let row = array.sizes.last().copied().unwrap_or(1).max(1);
+                let length = if turn.is_multiple_of(2) { row } else { 1 };
+                // Multiplied by an odd number, so that neighbouring turns are far from each other.
+                let count = array.values.len().div_ceil(length);
+                let first = (turn + 1).wrapping_mul(0x9E37_79B1) % count * length;
+                let last = (first + length).min(array.values.len());
+                for (own, &new) in array.values[first..last].iter_mut().zip(&other.values[first..last]) {
+                    changed |= *own != new;
+                    *own = new;
+                }
+            }
+            place += 1;
+        });
+        changed.then_some(())
+    }
+}
+
+/// Fails unless two calls on equal arguments give equal results: by their bytes, or within the dtype's tolerance.
+fn expect(context: &Context<'_>, fresh: &Prepared, tried: &Prepared, what: &str) -> Steps {
+    let (expected, got) = match (context.call(fresh), context.call(tried)) {
+        (Ok(expected), Ok(got)) => (expected, got),
+        // Other values may be no valid call: a matrix that must be definite, say.
+        (Err(_), Err(_)) => return Ok(()),
+        (expected, got) => (expected?, got?),
+    };
+    let bytes = |all: &[Tensor]| all.iter().map(Tensor::to_bytes).collect::<Result<Vec<_>, _>>();
+    if bytes(&expected)? == bytes(&got)? {
+        return Ok(());
+    }
+    let arrays = expected.iter().map(|t| read(t)).collect::<Result<Option<Vec<_>>, _>>()?;
+    let arrays = arrays.ok_or_else(|| Failure::new("a result", "valid elements", "invalid bytes"))?;
+    compare::outputs(&arrays, &got, 1.0).map_err(|mut failure| {
+        failure.what = format!("{what}: {}", failure.what);
+        failure.into()
+    })
+}
+
+/// Changes each argument in its memory, and compares with the same call on new memory.
+fn changed(context: &Context<'_>) -> Steps {
+    let mut call = enlarged(context)?;
+    let placed = context.place_bare(&call.inputs)?;
+    // What is cached, is cached here.
+    context.call(&placed)?;
+    for nth in call.arguments() {
+        for turn in 0..CHANGES {
+            if call.change(nth, turn).is_none() {
+                continue;
+            }
+            let fresh = context.place_bare(&call.inputs)?;
+            let storage = |prepared: &Prepared| prepared.placed[nth].tensor.storage().cloned();
+            let bytes = fresh.placed[nth].tensor.storage()?.to_bytes()?;
+            write_bytes(&storage(&placed)?, 0, &bytes)?;
+            expect(context, &fresh, &placed, &format!("argument {nth} was changed in place"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Frees each argument, and compares a call on another tensor at its address with one on new memory.
+fn reused(context: &Context<'_>) -> Steps {
+    let mut call = enlarged(context)?;
+    for nth in call.arguments() {
+        for turn in 0..CHANGES {
+            let mut placed = context.place_bare(&call.inputs)?;
+            context.call(&placed)?;
+            if call.change(nth, turn).is_none() {
+                continue;
+            }
+            let fresh = context.place_bare(&call.inputs)?;
+            let array = argument(&call.inputs, nth)?;
+            let address = |placed: &Placed| placed.tensor.storage().map(|s| s.pointer().as_ptr() as usize);
+            let images = context.images();
+            let place = || -> keyway::Result<Placed> {
+                let arrangement = images.where_it_suits(&array.sizes);
+                Placed::guarded(&array, arrangement, context.target.device, 0)
+            };
+            let before = address(&placed.placed[nth])?;
+            // The tensor is freed when another takes its place in the list.
+            placed.placed[nth] =
+                Placed::guarded(&empty(&array), Arrangement::Contiguous, context.target.device, 0)?;
+            let mut held = Vec::new();
+            for _ in 0..TRIES {
+                let again = place()?;
+                if address(&again)? == before {
+                    placed.placed[nth] = again;
+                    break;
+                }
+                held.push(again);
+            }
+            if address(&placed.placed[nth])? == before {
+                expect(context, &fresh, &placed, &format!("argument {nth} is where a freed tensor was"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn empty(like: &Array) -> Array {
+    Array::new(like.dtype, [0], Vec::new())
+}
+
+fn argument(inputs: &Inputs, nth: usize) -> Steps<Array> {
+    let all = inputs.0.iter().flat_map(|value| match value {
+        Value::Array(array) => std::slice::from_ref(array),
+        Value::Arrays(list) => list,
+        _ => &[],
+    });
+    all.into_iter().nth(nth).cloned().ok_or_else(|| Stop::Skipped("there is no such argument".to_string()))
+}
+
+/// A large call gives the same bits after small ones of the op's other samples, and these the same after it.
+fn between(context: &Context<'_>) -> Steps {
+    let (large, _) = context.place_scaled(elements(context)?, STEPS, RESULTS)?;
+    let first = context.bits(&large)?;
+    let samples = by_name::samples(context.entry()?.name)?;
+    let step = samples.len().div_ceil(OTHERS).max(1);
+    let mut small = Vec::new();
+    for sample in samples.iter().step_by(step) {
+        let prepared = context.place(&context.values_of(sample, 2))?;
+        // A sample may be of another dtype alone.
+        if let Ok(bits) = context.bits(&prepared) {
+            small.push((prepared, bits));
+        }
+        again(context, &large, &first, "a call between calls of other sizes")?;
+    }
+    small
+        .iter()
+        .try_for_each(|(prepared, bits)| again(context, prepared, bits, "a small call after larger ones"))
+}
+
+fn again(context: &Context<'_>, prepared: &Prepared, expected: &[Vec<u8>], what: &str) -> Steps {
+    if context.bits(prepared)? == expected {
+        return Ok(());
+    }
+    Err(Failure::new(what, "the bits of the first call", "others").into())
+}
