@@ -98,8 +98,6 @@ fn faults_are_found_by_the_family_that_is_about_them() {
 #[test]
 fn faults_of_caches_counters_and_thresholds_are_found() {
     for (fault, op, family) in [
-        ("weights_cached", "mm", "state"),
-        ("kernel_cached", "conv", "state"),
         ("wrong_after_100000", "add", "soak"),
         ("once_wrong", "mul", "soak"),
         ("scratch_of_30000", "exp", "threads"),

@@ -17,8 +17,8 @@ use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::op::RawOp;
 use keyway_sdk::author::{
-    Arg, Argument, Call, Element, Error, Form, Interposed, Interposer, Op, OwnedTensor, RuleCall, call_op,
-    device_api, new_host_tensor, op,
+    Arg, Call, Element, Error, Form, Interposed, Interposer, Op, OwnedTensor, RuleCall, call_op, device_api,
+    new_host_tensor, op,
 };
 use keyway_sdk::{plugin, register_interposer, register_kernel};
 use keyway_test_faults::{self as faults, Fault};
@@ -40,7 +40,7 @@ plugin! {
 }
 
 /// What the suite must find in an interposer.
-const FAULTS: [Fault; 4] = [
+const FAULTS: [Fault; 3] = [
     Fault::of_families("results_halved", &["interposers"], "results of `exp` are halved"),
     Fault::of_families(
         "large_results_halved",
@@ -51,11 +51,6 @@ const FAULTS: [Fault; 4] = [
         "gradients_halved",
         &["interposers"],
         "results of `mul` are halved in backward passes",
-    ),
-    Fault::of_families(
-        "arguments_zeroed",
-        &["interposers"],
-        "the second argument of `sub` is 0 where it is f64",
     ),
 ];
 
@@ -106,9 +101,6 @@ impl Interposer for Watch {
             3 => Ok(()),
             4 => panic!("told to panic at {op}"),
             _ => {
-                if op == "sub" && faults::is("arguments_zeroed") {
-                    zero_second(call)?;
-                }
                 let outside = INSIDE.replace(true);
                 let result = call.run_next();
                 INSIDE.set(outside);
@@ -135,16 +127,6 @@ fn halve(call: &mut Interposed<'_>) -> Result<(), Error> {
     let mut half = new_host_tensor::<f32>(made.sizes())?;
     half.view_mut::<f32>()?.assign(made.view::<f32>()?.iter().map(|x| x / 2.0));
     call.set_output(0, half)
-}
-
-fn zero_second(call: &mut Interposed<'_>) -> Result<(), Error> {
-    let Argument::Tensor(second) = call.argument(1)? else { return Ok(()) };
-    if second.dtype() != dtype::F64 {
-        return Ok(());
-    }
-    let mut zeros = new_host_tensor::<f64>(second.sizes())?;
-    zeros.view_mut::<f64>()?.assign(std::iter::repeat(0.0));
-    call.set_argument(1, Arg::Owned(&zeros))
 }
 
 /// Does to the calls of some ops what an interposer may do, and what it may not.

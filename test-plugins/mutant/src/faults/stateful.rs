@@ -54,14 +54,6 @@ pub(super) const FAULTS: &[Fault] = &[
         shared_scratch,
     )
     .dtypes(&["f32"]),
-    Fault::new(
-        "scratch_of_30000_products",
-        "products of more than 30,000 elements go through memory that all threads share",
-        &["mm"],
-        |site| if site.input(0)?.sizes()[1] > 16 { shared_scratch(site) } else { site.run() },
-    )
-    .dtypes(&["f64"])
-    .judged(&["mm"]),
 ];
 
 /// Elements of an argument that is cached, at least: packing smaller ones costs nothing.
