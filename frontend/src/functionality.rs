@@ -26,7 +26,7 @@
 //!
 //! Decisions:
 //! - the highest key acts first: the profiler, then these (the one registered last first), interposers of plugins, mixed precision,
-//!   autograd, the backend. [`Call::run`] goes on below;
+//!   layout fallback, autograd, the backend. [`Call::run`] goes on below;
 //! - a handler does not see its own calls, nor the parts of a composed op that [`Call::run`] goes on with; [`Call::run_parts`] sends
 //!   those to it. So a handler that knows few ops serves all that are composed of them;
 //! - a backward pass works on plain tensors: no handler acts in it, and gradients carry nothing. Only what a checkpoint computes

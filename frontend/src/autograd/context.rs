@@ -298,11 +298,7 @@ impl<'a> Backward<'a> {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn int(&self, i: usize) -> Result<i64> {
-        match self.arg(i) {
-            Arg::Int(v) => Ok(v),
-            Arg::Bool(v) => Ok(i64::from(v)),
-            _ => Err(self.not_saved(self.name(i))),
-        }
+        if let Arg::Int(v) = self.arg(i) { Ok(v) } else { self.bool(i).map(i64::from) }
     }
 
     /// Number argument `i` as f64.
@@ -318,8 +314,7 @@ impl<'a> Backward<'a> {
         match self.arg(i) {
             Arg::Float(v) => Ok(v),
             Arg::Int(v) => Ok(v as f64),
-            Arg::Bool(v) => Ok(f64::from(u8::from(v))),
-            _ => Err(self.not_saved(self.name(i))),
+            _ => self.bool(i).map(|v| f64::from(u8::from(v))),
         }
     }
 
