@@ -56,3 +56,19 @@ fn tensors_among_the_indices() -> Result<()> {
     assert_eq!(x.grad().unwrap().sum_all()?.item::<f32>()?, 4.0);
     Ok(())
 }
+
+/// However many indices there are, and however they are split among threads.
+#[test]
+fn the_last_of_many_equal_indices_counts() -> keyway::Result<()> {
+    const N: usize = 700_001;
+    let index: Vec<i64> = (0..N).map(|i| ((i * 7919) % 13) as i64 % 5).collect();
+    let source: Vec<i64> = (0..N as i64).collect();
+    let mut expected = [-1i64; 5];
+    index.iter().zip(&source).for_each(|(&at, &value)| expected[at as usize] = value);
+    let (index, source) = (Tensor::new(&index)?, Tensor::new(&source)?);
+    let target = Tensor::full(5, -1)?;
+    assert_eq!(target.index_copy(0, &index, &source)?.to_vec::<i64>()?, expected);
+    assert_eq!(target.scatter(0, &index, &source)?.to_vec::<i64>()?, expected);
+    assert_eq!(target.index_put(&[Some(&index)], &source)?.to_vec::<i64>()?, expected);
+    Ok(())
+}

@@ -30,7 +30,7 @@ two differ. What is true of all rows:
 
 - No device and dtype in each call: new tensors are f32 on the CPU, or what `keyway::set_default_dtype` and `set_default_device`
   say; the form `_with` names them, in any order.
-- Every op broadcasts, and dtypes promote as in PyTorch; `broadcast_add` and other names of candle's compile, and name ours in a
+- Element-wise ops broadcast, the losses of `nn::functional` do not, and dtypes promote as in PyTorch; `broadcast_add` and other names of candle's compile, and name ours in a
   warning.
 - Dimensions are signed numbers, `-1` is the last, for `D::Minus1`, which compiles too. Sizes in a `reshape` too: `-1` for `()`.
 - Comparisons give bool, indices are i64.
