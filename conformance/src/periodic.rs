@@ -122,6 +122,16 @@ impl Periodic {
         results.max(steps)
     }
 
+    /// The elements of the largest argument or result, with periods made these lengths.
+    pub fn largest(&self, lengths: &[(usize, usize)]) -> usize {
+        let length = |size: usize| lengths.iter().find(|(from, _)| *from == size).map_or(size, |(_, to)| *to);
+        let of_arguments = tensors(&self.sample).map(|t| t.sizes.as_slice());
+        let all = of_arguments.chain(self.results.iter().map(Vec::as_slice));
+        all.map(|sizes| sizes.iter().fold(1_usize, |n, &size| n.saturating_mul(length(size))))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// The sample with periods made these lengths.
     pub fn grown(&self, lengths: &[(usize, usize)]) -> Sample {
         growth::resized(&self.sample, lengths, self.named)

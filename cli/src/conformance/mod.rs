@@ -59,7 +59,7 @@ pub struct Options {
     /// leaves as they are.
     #[arg(long, value_parser = crate::numbers::seed, allow_negative_numbers = true, value_name = "N")]
     seed: Option<u64>,
-    /// Draw calls for an hour on two cores, rather than for half a minute.
+    /// Draw calls for an hour on two cores, rather than for 20 s.
     #[arg(long)]
     thorough: bool,
     /// Draw calls for this time, of all workers together, in seconds; 0 draws none.
@@ -100,9 +100,9 @@ const MEMORY: u64 = 1 << 30;
 /// Workers of a device that works behind the host, unless the user says how many. On one GPU 2 of them judged 154,000 cases in
 /// 100 s and 16 of them 118,000 in 120 s, and of 16 some waited for more than the 20 s of a case.
 const TURNS: usize = 2;
-/// How long drawn calls may take, of all workers together: half a minute on two cores, an hour with `--thorough`, and less where a
+/// How long drawn calls may take, of all workers together: 20 s on two cores, an hour with `--thorough`, and less where a
 /// part of the cases is enough.
-const DRAWING: Duration = Duration::from_secs(60);
+const DRAWING: Duration = Duration::from_secs(40);
 const DRAWING_THOROUGH: Duration = Duration::from_secs(2 * 3600);
 const DRAWING_QUICK: Duration = Duration::from_secs(20);
 /// The same where cases of more than 2^31 elements run, one at a time.

@@ -57,6 +57,8 @@ const LAST_WRITE: [&str; 3] = ["index_copy", "index_put", "scatter"];
 const STEPS: usize = 3 << 20;
 /// The same of a whole product, of a batch of seven too.
 const CUBE_STEPS: usize = 7 * 521 * 521 * 521;
+/// The most elements of a tensor of one.
+const CUBE_ELEMENTS: usize = 7 * 521 * 521;
 /// The most steps of the oracle.
 const ORACLE_STEPS: usize = 400_000;
 /// How many times the usual tolerance results of many terms may be off: it is wrong pieces that are looked for.
@@ -261,7 +263,10 @@ fn resized(context: &Context<'_>, given: &Sample) -> Steps<Large> {
 /// Periods made this long: all, or those behind the first, where it is that of a batch.
 fn cube(periodic: &Periodic, length: usize) -> Option<Vec<(usize, usize)>> {
     let all = periodic.periods.iter().map(|&period| (period, length)).collect::<Vec<_>>();
-    (0..all.len()).map(|from| all[from..].to_vec()).find(|lengths| periodic.steps(lengths) <= CUBE_STEPS)
+    let fits = |lengths: &Vec<_>| {
+        periodic.steps(lengths) <= CUBE_STEPS && periodic.largest(lengths) <= CUBE_ELEMENTS
+    };
+    (0..all.len()).map(|from| all[from..].to_vec()).find(fits)
 }
 
 /// These periods made longer, all by about the same factor, with no more than so many steps.

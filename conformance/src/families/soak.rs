@@ -17,11 +17,17 @@ use keyway::dispatcher::op::{Args, Out};
 use std::time::{Duration, Instant};
 
 /// The family.
-pub const FAMILY: Family =
-    Family { name: "soak", about: "120,000 calls of each kernel, each with the right result", cases, run };
+pub const FAMILY: Family = Family {
+    name: "soak",
+    about: "120,000 calls of each op in its usual dtype, 12,000 in each other one, each with the right result",
+    cases,
+    run,
+};
 
-/// Calls of a case.
+/// Calls of a case in the op's usual dtype.
 const CALLS: usize = 120_000;
+/// How many times fewer calls, in less time, the other dtypes have, whose kernels are of the same source.
+const FEWER: u32 = 10;
 /// The most processor time that these may take; kernels whose smallest call is a long one are called less often.
 const LONGEST: Duration = Duration::from_millis(1000);
 /// Calls between two looks at the clock, and at results on a device whose memory the host cannot read.
@@ -92,6 +98,9 @@ fn many(context: &Context<'_>, prepared: &Prepared, mut results: Vec<Result>, ea
     let op = context.entry()?;
     let outs: Vec<_> = results.iter().map(|result| result.out.tensor.clone()).collect();
     let outs: Vec<_> = outs.iter().map(AsRef::as_ref).collect();
+    let usual = context.case.def.is_none_or(|def| preferred(def) == Some(context.dtype()));
+    let fewer = if usual { 1 } else { FEWER };
+    let (calls, longest) = (CALLS / fewer as usize, LONGEST / fewer);
     let begun = Instant::now();
     let before = thread_time();
     let passed = || match (before, thread_time()) {
@@ -99,7 +108,7 @@ fn many(context: &Context<'_>, prepared: &Prepared, mut results: Vec<Result>, ea
         _ => begun.elapsed(),
     };
     prepared.with_args(&prepared.tensors(), |values| {
-        for nth in 1..=CALLS {
+        for nth in 1..=calls {
             let compared = nth % each == 0;
             if compared {
                 for result in &results {
@@ -115,7 +124,7 @@ fn many(context: &Context<'_>, prepared: &Prepared, mut results: Vec<Result>, ea
                     return Err(Failure::new(what, "the bits of the first call", "others").into());
                 }
             }
-            if nth % LOOK == 0 && passed() > LONGEST {
+            if nth % LOOK == 0 && passed() > longest {
                 break;
             }
         }
