@@ -35,8 +35,8 @@ const MARK: &str = "@keyway-mutant\t";
 /// The family whose calls a seed draws, and the seed: a run can be repeated.
 const DRAWN: &str = "drawn";
 const SEED: &str = "0";
-/// The most processor time that a case may take, in seconds.
-const TIMEOUT: &str = "5";
+/// The most processor time that a case may take, in seconds: three times what the longest takes without optimisation.
+const TIMEOUT: &str = "15";
 
 /// Which faults, and where the result goes.
 #[derive(clap::Args, Debug)]
