@@ -24,14 +24,6 @@ pub(super) const FAULTS: &[Fault] = &[
         |site| cached(site, 1),
     )
     .dtypes(&["f32"]),
-    Fault::new(
-        "factor_cached_f64",
-        "the first factor is cached by its address and every eighth of its elements",
-        &["bmm", "mm"],
-        |site| cached(site, 0),
-    )
-    .dtypes(&["f64"])
-    .judged(&["mm"]),
     Fault::new("wrong_after_100000", "after 100,000 calls the first element is doubled", &["add"], worn_out)
         .dtypes(&["f32"]),
     Fault::new(
