@@ -95,14 +95,14 @@ pub(super) const FAULTS: &[Fault] = &[
         "high_precision",
         "products of `MatmulPrecision::High` are 1 percent too large",
         &["mm"],
-        |site| too_large_if_high(site),
+        too_large_if_high,
     )
     .dtypes(&["f32"]),
     Fault::new(
         "high_precision_f64",
         "where the precision of products is `MatmulPrecision::High`, those of f64 are 1 percent too large",
         &["conv", "conv_act", "mm"],
-        |site| too_large_if_high(site),
+        too_large_if_high,
     )
     .dtypes(&["f64", "f32"])
     .judged(&["conv"]),
