@@ -35,8 +35,10 @@ const VECTOR_PERIOD: usize = 4_093;
 const ELEMENTS: &str = "elements";
 const IN_PLACE: &str = "in_place";
 const STRIDED_OUT: &str = "strided_out";
+/// The sizes of a period, and those of the large tensor.
+type Pair = [&'static [usize]; 2];
 /// Those that broadcast one argument, whose number follows: the period and sizes of the others, and of that one.
-const BROADCAST: [(&str, [&[usize]; 2], [&[usize]; 2]); 3] = [
+const BROADCAST: [(&str, Pair, Pair); 3] = [
     ("channels", [&[2, 7, 5, 3], &[2, 64, 56, 56]], [&[1, 7, 1, 1], &[1, 64, 1, 1]]),
     ("rows", [&[7, 11], &[2_053, 1_031]], [&[11], &[1_031]]),
     ("columns", [&[7, 11], &[2_053, 1_031]], [&[7, 1], &[2_053, 1]]),

@@ -144,7 +144,7 @@ fn expect(context: &Context<'_>, fresh: &Prepared, tried: &Prepared, what: &str)
     if bytes(&expected)? == bytes(&got)? {
         return Ok(());
     }
-    let arrays = expected.iter().map(|t| read(t)).collect::<Result<Option<Vec<_>>, _>>()?;
+    let arrays = expected.iter().map(read).collect::<Result<Option<Vec<_>>, _>>()?;
     let arrays = arrays.ok_or_else(|| Failure::new("a result", "valid elements", "invalid bytes"))?;
     compare::outputs(&arrays, &got, 1.0).map_err(|mut failure| {
         failure.what = format!("{what}: {}", failure.what);
