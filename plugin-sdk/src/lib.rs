@@ -34,6 +34,7 @@
 pub mod abi;
 pub mod author;
 pub mod gamma;
+pub mod mills;
 pub mod philox;
 pub mod quantile;
 

@@ -11,6 +11,7 @@ use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, float_of};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_sdk::mills;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// A decomposition for each name: the function that composes, and the ops that it calls.
@@ -404,47 +405,11 @@ fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
     narrowed(args, FIRST_TWO, grad.mul(&slope)?)
 }
 
-/// `(a + 4) M(a)` of `1 - 8 / (a + 4)` for `0 <= a <= 39`, where `M` is the Mills ratio of the normal distribution: a
-/// least-squares fit weighted by the density up to where the relative error of the derivative of `gelu` counts, and reweighted
-/// until its errors are level (Lawson); and for `a <= 14.5`, with the digits of f32.
-const MILLS: [f64; 19] = [
-    1.893219063308471,
-    -1.523770910820876,
-    0.9704095548672615,
-    -0.46754096294404507,
-    0.15139176243728011,
-    -0.018900451716919175,
-    -0.00872229816115641,
-    0.004087860106788824,
-    0.00033426935197295793,
-    -0.0005792686411135669,
-    -4.882391611356492e-06,
-    8.801618906687895e-05,
-    1.9853413961421496e-06,
-    -1.456379347116027e-05,
-    -1.7023386207832722e-06,
-    2.1600968678056618e-06,
-    5.906908366483363e-07,
-    -1.4688391603613058e-07,
-    -6.225144644464261e-08,
-];
-const SHORT_MILLS: [f64; 9] = [
-    1.8932189,
-    -1.5237719,
-    0.9704165,
-    -0.46750197,
-    0.15137668,
-    -0.019187145,
-    -0.009032296,
-    0.004485247,
-    0.0013009992,
-];
-
 /// The share of the normal distribution below `-a` over its density there, for numbers that are not below 0.
 fn mills_ratio(a: &Tensor) -> Result<Tensor> {
     let r = div::DEF.run(&[Arg::Int(1), (&a.add(4)?).into(), Arg::None])?;
     let t = r.mul(-8)?.add(1)?;
-    let coefficients = if a.dtype() == DType::F64 { &MILLS[..] } else { &SHORT_MILLS };
+    let coefficients = if a.dtype() == DType::F64 { &mills::WIDE[..] } else { &mills::NARROW };
     let sum = |sum: Tensor, c: &f64| sum.mul(&t)?.add(*c);
     coefficients.iter().rev().try_fold(t.mul(0)?, sum)?.mul(&r)
 }

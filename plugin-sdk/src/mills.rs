@@ -1,0 +1,42 @@
+//! Polynomials of the Mills ratio of the normal distribution, for the derivative of `gelu`.
+//!
+//! The Mills ratio `M(x)` is the share of the standard normal distribution above `x`, divided by its density at `x` (J. P. Mills,
+//! "Table of the ratio", Biometrika 18, 1926). The polynomials give `(x + 4) M(x)` in powers of `1 - 8 / (x + 4)`. They are
+//! least-squares fits, weighted by the density up to where the relative error of the derivative of `gelu` counts, and reweighted
+//! until their errors are level (Lawson's algorithm).
+
+/// For `x` from 0 to 39, with the digits of f64.
+pub const WIDE: [f64; 19] = [
+    1.893219063308471,
+    -1.523770910820876,
+    0.9704095548672615,
+    -0.46754096294404507,
+    0.15139176243728011,
+    -0.018900451716919175,
+    -0.00872229816115641,
+    0.004087860106788824,
+    0.00033426935197295793,
+    -0.0005792686411135669,
+    -4.882391611356492e-06,
+    8.801618906687895e-05,
+    1.9853413961421496e-06,
+    -1.456379347116027e-05,
+    -1.7023386207832722e-06,
+    2.1600968678056618e-06,
+    5.906908366483363e-07,
+    -1.4688391603613058e-07,
+    -6.225144644464261e-08,
+];
+
+/// For `x` from 0 to 14.5, with the digits of f32.
+pub const NARROW: [f64; 9] = [
+    1.8932189,
+    -1.5237719,
+    0.9704165,
+    -0.46750197,
+    0.15137668,
+    -0.019187145,
+    -0.009032296,
+    0.004485247,
+    0.0013009992,
+];
