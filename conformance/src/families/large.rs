@@ -4,7 +4,7 @@
 //! first 64 elements of a row is right on all of them.
 
 use super::determinism::enlarged;
-use super::{Context, Family, Op, Scope, corners, factor, is_in, names_sizes, tensors};
+use super::{Context, Family, Op, Scope, corners, factor, is_computed, is_in, names_sizes, tensors};
 use crate::array::Array;
 use crate::call::{self, Prepared};
 use crate::case::Case;
@@ -12,8 +12,8 @@ use crate::growth::{self, Named};
 use crate::memory::Arrangement;
 use crate::oracle::Value;
 use crate::outcome::{Steps, Stop};
-use crate::{compare, inputs, oracle};
-use keyway::dispatcher::op::{Out, Rule};
+use crate::{compare, inputs};
+use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Facts, Forms};
 use keyway::ops::sample::Sample;
 use keyway::ops::{attention, conv, linalg, norm, pointwise, reduce};
@@ -111,9 +111,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// The samples that differ in more than their shapes with all their sizes changed, and with each changed alone. Of ops that
 /// work on each element by itself one sample will do, with all sizes changed.
 fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
-    // The host makes views and much else; ops without an oracle have nothing to be compared with.
-    let host = op.def.rule.is_view() || matches!(op.def.rule, Rule::Host(_));
-    if host || oracle::find(op.def.name()).is_none() {
+    if !is_computed(op.def) {
         return;
     }
     let Some(dtype) = scope.served(op.def) else { return };

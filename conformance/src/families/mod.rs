@@ -48,10 +48,11 @@ pub use context::Context;
 pub use drawn::Draws;
 
 use crate::case::Case;
+use crate::oracle;
 use crate::outcome::{Outcome, Steps};
 use crate::recorder::Seen;
 use crate::target::{Service, Target};
-use keyway::dispatcher::op::OpEntry;
+use keyway::dispatcher::op::{OpEntry, Rule};
 use keyway::ops::by_name;
 use keyway::ops::def::{Facts, Forms, OpDef};
 use keyway::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample};
@@ -336,6 +337,11 @@ pub fn preferred(def: &OpDef) -> Option<DType> {
     [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| def.dtypes.has(d))
 }
 
+/// Whether kernels compute the op and the oracle knows it: it is neither a view nor done by the host.
+pub fn is_computed(def: &OpDef) -> bool {
+    !def.rule.is_view() && !matches!(def.rule, Rule::Host(_)) && oracle::find(def.name()).is_some()
+}
+
 /// Whether the `out=` form exists.
 pub fn has_out(def: &OpDef) -> bool {
     def.forms != Forms::New
@@ -352,7 +358,7 @@ const EACH_DEVICE: [&str; 7] = [
     devices::FAMILY.name,
     queues::FAMILY.name,
 ];
-/// Those about what is registered, of which the device's number makes no difference.
+/// The families about registration, which are the same for every device of a kind.
 const REGISTERED: [&str; 6] = [
     claims::FAMILY.name,
     kernels::FAMILY.name,
@@ -435,7 +441,7 @@ pub fn factor(def: &OpDef, sample: &Sample) -> f64 {
 mod tests {
     use super::*;
     use crate::array::Number;
-    use crate::{inputs, oracle};
+    use crate::inputs;
 
     #[test]
     fn exact_ops_give_numbers_that_their_dtype_holds() {
@@ -480,7 +486,7 @@ mod tests {
         assert_eq!(rows().into_iter().map(|[name, _, about]| [name, about]).collect::<Vec<_>>(), there);
     }
 
-    /// The families of which the CPU backend has no case in an ordinary run, or has as many as there is time for.
+    /// The families that have no case for the CPU backend in an ordinary run, or as many as the time allows.
     const OTHERS: [&str; 8] =
         ["drawn", "layout", "layout_grads", "plugin_ops", "profile", "huge", "queues", "interposers"];
 

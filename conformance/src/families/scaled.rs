@@ -1,20 +1,19 @@
-//! Calls of millions of elements on periodic tensors, of which the oracle computes one period: element-wise ops past 2^21
+//! Calls of millions of elements on periodic tensors; the oracle computes one period: element-wise ops past 2^21
 //! elements, also in place, into a strided `out=` and with each argument broadcast; all other ops with their rows, their
 //! columns and all sizes scaled up; products of 512 rows, columns and terms, and sums of 8,192 terms.
 //!
 //! A kernel chooses how it splits, packs and vectorises by its sizes, so one that is right on small tensors may be wrong on
 //! large ones.
 
-use super::{Context, Family, Op, Scope, corners, factor, has_out, is_in, tensors, with_sizes};
+use super::{Context, Family, Op, Scope, corners, factor, has_out, is_computed, is_in, tensors, with_sizes};
 use crate::call;
 use crate::case::Case;
 use crate::compare;
 use crate::memory::Arrangement;
-use crate::oracle;
 use crate::outcome::{Steps, Stop};
 use crate::periodic::{Large, Periodic};
 use crate::target::Service;
-use keyway::dispatcher::op::{Out, Rule};
+use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Facts, Forms};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, linalg, pointwise};
@@ -53,7 +52,7 @@ const EVEN: &str = "even";
 const TERMS: [(&str, usize); 2] = [("terms-8192", 8_192), ("terms-8209", 8_209)];
 /// All sizes of a product, whole blocks and one more than these.
 const CUBES: [(&str, usize); 2] = [("cube-512", 512), ("cube-521", 521)];
-/// Ops of which the last of equal indices counts: that of many periods need not be that of one.
+/// Ops where the last of equal indices wins: the last of many periods need not be the last of one.
 const LAST_WRITE: [&str; 3] = ["index_copy", "index_put", "scatter"];
 /// The most steps of a call: combinations of indices.
 const STEPS: usize = 3 << 20;
@@ -70,9 +69,8 @@ const LOOSE_HALF: f64 = 4.0;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
-        let host = op.def.rule.is_view() || matches!(op.def.rule, Rule::Host(_));
         let Some(dtype) = scope.served(op.def) else { continue };
-        if host || op.def.is(Facts::MAY_OVERFLOW) || oracle::find(op.def.name()).is_none() {
+        if !is_computed(op.def) || op.def.is(Facts::MAY_OVERFLOW) {
             continue;
         }
         if LAST_WRITE.contains(&op.def.name()) {
@@ -139,7 +137,7 @@ fn scaled(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
             let terms = if is_in(op.def, &[attention::ALL]) { &[][..] } else { &TERMS };
             let terms = terms.iter().filter(|_| product || dtype == served);
             terms.for_each(|(name, _)| push(name));
-            // Other products are made of this one, or go by the same loops.
+            // Other products call this one, or share its loops.
             if product && (dtype == served || op.def.name() == "mm") {
                 CUBES.iter().for_each(|(name, _)| push(name));
             }
@@ -271,7 +269,7 @@ fn cube(periodic: &Periodic, length: usize) -> Option<Vec<(usize, usize)>> {
     (0..all.len()).map(|from| all[from..].to_vec()).find(fits)
 }
 
-/// These periods made longer, all by about the same factor, with no more than so many steps.
+/// These periods scaled up by about one factor, to at most `steps` steps.
 fn even(periodic: &Periodic, periods: &[usize], steps: usize) -> Vec<(usize, usize)> {
     // Odd, so that neither blocks nor vectors end where a row does.
     let scaled = |by: f64| {
@@ -289,6 +287,7 @@ fn even(periodic: &Periodic, periods: &[usize], steps: usize) -> Vec<(usize, usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oracle;
     use keyway::ops::sample::{plain, sample};
 
     fn of(op: &str, sample: &Sample) -> Periodic {

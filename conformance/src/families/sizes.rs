@@ -4,7 +4,7 @@
 
 mod calls;
 
-use super::{Context, Family, Op, Scope, factor, is_in, tensors, with_sizes};
+use super::{Context, Family, Op, Scope, factor, is_computed, is_in, tensors, with_sizes};
 use crate::array::{Array, Number};
 use crate::call::{self, Prepared};
 use crate::case::Case;
@@ -13,7 +13,7 @@ use crate::memory::Arrangement;
 use crate::outcome::{Steps, Stop};
 use crate::target::Service;
 use crate::{compare, inputs, oracle};
-use keyway::dispatcher::op::{Out, Rule};
+use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Facts, Forms};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, conv, linalg, loss, norm, pointwise, reduce};
@@ -66,9 +66,8 @@ const MANY: usize = 400_000;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
-        let host = op.def.rule.is_view() || matches!(op.def.rule, Rule::Host(_));
         let Some(dtype) = scope.served(op.def) else { continue };
-        if host || op.def.is(Facts::MAY_OVERFLOW) || oracle::find(op.def.name()).is_none() {
+        if !is_computed(op.def) || op.def.is(Facts::MAY_OVERFLOW) {
             continue;
         }
         let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));

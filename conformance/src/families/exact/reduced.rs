@@ -2,15 +2,15 @@
 //! of whole numbers, which are the same in every order.
 
 use super::super::extremes::matrices;
-use super::super::{Context, Op, Scope, allowed, is_in, tensors};
+use super::super::{Context, Op, Scope, allowed, is_computed, is_in, tensors};
 use crate::array::{Array, Number};
 use crate::case::glob;
 use crate::compare::{self, Tolerance};
-use crate::oracle::{self, Inputs, Value};
+use crate::oracle::{Inputs, Value};
 use crate::outcome::{Steps, Stop};
 use crate::{call, inputs};
 use keyway::DType;
-use keyway::dispatcher::op::{Out, Rule};
+use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Facts, OpDef};
 use keyway::ops::reduce;
 use keyway::ops::sample::Sample;
@@ -34,8 +34,7 @@ const SUMS: [&str; 4] = ["sum", "nansum", "cumsum", "count_nonzero"];
 const TERMS: [usize; 6] = [32, 64, 300, 1024, 4096, 70_000];
 
 pub(super) fn cases(scope: &Scope<'_>, op: &Op, push: &mut impl FnMut(DType, usize, &str)) {
-    let host = op.def.rule.is_view() || matches!(op.def.rule, Rule::Host(_));
-    if host || !is_in(op.def, &[reduce::ALL]) || oracle::find(op.def.name()).is_none() {
+    if !is_in(op.def, &[reduce::ALL]) || !is_computed(op.def) {
         return;
     }
     let vector = op.samples.iter().position(is_vector);

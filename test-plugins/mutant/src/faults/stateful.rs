@@ -14,14 +14,14 @@ pub(super) const FAULTS: &[Fault] = &[
         "weights_cached",
         "the second factor is cached by its address and every eighth of its elements",
         &["mm"],
-        |site| cached(site, 1),
+        cached_weights,
     )
     .dtypes(&["f32"]),
     Fault::new(
         "kernel_cached",
         "the kernel of a convolution is cached by its address and every eighth of its elements",
         &["conv"],
-        |site| cached(site, 1),
+        cached_weights,
     )
     .dtypes(&["f32"]),
     Fault::new("wrong_after_100000", "after 100,000 calls the first element is doubled", &["add"], worn_out)
@@ -53,12 +53,14 @@ const CACHED: usize = 512;
 /// Elements of an argument that a cache compares.
 const COMPARED: usize = 8;
 
-/// Runs the kernel on an argument as it was at an earlier call, where its address, its sizes and some of its elements are as
-/// they were then.
-fn cached(site: &Site<'_>, index: usize) -> Result<(), Error> {
+/// The argument that is cached: the second factor of a product, as a kernel caches packed weights.
+const WEIGHTS: usize = 1;
+
+/// Runs the kernel on the weights of an earlier call, where their address, their sizes and some of their elements are those of then.
+fn cached_weights(site: &Site<'_>) -> Result<(), Error> {
     type Key = (usize, Vec<i64>);
     static CACHE: Mutex<Option<HashMap<Key, Vec<f64>>>> = Mutex::new(None);
-    let argument = site.input(index)?;
+    let argument = site.input(WEIGHTS)?;
     if argument.len() < CACHED {
         return site.run();
     }
@@ -76,7 +78,7 @@ fn cached(site: &Site<'_>, index: usize) -> Result<(), Error> {
     };
     let staged = Staged::copy(&argument);
     found.iter().enumerate().for_each(|(nth, &value)| staged.elements().poke(nth as i64, value));
-    site.run_staged(&[(index, staged)])
+    site.run_staged(&[(WEIGHTS, staged)])
 }
 
 /// Right in the first 100,000 calls.
