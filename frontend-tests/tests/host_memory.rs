@@ -37,6 +37,28 @@ fn values_that_do_not_fit_the_host() -> Result<()> {
     Ok(())
 }
 
+/// Tables of indices that ops fill on the host: their length is a size that the caller names, of a tensor that repeats an element.
+#[test]
+fn tables_that_do_not_fit_the_host() -> Result<()> {
+    const LONG: usize = 1 << 50;
+    let x = Tensor::new([1.0f32, 2.0, 3.0])?.requires_grad_(true)?;
+    let padded = x.pad_with((0, LONG as i64), keyway::nn::PadMode::Replicate, 0);
+    assert!(
+        matches!(padded, Err(Error::Dispatch(keyway_dispatcher::Error::OutOfMemory { .. }))),
+        "{padded:?}"
+    );
+    let long = Tensor::new([1.0f32])?.expand(LONG)?;
+    let running = long.cummax(0);
+    assert!(
+        matches!(running, Err(Error::Dispatch(keyway_dispatcher::Error::OutOfMemory { .. }))),
+        "{running:?}"
+    );
+    let wide = Tensor::new([[1.0f32]])?.expand((1usize << 25, 1usize << 25))?;
+    let lower = wide.tril();
+    assert!(matches!(lower, Err(Error::Dispatch(keyway_dispatcher::Error::OutOfMemory { .. }))), "{lower:?}");
+    Ok(())
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_save_needs_no_copy_of_a_tensor() {
