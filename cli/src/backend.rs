@@ -63,7 +63,7 @@ struct Listed<'a> {
     left_out: Vec<String>,
     /// What no call reaches, a clause each.
     without_effect: Vec<String>,
-    /// What is to be said of one that is used: which ones it shadows, and whose name it has. A clause each.
+    /// Remarks on a library that is used, a clause each: the libraries that it shadows, and a name of the form `keyway-*`.
     remarks: Vec<String>,
 }
 

@@ -76,7 +76,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
     }
 }
 
-/// Shows what clap answers by itself: help, the version, or what is wrong with the arguments.
+/// Prints the help, the version, or the error in the arguments that clap reports.
 fn show(answer: &clap::Error) -> ExitCode {
     let shown = answer.print().and_then(|()| std::io::stdout().flush());
     match shown {

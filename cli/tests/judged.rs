@@ -194,7 +194,7 @@ fn a_backend_that_failed_here_is_used_with_a_warning_and_refused_on_request() {
     let refused = run_with(&["backend", "list"], "require-certificate").expect(1);
     assert!(refused.out.contains("was not judged here"), "{}", refused.out);
     let judge = ["conformance", "keyway.test/abs", "--library", built.file.to_str().unwrap()];
-    // What is judged may be what the policy refuses.
+    // A library that the policy refuses may be judged.
     run_with(&judge, "require-certificate").expect(1);
     let warned = run_with(&["explain", "abs"], "").expect(0);
     assert!(

@@ -117,7 +117,7 @@ fn faults_of_caches_counters_and_thresholds_are_found() {
     }
 }
 
-/// Of a device's queue, of its second number alone, and of code that acts on ops of which the library has no kernel.
+/// Faults of a device's queue, of its second device alone, and of an interposer on ops without a kernel.
 #[test]
 fn faults_of_devices_and_interposers_are_found() {
     for (library, fault, ops, family) in [

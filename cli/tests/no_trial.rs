@@ -1,4 +1,4 @@
-//! Trials that cannot take place: where there is no program for them libraries are loaded with a warning, where it is there and
+//! Trials that cannot run: without `keyway-probe` libraries are loaded with a warning; where it is there and
 //! cannot do its work a library that is not known good is refused.
 
 mod support;

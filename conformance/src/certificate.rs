@@ -264,7 +264,7 @@ pub fn judged_on(library: &Path) -> Option<String> {
     Certificate::read(library, &TrustPolicy::of_process())?.ok()?.device
 }
 
-/// What is known of a library: what this machine ran as a verdict, and all else as a claim.
+/// The standing of a library: the verdict of a run on this machine, or the claim of any other certificate.
 pub fn standing(library: &Path, sha256: impl FnOnce() -> Option<String>) -> Standing {
     standing_by(library, sha256, &TrustPolicy::of_process(), &Judged::of_user())
 }

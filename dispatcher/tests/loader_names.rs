@@ -80,7 +80,7 @@ fn a_name_of_the_project_is_not_taken_from_what_was_copied_into_the_data_folder(
     let discovery = places.discover();
     assert_eq!(*verdict(&discovery, "user.so"), Verdict::Chosen);
     assert!(matches!(verdict(&discovery, "ours.so"), Verdict::PassedOver(PassedOver::Copy { .. })));
-    // A place that the user names is the user's word, and is told.
+    // A path that the user names is accepted, with a remark.
     places.config.search = SearchPaths::only(vec![bundled]);
     let discovery = places.discover();
     let remarks = discovery.remarks(discovery.chosen().next().unwrap());
@@ -116,7 +116,7 @@ fn a_version_that_the_user_chose_or_disabled_counts_before_places() {
     assert_eq!(*verdict(&discovery, "new.so"), Verdict::Chosen);
     let reason = PassedOver::NotTheChosen { version: "0.2.0".to_string(), used: newer };
     assert_eq!(*verdict(&discovery, "user.so"), Verdict::PassedOver(reason));
-    // What is named for this run counts first.
+    // A path that is named for this run comes first.
     places.config.search.explicit = vec![places.add("named/a.so", &version(&minimal(), b"0.0.9"))];
     assert_eq!(*verdict(&places.discover(), "named/a.so"), Verdict::Chosen);
     places.config.search.explicit.clear();

@@ -1,4 +1,4 @@
-//! Fallback to strided: calls on composite tensors that nobody serves in their layout run on strided copies, where the user says so.
+//! Fallback to strided: calls on composite tensors without a kernel for their layout run on strided copies, where the user says so.
 //!
 //! The policy of a thread is that of the live [`LayoutFallbackGuard`] made last, else that of [`set_layout_fallback`], which is
 //! `error` until it is set:
@@ -40,7 +40,7 @@ use std::sync::{Mutex, PoisonError};
 /// The environment variable that sets the policy of the program, as [`set_layout_fallback`] does.
 pub const LAYOUT_FALLBACK_VARIABLE: &str = "KEYWAY_LAYOUT_FALLBACK";
 
-/// What happens to a call on a composite tensor that nobody serves in its layout.
+/// What happens to a call on a composite tensor that has no kernel for its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayoutFallback {
     /// It fails.
@@ -76,7 +76,7 @@ impl LayoutFallback {
     }
 }
 
-/// The policy of the program, by its place in [`LayoutFallback::ALL`].
+/// The policy of the program, as an index into [`LayoutFallback::ALL`].
 static PROGRAM: AtomicU8 = AtomicU8::new(0);
 /// Registers the dispatch key, once a policy other than `error` is asked for.
 static REGISTERED: OnceCell<()> = OnceCell::new();
@@ -146,8 +146,8 @@ pub fn layout_fallback(policy: LayoutFallback) -> Result<LayoutFallbackGuard> {
 /// ```
 pub fn current_layout_fallback() -> LayoutFallback {
     THREAD.get().unwrap_or_else(|| {
-        let place = usize::from(PROGRAM.load(Ordering::Relaxed));
-        LayoutFallback::ALL[place.min(LayoutFallback::ALL.len() - 1)].1
+        let index = usize::from(PROGRAM.load(Ordering::Relaxed));
+        LayoutFallback::ALL[index.min(LayoutFallback::ALL.len() - 1)].1
     })
 }
 

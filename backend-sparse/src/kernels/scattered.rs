@@ -55,7 +55,7 @@ fn has_long_column(columns: &[i64], count: usize) -> Result<bool, Error> {
     Ok(counts.iter().any(|&count| count as usize > CHAIN))
 }
 
-/// What sums are accumulated in.
+/// The accumulator type of sums.
 trait Sums<T> {
     type Acc: Plain;
     const ZERO: Self::Acc;

@@ -1,4 +1,4 @@
-//! `keyway backend prefer`, `use`, `rollback`, `enable` and `disable`: what the user wants in every later run, kept in one file.
+//! `keyway backend prefer`, `use`, `rollback`, `enable` and `disable`: preferences for every later run, stored in one file.
 
 use super::{names, no_backend};
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub struct Use {
     /// The version; one of those that are installed.
     #[arg(required_unless_present = "not")]
     version: Option<String>,
-    /// Choose no version any longer: the first place of the search decides, and there the highest version.
+    /// Choose no version: the first folder of the search order decides, and the highest version in it.
     #[arg(long, conflicts_with = "version")]
     not: bool,
 }
@@ -69,7 +69,7 @@ fn keep(
     let changed = change(&preferences)
         .map_err(|error| Failure::Backend(format!("cannot write {}: {error}", file.display())))?;
     let since = if changed { "from the next run on" } else { "as before" };
-    screen.line(format!("{what} {since} (kept in {})", file.display()));
+    screen.line(format!("{what} {since} (stored in {})", file.display()));
     Ok(())
 }
 

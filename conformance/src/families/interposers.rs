@@ -152,7 +152,7 @@ fn forms(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// The gradients, of which each pass is a call with interposers too.
+/// The gradients: the ops of a backward pass go through interposers too.
 fn backward(context: &Context<'_>) -> Steps {
     let (sample, inputs) = context.inputs()?;
     let (op, device) = (context.entry()?, context.target.device);

@@ -50,7 +50,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     });
 }
 
-/// Strides of which one is [`PITCH`] and all further ones are multiples of it: row-major, or with the last two dimensions that
+/// Strides with one of [`PITCH`] elements and all outer ones multiples of it: row-major, or with the last two dimensions that
 /// are longer than 1 exchanged.
 fn strides(sizes: &[usize], columns: bool) -> Strides {
     let mut order: Vec<usize> = (0..sizes.len()).rev().filter(|&dim| sizes[dim] > 1).collect();

@@ -32,7 +32,7 @@ const COMMANDS: usize = 10_000;
 const STREAMS: usize = 4;
 /// Bytes of the copies that keep the device busy meanwhile.
 const BUSY: usize = 16 << 20;
-/// The longest that the device is kept busy.
+/// The longest time that the device is busy with earlier work.
 const LONGEST: Duration = Duration::from_secs(1);
 /// Ops of a quick run.
 const QUICK: usize = 3;
@@ -119,7 +119,7 @@ fn lost(what: &str, nth: usize, expected: &[u8], got: &[u8]) -> Stop {
     Failure::new(format!("{what} {nth} of {COMMANDS} that were queued before one read"), expected, got).into()
 }
 
-/// Copies of four bytes each to a place of its own.
+/// Copies of four bytes, each to an address of its own.
 fn copies(device: Device) -> Steps {
     let bytes = |nth: usize| ((nth as u32).wrapping_mul(0x9E37_79B1) | 1).to_ne_bytes();
     let all: Vec<u8> = (0..COMMANDS).flat_map(bytes).collect();

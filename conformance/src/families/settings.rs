@@ -28,7 +28,7 @@ pub const FAMILY: Family = Family {
 /// The variants.
 const HIGH: &str = "high";
 const HIGH_LARGE: &str = "high_large";
-/// Elements of the large tensors, of which an eighth is taken where they have several shapes; the most steps of a call and
+/// Elements of the large tensors, or an eighth of them where they have several shapes; the most steps of a call and
 /// elements of a result.
 const ELEMENTS: f64 = 30_000.0;
 const STEPS: usize = 300_000;
@@ -40,7 +40,7 @@ const ROUNDED: f64 = 1.0 / 1024.0;
 const LOOSE: f64 = 100.0;
 const LOOSE_HALF: f64 = 4.0;
 
-/// Whether the op is a product or a convolution, or is made of one.
+/// Whether the op is a product or a convolution, or is composed of one.
 fn multiplies(def: &'static OpDef) -> bool {
     fn made_of(op: &OpEntry, depth: usize) -> bool {
         let parts = op.spec.decomposition.map_or(&[][..], |decomposition| decomposition.parts);

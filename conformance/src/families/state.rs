@@ -1,5 +1,5 @@
 //! Results depend on the arguments alone: an argument that changes in memory, memory that another tensor takes over, and calls
-//! of other sizes in between. A kernel that caches what it made of an argument, such as packed weights, must see each change.
+//! of other sizes in between. A kernel that caches data derived from an argument, such as packed weights, must see each change.
 
 use super::{Context, Family, Scope, corners, is_in};
 use crate::array::Array;
@@ -103,7 +103,7 @@ impl Enlarged {
         all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(nth, _)| nth).collect()
     }
 
-    /// Gives argument `nth` the other values in one row, or in one element; which of them, goes by `turn`. `None` where these
+    /// Writes the other values to one row, or one element, of argument `nth`; `turn` chooses which. `None` where these
     /// values make no other argument.
     fn change(&mut self, nth: usize, turn: usize) -> Option<()> {
         let mut other = None;
@@ -156,7 +156,7 @@ fn expect(context: &Context<'_>, fresh: &Prepared, tried: &Prepared, what: &str)
 fn changed(context: &Context<'_>) -> Steps {
     let mut call = enlarged(context)?;
     let placed = context.place_bare(&call.inputs)?;
-    // What is cached, is cached here.
+    // A kernel that caches fills its cache here.
     context.call(&placed)?;
     // Memory that stays taken, so that none of the calls to compare with is at an address that was seen before.
     let mut held =
@@ -196,7 +196,7 @@ fn reused(context: &Context<'_>) -> Steps {
                 Placed::guarded(&array, arrangement, context.target.device, 0)
             };
             let before = address(&placed.placed[nth])?;
-            // The tensor is freed when another takes its place in the list.
+            // The tensor is freed when the next one replaces it in the list.
             placed.placed[nth] =
                 Placed::guarded(&empty(&array), Arrangement::Contiguous, context.target.device, 0)?;
             let mut held = Vec::new();

@@ -36,7 +36,7 @@ const ELEMENTS: f64 = 6_000.0;
 /// The same on a device whose memory the host cannot read: there a call takes a while whatever its size.
 const APART: f64 = 600.0;
 /// Elements of the variant with large tensors, past what kernels keep in memory of their own: where all have one shape, and where
-/// they have several, of which [`Context::place_enlarged`] takes an eighth.
+/// they have several; then [`Context::place_enlarged`] takes an eighth.
 const LARGE: [f64; 2] = [60_000.0, 480_000.0];
 const LARGE_APART: f64 = 3_000.0;
 /// The most steps of such a call, and elements of its result.

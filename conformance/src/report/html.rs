@@ -1,4 +1,4 @@
-//! A page that stands alone: no other file, no network. Cases that are as expected are in it as numbers by op, family and dtype;
+//! A self-contained page: no other file, no network. Cases that are as expected are in it as numbers by op, family and dtype;
 //! the others, and those that are known to fail, with all that is known of them.
 
 use super::{Report, Row, Status};
@@ -77,7 +77,7 @@ fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
         let reason = names.of(&shared(row));
         let judged_by = names.of(row.judged_by.as_deref().unwrap_or_default());
         let [family, op, dtype] = key;
-        // The status is first in the name of the reason, so that it tells rows apart.
+        // The reason begins with the status, so that rows differ by it.
         together.entry([family, op, dtype, reason, judged_by]).or_insert((status, 0)).1 += 1;
     }
     let rows = together.into_iter().map(|([family, op, dtype, reason, judged_by], (status, count))| {

@@ -289,7 +289,7 @@ impl Report {
         !self.cases.is_empty() && self.served() == 0
     }
 
-    /// The verdict on a whole run, as a sentence without its end: what is green says of how much.
+    /// The verdict on a whole run with its coverage, as a clause.
     pub fn verdict(&self) -> String {
         if self.interrupted {
             return format!("interrupted after {} of {} cases", self.cases.len(), self.wanted);

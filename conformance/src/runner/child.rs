@@ -104,7 +104,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the worker's next words. `limit` is of processor time where the system tells it, else of time.
+    /// Waits for the worker's next message. `limit` is processor time where the system reports it, else wall time.
     ///
     /// # Errors
     /// Why none came. The worker is gone then.

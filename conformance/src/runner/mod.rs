@@ -123,8 +123,8 @@ pub struct Progress {
     pub all: usize,
 }
 
-/// Runs all cases that a worker lists. `command` says how a worker is started, told whether it is to list its cases; `stop` ends the
-/// run early, and `done` is told of each case that ended, and says whether others are to follow.
+/// Runs all cases that a worker lists. `command` starts a worker, given whether it lists its cases; `stop` ends the
+/// run early; `done` is called with each case that ended and returns whether to go on.
 ///
 /// # Errors
 /// [`RunError`].

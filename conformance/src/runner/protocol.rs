@@ -98,7 +98,7 @@ pub enum Said {
         /// The id of a simpler call that fails as well; `call` is that one.
         #[serde(default)]
         shrunk: Option<String>,
-        /// The kernels that served a call for the first time in this worker, by their place in the target's list.
+        /// The kernels that served a call for the first time in this worker, by their index in the target's list.
         #[serde(default)]
         reached: Vec<u32>,
         /// Whether the worker can judge no further: the plugin has panicked, and answers no call any more, or the thread's

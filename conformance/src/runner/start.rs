@@ -1,4 +1,4 @@
-//! How a worker process is started. What it judges it is told through its standard input, so that neither its arguments nor its
+//! Starting a worker process. Its job comes through its standard input, so that neither its arguments nor its
 //! environment say what it is: a library may look at them, and behave well only where it is judged.
 
 use super::worker::Job;
@@ -27,7 +27,7 @@ impl From<Command> for Start {
 /// Begins the line that a worker is given first.
 const GREETING: &str = "@keyway-worker ";
 
-/// Names of programs, of which a worker has one.
+/// Names of ordinary programs; a worker has one of them.
 const NAMES: [&str; 8] = ["main", "train", "infer", "app", "server", "demo", "python3", "a.out"];
 
 /// Words in the names of variables of the environment where tests or tasks run, and one in values too.
@@ -47,7 +47,7 @@ pub fn neutral(program: &Path, job: &Job) -> Start {
         let nth = now.map_or(0, |now| now.subsec_nanos() as usize / 1000);
         command.arg0(NAMES[nth % NAMES.len()]);
     }
-    // What is judged may have failed before. To say `off` would tell the library that it is judged.
+    // The library may have failed before. The value `off` would show it that it is judged.
     command.env_remove(POLICY_VARIABLE);
     for (name, value) in std::env::vars_os() {
         if tells(&name, &value) {

@@ -132,7 +132,7 @@ fn refuse(report: &mut impl Write, error: &LoadError) -> io::Result<()> {
 fn own_report() -> io::Result<File> {
     // SAFETY: the calls take no pointers; a descriptor that they give belongs to nobody else.
     unsafe {
-        // Out of the way of those who close or reuse the first few descriptors, if so many are allowed.
+        // Above the first few descriptors, which a library may close or reuse, if the limit allows.
         let copy = |lowest: libc::c_int| libc::fcntl(1, libc::F_DUPFD_CLOEXEC, lowest);
         let own = match copy(100) {
             own if own < 0 => copy(3),

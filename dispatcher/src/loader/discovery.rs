@@ -144,7 +144,7 @@ impl Discovery {
         self.candidates.iter().filter(|c| c.verdict == Verdict::Chosen)
     }
 
-    /// The libraries of its name that `used` keeps out because its place comes first, and that have another content.
+    /// The libraries of its name, with other content, that `used` shadows because its folder comes first.
     pub fn shadowed<'a>(&'a self, used: &'a Candidate) -> impl Iterator<Item = &'a Candidate> {
         self.candidates.iter().filter(move |c| match &c.verdict {
             Verdict::PassedOver(PassedOver::EarlierPlace { used: by, .. }) => *by == used.path,
@@ -167,7 +167,7 @@ impl Discovery {
         self.shadowed(used).map(clause).collect()
     }
 
-    /// What is to be said of a library that is used: which ones it shadows, and that its name is the Keyway project's although it is
+    /// Remarks on a library that is used: the ones that it shadows, and that its name is the Keyway project's although it is
     /// not from the installation. A clause each.
     pub fn remarks(&self, used: &Candidate) -> Vec<String> {
         let mut remarks = self.shadows(used);
@@ -310,7 +310,7 @@ fn examine(found: Found, config: &Config) -> Candidate {
 }
 
 /// Refuses a name of the Keyway project in the user's data folder, unless `keyway backend install` put the library there, which
-/// leaves a record of its hash. The other places are the installation's, or the user has named them.
+/// leaves a record of its hash. The other folders are the installation's, or the user has named them.
 fn check_name(candidate: &Candidate, manifest: &Manifest) -> Result<(), LoadError> {
     let stray = candidate.place == Place::User && !trust::record_path(&candidate.path).exists();
     match manifest::is_reserved(&manifest.name) && stray {

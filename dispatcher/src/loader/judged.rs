@@ -1,7 +1,7 @@
 //! What the conformance suite found on this machine, by the hash of a library.
 //!
 //! The suite leaves a record in the user's folder of state for each library that it judged as a whole: the certificate. One beside
-//! a library is its author's claim, or that of whoever wrote it, and decides nothing here.
+//! a library is a claim of whoever wrote the file, and decides nothing here.
 
 use super::error::LoadError;
 use super::privilege::{home_folder, is_privileged};
@@ -41,7 +41,7 @@ fn of_environment() -> Option<std::ffi::OsString> {
     std::env::var_os(POLICY_VARIABLE).filter(|_| !is_privileged())
 }
 
-/// What is wrong with `KEYWAY_CERTIFICATES`, as one sentence; `None` if nothing is, or if it is not asked.
+/// The error in the value of `KEYWAY_CERTIFICATES`, as one sentence; `None` if there is none, or if the variable is not read.
 pub fn problem() -> Option<String> {
     let text = of_environment()?;
     CertificatePolicy::parse(&text).is_none().then(|| {
@@ -61,7 +61,7 @@ pub struct Judged {
     pub policy: CertificatePolicy,
 }
 
-/// What is read of a record.
+/// The fields of a record that are read.
 #[derive(Deserialize)]
 struct Record {
     green: bool,

@@ -1,4 +1,4 @@
-//! What a search refused, did not find or kept out, as one sentence for a program that lacks a backend.
+//! The libraries that a search refused, did not find or shadowed, as one sentence for a program that lacks a backend.
 
 use super::discovery::{Candidate, Discovery, Verdict};
 use super::error::LoadError;
@@ -8,7 +8,7 @@ use super::search::{Place, Searched};
 const SHOWN: usize = 3;
 
 impl Discovery {
-    /// Which libraries were refused or are shadowed by another of their name, and which places that the user named hold none, with the
+    /// Which libraries were refused or are shadowed by another of their name, and which folders that the user named hold none, with the
     /// reasons, as one sentence without its end; `None` if nothing is amiss.
     pub fn lacking(&self) -> Option<String> {
         let mut clauses: Vec<String> = Vec::new();

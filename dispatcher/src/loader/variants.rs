@@ -1,7 +1,7 @@
 //! Which of several builds of one plugin is used.
 //!
 //! A version that the user chose (`keyway backend use`) comes first, and a build that failed the conformance suite on this
-//! machine last. Then the place that comes first in the search order decides, so that a path named by the user overrides
+//! machine last. Then the folder that comes first in the search order decides, so that a path named by the user overrides
 //! what is installed, even with an older version. Within one place the highest version wins, and of that
 //! the build that uses most of this processor.
 
@@ -72,7 +72,7 @@ pub enum PassedOver {
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
-    /// A place that comes earlier in the search order has another build of the plugin.
+    /// An earlier folder of the search order has another build of the plugin.
     EarlierPlace {
         /// The version of the library that is used.
         version: String,
@@ -82,7 +82,7 @@ pub enum PassedOver {
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
-    /// A place that comes earlier in the search order has the same content.
+    /// An earlier folder of the search order has the same content.
     Copy {
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
@@ -126,10 +126,14 @@ impl fmt::Display for PassedOver {
                     true => ", although it is older; remove it, or choose this one with `keyway backend use`",
                     false => "",
                 };
-                write!(f, "an earlier place has version {version}, which is used: {}{advice}", used.display())
+                write!(
+                    f,
+                    "an earlier folder has version {version}, which is used: {}{advice}",
+                    used.display()
+                )
             }
             PassedOver::Copy { used } => {
-                write!(f, "an earlier place has a copy of it, which is used: {}", used.display())
+                write!(f, "an earlier folder has a copy of it, which is used: {}", used.display())
             }
         }
     }

@@ -118,7 +118,7 @@ impl Storage {
             return Ok(());
         }
         self.quiet_for_host("empty")?;
-        // SAFETY: writable host memory of so many bytes, which lives as long as this handle; work that was queued before has ended.
+        // SAFETY: writable host memory of `bytes()` bytes, which this handle keeps alive; work that was queued before has ended.
         unsafe { self.pointer().as_ptr().write_bytes(0, self.bytes()) };
         Ok(())
     }

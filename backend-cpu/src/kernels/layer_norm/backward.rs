@@ -23,8 +23,8 @@ type OfColumns<T, A> = unsafe fn(&Operands<'_, T>, &Columns, &[A], A) -> Result<
 type OfRows<T, A> = unsafe fn(&Operands<'_, T>, usize, &Rows, &[A], A) -> Result<Buffer<A>, Error>;
 
 /// Runs one of the two functions as the tensors of a call are stored: gradient, input, normalised shape and weight, and the
-/// gradient of the input as output 0. Both functions need the elements at each address, of which those that are written are
-/// nobody else's.
+/// gradient of the input as output 0. Both functions need the elements at each address; no other thread
+/// may use those that are written.
 ///
 /// # Errors
 /// What the functions report.
@@ -41,7 +41,7 @@ pub fn by_arrangement<T: Elements>(
     match arrangement(&tensors, shape.len()) {
         Some(arrangement) => {
             let mut out = call.out::<T>(0)?;
-            // SAFETY: the arrangement is that of the three tensors, of which the output's elements are no other's.
+            // SAFETY: the arrangement is that of the three tensors, and no other thread uses the output's elements.
             unsafe {
                 let strided = Operands {
                     grad: Lanes::new(grad.as_ptr().cast_mut()),
@@ -81,7 +81,7 @@ pub fn by_arrangement<T: Elements>(
 /// `width` numbers. Returns the sums of all parts.
 ///
 /// # Safety
-/// There must be the elements at each address, and nobody else use those that are written.
+/// The elements at each address must exist, and no other thread may use those that are written.
 pub unsafe fn in_columns<T: Elements>(
     on: &Operands<'_, T>,
     columns: &Columns,

@@ -1,7 +1,7 @@
 //! The gradients of `grid_sample`, by some channels at a time that lie side by side.
 //!
-//! Many pixels may be made of one element of an image: the sums of its gradient are added in f64 after each [`CHAIN`] addends, see
-//! [`long_sums`](crate::kernels::long_sums). The gradient of a place adds one product for each channel and tap, those of the
+//! Many output pixels may read one element of an image: the sums of its gradient are added in f64 after each [`CHAIN`] addends, see
+//! [`long_sums`](crate::kernels::long_sums). The gradient of a coordinate adds one product for each channel and tap, those of the
 //! channels in as many sums as a vector has lanes.
 
 use super::GRAIN;

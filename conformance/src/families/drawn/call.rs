@@ -197,7 +197,7 @@ impl Drawn {
         all
     }
 
-    /// An element of tensor argument `nth`, at a place in row-major order.
+    /// An element of tensor argument `nth`, by its row-major index.
     pub fn element(&self, fill: &Fill, dtype: DType, nth: usize, place: usize) -> Number {
         let mut source = Source::of(&[self.seed, nth as u64, place as u64]);
         let value = match self.values {

@@ -273,7 +273,7 @@ fn values(op: &Op, kind: Kind, sample: usize, source: &mut Source) -> Values {
         // The transforms of F(4x4, 3x3) add up large and small elements of a tile.
         Kind::Convolution => source.one_of(&[Values::Own, Values::Uniform, Values::Sparse]),
         Kind::Pointwise => {
-            // A product by another number than 1 is rounded before it is added, and what is left may be near 0. A quotient that is
+            // A product by another number than 1 is rounded before it is added, and the difference may be near 0. A quotient that is
             // rounded to a whole number may be off by one.
             let simple = |arg: &SampleArg| match arg {
                 SampleArg::Float(_) | SampleArg::Str(_) => false,

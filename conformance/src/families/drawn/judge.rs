@@ -15,7 +15,7 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::sample::{Fill, Role, Sample, SampleArg, plain};
 use keyway::{DType, Tensor};
 
-/// Results of element-wise ops that are looked at.
+/// The number of results of an element-wise op that are compared.
 const ELEMENTS: usize = 8_192;
 /// Elements that the looked-at results of other ops depend on, about.
 const TERMS: usize = 500_000;
@@ -39,7 +39,7 @@ struct Expected {
 /// Makes the call and judges it.
 ///
 /// # Errors
-/// What is wrong, or that it cannot be judged.
+/// The failure, or the reason why a call cannot be judged.
 pub fn judge(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Steps {
     let device = context.target.device;
     let fills = fills(context, sample, drawn);
@@ -172,7 +172,7 @@ fn arguments(context: &Context<'_>, sample: &Sample, drawn: &Drawn, tensors: &[A
     }
 }
 
-/// Places of a result: all of a small one, else its corners and others that are drawn.
+/// Row-major indices into a result: all of a small one, else its corners and others that the seed draws.
 fn places(sizes: &[usize], most: usize, seed: u64) -> Vec<usize> {
     let count: usize = sizes.iter().product();
     if count <= most {
@@ -220,11 +220,11 @@ fn one(places: Vec<usize>, made: Vec<Array>) -> Steps<Expected> {
             let values = Array { sizes: vec![places.len()], ..values };
             Ok(Expected { places, values, allowed: None })
         }
-        _ => Err(Stop::Skipped("the oracle gives other results than one for each place".to_string())),
+        _ => Err(Stop::Skipped("the oracle gives no result for each index".to_string())),
     }
 }
 
-/// How many results of so many terms each are looked at.
+/// The number of results of `terms` addends each that are compared.
 fn count(terms: usize) -> usize {
     (TERMS / terms.max(1)).clamp(FEWEST, MOST)
 }
@@ -395,10 +395,8 @@ fn compare(
         if let Some(mismatch) = &mut failure.mismatch {
             let nth = mismatch.element.first().copied().unwrap_or(0);
             mismatch.element = unravelled(sizes, places[nth]);
-            failure.what = format!(
-                "{} of {} elements that were looked at, of {all}, are wrong",
-                mismatch.wrong, mismatch.of
-            );
+            failure.what =
+                format!("{} of {} compared elements, of {all}, are wrong", mismatch.wrong, mismatch.of);
         }
         Stop::from(failure)
     };

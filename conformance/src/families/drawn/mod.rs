@@ -28,7 +28,7 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// What is drawn.
+/// The kinds of calls that are drawn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Draws<'a> {
     /// What it is drawn from.
@@ -72,7 +72,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     cases.extend(scope.draws.ids.iter().filter_map(|id| simpler_case(id)));
 }
 
-/// The dtypes in which an op is drawn: those of which the target has a kernel.
+/// The dtypes in which an op is drawn: those that the target has a kernel for.
 fn dtypes(scope: &Scope<'_>, op: &Op) -> Vec<DType> {
     let Ok(entry) = op.def.entry() else { return Vec::new() };
     let mut dtypes = scope.dtypes(op.def);

@@ -27,7 +27,7 @@ pub struct Large {
 }
 
 impl Large {
-    /// A tensor of these sizes, with strides of 0 where `expanded` says so; `element` gives each stored element by its place in
+    /// A tensor of these sizes, with strides of 0 where `expanded` says so; `element` gives each stored element by its index in
     /// row-major order.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl Result {
         Ok(Result { bytes: tensor.detach().to_bytes()?, dtype })
     }
 
-    /// The element at a place in row-major order; `None` for bytes that are none of the dtype.
+    /// The element at a row-major index; `None` for bytes that are none of the dtype.
     pub fn at(&self, place: usize) -> Option<Number> {
         let size = self.dtype.size();
         encode::number(self.bytes.get(place * size..(place + 1) * size)?, self.dtype)

@@ -122,7 +122,7 @@ fn is_prime(number: i64) -> bool {
     number > 1 && (2..).take_while(|by| by * by <= number).all(|by| number % by != 0)
 }
 
-/// Whether this process was told that it takes part in a judgement, as far as a library can see.
+/// Whether the arguments or the environment of this process show that the suite runs.
 fn is_watched() -> bool {
     static WATCHED: OnceLock<bool> = OnceLock::new();
     *WATCHED.get_or_init(|| {

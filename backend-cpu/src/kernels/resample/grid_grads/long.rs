@@ -66,7 +66,7 @@ impl LongSums {
         Ok(())
     }
 
-    /// Adds what was moved to the sums, and forgets it.
+    /// Adds the partial sums to the f64 sums and clears them.
     pub(super) fn add_to<A: Real>(&mut self, sums: &mut [A]) {
         self.counts.fill(0);
         for (total, sum) in self.totals.iter_mut().flat_map(|totals| totals.iter_mut()).zip(sums) {
