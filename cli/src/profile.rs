@@ -205,7 +205,7 @@ fn print_scratch(report: &Report, top: usize, screen: &mut Screen) {
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.scratch_bytes));
     screen.line(format!(
-        "scratch memory that kernels took (packed weights, turned rows, sums): {}",
+        "scratch memory that kernels took (packed weights, transposed rows, sums): {}",
         screen::bytes(report.scratch_bytes())
     ));
     for Row { op, served_by, key, calls, scratch_bytes, .. } in rows.iter().take(top) {
