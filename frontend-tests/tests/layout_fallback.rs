@@ -70,7 +70,12 @@ fn policies_are_those_of_the_thread_and_of_the_program() -> Result<()> {
     assert!(sparse().cumsum(1).is_ok());
     let elsewhere = std::thread::spawn(|| sparse().cumsum(1).is_err()).join().unwrap();
     assert!(elsewhere, "the policy is the thread's own");
+    // In whatever order guards end, that made last of those that live counts.
+    let inner = layout_fallback(LayoutFallback::Error)?;
     drop(outer);
+    assert!(sparse().cumsum(1).is_err());
+    drop(inner);
+    assert_eq!(current_layout_fallback(), LayoutFallback::Error);
     keyway::set_layout_fallback("warn")?;
     let elsewhere = std::thread::spawn(|| sparse().cumsum(1).is_ok()).join().unwrap();
     assert!(elsewhere, "the policy is the program's");

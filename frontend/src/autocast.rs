@@ -35,6 +35,7 @@
 
 use crate::arguments::replacing;
 use crate::autograd::{is_grad_enabled, meta};
+use crate::chosen::Chosen;
 use crate::error::Result;
 use crate::ops::def::{Facts, definition};
 use crate::{DType, Tensor};
@@ -47,7 +48,7 @@ use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::TensorRef;
 use once_cell::sync::OnceCell;
 use rustc_hash::FxHashMap;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 const KEY: KeySet = KeySet::of(DispatchKey::AUTOCAST);
 
@@ -55,9 +56,8 @@ const KEY: KeySet = KeySet::of(DispatchKey::AUTOCAST);
 static KEY_REGISTERED: OnceCell<()> = OnceCell::new();
 
 thread_local! {
-    /// The dtypes of the live guards with the guards' numbers, in the order in which they were made.
-    static CHOSEN: RefCell<Vec<(u64, DType)>> = const { RefCell::new(Vec::new()) };
-    static MADE: Cell<u64> = const { Cell::new(0) };
+    /// The dtypes of the live guards.
+    static CHOSEN: Chosen<DType> = const { Chosen::new() };
     static KEPT: RefCell<FxHashMap<(usize, DType, bool), Kept>> = RefCell::new(FxHashMap::default());
 }
 
@@ -114,10 +114,7 @@ pub fn autocast(dtype: DType) -> Result<AutocastGuard> {
 
 fn enter(dtype: DType) -> AutocastGuard {
     let key = KeyGuard::include(KEY);
-    let number = MADE.get() + 1;
-    MADE.set(number);
-    CHOSEN.with_borrow_mut(|all| all.push((number, dtype)));
-    AutocastGuard { number, _key: key }
+    AutocastGuard { number: CHOSEN.with(|all| all.push(dtype)), _key: key }
 }
 
 /// No mixed precision on this thread while the guard lives: for a part that needs f32 amid one that does not.
@@ -154,7 +151,7 @@ pub fn autocast_dtype() -> Option<DType> {
     if !included.minus(excluded).has(DispatchKey::AUTOCAST) {
         return None;
     }
-    CHOSEN.try_with(|all| all.borrow().last().map(|(_, dtype)| *dtype)).ok().flatten()
+    CHOSEN.try_with(Chosen::last).ok().flatten()
 }
 
 /// Mixed precision as it was where `dtype` was asked for, in its place now.
@@ -167,12 +164,7 @@ pub(crate) fn restored<T>(dtype: Option<DType>, run: impl FnOnce() -> T) -> T {
 impl Drop for AutocastGuard {
     fn drop(&mut self) {
         // At the end of a thread its lists may be gone.
-        let last = CHOSEN.try_with(|all| {
-            let mut all = all.borrow_mut();
-            all.retain(|(number, _)| *number != self.number);
-            all.is_empty()
-        });
-        if last == Ok(true) {
+        if CHOSEN.try_with(|all| all.remove(self.number)) == Ok(true) {
             // Dropped outside the borrow: what hangs on a tensor may be a program's own.
             drop(KEPT.try_with(RefCell::take));
         }
@@ -206,7 +198,7 @@ fn target_of(op: &OpEntry) -> Option<Target> {
 }
 
 fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
-    let chosen = CHOSEN.with_borrow(|all| all.last().map(|(_, dtype)| *dtype));
+    let chosen = CHOSEN.with(Chosen::last);
     let (Some(target), Some(chosen), Out::New) = (target_of(call.args.op), chosen, call.out) else {
         return keyway_dispatcher::call::redispatch(call, below);
     };

@@ -1,11 +1,11 @@
 //! The dtype, the device and the memory format of tensors whose options name none.
 
 use crate::MemoryFormat;
+use crate::chosen::Chosen;
 use crate::error::Result;
 use crate::tensor::{IntoOptions, TensorOptions};
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::{DType, Device};
-use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -105,7 +105,8 @@ pub fn set_default_device(device: impl IntoOptions) -> Result<()> {
 }
 
 thread_local! {
-    static FORMAT: Cell<MemoryFormat> = const { Cell::new(MemoryFormat::Contiguous) };
+    /// The formats of the live guards.
+    static FORMATS: Chosen<MemoryFormat> = const { Chosen::new() };
 }
 
 /// The memory format of new tensors of 4 and 5 dimensions whose options name none: row-major, unless a guard of
@@ -115,20 +116,21 @@ thread_local! {
 /// assert_eq!(keyway::default_memory_format(), keyway::MemoryFormat::Contiguous);
 /// ```
 pub fn default_memory_format() -> MemoryFormat {
-    FORMAT.get()
+    FORMATS.try_with(Chosen::last).ok().flatten().unwrap_or(MemoryFormat::Contiguous)
 }
 
-/// The thread's default memory format returns to the one before it when this is dropped.
+/// Ends the format of [`memory_format_guard`] when dropped; the format of the guard made last of those that live counts.
 #[must_use = "the format is the default only while the guard lives"]
 #[derive(Debug)]
 pub struct MemoryFormatGuard {
-    before: MemoryFormat,
+    number: u64,
     _thread: PhantomData<*const ()>,
 }
 
 impl Drop for MemoryFormatGuard {
     fn drop(&mut self) {
-        FORMAT.set(self.before);
+        // A thread that ends may have dropped its list.
+        let _ = FORMATS.try_with(|all| all.remove(self.number));
     }
 }
 
@@ -159,5 +161,5 @@ pub fn memory_format_guard(format: MemoryFormat) -> Result<MemoryFormatGuard> {
         }
         .into());
     }
-    Ok(MemoryFormatGuard { before: FORMAT.replace(format), _thread: PhantomData })
+    Ok(MemoryFormatGuard { number: FORMATS.with(|all| all.push(format)), _thread: PhantomData })
 }

@@ -23,6 +23,7 @@
 
 use crate::Tensor;
 use crate::arguments::replacing;
+use crate::chosen::Chosen;
 use crate::error::Result;
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::{Error, Result as DispatchResult};
@@ -32,8 +33,8 @@ use keyway_dispatcher::op::{Arg, Call, Out, Outputs};
 use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::TensorRef;
 use once_cell::sync::OnceCell;
-use std::cell::Cell;
 use std::collections::HashSet;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -84,7 +85,8 @@ static REGISTERED: OnceCell<()> = OnceCell::new();
 static WARNED: Mutex<Option<HashSet<(usize, Layout)>>> = Mutex::new(None);
 
 thread_local! {
-    static THREAD: Cell<Option<LayoutFallback>> = const { Cell::new(None) };
+    /// The policies of the live guards.
+    static CHOSEN: Chosen<LayoutFallback> = const { Chosen::new() };
 }
 
 /// Sets the policy of the program: `error`, `warn` or `allow`. See the [module](self).
@@ -105,17 +107,18 @@ pub fn set_layout_fallback(policy: &str) -> Result<()> {
     Ok(())
 }
 
-/// The thread's policy returns to the one before it when this is dropped.
+/// Ends the policy of [`layout_fallback`] when dropped; the policy of the guard made last of those that live counts.
 #[must_use = "the policy holds only while the guard lives"]
 #[derive(Debug)]
 pub struct LayoutFallbackGuard {
-    before: Option<LayoutFallback>,
-    _thread: std::marker::PhantomData<*const ()>,
+    number: u64,
+    _thread: PhantomData<*const ()>,
 }
 
 impl Drop for LayoutFallbackGuard {
     fn drop(&mut self) {
-        THREAD.set(self.before);
+        // A thread that ends may have dropped its list.
+        let _ = CHOSEN.try_with(|all| all.remove(self.number));
     }
 }
 
@@ -135,7 +138,7 @@ impl Drop for LayoutFallbackGuard {
 /// Those of registering the dispatch key, which is done once.
 pub fn layout_fallback(policy: LayoutFallback) -> Result<LayoutFallbackGuard> {
     prepare(policy)?;
-    Ok(LayoutFallbackGuard { before: THREAD.replace(Some(policy)), _thread: std::marker::PhantomData })
+    Ok(LayoutFallbackGuard { number: CHOSEN.with(|all| all.push(policy)), _thread: PhantomData })
 }
 
 /// The policy of calls on this thread.
@@ -145,7 +148,7 @@ pub fn layout_fallback(policy: LayoutFallback) -> Result<LayoutFallbackGuard> {
 /// assert_eq!(current_layout_fallback(), LayoutFallback::Error);
 /// ```
 pub fn current_layout_fallback() -> LayoutFallback {
-    THREAD.get().unwrap_or_else(|| {
+    CHOSEN.try_with(Chosen::last).ok().flatten().unwrap_or_else(|| {
         let index = usize::from(PROGRAM.load(Ordering::Relaxed));
         LayoutFallback::ALL[index.min(LayoutFallback::ALL.len() - 1)].1
     })

@@ -28,6 +28,7 @@ pub mod autocast;
 pub mod autograd;
 pub mod backend;
 mod chained;
+mod chosen;
 pub mod data;
 mod defaults;
 pub mod device;
