@@ -315,6 +315,14 @@ fn an_incoming_gradient_leaves_the_range_with_no_factor_alone() -> Result<()> {
         near(&given(&[x], 32768.0, DType::F16, Tensor::elu)?, &[32768.0 * x.exp()], share);
         near(&given(&[x], 32768.0, DType::F16, Tensor::expm1)?, &[32768.0 * x.exp()], share);
     }
+    // Slopes beyond f16: 1,049,000 and 2^-17 over 10 ln(10).
+    let (x, g) = (f16(-1.001), f16(1e-3));
+    let trigamma = given(&[x], 1.0, DType::F64, Tensor::digamma)?[0];
+    near_f16(&given(&[x], g, DType::F16, Tensor::digamma)?, &[g * trigamma]);
+    let (x, g) = (10.0, 2f64.powi(-17));
+    let step = 2f64.powi(-25);
+    let got = given(&[x], g, DType::F16, Tensor::log10)?[0];
+    assert!((got - g / (x * 10f64.ln())).abs() <= step, "{got}");
     // Negative powers, whose slope is beyond f32.
     near(&given(&[3.57e-29], 7.6e-6, DType::F32, |x| x.pow(-0.5))?, &[-1.781_48e37], 1e-4);
     near(&given(&[1e-20], 1e-5, DType::F32, |x| x.pow(-1))?, &[-1e35], 1e-5);

@@ -4,7 +4,7 @@ use super::gamma::{PARTS, cotangent, digamma_above_0, is_pole, operand};
 use super::lgamma::samples;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, one};
+use crate::ops::composite::{cast, in_range, one};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::{Args, Decomposition};
@@ -43,7 +43,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 pub static DEF: OpDef = OpDef::unary(
     "digamma(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.polygamma(1)?))),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&in_range(&b.input(0)?)?.polygamma(1)?))),
 )
 .samples(samples)
 .decomposed(Decomposition { run: |args| one(compose(args)), parts: PARTS });

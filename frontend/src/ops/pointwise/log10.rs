@@ -1,5 +1,6 @@
 //! `log10`
 
+use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -23,7 +24,7 @@ pub static DEF: OpDef = OpDef::unary(
     "log10(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| {
-        g.set(0, || b.grad(0)?.mul(std::f64::consts::LOG10_E)?.div(&b.input(0)?))
+        g.set(0, || in_range(b.grad(0)?)?.mul(std::f64::consts::LOG10_E)?.div(&b.input(0)?))
     }),
 )
 .samples(|| sample::unary(0.3, 3.0))

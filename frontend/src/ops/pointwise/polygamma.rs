@@ -3,7 +3,7 @@
 use super::gamma::{cotangent, is_pole, operand, polynomial};
 use super::lgamma;
 use crate::error::Result;
-use crate::ops::composite::{cast, one, whole};
+use crate::ops::composite::{cast, in_range, one, whole};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain};
@@ -148,7 +148,7 @@ pub static DEF: OpDef = OpDef::unary(
     rule,
     Derivative::of_inputs(0b1, |b, g| {
         let next = usize::try_from(b.int(1)?).map_or(usize::MAX, |n| n + 1);
-        g.set(0, || b.grad(0)?.mul(&b.input(0)?.polygamma(next)?))
+        g.set(0, || b.grad(0)?.mul(&in_range(&b.input(0)?)?.polygamma(next)?))
     }),
 )
 .samples(samples)
