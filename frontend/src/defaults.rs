@@ -120,6 +120,14 @@ pub fn default_memory_format() -> MemoryFormat {
 }
 
 /// Ends the format of [`memory_format_guard`] when dropped; the format of the guard made last of those that live counts.
+///
+/// ```
+/// use keyway::{MemoryFormat, MemoryFormatGuard};
+/// let guard: MemoryFormatGuard = keyway::memory_format_guard(MemoryFormat::ChannelsLast);
+/// assert_eq!(keyway::default_memory_format(), MemoryFormat::ChannelsLast);
+/// drop(guard);
+/// assert_eq!(keyway::default_memory_format(), MemoryFormat::Contiguous);
+/// ```
 #[must_use = "the format is the default only while the guard lives"]
 #[derive(Debug)]
 pub struct MemoryFormatGuard {

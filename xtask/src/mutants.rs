@@ -123,7 +123,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         for own in [of_ops, of_both, of_families].iter().filter(|own| !own.is_empty()) {
             let (ops, families) = together(own);
             let verdict = judge.judge(workspace, package, None, &ops, &families)?;
-            if let Some(first) = &verdict.first {
+            let none = (verdict.cases == 0).then(|| "no case".to_string());
+            if let Some(first) = verdict.first.as_ref().or(none.as_ref()) {
                 let (bad, of) = (verdict.bad(), verdict.cases);
                 return Err(Failure::Control { bad, of, first: format!("{first} of {package}") });
             }
@@ -326,9 +327,9 @@ fn chosen(mut faults: Vec<Fault>, only: &[String]) -> Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Sums a report up; `None` if it holds no case.
+/// Sums a report up; `None` if it has no list of cases.
 fn verdict(report: &Value, seconds: f64) -> Option<Verdict> {
-    let cases = report["cases"].as_array().filter(|cases| !cases.is_empty())?;
+    let cases = report["cases"].as_array()?;
     let mut verdict = Verdict { cases: cases.len(), seconds, ..Verdict::default() };
     for case in cases.iter().filter(|case| case["status"] == "failed" || case["status"] == "died") {
         *verdict.bad.entry(case["family"].as_str()?.to_owned()).or_default() += 1;
@@ -402,7 +403,8 @@ mod tests {
     fn a_fault_is_caught_if_a_case_failed_or_died() {
         let case = |status: &str, family: &str| json!({"status": status, "family": family, "id": family});
         let of = |cases: Vec<Value>| verdict(&json!({"cases": cases}), 1.0);
-        assert_eq!(of(Vec::new()), None);
+        assert_eq!(of(Vec::new()).unwrap().cases, 0);
+        assert_eq!(verdict(&json!({}), 1.0), None);
         let green =
             of(vec![case("passed", "values"), case("skipped", "out"), case("unsupported", "out")]).unwrap();
         assert_eq!((green.bad(), green.cases), (0, 3));

@@ -86,17 +86,7 @@ fn run(context: &Context<'_>) -> Steps {
         call()?;
         calls += 1;
     }
-    for (nth, what) in ["descriptors", "threads"].into_iter().enumerate() {
-        let more = || held()[nth].saturating_sub(there[nth]);
-        let mut tries = 0..TRIES;
-        while more() > ALLOWED_HELD && tries.next().is_some() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if more() > ALLOWED_HELD {
-            let (what, got) = (format!("{what} after {calls} calls"), format!("{} more", more()));
-            return Err(Failure::new(what, "as many as before", got).into());
-        }
-    }
+    held_as_before(there, calls)?;
     let (after, grown) = (in_use()?, grown());
     if grown > ALLOWED {
         let got = format!("{grown} bytes more");
@@ -113,4 +103,20 @@ fn run(context: &Context<'_>) -> Steps {
         // The device's memory may be none of the process's.
         _ => Err(Stop::Skipped("the device reports no statistics".to_string())),
     }
+}
+
+/// Checks that no more descriptors and threads are held than before these calls, but for those of a pool that grows once.
+pub fn held_as_before(before: [usize; 2], calls: usize) -> Steps {
+    for (nth, what) in ["descriptors", "threads"].into_iter().enumerate() {
+        let more = || held()[nth].saturating_sub(before[nth]);
+        let mut tries = 0..TRIES;
+        while more() > ALLOWED_HELD && tries.next().is_some() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if more() > ALLOWED_HELD {
+            let (what, got) = (format!("{what} after {calls} calls"), format!("{} more", more()));
+            return Err(Failure::new(what, "as many as before", got).into());
+        }
+    }
+    Ok(())
 }
