@@ -27,6 +27,8 @@ mod arguments;
 pub mod autocast;
 pub mod autograd;
 pub mod backend;
+#[cfg(doctest)]
+mod book;
 mod chained;
 mod chosen;
 pub mod data;
