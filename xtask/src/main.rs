@@ -1,10 +1,11 @@
 //! The tasks of this repository, run as `cargo xtask TASK`.
 //!
 //! Each task is one module. A task needs nothing but a Rust toolchain and a C linker: no task runs a script, and a tool
-//! that is not part of the toolchain is used only when the caller asks for it by an option.
+//! that is not part of the toolchain is used only when the caller asks for it, by an option or by the task that is about it.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod build;
 mod cuda;
 mod demo;
@@ -49,6 +50,8 @@ enum Task {
     Tidy,
     /// Make the documentation without a warning, and find what users have no example of.
     Doc,
+    /// Build the book as HTML in `target/book`; mdBook is installed into `target/tools` if it is missing.
+    Book,
     /// Judge the CPU backend with one fault at a time, and show which faults the conformance suite finds.
     Mutants(mutants::Options),
     /// Compile the kernels for NVIDIA's GPUs, or compare their images; build the stand-in for the driver.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Task::Miri => miri::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
         Task::Doc => doc::run(&workspace),
+        Task::Book => book::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Cuda(task) => cuda::run(&workspace, &task),
         Task::Gpu => gpu::run(&workspace),

@@ -6,6 +6,7 @@
 mod absences;
 mod files;
 mod levels;
+mod links;
 mod locks;
 mod manifests;
 mod source;
@@ -49,6 +50,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     found.extend(absences::check(&files));
     found.extend(levels::check(&files));
     found.extend(locks::check(&files));
+    found.extend(links::check(&files));
     found.extend(manifests::check(workspace, &files)?);
     found.sort();
 
