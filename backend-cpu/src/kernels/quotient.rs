@@ -1,4 +1,7 @@
 //! Quotients and remainders of whole numbers and of reals, as the ops of division share them.
+//!
+//! Integers of up to 32 bits are divided in f64, where the quotient is exact. Float remainders are computed by blocks; elements
+//! with large quotients one by one.
 
 use super::nest::{Nest, dims};
 use keyway_sdk::author::{Call, Error, Int, Plain, Real, View};

@@ -1,4 +1,8 @@
 //! Products as cuBLASLt takes them: of column-major matrices, whose columns lie a leading dimension apart.
+//!
+//! Refused, and left to the backend's own kernels: integers, an empty reduction dimension, a single result, operands with two
+//! non-unit strides, and a factor of 0, which cuBLASLt takes for "not read" where 0 times infinity is NaN. An input that is
+//! broadcast is the bias of the epilogue where it is one, and is copied to the result otherwise.
 
 /// Element types that cuBLASLt multiplies here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,6 +1,10 @@
 //! Memory that grows in place: a range of addresses for each stream and size class, reserved for all that a device has, to
 //! which memory is mapped from its beginning on, piece by piece. So blocks that are a little larger each time need no segment
 //! of their own each time.
+//!
+//! Memory is released at the end of a range alone: what is free in the middle stays mapped and serves its stream. A range belongs
+//! to a stream and a size class, as the blocks of a segment do, and passes to the next stream when that one ends. The driver does
+//! not wait when memory is unmapped, so the device is waited for first.
 
 use super::cache::{Cache, LARGE_SEGMENT, NOBODY, SMALL_SEGMENT, STEP, Segment, Source};
 use keyway_sdk::Error;

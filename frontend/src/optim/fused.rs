@@ -1,4 +1,7 @@
 //! Parameters that one call of a fused step serves.
+//!
+//! Stepped one by one are parameters whose tensors have different orders in memory, and parameters that share memory, where the
+//! order of the steps matters. Overlaps are found by sorting addresses, not by comparing pairs.
 
 use super::group::Group;
 use crate::ops::optim::go_together;

@@ -1,4 +1,8 @@
 //! The innermost loop of convolutions: a block of sums that stay in registers.
+//!
+//! A micro-kernel: a register tile of output positions and channels accumulates over all taps and input channels. An accumulator
+//! chains about 128 products, and chains are added up: in a single chain the rounding error grows with the square root of the
+//! channels, four to ten times as large at 512 channels.
 
 use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
