@@ -1,4 +1,4 @@
-//! Rules on single files: length, names, paths of one machine, and the README's commands.
+//! Rules on single files: length, names, paths of one machine, and what README and ARCHITECTURE are.
 
 use super::Violation;
 use super::source::File;
@@ -19,6 +19,11 @@ const NOT_READ: &[&str] = &["Cargo.lock"];
 /// What the README tells a newcomer to type.
 const COMMANDS: &[&str] = &["cargo xtask demo", "cargo xtask test"];
 
+/// The lines that a newcomer reads before anything else.
+const README_LINES: usize = 150;
+/// The words of the page for contributors; reasons belong into the book, details of a kernel to its module.
+const ARCHITECTURE_WORDS: usize = 3000;
+
 /// Checks every file.
 pub fn check(files: &[File]) -> Vec<Violation> {
     let mut found: Vec<Violation> = files.iter().filter_map(length).collect();
@@ -26,6 +31,7 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     found.extend(files.iter().filter_map(language));
     found.extend(files.iter().flat_map(machine_paths));
     found.extend(readme(files));
+    found.extend(files.iter().filter_map(page));
     found
 }
 
@@ -104,6 +110,17 @@ fn readme(files: &[File]) -> Vec<Violation> {
         .collect()
 }
 
+/// A page that has grown beyond what it is for.
+fn page(file: &File) -> Option<Violation> {
+    let (count, limit, unit) = match file.path.as_str() {
+        "README.md" => (file.text.lines().count(), README_LINES, "lines"),
+        "ARCHITECTURE.md" => (file.text.split_whitespace().count(), ARCHITECTURE_WORDS, "words"),
+        _ => return None,
+    };
+    let what = format!("{count} {unit}, the limit is {limit}");
+    (count > limit).then(|| Violation::new(&file.path, 1, what, "move details to a page of the book"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +168,15 @@ mod tests {
             }
         }
         assert_eq!(faults("Cargo.lock", &format!("/{}/a", ONE_MACHINE[0])), [""; 0]);
+    }
+
+    #[test]
+    fn the_first_pages_stay_short() {
+        assert_eq!(page(&File::new("README.md", &"x\n".repeat(150))), None);
+        assert!(page(&File::new("README.md", &"x\n".repeat(151))).is_some());
+        assert_eq!(page(&File::new("ARCHITECTURE.md", &"x ".repeat(3000))), None);
+        assert!(page(&File::new("ARCHITECTURE.md", &"x ".repeat(3001))).is_some());
+        assert_eq!(page(&File::new("a/README.md", &"x\n".repeat(151))), None);
     }
 
     #[test]
