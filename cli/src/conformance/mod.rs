@@ -37,6 +37,9 @@ pub struct Options {
     /// Only this family of cases; may be repeated.
     #[arg(long, value_name = "NAME")]
     family: Vec<String>,
+    /// Leave out this family of cases; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    without_family: Vec<String>,
     /// Only this dtype; may be repeated.
     #[arg(long, value_name = "NAME")]
     dtype: Vec<String>,
@@ -127,6 +130,7 @@ impl Options {
             thorough: self.thorough,
             ops: self.op.clone(),
             families: self.family.clone(),
+            without: self.without_family.clone(),
             dtypes: self.dtype.clone(),
             cases: self.case.clone(),
             quick: self.quick,

@@ -16,6 +16,9 @@ pub struct Selection {
     pub ops: Vec<String>,
     /// Names of families.
     pub families: Vec<String>,
+    /// Names of families that are left out.
+    #[serde(default)]
+    pub without: Vec<String>,
     /// Names of dtypes.
     pub dtypes: Vec<String>,
     /// Ids of cases, or patterns of them.
@@ -104,6 +107,7 @@ impl Selection {
             self.profile.as_ref().map(|name| format!("profile {name}")),
             named("op", &self.ops),
             named("family", &self.families),
+            named("without family", &self.without),
             named("dtype", &self.dtypes),
             named("case", &self.cases),
             self.quick.then(|| "the quick cases".to_string()),
@@ -117,7 +121,7 @@ impl Selection {
     /// # Errors
     /// The first such name.
     pub fn check(&self) -> Result<(), SelectionError> {
-        for got in &self.families {
+        for got in self.families.iter().chain(&self.without) {
             if !families::ALL.iter().any(|f| f.name == got) {
                 let line = |f: &Family| format!("  {:16}  {}", f.name, f.about);
                 let there: Vec<String> = families::ALL.iter().map(line).collect();
@@ -159,7 +163,8 @@ impl Selection {
 
     /// Whether a family is wanted.
     pub fn wants_family(&self, name: &str) -> bool {
-        self.families.is_empty() || self.families.iter().any(|f| f == name)
+        let named = |families: &[String]| families.iter().any(|family| family == name);
+        (self.families.is_empty() || named(&self.families)) && !named(&self.without)
     }
 
     /// Whether a case is wanted.

@@ -194,6 +194,11 @@ const GUARDED: (&str, &str) = ("KEYWAY_CUDA_ALLOCATOR", "pool");
 const PRODUCTS: &[&str] =
     &["mm", "addmm", "bmm", "baddbmm", "mv", "conv", "conv_input_grad", "conv_weight_grad"];
 
+/// Families of calls that take minutes where threads are fibres of one processor, and the ops that stand for all others there:
+/// one of each kind of kernel.
+const LONG: [&str; 5] = ["scaled", "soak", "state", "settings", "queues"];
+const OF_EACH_KIND: [&str; 8] = ["add", "sum", "mm", "conv", "softmax", "gather", "sort", "layer_norm"];
+
 fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
     keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
 }
@@ -208,7 +213,7 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
 
 /// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, in memory that is guarded
 /// by tensor; then products by cuBLASLt, convolutions among them; then the quick cases of all ops, as users have them: with both
-/// libraries, in blocks that the backend keeps and splits.
+/// libraries, in blocks that the backend keeps and splits. The [`LONG`] families are judged by the quick cases of some ops.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
@@ -235,12 +240,19 @@ fn judge(workspace: &Workspace) -> Result<()> {
         println!("cuda judge: {:.0} s", begin.elapsed().as_secs_f64());
         Ok(())
     };
+    let without_long = || LONG.iter().flat_map(|family| ["--without-family", family]);
     println!("All ops, a guard page behind each tensor:");
-    judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1))?;
+    judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1).args(without_long()))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
-    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])))?;
+    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])).args(without_long()))?;
+    println!("\nLarge, many and repeated calls of one op of each kind:");
+    let ops = OF_EACH_KIND.iter().flat_map(|op| ["--op", op]);
+    let families = LONG.iter().flat_map(|family| ["--family", family]);
+    judged(judge(&library).arg("--quick").args(ops.chain(families)))?;
     println!(
         "\nThe quick cases, in blocks that the backend keeps and splits, and with the stand-in for cuDNN:"
     );
-    judged(judge(&library).env(DNN, keyway_test_cuda_driver::dnn(&driver)).arg("--quick"))
+    judged(
+        judge(&library).env(DNN, keyway_test_cuda_driver::dnn(&driver)).arg("--quick").args(without_long()),
+    )
 }
