@@ -146,13 +146,19 @@ fn the_backend_for_images_passes_every_case() {
 /// What a plugin does not claim is unsupported, and all else is as expected.
 #[track_caller]
 fn assert_passes_the_quick_run(name: &str, families: &[&'static str], family: &str) {
+    assert_passes(name, &options(families), family);
+}
+
+/// The same of the quick cases that these options leave.
+#[track_caller]
+fn assert_passes(name: &str, narrowed: &[&str], family: &str) {
     let library = library_of(name);
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
     let known = known_failures_of(name);
     let mut arguments = vec!["conformance", "--library", library.to_str().unwrap()];
     arguments.extend(["--quick", "--seed", "0", "--json", json.to_str().unwrap()]);
-    arguments.extend(options(families));
+    arguments.extend(narrowed);
     arguments.extend(known.iter().map(String::as_str));
     let ran = keyway(&arguments);
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
@@ -171,14 +177,11 @@ fn another_device_passes_the_quick_run_of_the_slow_families() {
     assert_passes_the_quick_run("keyway_test_device", &SLOW[..2].concat(), "large");
 }
 
+/// Of a few kernels, since each of them waits for the device's queue.
 #[test]
-fn another_device_passes_the_quick_run_of_millions_of_elements() {
-    assert_passes_the_quick_run("keyway_test_device", &SLOW[2][..1], "scaled");
-}
-
-#[test]
-fn another_device_passes_the_quick_run_of_very_many_calls() {
-    assert_passes_the_quick_run("keyway_test_device", &SLOW[2][1..], "state");
+fn another_device_passes_the_quick_run_of_millions_of_elements_and_calls() {
+    let ops = ["add", "mm", "relu", "sum"].iter().flat_map(|op| ["--op", op]).collect::<Vec<_>>();
+    assert_passes("keyway_test_device", &[options(SLOW[2]), ops].concat(), "scaled");
 }
 
 #[test]

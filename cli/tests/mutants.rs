@@ -86,7 +86,7 @@ fn faults_are_found_by_the_family_that_is_about_them() {
     let died = [("crash", "relu", "values"), ("exit", "relu", "values"), ("hang", "relu", "claims")];
     let all = failed.map(|fault| (fault, "failed")).into_iter().chain(died.map(|fault| (fault, "died")));
     for ((fault, op, family), status) in all {
-        let (ran, report) = judge(fault, &[op]);
+        let (ran, report) = judge_with("keyway_test_mutant", fault, &[op], &["--family", family]);
         let found = bad(&report);
         assert!(found.contains(&(family.to_string(), status.to_string())), "{fault}: {found:?}");
         ran.expect(1);
