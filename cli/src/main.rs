@@ -18,6 +18,7 @@ mod machine;
 mod names;
 mod numbers;
 mod ops;
+mod plan;
 mod profile;
 mod screen;
 mod train;
@@ -58,6 +59,8 @@ enum Command {
     Train(train::Options),
     /// Measure a known network: time, memory, and who served it.
     Bench(bench::Options),
+    /// Choose the memory format of each layer of a known network by measured times, and say what it gains.
+    Plan(plan::Options),
     /// What a training with `--profile` took its time for.
     #[command(subcommand)]
     Profile(profile::Command),
@@ -72,6 +75,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
         Command::Conformance(options) => conformance::run(options, &cli.choice, screen),
         Command::Train(options) => train::run(options, &cli.choice, screen),
         Command::Bench(options) => bench::run(options, &cli.choice, screen),
+        Command::Plan(options) => plan::run(options, &cli.choice, screen),
         Command::Profile(command) => profile::run(command, screen),
     }
 }

@@ -44,6 +44,7 @@ pub mod layout_fallback;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+pub mod plan;
 mod precision;
 pub mod prelude;
 pub mod profiler;

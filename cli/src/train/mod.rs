@@ -23,7 +23,7 @@ use clap::ValueEnum;
 use data::Source;
 use keyway::dispatcher::parallel;
 use keyway::profiler::{self, Profile};
-use network::Network;
+pub use network::Network;
 use settings::Settings;
 use std::path::PathBuf;
 use summary::Results;

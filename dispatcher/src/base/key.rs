@@ -252,6 +252,8 @@ impl DispatchKey {
     pub const LAYOUT_FALLBACK: DispatchKey = DispatchKey(20);
     /// Casts arguments to a narrower dtype.
     pub const AUTOCAST: DispatchKey = DispatchKey(24);
+    /// Converts arguments to the memory formats that a plan chose.
+    pub const FORMAT_PLAN: DispatchKey = DispatchKey(28);
     /// The first of the keys that plugins' interposers are given.
     pub const INTERPOSER_FIRST: DispatchKey = DispatchKey(32);
     /// The last of them.

@@ -99,6 +99,7 @@ pub use loss::{
 };
 pub use members::Members;
 pub use module::Module;
+pub(crate) use module::convert_named;
 pub use pool::{
     AvgPool1d, AvgPool2d, AvgPool3d, LpPool1d, LpPool2d, LpPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
 };

@@ -530,15 +530,23 @@ fn expected<M: Module + ?Sized>(module: &M, owner: &'static str) -> Expected {
 
 /// Replaces every tensor. A tensor that stands in two slots stands in both afterwards.
 fn convert<M: Module + ?Sized>(module: &M, change: impl Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
+    convert_named(module, |_, tensor| change(tensor))
+}
+
+/// The same by name; of a tensor that stands in two slots, the first name counts.
+pub(crate) fn convert_named<M: Module + ?Sized>(
+    module: &M,
+    change: impl Fn(&str, &Tensor) -> Result<Tensor>,
+) -> Result<()> {
     let members = members_of(module);
     let mut made: Vec<(&Slot, Tensor, Tensor)> = Vec::new();
-    for (_, slot) in members.slots() {
+    for (name, slot) in members.slots() {
         let old = slot.get();
         let fresh = match made.iter().find(|(_, earlier, _)| earlier.is_same(&old)) {
             Some((_, _, fresh)) => fresh.clone(),
             None => {
                 let _off = no_grad();
-                let fresh = change(&old)?;
+                let fresh = change(name, &old)?;
                 if fresh.is_same(&old) { fresh } else { fresh.requires_grad_(old.requires_grad())? }
             }
         };

@@ -31,8 +31,8 @@ mod trace;
 pub use error::TraceError;
 pub use memory::{DeviceUse, Holder, MemoryProfile, MemorySnapshot, Moment, OpMemory, Use, memory};
 pub use report::{DeviceMemory, FormatChange, Reordering, Report, Row, Shapes, device_memory};
+pub(crate) use scope::{ModulePaths, backward_scope, module_path, module_scope};
 pub use scope::{Scope, scope};
-pub(crate) use scope::{backward_scope, module_scope};
 pub use trace::{CallInfo, Event, EventKind, Thread, Trace};
 
 use keyway_dispatcher::error::Result as DispatchResult;

@@ -107,6 +107,27 @@ pub(crate) fn module_scope(name: &str, kind: &str) -> Scope {
     })
 }
 
+/// Keeps the stack of modules of this thread for [`module_path`] while it lives, also where nothing is profiled.
+pub(crate) struct ModulePaths(PhantomData<*const ()>);
+
+impl ModulePaths {
+    pub(crate) fn begin() -> ModulePaths {
+        PROFILES.set(PROFILES.get() + 1);
+        ModulePaths(PhantomData)
+    }
+}
+
+impl Drop for ModulePaths {
+    fn drop(&mut self) {
+        PROFILES.set(PROFILES.get().saturating_sub(1));
+    }
+}
+
+/// The names of the modules that this thread is in, with dots between them; empty where no profile or [`ModulePaths`] lives.
+pub(crate) fn module_path() -> String {
+    LOCAL.try_with(|local| place(&local.stack.borrow()).1).unwrap_or_default()
+}
+
 /// The derivative of an op.
 pub(crate) fn backward_scope(op: &'static str) -> Scope {
     enter(|| (format!("backward of {op}").into(), Frame::Backward(op)))

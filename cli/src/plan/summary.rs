@@ -1,0 +1,156 @@
+//! A plan and what it gained, as data and for people.
+
+use crate::screen::{self, Screen};
+use keyway::plan::{Plan, Step};
+use serde::Serialize;
+
+/// A plan and what was measured.
+pub struct Results<'a> {
+    pub model: &'static str,
+    pub device: String,
+    pub batch: usize,
+    /// Pixels of each side of an image.
+    pub size: usize,
+    /// The format of images and kernels without the plan.
+    pub memory_format: &'static str,
+    pub threads: usize,
+    pub plan: &'a Plan,
+    /// Median seconds of a whole pass without the plan.
+    pub before: f64,
+    /// Median seconds of a whole pass with the plan.
+    pub after: f64,
+    /// The largest difference of a score with and without the plan.
+    pub difference: f32,
+}
+
+#[derive(Serialize)]
+pub struct Data<'a> {
+    model: &'a str,
+    device: &'a str,
+    batch: usize,
+    size: usize,
+    memory_format: &'a str,
+    threads: usize,
+    /// Each call, in order.
+    steps: Vec<StepData<'a>>,
+    /// Parameters with the formats that they get.
+    parameters: Vec<(&'a str, &'a str)>,
+    conversions: usize,
+    /// Sums of the calls.
+    calls_seconds_before: f64,
+    calls_seconds_after: f64,
+    /// Median seconds of a whole pass.
+    pass_seconds_before: f64,
+    pass_seconds_after: f64,
+    largest_difference: f32,
+}
+
+#[derive(Serialize)]
+struct StepData<'a> {
+    layer: &'a str,
+    op: &'a str,
+    in_place: bool,
+    shape: &'a [usize],
+    /// Null where there is nothing to choose.
+    format_before: Option<&'static str>,
+    format: Option<&'static str>,
+    seconds_before: f64,
+    /// With the conversions.
+    seconds_after: f64,
+    conversions: Vec<ConversionData>,
+}
+
+#[derive(Serialize)]
+struct ConversionData {
+    /// Which tensor of the call.
+    argument: usize,
+    from: Option<&'static str>,
+    to: &'static str,
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Results<'_> {
+    /// All of it.
+    pub fn data(&self) -> Data<'_> {
+        let plan = self.plan;
+        Data {
+            model: self.model,
+            device: &self.device,
+            batch: self.batch,
+            size: self.size,
+            memory_format: self.memory_format,
+            threads: self.threads,
+            steps: plan.steps.iter().map(data).collect(),
+            parameters: plan.parameters.iter().map(|(name, format)| (name.as_str(), format.name())).collect(),
+            conversions: plan.conversions(),
+            calls_seconds_before: plan.before,
+            calls_seconds_after: plan.after,
+            pass_seconds_before: self.before,
+            pass_seconds_after: self.after,
+            largest_difference: self.difference,
+        }
+    }
+
+    /// Shows the calls on images and the sums.
+    pub fn print(&self, screen: &mut Screen) {
+        let Results { model, device, batch, size, memory_format, threads, plan, .. } = self;
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        screen.line(format!(
+            "{model}: batch {batch}, {size}x{size} pixels, f32, {memory_format} without a plan"
+        ));
+        screen.line(format!("on {device} with {threads} thread{}", plural(*threads)));
+        screen.line("");
+        let header = ["LAYER", "OP", "FORMAT", "BEFORE ms", "AFTER ms", "CONVERTED"];
+        let mut table = screen::table(&header, &[3, 4]);
+        let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);
+        let chosen = || plan.steps.iter().filter_map(|step| step.format.map(|format| (step, format)));
+        for (step, format) in chosen() {
+            let op = if step.in_place { format!("{}_", step.op) } else { step.op.to_string() };
+            let (before, after) = (ms(step.before), ms(step.seconds()));
+            table.add_row([step.path.clone(), op, format.name().to_string(), before, after, converted(step)]);
+        }
+        screen.table(&table);
+        let others = plan.steps.len() - chosen().count();
+        if others > 0 {
+            screen.line(format!("{others} call{} without images", plural(others)));
+        }
+        screen.line("");
+        let moved = plan.conversions();
+        let gain = |before: f64, after: f64| {
+            let percent = 100.0 * (after - before) / before.max(f64::MIN_POSITIVE);
+            format!("{} ms -> {} ms ({percent:+.1} %)", ms(before), ms(after))
+        };
+        screen.line(format!("conversions inserted: {moved}"));
+        screen.line(format!("sum of calls: {}", gain(plan.before, plan.after)));
+        screen.line(format!("whole pass: {}", gain(self.before, self.after)));
+        screen.line(format!("largest difference of a score: {:.1e}", self.difference));
+    }
+}
+
+fn data(step: &Step) -> StepData<'_> {
+    let conversions = step.conversions.iter().map(|conversion| ConversionData {
+        argument: conversion.argument,
+        from: conversion.from.map(|format| format.name()),
+        to: conversion.to.name(),
+        bytes: conversion.bytes,
+        seconds: conversion.seconds,
+    });
+    StepData {
+        layer: &step.path,
+        op: step.op,
+        in_place: step.in_place,
+        shape: &step.shape,
+        format_before: step.from.map(|format| format.name()),
+        format: step.format.map(|format| format.name()),
+        seconds_before: step.before,
+        seconds_after: step.seconds(),
+        conversions: conversions.collect(),
+    }
+}
+
+/// The arguments that are converted, by number, with their bytes.
+fn converted(step: &Step) -> String {
+    let texts = step.conversions.iter().map(|c| format!("{} ({})", c.argument, screen::bytes(c.bytes)));
+    texts.collect::<Vec<_>>().join(", ")
+}

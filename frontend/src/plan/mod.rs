@@ -1,0 +1,321 @@
+//! Memory-format planning: which calls of a module work on channels_last, which on row-major images, and where to convert.
+//!
+//! [`plan`] runs the forward function of a module once and records its calls with the tensors that go from one to the next. It
+//! measures each call that has images among its arguments (tensors of four or five dimensions) in both formats, and each
+//! conversion, and chooses the formats for which the sum of calls and conversions is least. [`Plan::apply`] gives a module that
+//! works so. Its results are equal to rounding, and so are gradients: a format changes the order of memory, never a value.
+//! Nothing is planned unless asked for.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::Tensor;
+//! use keyway::nn::{Conv2d, MaxPool2d, Module, Relu, Sequential};
+//! let model = Sequential::new().push(Conv2d::new(3, 8, 3)?).push(Relu).push(MaxPool2d::new(2));
+//! let images = Tensor::randn((2, 3, 18, 18))?;
+//! let expected = model.forward(&images)?;
+//! let plan = keyway::plan::plan(&model, &images)?;
+//! for step in &plan.steps {
+//!     println!("{} {}: {:?}", step.path, step.op, step.format);
+//! }
+//! let planned = plan.apply(model)?;
+//! assert!(planned.forward(&images)?.allclose_with(&expected, 1e-4, 1e-5, false)?);
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - the choice is a minimum cut of the graph of calls (the file `cut.rs` has the source), exact for two formats on any graph. TVM
+//!   (`ConvertLayout`) and PyTorch convert by rules for ops, and oneDNN takes what each primitive prefers alone, so that conversions
+//!   between them are not weighed; a dynamic program along the graph is exact for chains alone;
+//! - the unit is a call of an op, not a module, since sums and activations between modules have formats too. A plan is followed by the
+//!   order of calls: where a later forward pass calls other ops, nothing more is converted in it, and its results are as right;
+//! - a tensor that two calls want converted is converted twice: caching it would hold its memory as long as the pass;
+//! - only the two memory formats are planned, layouts of plugins are not.
+
+mod choose;
+mod cut;
+mod follow;
+mod order;
+mod record;
+
+pub use follow::Planned;
+
+use crate::autograd::no_grad;
+use crate::nn::Module;
+use crate::{Device, MemoryFormat, Result, Tensor};
+use follow::record;
+use order::{FORMATS, NEITHER};
+use record::{Node, Origin, Recorded};
+
+/// How often [`plan`] times each call, after one run for warming up; the least time counts.
+pub const ROUNDS: usize = 5;
+
+/// Something that takes time, whose cost decides a plan.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::plan::{Costs, Work, plan_with};
+/// use keyway::{Device, Tensor, nn::Relu};
+/// let seconds = |work: &Work<'_>| match work {
+///     Work::Op { op, device, shape, .. } => {
+///         assert_eq!((*op, *device, *shape), ("relu", Device::CPU, &[1, 3, 8, 8][..]));
+///         1.0
+///     }
+///     _ => 0.5,
+/// };
+/// plan_with(&Relu, &Tensor::ones((1, 3, 8, 8))?, Costs::Given(&seconds))?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Work<'a> {
+    /// A call of an op.
+    Op {
+        /// The op.
+        op: &'a str,
+        /// The device of the first image among its arguments.
+        device: Device,
+        /// The format of all images among its arguments.
+        format: MemoryFormat,
+        /// The shape of its first result.
+        shape: &'a [usize],
+        /// Bytes of the images among its arguments.
+        bytes: u64,
+    },
+    /// A conversion of one tensor.
+    Conversion {
+        /// The format that it has; `None` for another order.
+        from: Option<MemoryFormat>,
+        /// The format that it gets.
+        to: MemoryFormat,
+        /// Bytes of its elements.
+        bytes: u64,
+    },
+}
+
+/// Where the costs of a plan come from.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::Conv2d;
+/// use keyway::plan::{Costs, Work, plan_with};
+/// use keyway::{MemoryFormat, Tensor};
+/// // Convolutions take half the time in channels_last, conversions cost next to nothing.
+/// let seconds = |work: &Work<'_>| match work {
+///     Work::Op { format: MemoryFormat::ChannelsLast, .. } => 1.0,
+///     Work::Op { .. } => 2.0,
+///     _ => 0.1,
+/// };
+/// let plan = plan_with(&Conv2d::new(3, 8, 3)?, &Tensor::ones((1, 3, 8, 8))?, Costs::Given(&seconds))?;
+/// assert_eq!(plan.steps[0].format, Some(MemoryFormat::ChannelsLast));
+/// assert_eq!((plan.before, plan.after), (2.0, 1.1));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Costs<'a> {
+    /// Measured, each call and each conversion as often as this after one run for warming up; the least time counts.
+    Measured(usize),
+    /// The seconds that this function gives; a cost that is negative or no number counts as 0, and infinity rules a format out.
+    Given(&'a dyn Fn(&Work<'_>) -> f64),
+}
+
+/// A conversion that a plan inserts.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::Conv2d;
+/// use keyway::plan::{Costs, Work, plan_with};
+/// use keyway::{MemoryFormat, Tensor};
+/// let seconds = |work: &Work<'_>| f64::from(matches!(work, Work::Op { format: MemoryFormat::Contiguous, .. }));
+/// let plan = plan_with(&Conv2d::new(3, 8, 3)?, &Tensor::ones((1, 3, 8, 8))?, Costs::Given(&seconds))?;
+/// let conversion = &plan.steps[0].conversions[0];
+/// assert_eq!((conversion.argument, conversion.to), (0, MemoryFormat::ChannelsLast));
+/// assert_eq!(conversion.bytes, 3 * 8 * 8 * 4);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Conversion {
+    /// Which of the call's tensors is converted, counted from 0.
+    pub argument: usize,
+    /// The format that it has; `None` for another order.
+    pub from: Option<MemoryFormat>,
+    /// The format that it gets.
+    pub to: MemoryFormat,
+    /// Bytes of its elements.
+    pub bytes: u64,
+    /// Seconds that the conversion takes.
+    pub seconds: f64,
+}
+
+/// A call of a forward pass, with what a plan chose for it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::nn::{Flatten, Sequential};
+/// let plan = keyway::plan::plan(&Sequential::new().push(Flatten::default()), &Tensor::ones((1, 3, 8, 8))?)?;
+/// assert_eq!((plan.steps[0].path.as_str(), plan.steps[0].shape.as_slice()), ("0", &[1, 192][..]));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Step {
+    /// The names of the modules around it, with dots between them; empty where they have none.
+    pub path: String,
+    /// The op.
+    pub op: &'static str,
+    /// Whether it writes to its first argument.
+    pub in_place: bool,
+    /// The shape of its first result.
+    pub shape: Vec<usize>,
+    /// The format of the first image among its arguments without the plan; `None` without images, or for another order.
+    pub from: Option<MemoryFormat>,
+    /// The format that was chosen for its images; `None` where there is nothing to choose.
+    pub format: Option<MemoryFormat>,
+    /// Whether it depends on the strides of its arguments, which are given the format that they had.
+    by_strides: bool,
+    /// Seconds without the plan.
+    pub before: f64,
+    /// Seconds with the plan, without the conversions.
+    pub after: f64,
+    /// Conversions that are inserted before it.
+    pub conversions: Vec<Conversion>,
+}
+
+impl Step {
+    /// Seconds with the plan and its conversions.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Relu};
+    /// let plan = keyway::plan::plan(&Relu, &Tensor::ones((1, 3, 8, 8))?)?;
+    /// assert!(plan.steps[0].seconds() >= plan.steps[0].after);
+    /// # Ok(()) }
+    /// ```
+    pub fn seconds(&self) -> f64 {
+        self.after + self.conversions.iter().map(|conversion| conversion.seconds).sum::<f64>()
+    }
+}
+
+/// The formats that were chosen for the calls and parameters of a module, with what they cost.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::nn::{Linear, Relu, Sequential};
+/// // Nothing to choose without images.
+/// let model = Sequential::new().push(Linear::new(4, 2)?).push(Relu);
+/// let plan = keyway::plan::plan(&model, &Tensor::ones((1, 4))?)?;
+/// assert!(plan.steps.iter().all(|step| step.format.is_none()) && plan.parameters.is_empty());
+/// assert!(plan.conversions() == 0 && plan.before == plan.after);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The calls in the order in which the forward function makes them.
+    pub steps: Vec<Step>,
+    /// The parameters with a format to choose, by name.
+    pub parameters: Vec<(String, MemoryFormat)>,
+    /// Seconds of all calls without the plan.
+    pub before: f64,
+    /// Seconds of all calls with the plan, its conversions included.
+    pub after: f64,
+}
+
+impl Plan {
+    /// The number of conversions that are inserted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Relu};
+    /// let plan = keyway::plan::plan(&Relu, &Tensor::ones((1, 4))?)?;
+    /// assert_eq!(plan.conversions(), 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn conversions(&self) -> usize {
+        self.steps.iter().map(|step| step.conversions.len()).sum()
+    }
+}
+
+/// Plans the memory formats of a module for inputs like this one, by measured costs. See the [module](self).
+///
+/// The forward function runs once without gradients, in the module's mode; each call runs [`ROUNDS`] times in each format besides, on
+/// copies of its arguments. Buffers and generators are as before afterwards. The plan holds for a forward pass in the same mode.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::Conv2d};
+/// let plan = keyway::plan::plan(&Conv2d::new(3, 8, 3)?, &Tensor::ones((1, 3, 8, 8))?)?;
+/// assert_eq!((plan.steps[0].op, plan.parameters[0].0.as_str()), ("conv", "weight"));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// What the forward function reports; a call that depends on strides other than those of the two formats.
+pub fn plan<M: Module + ?Sized>(module: &M, input: &Tensor) -> Result<Plan> {
+    plan_with(module, input, Costs::Measured(ROUNDS))
+}
+
+/// [`plan`] with costs from elsewhere, or measured more or less often.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::plan::{Costs, plan_with};
+/// use keyway::{MemoryFormat, Tensor, nn::Relu};
+/// let images = Tensor::ones((1, 3, 8, 8))?;
+/// let plan = plan_with(&Relu, &images, Costs::Given(&|_| 1.0))?;
+/// assert_eq!(plan.steps[0].format, Some(MemoryFormat::Contiguous), "as it is, where nothing is gained");
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_with<M: Module + ?Sized>(module: &M, input: &Tensor, costs: Costs<'_>) -> Result<Plan> {
+    let _off = no_grad();
+    let rounds = if let Costs::Measured(rounds) = costs { rounds.max(1) } else { 0 };
+    let buffers: Vec<Tensor> =
+        module.named_buffers().iter().map(|(_, buffer)| buffer.copy()).collect::<Result<_>>()?;
+    let states: Vec<_> = module.named_generators().iter().map(|(_, generator)| generator.state()).collect();
+    let recorded = record(rounds, module, input);
+    for ((_, buffer), was) in std::iter::zip(module.named_buffers(), &buffers) {
+        buffer.copy_(was)?;
+    }
+    for ((_, generator), was) in std::iter::zip(module.named_generators(), states) {
+        generator.set_state(was);
+    }
+    let mut nodes = recorded?;
+    if let Costs::Given(seconds) = costs {
+        nodes.iter_mut().for_each(|node| price(node, seconds));
+    }
+    let labels = choose::problem(&nodes).solve();
+    Ok(choose::plan(&nodes, &labels))
+}
+
+/// Gives a call the costs that a function says.
+fn price(node: &mut Node, seconds: &dyn Fn(&Work<'_>) -> f64) {
+    let Origin::Call(call) = &mut node.origin else { return };
+    let positive = |cost: f64| if cost > 0.0 { cost } else { 0.0 };
+    let Recorded { op, device, shape, bytes, inputs, before, is_uniform, .. } = call;
+    for input in inputs.iter_mut() {
+        for (from, costs) in input.conversion.iter_mut().enumerate() {
+            for (to, cost) in costs.iter_mut().enumerate().filter(|(to, _)| from != *to) {
+                let from = FORMATS.get(from).copied();
+                *cost = positive(seconds(&Work::Conversion { from, to: FORMATS[to], bytes: input.bytes }));
+            }
+        }
+    }
+    for (cost, format) in std::iter::zip(&mut call.seconds, FORMATS) {
+        // What fails in a format fails at any price.
+        if cost.is_finite() {
+            *cost = match inputs.is_empty() {
+                true => 0.0,
+                false => positive(seconds(&Work::Op { op, device: *device, format, shape, bytes: *bytes })),
+            };
+        }
+    }
+    // Mixed formats cost no less than the cheaper one.
+    let least = call.seconds[0].min(call.seconds[1]);
+    call.as_given = if *is_uniform && *before != NEITHER { call.seconds[*before] } else { least };
+}

@@ -1,0 +1,276 @@
+//! A forward pass, recorded call by call, with what each call takes in each format.
+
+use super::order::{self, FORMATS, NEITHER, is_image, is_in_place, tensors};
+use crate::arguments::replacing;
+use crate::ops::def::{Facts, definition};
+use crate::profiler::module_path;
+use crate::{Device, Error, Result, Tensor, device};
+use keyway_dispatcher::call::redispatch;
+use keyway_dispatcher::error::Result as DispatchResult;
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
+use keyway_dispatcher::op::{Call, Out, Outputs};
+use keyway_dispatcher::tensor::TensorRef;
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// Where a tensor of a forward pass comes from.
+pub(super) enum Origin {
+    /// An input, or a tensor that is no parameter.
+    Given,
+    /// A parameter of this name.
+    Parameter(String),
+    /// A call.
+    Call(Recorded),
+}
+
+/// A tensor that comes into the graph, or a call with its results.
+pub(super) struct Node {
+    pub(super) origin: Origin,
+    /// The format of the result where the node has the format of this index; [`NEITHER`] for another order.
+    pub(super) produces: [usize; 2],
+}
+
+/// An argument that can be converted.
+pub(super) struct Input {
+    /// Which of the call's tensors it is.
+    pub(super) argument: usize,
+    /// The node that it comes from.
+    pub(super) from: usize,
+    /// Bytes of its elements.
+    pub(super) bytes: u64,
+    /// Seconds of a conversion from a format, or from [`NEITHER`], to a format.
+    pub(super) conversion: [[f64; 2]; 3],
+}
+
+/// How a plan treats a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Its arguments are converted to the format that is chosen for it.
+    Free,
+    /// It depends on the strides of its arguments, which are given the format that they had.
+    Fixed,
+    /// It has no image among its arguments, or sets the format itself.
+    None,
+}
+
+pub(super) struct Recorded {
+    pub(super) path: String,
+    pub(super) op: &'static str,
+    pub(super) in_place: bool,
+    pub(super) choice: Choice,
+    /// The shape of the first result.
+    pub(super) shape: Vec<usize>,
+    /// That of the first image among the arguments, or of the first result.
+    pub(super) device: Device,
+    /// The format of the first image among the arguments.
+    pub(super) before: usize,
+    /// Whether all images had that format.
+    pub(super) is_uniform: bool,
+    pub(super) inputs: Vec<Input>,
+    /// Bytes of the images among the arguments.
+    pub(super) bytes: u64,
+    /// Seconds in each format; infinite where the call fails in it.
+    pub(super) seconds: [f64; 2],
+    /// Seconds with the arguments as they came.
+    pub(super) as_given: f64,
+}
+
+/// What a thread records.
+pub(super) struct Recording {
+    pub(super) nodes: Vec<Node>,
+    /// How often each call is timed in each format; with 0 it runs once, for the format of its result.
+    rounds: usize,
+    /// The node of each tensor by its address. The tensors are held, so that no other gets the address.
+    values: HashMap<usize, (TensorRef, usize)>,
+    conversions: HashMap<(Vec<usize>, u16, usize, usize), f64>,
+}
+
+fn address(t: &TensorRef) -> usize {
+    std::ptr::from_ref(&**t).addr()
+}
+
+impl Recording {
+    pub(super) fn new(rounds: usize, parameters: Vec<(String, Tensor)>) -> Recording {
+        let (values, conversions) = (HashMap::new(), HashMap::new());
+        let mut recording = Recording { nodes: Vec::new(), rounds, values, conversions };
+        for (name, tensor) in parameters {
+            recording.add(Node { origin: Origin::Parameter(name), produces: [0, 1] }, tensor.as_ref());
+        }
+        recording
+    }
+
+    fn add(&mut self, node: Node, result: &TensorRef) {
+        self.values.insert(address(result), (result.clone(), self.nodes.len()));
+        self.nodes.push(node);
+    }
+
+    /// The node that a tensor comes from; an input where it is new.
+    fn origin(&mut self, t: &TensorRef) -> usize {
+        if let Some((_, node)) = self.values.get(&address(t)) {
+            return *node;
+        }
+        self.add(Node { origin: Origin::Given, produces: [order::of(t); 2] }, t);
+        self.nodes.len() - 1
+    }
+
+    /// Runs a call and records it.
+    pub(super) fn record(&mut self, call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
+        // The modules around the call are told by the profiler's stack; what is measured is no call of the program's.
+        let path = module_path();
+        let _unseen = KeyGuard::exclude(KeySet::of(DispatchKey::PROFILER));
+        let choice = choice(call)?;
+        let images: Vec<(usize, &TensorRef)> =
+            tensors(call).enumerate().filter(|(_, t)| is_image(t)).collect();
+        let mut inputs = Vec::new();
+        if choice != Choice::None {
+            for &(argument, t) in &images {
+                let from = self.origin(t);
+                inputs.push(Input { argument, from, bytes: bytes(t), conversion: self.conversion(t)? });
+            }
+        }
+        let before = images.first().map_or(0, |(_, t)| order::of(t));
+        let is_uniform = images.iter().all(|(_, t)| order::of(t) == before);
+        let (mut seconds, mut produces) = ([0.0; 2], [before; 2]);
+        let mut as_given = None;
+        if choice == Choice::Free {
+            for index in 0..FORMATS.len() {
+                (seconds[index], produces[index]) =
+                    self.measure(call, below, Some(index)).unwrap_or((f64::INFINITY, index));
+            }
+            as_given = match is_uniform && before != NEITHER {
+                true => Some(seconds[before]),
+                false if self.rounds > 0 => Some(self.measure(call, below, None)?.0),
+                false => None,
+            };
+        }
+        let start = Instant::now();
+        let outputs = redispatch(call, below)?;
+        let first = outputs.as_slice().first();
+        if let Some(t) = first {
+            device::synchronize(t.device())?;
+        }
+        let as_given = as_given.unwrap_or_else(|| start.elapsed().as_secs_f64());
+        if choice != Choice::Free {
+            seconds = [0, 1].map(|index| match choice {
+                Choice::Fixed if !images.is_empty() && index != before => f64::INFINITY,
+                _ => as_given,
+            });
+            produces = [outputs.as_slice().iter().find(|t| is_image(t)).map_or(before, order::of); 2];
+        }
+        let recorded = Recorded {
+            path,
+            op: call.args.op.name,
+            in_place: is_in_place(call),
+            choice,
+            shape: first.map(|t| t.sizes().to_vec()).unwrap_or_default(),
+            device: images.first().map(|(_, t)| *t).or(first).map_or(Device::CPU, |t| t.device()),
+            before,
+            is_uniform,
+            inputs,
+            bytes: images.iter().map(|(_, t)| bytes(t)).sum(),
+            seconds,
+            as_given,
+        };
+        self.nodes.push(Node { origin: Origin::Call(recorded), produces });
+        let node = self.nodes.len() - 1;
+        for t in outputs.as_slice() {
+            self.values.insert(address(t), (t.clone(), node));
+        }
+        Ok(outputs)
+    }
+
+    /// The least time of a call on copies of its arguments, the images in the format of this index, or as they are, and the format
+    /// of the first image among its results.
+    fn measure(&self, call: &Call<'_>, below: KeySet, format: Option<usize>) -> DispatchResult<(f64, usize)> {
+        let prepared = |t: &TensorRef| {
+            if !t.is_strided() {
+                return Ok(None);
+            }
+            let of = Tensor::from_ref(t.clone()).detach();
+            let Some(format) = format.filter(|_| is_image(t)) else { return of.copy().map(Some) };
+            let made = of.to(FORMATS[format])?;
+            // What the call changes is not the program's.
+            Ok(Some(if made.shares_storage(&of) { made.copy()? } else { made }))
+        };
+        replacing(&call.args, prepared, |args| self.time(&Call { args, out: call.out }, below, format))?
+    }
+
+    /// The least time of a call, and the format of the first image among its results; `format` is that of the arguments.
+    fn time(&self, call: &Call<'_>, below: KeySet, format: Option<usize>) -> DispatchResult<(f64, usize)> {
+        let (mut least, mut produced) = (f64::INFINITY, format.unwrap_or(NEITHER));
+        // The first run is for warming up.
+        for round in 0..=self.rounds {
+            let start = Instant::now();
+            let outputs = redispatch(call, below)?;
+            if let Some(t) = outputs.as_slice().first() {
+                device::synchronize(t.device())?;
+            }
+            if round > 0 || self.rounds == 0 {
+                least = least.min(start.elapsed().as_secs_f64());
+            }
+            produced = outputs.as_slice().iter().find(|t| is_image(t)).map_or(produced, order::of);
+        }
+        Ok((least, produced))
+    }
+
+    /// Seconds of the conversions of a tensor from each format, each measured once for a shape and dtype.
+    fn conversion(&mut self, t: &TensorRef) -> Result<[[f64; 2]; 3]> {
+        let mut seconds = [[0.0; 2]; 3];
+        if self.rounds == 0 {
+            return Ok(seconds);
+        }
+        let of = Tensor::from_ref(t.clone()).detach();
+        seconds[0][1] = self.one_conversion(&of, 0, 1)?;
+        seconds[1][0] = self.one_conversion(&of, 1, 0)?;
+        seconds[NEITHER] = match order::of(t) {
+            NEITHER => [self.one_conversion(&of, NEITHER, 0)?, self.one_conversion(&of, NEITHER, 1)?],
+            _ => [seconds[0][1].max(seconds[1][0]); 2],
+        };
+        Ok(seconds)
+    }
+
+    fn one_conversion(&mut self, of: &Tensor, from: usize, to: usize) -> Result<f64> {
+        let key = (of.shape().to_vec(), of.dtype().code(), from, to);
+        if let Some(&known) = self.conversions.get(&key) {
+            return Ok(known);
+        }
+        let source = FORMATS.get(from).map_or_else(|| Ok(of.clone()), |&format| of.to(format))?;
+        let mut least = f64::INFINITY;
+        for round in 0..=self.rounds {
+            let start = Instant::now();
+            let made = source.to(FORMATS[to])?;
+            device::synchronize(made.device())?;
+            if round > 0 {
+                least = least.min(start.elapsed().as_secs_f64());
+            }
+        }
+        self.conversions.insert(key, least);
+        Ok(least)
+    }
+}
+
+/// How a plan treats a call.
+///
+/// # Errors
+/// A call that depends on strides which belong to neither format: converting what comes before would change its result.
+fn choice(call: &Call<'_>) -> Result<Choice> {
+    let is = |facts| definition(call.args.op).is_some_and(|definition| definition.is(facts));
+    if is(Facts::BY_STRIDES) {
+        if tensors(call).any(|t| order::of(t) == NEITHER) {
+            return Err(Error::other(format!(
+                "plan: expected `{op}` to be called on a tensor in row-major order or channels_last, got other strides, which may differ \
+                 once formats change; call `contiguous` before `{op}`",
+                op = call.args.name()
+            )));
+        }
+        return Ok(Choice::Fixed);
+    }
+    let takes = matches!(call.out, Out::New | Out::InPlace) && tensors(call).all(|t| t.is_strided());
+    let has = takes && !is(Facts::SETS_FORMAT) && tensors(call).any(is_image);
+    Ok(if has { Choice::Free } else { Choice::None })
+}
+
+/// Bytes of the elements of a tensor.
+fn bytes(t: &TensorRef) -> u64 {
+    (t.numel() * t.dtype().size()) as u64
+}
