@@ -4,12 +4,13 @@ mod table_support;
 
 use keyway_dispatcher::host::{table, take_message};
 use keyway_dispatcher::memory::Shared;
+use keyway_dispatcher::op::LayoutOptions;
 use keyway_dispatcher::settings::{MatmulPrecision, set_float32_matmul_precision};
-use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use keyway_dispatcher::tensor::{Attrs, TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout, layouts};
-use keyway_sdk::abi::codes::{matmul_precision, memory_format, setting, status};
+use keyway_sdk::abi::codes::{matmul_precision, memory_format, setting, status, tag};
 use keyway_sdk::abi::host::TensorHandle;
-use keyway_sdk::abi::tensor::RawTensor;
+use keyway_sdk::abi::tensor::{RawArg, RawTensor};
 use table_support::*;
 
 /// A handle that the test owns.
@@ -122,7 +123,7 @@ fn derived_data_is_found_until_the_memory_changes() {
 
 fn hollow(sizes: &[usize], components: Vec<TensorRef>) -> TensorRef {
     let layout = Layout::from_name("test.keyway/hollow").unwrap();
-    TensorImpl::composite(layout, DType::F32, sizes.into(), components, Vec::new()).unwrap()
+    TensorImpl::composite(layout, DType::F32, sizes.into(), components, Attrs::default()).unwrap()
 }
 
 #[test]
@@ -137,20 +138,39 @@ fn a_layout_without_functions_says_what_is_missing() {
             layouts::to_strided(&t).unwrap_err(),
             "to_strided: layout `test.keyway/hollow` cannot become strided",
         ),
-        (layouts::from_strided(&dense, layout).unwrap_err(), "cannot be made from strided"),
+        (
+            layouts::from_strided(&dense, layout, &LayoutOptions::new()).unwrap_err(),
+            "cannot be made from strided",
+        ),
         (layouts::project(&dense, &t).unwrap_err(), "cannot project a gradient"),
         (
             layouts::validate(&hollow(&[2], vec![dense.clone(); 2])).unwrap_err(),
             "1 components and 0 attributes",
         ),
         (
-            layouts::from_components("components", layout, DType::F32, &[2], &[&dense, &dense], &[], true)
-                .unwrap_err(),
+            layouts::from_components(
+                "components",
+                layout,
+                DType::F32,
+                &[2],
+                &[&dense, &dense],
+                Attrs::default(),
+                true,
+            )
+            .unwrap_err(),
             "1 components and 0 attributes of `test.keyway/hollow`, but got 2 and 0",
         ),
         (
-            layouts::from_components("components", layout, DType::F32, &[2], &[&dense], &[7], true)
-                .unwrap_err(),
+            layouts::from_components(
+                "components",
+                layout,
+                DType::F32,
+                &[2],
+                &[&dense],
+                vec![7i64].into(),
+                true,
+            )
+            .unwrap_err(),
             "but got 1 and 1",
         ),
         (
@@ -160,15 +180,23 @@ fn a_layout_without_functions_says_what_is_missing() {
                 DType::F32,
                 &[1 << 40, 1 << 40],
                 &[&dense],
-                &[],
+                Attrs::default(),
                 true,
             )
             .unwrap_err(),
             "more elements or bytes than an address can count",
         ),
         (
-            layouts::from_components("components", Layout::STRIDED, DType::F32, &[2], &[&dense], &[], true)
-                .unwrap_err(),
+            layouts::from_components(
+                "components",
+                Layout::STRIDED,
+                DType::F32,
+                &[2],
+                &[&dense],
+                Attrs::default(),
+                true,
+            )
+            .unwrap_err(),
             "has no owner",
         ),
     ] {
@@ -204,4 +232,61 @@ fn kernels_ask_for_what_the_program_has_set() {
     assert_eq!(asked(setting::FLOAT32_MATMUL_PRECISION), matmul_precision::HIGHEST);
     // Of a setting that this host does not know there is nothing to say.
     assert_eq!([asked(0), asked(u32::MAX)], [0, 0]);
+}
+
+/// A layout that nobody declares takes attributes of any type and number, as they are.
+#[test]
+fn attributes_of_every_type_cross_and_unsound_ones_are_refused() {
+    let layout = Layout::intern("test.keyway/undeclared").unwrap();
+    let (ints, floats, text, part) = ([1i64, 2], [0.25f64], "text", new(&[2], 0, None).unwrap());
+    let raw = |tag, len: usize, value| RawArg { tag, len: len as u32, value };
+    let sound = [
+        raw(tag::INT, 0, 7),
+        raw(tag::FLOAT, 0, 0.5f64.to_bits()),
+        raw(tag::BOOL, 0, 1),
+        raw(tag::STR, text.len(), text.as_ptr() as u64),
+        raw(tag::INTS, ints.len(), ints.as_ptr() as u64),
+        raw(tag::FLOATS, floats.len(), floats.as_ptr() as u64),
+    ];
+    let make = |attrs: &[RawArg]| {
+        let (sizes, n_attrs, mut out) = ([2i64], attrs.len() as u32, std::ptr::null());
+        let (layout, dtype) = (layout.id(), DType::F32.code());
+        // SAFETY: all lists have the stated lengths, and the addresses among the attributes are valid.
+        let code = unsafe {
+            let (sizes, attrs) = (sizes.as_ptr(), attrs.as_ptr());
+            (table().tensor_composite_of)(layout, dtype, 1, sizes, 1, &part.0, n_attrs, attrs, &mut out)
+        };
+        if code == status::OK { Ok(Owned(out)) } else { Err(take_message()) }
+    };
+    let made = make(&sound).unwrap();
+    let attr = |tensor: *const RawTensor, index| {
+        let mut out = raw(tag::NONE, 0, 0);
+        // SAFETY: the tensor is null or lives, and `out` is a place for one argument.
+        let code = unsafe { (table().tensor_attr)(tensor, index, &mut out) };
+        if code == status::OK { Ok(out) } else { Err(take_message()) }
+    };
+    for (index, sound) in sound.iter().enumerate() {
+        let got = attr(made.raw(), index as u32).unwrap();
+        assert_eq!((got.tag, got.len), (sound.tag, sound.len));
+        // Lists are copied.
+        assert_eq!(got.value == sound.value, got.len == 0);
+    }
+    // SAFETY: the raw form lives while the handle is held; attribute 3 is a text of four bytes.
+    unsafe {
+        let seen = std::slice::from_raw_parts((*made.raw()).attrs, 6);
+        assert_eq!(seen, [7, 0.5f64.to_bits().cast_signed(), 1, 0, 0, 0]);
+        let copy = attr(made.raw(), 3).unwrap();
+        assert_eq!(std::slice::from_raw_parts(copy.value as *const u8, 4), text.as_bytes());
+    }
+    let text = attr(made.raw(), 6).unwrap_err();
+    assert!(text.contains("below 6"), "{text}");
+    assert!(attr(std::ptr::null(), 0).is_err());
+    for (wrong, part) in [
+        (raw(tag::DTYPE, 0, DType::F32.code().into()), "ints, floats, bools, texts"),
+        (raw(tag::NONE, 0, 0), "ints, floats, bools, texts"),
+        (raw(99, 0, 0), "a code of `tag`"),
+    ] {
+        let text = make(&[wrong]).err().unwrap();
+        assert!(text.contains(part), "{text}");
+    }
 }

@@ -8,7 +8,7 @@ use keyway::ops::by_name;
 use keyway::{DType, Device, Layout, Tensor};
 use keyway_dispatcher::layouts::validate;
 use keyway_dispatcher::registry::{FallbackPolicy, set_fallback};
-use keyway_dispatcher::tensor::TensorImpl;
+use keyway_dispatcher::tensor::{Attrs, TensorImpl};
 use rehearsal_support::*;
 
 const PLUGINS: &[&str] = &["keyway_test_csr", "keyway_test_device"];
@@ -92,7 +92,7 @@ fn parts_that_do_not_fit() {
     let _one = load(PLUGINS);
     let parts: Vec<_> = sparse().components().unwrap().into_iter().map(Tensor::into_ref).collect();
     let make = |parts: Vec<_>| {
-        TensorImpl::composite(csr(), DType::F64, [3, 4].as_slice().into(), parts, Vec::new()).unwrap()
+        TensorImpl::composite(csr(), DType::F64, [3, 4].as_slice().into(), parts, Attrs::default()).unwrap()
     };
     let text = message(validate(&make(parts[..2].to_vec())).map_err(Into::into));
     assert!(text.contains("3 components") && text.contains("2 and 0"), "{text}");

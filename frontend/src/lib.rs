@@ -76,7 +76,7 @@ pub use keyway_dispatcher as dispatcher;
 /// assert_eq!((doubled(&x, 2)?.item::<f32>()?, doubled(&x, &x)?.item::<f32>()?), (6.0, 4.5));
 /// # Ok(()) }
 /// ```
-pub use keyway_dispatcher::op::Arg;
+pub use keyway_dispatcher::op::{Arg, LayoutOptions, LayoutValue};
 /// ```
 /// keyway::set_num_threads(1);
 /// assert_eq!(keyway::num_threads(), 1);

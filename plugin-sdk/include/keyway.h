@@ -242,6 +242,15 @@ struct KeywayStr {
 /* `KEYWAY_MATMUL_PRECISION_*`. */
 #define KEYWAY_SETTING_FLOAT32_MATMUL_PRECISION 1
 
+/* How a gradient passes through the conversion of a strided tensor to a composite layout.
+ * A layout of an unknown one is refused. */
+/* The gradient of the converted tensor is that of the strided one, element by element, also where the conversion loses */
+/* digits (straight-through estimator). */
+#define KEYWAY_LAYOUT_GRADIENT_STRAIGHT_THROUGH 0
+/* It is projected on the pattern of the converted tensor first, so that elements that are not stored have the gradient 0. */
+/* The layout's functions have `project`. */
+#define KEYWAY_LAYOUT_GRADIENT_PROJECTED 1
+
 /* How exactly products and convolutions of f32 are computed.
  * A kernel takes an unknown one for `HIGHEST`, and may do more than it is asked for. */
 /* In f32. */
@@ -308,7 +317,9 @@ struct KeywayTensor {
     const void *handle;
     /* `n_components` component tensors, in the order of the layout's component names. */
     const KeywayTensor *const *components;
-    /* Attributes of a composite tensor, in the order of the layout's attribute names. */
+    /* Attributes of a composite tensor, in the order of the layout's attribute names. One of type `bool` is 0 or 1, one of
+     * type `float` is the bits of an f64; a text or a list is 0 here, and read by
+     * `KeywayHostApi.tensor_attr`. */
     const int64_t *attrs;
     /* Number of attributes. */
     uint32_t n_attrs;
@@ -444,6 +455,14 @@ struct KeywayHostApi {
     /* What the program has set, one of `KEYWAY_SETTING_*`: for a kernel at each call that it counts
      * for, since it may change between calls. */
     uint32_t (*setting)(uint32_t which);
+    /* As `tensor_composite`, with attributes of any type that the layout declares: ints, floats, bools, texts, lists of ints
+     * and of floats, which the host copies. */
+    int32_t (*tensor_composite_of)(uint16_t layout, uint16_t dtype, uint32_t ndim, const int64_t *sizes,
+        uint32_t n_components, const KeywayTensorHandle *components, uint32_t n_attrs, const KeywayArg *attrs,
+        KeywayTensorHandle *out);
+    /* Gives attribute `index` of a composite `tensor`, which carries a handle, in its declared type. An address in `out` is
+     * valid as long as the tensor is. */
+    int32_t (*tensor_attr)(const KeywayTensor *tensor, uint32_t index, KeywayArg *out);
 };
 
 /* The interface of a device.
@@ -655,7 +674,7 @@ struct KeywayReportApi {
 
 /* The interface of a layout: what it is, stated once, and what can be done with it, stated for each device.
  *
- * Every layout that a plugin brings is composite: named component tensors and integer attributes. One buffer in an
+ * Every layout that a plugin brings is composite: named component tensors and attributes. One buffer in an
  * order that strides cannot say, such as blocks, is a composite of one component. Strided tensors in another order of
  * dimensions need no layout: the host keeps their strides, and dispatches `channels_last` by itself. */
 
@@ -678,6 +697,30 @@ struct KeywayLayoutApi {
     uint32_t n_components;
     /* Number of attribute names. */
     uint32_t n_attrs;
+    /* The types of the attributes in their order, as a schema writes them: `int, float, int[]`. A type is `int`, `float`,
+     * `bool`, `str`, `int[]` or `float[]`; empty if all are `int`. */
+    KeywayStr attr_types;
+    /* The options of the conversion from strided, as the parameters of a schema: `int block=32, float? scale=None`. The types
+     * are those of attributes; an option without a default must be given. An attribute with the name and type of an option
+     * holds the value that was used. Empty for a layout without options. */
+    KeywayStr options;
+    /* See `relative_to_max`; 0 for a layout that loses no digits. */
+    double absolute;
+    /* See `relative_to_max`. */
+    double relative;
+    /* How far an element may be from its value after the conversion to this layout and back, with the default options: by at
+     * most `absolute + relative * |value| + relative_to_max * m`, where `m` is the largest magnitude in the tensor, and by
+     * the rounding of its dtype. All three are finite and not negative; all are 0 for a layout that holds values exactly. */
+    double relative_to_max;
+    /* How a gradient passes through the conversion from strided, see
+     * `KEYWAY_LAYOUT_GRADIENT_*`. */
+    uint32_t gradient;
+    /* Zero. */
+    uint32_t reserved;
+    /* Tensors that this layout can hold, for the conformance suite, which then asks for no others: a JSON list of objects
+     * `{"sizes": [4, 64]}`, with a `"dtype"` where it is not `f32`, and `"options"` as in `block=16` where they are not the
+     * default ones, then with a `"tolerance"` of `[absolute, relative, relative_to_max]` where it is another. Empty leaves the choice to the suite. */
+    KeywayStr samples;
 };
 
 /* Whether a layout can hold tensors of these sizes: `OK`, or `UNSUPPORTED` if not. */
@@ -705,7 +748,9 @@ struct KeywayLayoutOpsApi {
     /* Writes argument 0, of this layout, into output 0, strided and contiguous. May be NULL. */
     KeywayKernelFn to_strided;
     /* Makes output 0, of this layout, through `set_output`, from argument 0, strided and of a shape that the layout can
-     * hold. Fails for values that the layout cannot hold: none are dropped. May be NULL. */
+     * hold. Fails for values that the layout cannot hold: none are dropped, but for the digits that a layout with a tolerance
+     * loses. The layout's options are arguments 1 and later, in the order of `KeywayLayoutApi.options`: each given or with its
+     * default, of its declared type, and of the tag `NONE` if it is optional and not given. May be NULL. */
     KeywayKernelFn from_strided;
     /* Projects the gradient in argument 0, strided or of this layout, on the pattern of argument 1, of this layout: makes
      * output 0 of this layout, through `set_output`, with the other components of argument 1 and, in its float components,

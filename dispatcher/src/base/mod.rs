@@ -8,6 +8,7 @@ mod guard;
 pub mod intern;
 pub mod key;
 pub mod lacking;
+pub(crate) mod layout_value;
 pub mod log;
 pub mod lossy;
 pub(crate) mod message;

@@ -98,7 +98,7 @@ fn own_copy(t: &TensorRef) -> Result<TensorRef> {
         Some(_) => Ok(t.clone()),
         None => {
             let components = t.components().iter().map(own_copy).collect::<Result<_>>()?;
-            TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attrs().to_vec())
+            TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes())
         }
     }
 }

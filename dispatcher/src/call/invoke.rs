@@ -100,7 +100,21 @@ pub(crate) fn on_tensors(
     output: Option<&TensorRef>,
     makes: bool,
 ) -> Result<Option<TensorRef>> {
-    let values: SmallVec<[Arg<'_>; 2]> = tensors.iter().map(|&t| Arg::Tensor(t)).collect();
+    on_arguments(run, what, plugin, tensors, &[], output, makes)
+}
+
+/// As [`on_tensors`], with arguments behind the tensors.
+pub(crate) fn on_arguments(
+    run: KernelFn,
+    what: &'static str,
+    plugin: &'static str,
+    tensors: &[&TensorRef],
+    behind: &[Arg<'_>],
+    output: Option<&TensorRef>,
+    makes: bool,
+) -> Result<Option<TensorRef>> {
+    let tensor_args = tensors.iter().map(|&t| Arg::Tensor(t));
+    let values: SmallVec<[Arg<'_>; 2]> = tensor_args.chain(behind.iter().copied()).collect();
     let outputs: SmallVec<[TensorRef; 1]> = output.cloned().into_iter().collect();
     let n_outputs = outputs.len() + usize::from(makes);
     let device = tensors.first().map_or(Device::CPU, |t| t.device());

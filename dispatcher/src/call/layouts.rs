@@ -2,15 +2,18 @@
 //! tensor's device. Where nobody does, the device's fallback policy decides, as for a kernel.
 
 use super::convert::to_device;
-use super::invoke::{self, on_tensors};
+use super::invoke::{self, on_arguments, on_tensors};
 use crate::base::dims::{self, Dims};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
 use crate::base::key::{Device, Layout};
 use crate::base::message::take_message;
-use crate::registry::{FallbackPolicy, LayoutEntry, LayoutOpsEntry, all_layout_ops, layout_ops, table};
-use crate::tensor::{TensorImpl, TensorRef};
+use crate::op::{Arg, LayoutOptions};
+use crate::registry::{
+    FallbackPolicy, LayoutEntry, LayoutOpsEntry, all_layout_ops, as_args, layout_ops, table,
+};
+use crate::tensor::{Attrs, TensorImpl, TensorRef};
 use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::tensor::KernelFn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,17 +144,20 @@ pub fn to_strided(tensor: &TensorRef) -> Result<TensorRef> {
     to_device(&output, tensor.device())
 }
 
-/// The same values in a composite layout.
+/// The same values in a composite layout, converted with these options.
 ///
 /// # Errors
-/// As [`to_strided`]; `Shape` for a shape that the layout cannot hold; `Backend` when the plugin made something else.
-pub fn from_strided(tensor: &TensorRef, layout: Layout) -> Result<TensorRef> {
+/// As [`to_strided`]; `Shape` for a shape that the layout cannot hold; `Value` for options that the layout does not have;
+/// `Backend` when the plugin made something else.
+pub fn from_strided(tensor: &TensorRef, layout: Layout, options: &LayoutOptions) -> Result<TensorRef> {
     const OP: &str = "from_strided";
     let Server { entry, device } = server(OP, layout, tensor.device())?;
+    let options = declared(OP, layout)?.conversion.resolve(layout, options)?;
     check_shape(OP, entry, tensor.sizes())?;
     let run = entry.api.from_strided.ok_or_else(|| lacks(OP, layout, "cannot be made from strided"))?;
     let source = to_device(tensor, device)?;
-    let made = made_by(run, OP, entry, &[&source], (layout, tensor.sizes(), tensor.dtype()))?;
+    let like = (layout, tensor.sizes(), tensor.dtype());
+    let made = made_by(run, OP, entry, &[&source], &as_args(&options), like)?;
     to_device(&made, tensor.device())
 }
 
@@ -161,10 +167,11 @@ fn made_by(
     op: &'static str,
     entry: &LayoutOpsEntry,
     arguments: &[&TensorRef],
+    options: &[Arg<'_>],
     like: (Layout, &[usize], DType),
 ) -> Result<TensorRef> {
     let device = arguments[0].device();
-    let made = on_tensors(run, op, entry.plugin.name, arguments, None, true)?;
+    let made = on_arguments(run, op, entry.plugin.name, arguments, options, None, true)?;
     match made {
         Some(t) if (t.layout(), t.sizes(), t.dtype()) == like && t.device() == device => Ok(t),
         other => Err(Error::Backend {
@@ -179,25 +186,32 @@ fn made_by(
     }
 }
 
-/// Fails unless the components are as many as the layout has and lie on one device, and the attributes are as many.
+/// The attributes in their declared types. Fails unless the components are as many as the layout has and on one device, and
+/// the attributes are as many.
 pub(crate) fn check_components(
     op: &'static str,
     layout: Layout,
     components: &[TensorRef],
-    attrs: usize,
-) -> Result<()> {
+    attrs: Attrs,
+) -> Result<Attrs> {
     let wrong =
         |expected: String, got: String| Err(Error::Value { op, argument: "components", expected, got });
-    if let Some(entry) = table::current().layout(layout) {
+    let entry = table::current().layout(layout);
+    if let Some(entry) = entry {
         let wanted = (entry.components.len(), entry.attrs.len());
-        if (components.len(), attrs) != wanted {
+        if (components.len(), attrs.len()) != wanted {
             let expected = format!("{} components and {} attributes of `{layout}`", wanted.0, wanted.1);
-            return wrong(expected, format!("{} and {attrs}", components.len()));
+            return wrong(expected, format!("{} and {}", components.len(), attrs.len()));
         }
     }
-    match components.iter().find(|c| c.device() != components[0].device()) {
-        Some(other) => wrong(format!("all on {}", components[0].device()), other.device().to_string()),
-        None => Ok(()),
+    if let Some(other) = components.iter().find(|c| c.device() != components[0].device()) {
+        return wrong(format!("all on {}", components[0].device()), other.device().to_string());
+    }
+    match entry {
+        Some(entry) if !(attrs.are_ints() && entry.conversion.attr_types.is_empty()) => {
+            Ok(entry.conversion.typed(op, &entry.attrs, attrs.iter().collect())?.into())
+        }
+        _ => Ok(attrs),
     }
 }
 
@@ -213,13 +227,13 @@ pub fn from_components(
     dtype: DType,
     sizes: &[usize],
     components: &[&TensorRef],
-    attrs: &[i64],
+    attrs: Attrs,
     check: bool,
 ) -> Result<TensorRef> {
     declared(op, layout)?;
     let components: Vec<TensorRef> = components.iter().map(|c| c.shallow_copy()).collect();
-    check_components(op, layout, &components, attrs.len())?;
-    let made = TensorImpl::composite(layout, dtype, Dims::from_slice(sizes), components, attrs.to_vec())?;
+    let attrs = check_components(op, layout, &components, attrs)?;
+    let made = TensorImpl::composite(layout, dtype, Dims::from_slice(sizes), components, attrs)?;
     if check {
         checked(op, &made)?;
     }
@@ -232,7 +246,7 @@ pub fn from_components(
 /// As [`from_components`].
 pub fn validate(tensor: &TensorRef) -> Result<()> {
     declared("validate", tensor.layout())?;
-    check_components("validate", tensor.layout(), tensor.components(), tensor.attrs().len())?;
+    check_components("validate", tensor.layout(), tensor.components(), tensor.attributes())?;
     checked("validate", tensor)
 }
 
@@ -248,6 +262,13 @@ fn checked(op: &'static str, tensor: &TensorRef) -> Result<()> {
 pub fn can_project(like: &TensorRef) -> bool {
     !like.is_strided()
         && layout_ops(like.layout(), like.device().kind).is_some_and(|e| e.api.project.is_some())
+}
+
+/// Whether the gradient of a strided tensor's conversion to this tensor's layout is projected on its pattern, as the layout
+/// declares.
+pub fn projects_gradients(tensor: &TensorRef) -> bool {
+    let entry = table::current().layout(tensor.layout());
+    entry.is_some_and(|entry| entry.conversion.projects_gradients) && can_project(tensor)
 }
 
 /// Whether several entries of a composite tensor may stand for one element: its layout has an attribute `coalesced`, which is 0.
@@ -284,7 +305,8 @@ pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
         )
     })?;
     let (grad, pattern) = (to_device(grad, device)?, to_device(like, device)?);
-    let made = made_by(run, OP, entry, &[&grad, &pattern], (like.layout(), like.sizes(), like.dtype()))?;
+    let wanted = (like.layout(), like.sizes(), like.dtype());
+    let made = made_by(run, OP, entry, &[&grad, &pattern], &[], wanted)?;
     to_device(&made, like.device())
 }
 
@@ -297,7 +319,7 @@ pub fn has_pattern_of(tensor: &TensorRef, like: &TensorRef) -> bool {
             && (a.dtype().is_float() || (a.is_strided() && b.is_strided() && a.coincides(b)))
     };
     tensor.layout() == like.layout()
-        && tensor.attrs() == like.attrs()
+        && tensor.attributes() == like.attributes()
         && a.len() == b.len()
         && a.iter().zip(b).all(same_part)
 }

@@ -7,7 +7,10 @@ use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
 use crate::loader::{LoadError, Plugin, Rejected};
-use crate::registry::{self, Batch, KernelEntry, LayoutEntry, LayoutOpsEntry, MAX_PRIORITY};
+use crate::registry::{
+    self, Batch, Conversion, Declared, KernelEntry, LayoutEntry, LayoutOpsEntry, LayoutTolerance,
+    MAX_PRIORITY,
+};
 use keyway_sdk::abi::RawStr;
 use std::borrow::Cow;
 
@@ -117,11 +120,28 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
             // SAFETY: the plugin gives `count` static strings.
             (0..count as usize).map(|i| text(unsafe { *pointer.add(i) }).to_string()).collect()
         };
+        let declared = Declared {
+            name,
+            attr_types: text(api.attr_types),
+            options: text(api.options),
+            tolerance: LayoutTolerance {
+                absolute: api.absolute,
+                relative: api.relative,
+                relative_to_max: api.relative_to_max,
+            },
+            gradient: api.gradient,
+            samples: text(api.samples),
+        };
+        let conversion = Conversion::read(&declared, api.n_attrs as usize).map_err(|what| {
+            let reason = format!("its declaration has {what}; correct it in the plugin");
+            Error::Registration { what: "layout", name: name.to_string(), reason }
+        })?;
         let entry = &*Box::leak(Box::new(LayoutEntry {
             layout: names.layout(name)?,
             precedence: api.precedence,
             components: listed(api.components, api.n_components),
             attrs: listed(api.attrs, api.n_attrs),
+            conversion,
             plugin,
         }));
         batch.state.check_layout(entry)?;
@@ -138,11 +158,19 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
             let name = format!("{name} on {device}");
             Err(Error::Registration { what: "functions of layout", name, reason })
         };
-        let Some(layout) = layouts.iter().map(|e| e.layout).find(|layout| layout.name() == name) else {
+        let Some(declared) = layouts.iter().find(|e| e.layout.name() == name) else {
             return refuse(
                 "the plugin does not declare the layout; it must, as every other that knows it".into(),
             );
         };
+        let layout = declared.layout;
+        if declared.conversion.projects_gradients && api.project.is_none() {
+            return refuse(
+                "the layout declares projected gradients, so its functions need `project`; bring it, or declare \
+                 straight-through gradients"
+                    .into(),
+            );
+        }
         let device = names.device(device)?;
         if layout_ops.iter().any(|e| (e.layout, e.device) == (layout, device)) {
             return refuse("the plugin brings them twice".into());

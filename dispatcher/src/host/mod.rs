@@ -1,6 +1,7 @@
 //! The host's side of the contract: the services that plugins call back, and what becomes of what they bring.
 
 mod cache;
+mod composite;
 mod ending;
 mod file_size;
 mod fork;

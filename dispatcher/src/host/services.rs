@@ -1,17 +1,17 @@
 //! The services that plugins call.
 
 use super::cache::{cache_get, cache_put};
+use super::composite::{tensor_attr, tensor_composite, tensor_composite_of};
 use super::rules::{rule_output, rule_plan};
 use crate::base::dims::{self, Dims};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
-use crate::base::key::{Device, Layout};
+use crate::base::key::Device;
 use crate::base::message::{self, set_message, shown};
 use crate::base::progress::{self, Nested};
 use crate::base::scratch_count;
 use crate::base::settings;
-use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
 use crate::device::DeviceEntry;
 use crate::memory::{allocate_scratch, free_scratch};
@@ -48,6 +48,8 @@ static TABLE: HostApi = HostApi {
     cache_put,
     name,
     setting,
+    tensor_composite_of,
+    tensor_attr,
 };
 
 /// The table that every plugin is given.
@@ -294,44 +296,6 @@ unsafe extern "C" fn tensor_new(
             }
             Some(strides) => TensorImpl::empty_strided(sizes, strides, read_dtype(dtype)?, device)?,
         };
-        // SAFETY: the plugin gives a place for one handle.
-        unsafe { *out = give(tensor) };
-        Ok(())
-    })
-}
-
-unsafe extern "C" fn tensor_composite(
-    layout: u16,
-    dtype: u16,
-    ndim: u32,
-    sizes: *const i64,
-    n_components: u32,
-    components: *const TensorHandle,
-    n_attrs: u32,
-    attrs: *const i64,
-    out: *mut TensorHandle,
-) -> i32 {
-    serve(|| {
-        // SAFETY: the plugin gives `ndim` sizes.
-        let sizes = unsafe { read_sizes("sizes", ndim, sizes)? };
-        let components = (0..n_components as usize)
-            .map(|i| {
-                // SAFETY: the plugin gives `n_components` handles.
-                let handle = unsafe { *components.add(i) }.cast::<Holder>();
-                // SAFETY: a handle is null or one that the plugin owns and keeps.
-                unsafe { handle.as_ref() }
-                    .map(|holder| holder.tensor.clone())
-                    .ok_or_else(|| no_handle("components"))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        check_components("tensor_composite", Layout(layout), &components, n_attrs as usize)?;
-        let attrs = if n_attrs == 0 {
-            Vec::new()
-        } else {
-            // SAFETY: the plugin gives `n_attrs` numbers.
-            unsafe { std::slice::from_raw_parts(attrs, n_attrs as usize) }.to_vec()
-        };
-        let tensor = TensorImpl::composite(Layout(layout), read_dtype(dtype)?, sizes, components, attrs)?;
         // SAFETY: the plugin gives a place for one handle.
         unsafe { *out = give(tensor) };
         Ok(())

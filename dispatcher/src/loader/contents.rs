@@ -54,7 +54,7 @@ entry!(
     Name name, Function count, Function properties, Function allocate, Function free,
     Function copy_from_host, Function copy_to_host, Function copy_between
 );
-entry!(LayoutApi, "layouts", Name name);
+entry!(LayoutApi, "layouts", Name name, Text attr_types, Text options, Text samples);
 entry!(LayoutOpsApi, "layout_ops", Name layout, Name device, Text shapes);
 entry!(RawOp, "ops", Name schema, Text backward, Text samples);
 entry!(

@@ -3,10 +3,12 @@
 
 mod args;
 mod foreign;
+mod options;
 mod plan;
 mod rule;
 pub mod schema;
 
+pub use crate::base::layout_value::{LayoutOptions, LayoutValue};
 pub use args::{Arg, Args, Call, Out};
 pub use foreign::{BackwardOp, ForeignOp};
 pub use plan::{OutSpec, Plan, Strides, Typing, ViewSpec};

@@ -51,6 +51,11 @@ impl Kind {
         KINDS.iter().find(|(_, kind, _)| *kind == self).map_or('?', |(_, _, letter)| *letter)
     }
 
+    /// The kind of this name in a schema.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        KINDS.iter().find(|(known, ..)| *known == name).map(|(_, kind, _)| *kind)
+    }
+
     /// The name of this kind in a schema.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind, _)| *kind == self).map_or("?", |(name, _, _)| *name)

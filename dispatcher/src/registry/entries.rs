@@ -1,6 +1,6 @@
 //! What plugins and layers register.
 
-use super::InterposerSpec;
+use super::{Conversion, InterposerSpec};
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
 use crate::base::key::{Device, DispatchKey, KeySet, Layout};
@@ -42,6 +42,8 @@ pub struct LayoutEntry {
     pub components: Vec<String>,
     /// Names of the attributes.
     pub attrs: Vec<String>,
+    /// The rest of the declaration: types, options, tolerance, gradient, samples.
+    pub conversion: Conversion,
     /// Whose declaration it is.
     pub plugin: &'static PluginEntry,
 }

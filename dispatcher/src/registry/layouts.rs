@@ -112,7 +112,11 @@ impl State {
         }
         let live = self.layouts.iter().filter(|e| !e.plugin.is_retired());
         let said = |e: &LayoutEntry| {
-            format!("components {:?}, attributes {:?}, precedence {}", e.components, e.attrs, e.precedence)
+            let rest = e.conversion.said();
+            format!(
+                "components {:?}, attributes {:?}, precedence {}{rest}",
+                e.components, e.attrs, e.precedence
+            )
         };
         match live.into_iter().find(|e| e.layout == entry.layout && said(e) != said(entry)) {
             Some(present) => refuse(format!(
@@ -158,7 +162,14 @@ mod tests {
         let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         let layout = Layout::intern(name).unwrap();
         let (components, attrs) = (list(components), list(attrs));
-        Box::leak(Box::new(LayoutEntry { layout, precedence, components, attrs, plugin }))
+        Box::leak(Box::new(LayoutEntry {
+            layout,
+            precedence,
+            components,
+            attrs,
+            conversion: Default::default(),
+            plugin,
+        }))
     }
 
     #[test]

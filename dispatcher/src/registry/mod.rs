@@ -1,5 +1,6 @@
 //! What has been registered, and the table that is resolved from it.
 
+mod conversion;
 mod entries;
 mod interposers;
 mod layouts;
@@ -11,6 +12,8 @@ mod state;
 pub mod table;
 mod unreached;
 
+pub use conversion::{Conversion, LayoutOption, LayoutSample, LayoutTolerance};
+pub(crate) use conversion::{Declared, as_args};
 pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry, LayoutOpsEntry};
 pub(crate) use interposers::first_of;
 pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_of};

@@ -1,7 +1,7 @@
 //! How tensors are made: each where it stays, and within its storage.
 
 use super::geometry::Geometry;
-use super::{Composite, Format, OwnRaw, TensorImpl, TensorRef, ViewOf, ViewOrigin};
+use super::{Attrs, Composite, Format, OwnRaw, TensorImpl, TensorRef, ViewOf, ViewOrigin};
 use crate::base::dims::{self, Dims};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -126,7 +126,7 @@ impl TensorImpl {
         if let Some(t) = Shared::get_pinned_mut(&mut tensor) {
             fill(t);
             let strides = t.composite.is_none().then(|| t.geometry.strides());
-            let attrs = t.composite.as_ref().map_or(&[][..], |c| &c.attrs);
+            let attrs = t.composite.as_ref().map_or(&[][..], |c| c.attrs.ints());
             t.raw.settle(t.geometry.sizes(), strides, attrs, handle);
         }
         tensor
@@ -223,8 +223,9 @@ impl TensorImpl {
         dtype: DType,
         sizes: Dims,
         components: Vec<TensorRef>,
-        attrs: Vec<i64>,
+        attrs: impl Into<Attrs>,
     ) -> Result<TensorRef> {
+        let attrs = attrs.into();
         dtype.storage_size()?;
         let numel = dims::composite_numel("composite", &sizes)?;
         let Some(first) = components.first() else {

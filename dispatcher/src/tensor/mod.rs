@@ -1,12 +1,14 @@
 //! The tensor as the dispatcher knows it: geometry over a storage, or components of a composite layout.
 
 mod access;
+mod attrs;
 mod derived;
 mod format;
 mod geometry;
 mod make;
 mod raw;
 
+pub use attrs::Attrs;
 pub(crate) use derived::{Derived, Elements};
 pub use format::{Format, Images};
 pub(crate) use raw::OwnRaw;
@@ -29,7 +31,7 @@ pub type TensorRef = Shared<TensorImpl>;
 #[derive(Debug)]
 pub struct Composite {
     components: Vec<TensorRef>,
-    attrs: Vec<i64>,
+    attrs: Attrs,
     // Shared by shallow copies, as the version of a storage is.
     version: Arc<AtomicU32>,
     /// The tensor's version when this was made.
@@ -37,7 +39,7 @@ pub struct Composite {
 }
 
 impl Composite {
-    fn new(components: Vec<TensorRef>, attrs: Vec<i64>, version: Arc<AtomicU32>) -> Box<Composite> {
+    fn new(components: Vec<TensorRef>, attrs: Attrs, version: Arc<AtomicU32>) -> Box<Composite> {
         let mut made = Composite { components, attrs, version, born: 0 };
         made.born = made.version();
         Box::new(made)
@@ -230,10 +232,20 @@ impl TensorImpl {
         self.composite.as_ref().map_or(&[], |c| &c.components)
     }
 
-    /// The attributes of a composite tensor.
+    /// The attributes of a composite tensor as integers, see [`Attrs::ints`].
     #[inline]
     pub fn attrs(&self) -> &[i64] {
-        self.composite.as_ref().map_or(&[], |c| &c.attrs)
+        self.composite.as_ref().map_or(&[], |c| c.attrs.ints())
+    }
+
+    /// The attributes of a composite tensor with their types; none of a strided one.
+    pub fn attributes(&self) -> Attrs {
+        self.composite.as_ref().map_or_else(Attrs::default, |c| c.attrs.clone())
+    }
+
+    /// Attribute `i` of a composite tensor as it crosses to a plugin; its addresses are valid as long as the tensor is.
+    pub(crate) fn raw_attr(&self, i: usize) -> Option<keyway_sdk::abi::tensor::RawArg> {
+        self.composite.as_ref()?.attrs.raw(i)
     }
 
     /// How many times the content has been changed in place; of a composite tensor, also through its components.

@@ -104,7 +104,8 @@ pub fn read() -> Table {
         to_sparse_csr: f(&[2]).to_sparse_csr();
         detach_: leaf(&[2]).narrow(0, 0, 1).unwrap().detach_();
         component: f(&[2]).component("values");
-        to_layout: f(&[2]).to_layout(Layout::CHANNELS_LAST);
+        to_layout: f(&[2]).to_layout(Layout::CHANNELS_LAST),
+            f(&[2]).to_layout_with(Layout::STRIDED, &keyway::LayoutOptions::new().set("block", 16));
         copy_: f(&[2]).copy_(&f(&[3])), leaf(&[2]).copy_(&f(&[2]));
         fill_: of(&[2], DType::U8).fill_(300), leaf(&[2]).fill_(1);
         zero_: leaf(&[2]).zero_();

@@ -9,7 +9,7 @@ use crate::ops::def::OpDef;
 use crate::ops::memory::from_components::unchecked;
 use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::dims::may_self_overlap;
-use keyway_dispatcher::layouts::{can_project, has_pattern_of, may_repeat};
+use keyway_dispatcher::layouts::{can_project, has_pattern_of, may_repeat, projects_gradients};
 use keyway_dispatcher::memory::{Shared, Weak, shared};
 use keyway_dispatcher::op::{Arg, OpEntry};
 use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};
@@ -163,7 +163,8 @@ impl Shape {
         let whole = |(input, edge): (&Shape, &Option<Edge>)| {
             !input.strided && edge.as_ref().is_some_and(|edge| edge.pattern().is_none())
         };
-        let of_strided = !of_values && inputs.iter().all(|input| input.strided);
+        let of_strided =
+            !of_values && inputs.iter().all(|input| input.strided) && !projects_gradients(tensor);
         if can_project(tensor) && !of_strided && !inputs.iter().zip(edges).any(whole) {
             shape.pattern = Some(zeros_at(tensor)?.into_ref());
         }

@@ -320,7 +320,8 @@ impl Tensor {
         Shared::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The attributes of a composite layout, in its own order.
+    /// The attributes of a composite layout, in its own order, as integers: a float by its bits, and 0 for a text or a list.
+    /// See [`Tensor::attr`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -330,6 +331,20 @@ impl Tensor {
     /// ```
     pub fn attrs(&self) -> &[i64] {
         self.inner.attrs()
+    }
+
+    /// An attribute of a composite layout by its name; `None` for a name that the layout does not have.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert!(Tensor::zeros(3)?.attr("scale").is_none());
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias("q_scale", "q_zero_point"))]
+    pub fn attr(&self, name: &str) -> Option<crate::LayoutValue> {
+        let layout = keyway_dispatcher::table::current().layout(self.layout())?;
+        self.inner.attributes().get(layout.attrs.iter().position(|known| known == name)?)
     }
 }
 

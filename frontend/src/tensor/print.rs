@@ -100,10 +100,11 @@ fn composite(t: &Tensor, digits: usize) -> String {
         let component = format!("{:.digits$}", Tensor::from_ref(component.shallow_copy()));
         parts.push(head + &component.replace('\n', &under));
     }
-    for (i, attr) in t.attrs().iter().enumerate() {
+    for (i, attr) in t.inner.attributes().iter().enumerate() {
         let name = name(layout.map(|l| &l.attrs), i);
         // A flag, which attributes hold as a number.
-        let attr = if t.is_coordinates() { (*attr != 0).to_string() } else { attr.to_string() };
+        let flag = t.is_coordinates().then(|| (t.attrs()[i] != 0).to_string());
+        let attr = flag.unwrap_or_else(|| attr.to_string());
         parts.push(name + &attr);
     }
     parts.join(&format!(",\n{indent}"))

@@ -198,6 +198,17 @@ pub mod setting {
     pub const FLOAT32_MATMUL_PRECISION: u32 = 1;
 }
 
+/// How a gradient passes through the conversion of a strided tensor to a composite layout.
+/// A layout of an unknown one is refused.
+pub mod layout_gradient {
+    /// The gradient of the converted tensor is that of the strided one, element by element, also where the conversion loses
+    /// digits (straight-through estimator).
+    pub const STRAIGHT_THROUGH: u32 = 0;
+    /// It is projected on the pattern of the converted tensor first, so that elements that are not stored have the gradient 0.
+    /// The layout's functions have `project`.
+    pub const PROJECTED: u32 = 1;
+}
+
 /// How exactly products and convolutions of f32 are computed.
 /// A kernel takes an unknown one for `HIGHEST`, and may do more than it is asked for.
 pub mod matmul_precision {

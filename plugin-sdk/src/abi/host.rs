@@ -128,4 +128,21 @@ pub struct HostApi {
     /// What the program has set, one of [`codes::setting`](super::codes::setting): for a kernel at each call that it counts
     /// for, since it may change between calls.
     pub setting: unsafe extern "C" fn(which: u32) -> u32,
+    /// As `tensor_composite`, with attributes of any type that the layout declares: ints, floats, bools, texts, lists of ints
+    /// and of floats, which the host copies.
+    pub tensor_composite_of: unsafe extern "C" fn(
+        layout: u16,
+        dtype: u16,
+        ndim: u32,
+        sizes: *const i64,
+        n_components: u32,
+        components: *const TensorHandle,
+        n_attrs: u32,
+        attrs: *const RawArg,
+        out: *mut TensorHandle,
+    ) -> i32,
+    /// Gives attribute `index` of a composite `tensor`, which carries a handle, in its declared type. An address in `out` is
+    /// valid as long as the tensor is.
+    pub tensor_attr:
+        unsafe extern "C" fn(tensor: *const super::tensor::RawTensor, index: u32, out: *mut RawArg) -> i32,
 }

@@ -1,6 +1,6 @@
 //! The interface of a layout: what it is, stated once, and what can be done with it, stated for each device.
 //!
-//! Every layout that a plugin brings is composite: named component tensors and integer attributes. One buffer in an
+//! Every layout that a plugin brings is composite: named component tensors and attributes. One buffer in an
 //! order that strides cannot say, such as blocks, is a composite of one component. Strided tensors in another order of
 //! dimensions need no layout: the host keeps their strides, and dispatches `channels_last` by itself.
 
@@ -28,6 +28,30 @@ pub struct LayoutApi {
     pub n_components: u32,
     /// Number of attribute names.
     pub n_attrs: u32,
+    /// The types of the attributes in their order, as a schema writes them: `int, float, int[]`. A type is `int`, `float`,
+    /// `bool`, `str`, `int[]` or `float[]`; empty if all are `int`.
+    pub attr_types: RawStr,
+    /// The options of the conversion from strided, as the parameters of a schema: `int block=32, float? scale=None`. The types
+    /// are those of attributes; an option without a default must be given. An attribute with the name and type of an option
+    /// holds the value that was used. Empty for a layout without options.
+    pub options: RawStr,
+    /// See `relative_to_max`; 0 for a layout that loses no digits.
+    pub absolute: f64,
+    /// See `relative_to_max`.
+    pub relative: f64,
+    /// How far an element may be from its value after the conversion to this layout and back, with the default options: by at
+    /// most `absolute + relative * |value| + relative_to_max * m`, where `m` is the largest magnitude in the tensor, and by
+    /// the rounding of its dtype. All three are finite and not negative; all are 0 for a layout that holds values exactly.
+    pub relative_to_max: f64,
+    /// How a gradient passes through the conversion from strided, see
+    /// [`codes::layout_gradient`](super::codes::layout_gradient).
+    pub gradient: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Tensors that this layout can hold, for the conformance suite, which then asks for no others: a JSON list of objects
+    /// `{"sizes": [4, 64]}`, with a `"dtype"` where it is not `f32`, and `"options"` as in `block=16` where they are not the
+    /// default ones, then with a `"tolerance"` of `[absolute, relative, relative_to_max]` where it is another. Empty leaves the choice to the suite.
+    pub samples: RawStr,
 }
 
 // SAFETY: the table holds static strings, all immutable; the plugin keeps them.
@@ -61,7 +85,9 @@ pub struct LayoutOpsApi {
     /// Writes argument 0, of this layout, into output 0, strided and contiguous.
     pub to_strided: Option<KernelFn>,
     /// Makes output 0, of this layout, through `set_output`, from argument 0, strided and of a shape that the layout can
-    /// hold. Fails for values that the layout cannot hold: none are dropped.
+    /// hold. Fails for values that the layout cannot hold: none are dropped, but for the digits that a layout with a tolerance
+    /// loses. The layout's options are arguments 1 and later, in the order of [`LayoutApi::options`]: each given or with its
+    /// default, of its declared type, and of the tag `NONE` if it is optional and not given.
     pub from_strided: Option<KernelFn>,
     /// Projects the gradient in argument 0, strided or of this layout, on the pattern of argument 1, of this layout: makes
     /// output 0 of this layout, through `set_output`, with the other components of argument 1 and, in its float components,

@@ -97,11 +97,11 @@ structures! {
         struct_size: 0, bits: 4, name: 8, alignment: 24, category: 28, flags: 32, promotes_to: 40, max: 56, min: 64,
         epsilon: 72, to_f64: 80, from_f64: 88, format: 96,
     }
-    table HostApi: 168 least 48 {
+    table HostApi: 184 least 48 {
         struct_size: 0, abi_version: 4, log: 8, set_error: 16, parallel_for: 24, num_threads: 32, intern: 40,
         allocate: 48, free: 56, tensor_new: 64, tensor_composite: 72, tensor_raw: 80, tensor_release: 88,
         set_output: 96, call_op: 104, rule_output: 112, tensor_retain: 120, rule_plan: 128, cache_get: 136,
-        cache_put: 144, name: 152, setting: 160,
+        cache_put: 144, name: 152, setting: 160, tensor_composite_of: 168, tensor_attr: 176,
     }
     table DeviceApi: 248 least 88 {
         struct_size: 0, priority: 4, name: 8, flags: 24, count: 32, properties: 40, allocate: 48, free: 56,
@@ -119,8 +119,9 @@ structures! {
         struct_size: 0, reserved: 4, in_use: 8, held: 16, peak_in_use: 24, peak_held: 32, allocations: 40, frees: 48,
         cache_hits: 56, limit: 64,
     }
-    table LayoutApi: 48 least 48 {
-        struct_size: 0, precedence: 4, name: 8, components: 24, attrs: 32, n_components: 40, n_attrs: 44,
+    table LayoutApi: 128 least 48 {
+        struct_size: 0, precedence: 4, name: 8, components: 24, attrs: 32, n_components: 40, n_attrs: 44, attr_types: 48,
+        options: 64, absolute: 80, relative: 88, relative_to_max: 96, gradient: 104, reserved: 108, samples: 112,
     }
     table LayoutOpsApi: 96 least 56 {
         struct_size: 0, reserved: 4, layout: 8, device: 24, shapes: 40, accepts: 56, validate: 64, to_strided: 72,

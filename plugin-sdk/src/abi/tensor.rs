@@ -36,7 +36,9 @@ pub struct RawTensor {
     pub handle: *const c_void,
     /// `n_components` component tensors, in the order of the layout's component names.
     pub components: *const *const RawTensor,
-    /// Attributes of a composite tensor, in the order of the layout's attribute names.
+    /// Attributes of a composite tensor, in the order of the layout's attribute names. One of type `bool` is 0 or 1, one of
+    /// type `float` is the bits of an f64; a text or a list is 0 here, and read by
+    /// [`HostApi::tensor_attr`](super::host::HostApi::tensor_attr).
     pub attrs: *const i64,
     /// Number of attributes.
     pub n_attrs: u32,

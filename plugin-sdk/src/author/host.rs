@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-fn done(status: i32) -> Result<(), Error> {
+pub(super) fn done(status: i32) -> Result<(), Error> {
     if status == 0 { Ok(()) } else { Err(Error::Host { status }) }
 }
 
@@ -382,6 +382,11 @@ impl Lent {
     pub(super) fn raw(&self) -> *const RawArg {
         &self.raw
     }
+
+    /// The argument by itself, which is valid as long as this.
+    pub(super) fn copied(&self) -> RawArg {
+        self.raw
+    }
 }
 
 const MOST_OUTPUTS: usize = 32;
@@ -471,7 +476,8 @@ pub fn new_host_tensor<T: Element>(sizes: &[i64]) -> Result<OwnedTensor, Error> 
     new_tensor(T::dtype(), 0, 0, sizes)
 }
 
-/// Makes a tensor of a composite layout from [`Arg::Owned`] and [`Arg::Tensor`]; it shares their memory.
+/// Makes a tensor of a composite layout from [`Arg::Owned`] and [`Arg::Tensor`]; it shares their memory. Attributes of other
+/// types than `int` go to [`new_composite_of`](super::new_composite_of).
 pub fn new_composite(
     layout: u16,
     dtype: u16,
@@ -480,23 +486,7 @@ pub fn new_composite(
     attrs: &[i64],
 ) -> Result<OwnedTensor, Error> {
     let host = host_api().ok_or_else(no_host)?;
-    // Handles of arguments, owned until the host has taken what it needs.
-    let mut retained: Vec<OwnedTensor> = Vec::new();
-    let mut component = |c: &Arg<'_>| match c {
-        Arg::Owned(t) => Ok(t.lend()),
-        Arg::Tensor(t) => {
-            let owned = t.retain()?;
-            let handle = owned.lend();
-            retained.push(owned);
-            Ok(handle)
-        }
-        other => Err(Error::InvalidArgument {
-            argument: "components",
-            expected: "tensors".into(),
-            got: format!("{other:?}"),
-        }),
-    };
-    let components = components.iter().map(&mut component).collect::<Result<Vec<TensorHandle>, _>>()?;
+    let (components, _retained) = lent_components(components)?;
     let mut out = std::ptr::null();
     // SAFETY: all arrays have the stated lengths and live until the call returns.
     done(unsafe {
@@ -514,4 +504,27 @@ pub fn new_composite(
     })?;
     // SAFETY: the host gave an owned handle.
     unsafe { OwnedTensor::from_handle(out, true) }
+}
+
+/// The handles of components, with those that are owned until the host has taken what it needs.
+pub(super) fn lent_components(
+    components: &[Arg<'_>],
+) -> Result<(Vec<TensorHandle>, Vec<OwnedTensor>), Error> {
+    let mut retained = Vec::new();
+    let component = |c: &Arg<'_>| match c {
+        Arg::Owned(t) => Ok(t.lend()),
+        Arg::Tensor(t) => {
+            let owned = t.retain()?;
+            let handle = owned.lend();
+            retained.push(owned);
+            Ok(handle)
+        }
+        other => Err(Error::InvalidArgument {
+            argument: "components",
+            expected: "tensors".into(),
+            got: format!("{other:?}"),
+        }),
+    };
+    let handles = components.iter().map(component).collect::<Result<_, _>>()?;
+    Ok((handles, retained))
 }

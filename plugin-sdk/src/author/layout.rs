@@ -6,11 +6,63 @@ use super::extend::kernel_entry;
 use super::guard::guarded;
 use super::tensor::entries;
 use crate::abi::RawStr;
+use crate::abi::codes::layout_gradient;
 use crate::abi::layout::{LayoutApi, LayoutOpsApi};
 
-/// What a layout is: named component tensors and integer attributes.
+/// How far an element may be from its value after the conversion to a layout and back: by at most
+/// `absolute + relative * |value| + relative_to_max * m`, where `m` is the largest magnitude in the tensor, and by the rounding
+/// of its dtype. The conformance suite checks the bound.
+///
+/// ```
+/// use keyway_sdk::author::Tolerance;
+/// // Integers of 8 bits with a scale of `max / 127`: values are rounded to the nearest multiple of the scale.
+/// const INT8: Tolerance = Tolerance { relative_to_max: 0.5 / 127.0, ..Tolerance::EXACT };
+/// assert!(INT8.relative == 0.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// The part that is the same for all values.
+    pub absolute: f64,
+    /// The part relative to the element's own magnitude.
+    pub relative: f64,
+    /// The part relative to the largest magnitude in the tensor.
+    pub relative_to_max: f64,
+}
+
+impl Tolerance {
+    /// That of a layout which holds values exactly.
+    pub const EXACT: Tolerance = Tolerance { absolute: 0.0, relative: 0.0, relative_to_max: 0.0 };
+}
+
+/// How a gradient passes through the conversion of a strided tensor to a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutGradient {
+    /// Unchanged, also where the conversion loses digits (straight-through estimator).
+    StraightThrough,
+    /// Projected on the pattern of the converted tensor: elements that are not stored have the gradient 0. For a layout with
+    /// [`LayoutOps::PROJECT`] that drops elements, such as the smaller ones of structured sparsity.
+    Projected,
+}
+
+/// What a layout is: named component tensors and attributes.
 ///
 /// Every plugin that has to do with a layout declares it, and all in the same way.
+///
+/// ```
+/// use keyway_sdk::abi::RawStr;
+/// use keyway_sdk::author::{Layout, Tolerance};
+///
+/// /// Blocks of integers of 8 bits, each with a scale.
+/// struct Int8;
+/// impl Layout for Int8 {
+///     const NAME: &'static str = "example.org/int8";
+///     const COMPONENTS: &'static [RawStr] = &[RawStr::new("quantized"), RawStr::new("scales")];
+///     const ATTRS: &'static [RawStr] = &[RawStr::new("block")];
+///     // `x.to_layout_with(layout, &LayoutOptions::new().set("block", 16))`.
+///     const OPTIONS: &'static str = "int block=32";
+///     const TOLERANCE: Tolerance = Tolerance { relative_to_max: 0.5 / 127.0, ..Tolerance::EXACT };
+/// }
+/// ```
 pub trait Layout: 'static {
     /// The layout's name: `sparse_csr`, or `vendor.example/blocked`.
     const NAME: &'static str;
@@ -18,6 +70,16 @@ pub trait Layout: 'static {
     const COMPONENTS: &'static [RawStr];
     /// The names of the attributes.
     const ATTRS: &'static [RawStr] = &[];
+    /// The types of the attributes, such as `int, float, int[]`; empty if all are `int`. See [`LayoutApi::attr_types`].
+    const ATTR_TYPES: &'static str = "";
+    /// The options of [`LayoutOps::from_strided`], such as `int block=32, float? scale=None`. See [`LayoutApi::options`].
+    const OPTIONS: &'static str = "";
+    /// The digits that the conversion loses.
+    const TOLERANCE: Tolerance = Tolerance::EXACT;
+    /// How a gradient passes through the conversion.
+    const GRADIENT: LayoutGradient = LayoutGradient::StraightThrough;
+    /// Tensors that this layout can hold, for the conformance suite: `[{"sizes": [4, 64]}]`. See [`LayoutApi::samples`].
+    const SAMPLES: &'static str = "";
     /// See [`LayoutApi::precedence`].
     const PRECEDENCE: u32 = 100;
 }
@@ -43,7 +105,8 @@ pub trait LayoutOps: 'static {
     /// Writes argument 0, of this layout, into output 0, strided and contiguous.
     fn to_strided(call: &Call<'_>) -> Result<(), Error>;
     /// Makes output 0, of this layout, with [`Call::set_output`] from argument 0, strided. Values that the layout cannot
-    /// hold are an error: none are dropped.
+    /// hold are an error: none are dropped, but for the digits that [`Layout::TOLERANCE`] allows to lose. The options are
+    /// arguments 1 and later, in the order of [`Layout::OPTIONS`], each given or with its default: `call.int(1)`.
     fn from_strided(call: &Call<'_>) -> Result<(), Error>;
 }
 
@@ -57,6 +120,17 @@ pub const fn layout_api<L: Layout>() -> LayoutApi {
         attrs: L::ATTRS.as_ptr(),
         n_components: L::COMPONENTS.len() as u32,
         n_attrs: L::ATTRS.len() as u32,
+        attr_types: RawStr::new(L::ATTR_TYPES),
+        options: RawStr::new(L::OPTIONS),
+        absolute: L::TOLERANCE.absolute,
+        relative: L::TOLERANCE.relative,
+        relative_to_max: L::TOLERANCE.relative_to_max,
+        gradient: match L::GRADIENT {
+            LayoutGradient::StraightThrough => layout_gradient::STRAIGHT_THROUGH,
+            LayoutGradient::Projected => layout_gradient::PROJECTED,
+        },
+        reserved: 0,
+        samples: RawStr::new(L::SAMPLES),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Safe types over the contract, for people who write plugins.
 
+mod attr;
 mod cache;
 mod call;
 mod contents;
@@ -26,6 +27,7 @@ mod tensor;
 mod view;
 mod widen;
 
+pub use attr::new_composite_of;
 pub use cache::CacheKey;
 pub use call::{Call, CallFn, Tensors};
 pub use contents::Contents;
@@ -41,7 +43,7 @@ pub use host::{
     parallel_for,
 };
 pub use interposer::{Argument, Form, Interposed, Interposer};
-pub use layout::{Layout, LayoutOps, layout_api, layout_ops_api};
+pub use layout::{Layout, LayoutGradient, LayoutOps, Tolerance, layout_api, layout_ops_api};
 pub use lists::{Group, Groups};
 pub use op::{Compute, Elementwise, Op, Placement, RuleCall, op};
 pub use tensor::{OwnedTensor, Tensor};

@@ -101,6 +101,8 @@ const NO_HOST: HostApi = HostApi {
     cache_put: Absent::STUB,
     name: Absent::STUB,
     setting: Absent::STUB,
+    tensor_composite_of: Absent::STUB,
+    tensor_attr: Absent::STUB,
 };
 
 /// The host's table, whole: itself, or a copy in which the services that an older host lacks answer `UNSUPPORTED`.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Where ops are defined, one file each: `frontend/src/ops/<family>/<op>.rs`.
 const OPS: &str = "frontend/src/ops/";
 /// Op names that the dispatcher may write, because it means something else by them.
-const NOT_AN_OP: &[&str] = &["index", "max", "min", "view"];
+const NOT_AN_OP: &[&str] = &["index", "max", "min", "options", "view"];
 /// Names of devices that plugins bring.
 const DEVICES: &[&str] = &[
     "cuda", "hip", "metal", "mps", "npu", "opencl", "rocm", "sycl", "tpu", "vulkan", "webgpu", "wgpu", "xpu",

@@ -5,7 +5,8 @@ use super::SafetensorsError as Error;
 use super::header::{Header, Top, Unread, kind, shown};
 use crate::nn::StateDict;
 use crate::tensor::is_served;
-use crate::{DType, Device, Layout, Tensor};
+use crate::{DType, Device, Layout, LayoutOptions, LayoutValue, Tensor};
+use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::layouts::validate;
 use keyway_dispatcher::registry::{LayoutEntry, layout_ops};
 use keyway_dispatcher::table;
@@ -23,6 +24,30 @@ pub(super) struct Whole {
     dtype: String,
     shape: Vec<usize>,
     attrs: Vec<i64>,
+    /// The attributes by name, as text, where some are no integers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    typed_attrs: String,
+}
+
+impl Whole {
+    fn attributes(&self) -> Result<Vec<LayoutValue>, String> {
+        if self.typed_attrs.is_empty() {
+            return Ok(self.attrs.iter().map(|v| LayoutValue::Int(*v)).collect());
+        }
+        let read: LayoutOptions =
+            self.typed_attrs.parse().map_err(|error: DispatchError| error.to_string())?;
+        Ok(read.iter().map(|(_, value)| value.clone()).collect())
+    }
+}
+
+/// The attributes of a tensor as text, if some are no integers.
+fn typed_attrs(tensor: &Tensor, layout: &LayoutEntry) -> String {
+    let attrs = tensor.as_ref().attributes();
+    if attrs.are_ints() {
+        return String::new();
+    }
+    let named = layout.attrs.iter().zip(attrs.iter());
+    named.fold(LayoutOptions::new(), |made, (name, value)| made.set(name, value)).to_string()
 }
 
 /// The composite tensors of a file, by name.
@@ -66,6 +91,7 @@ pub(super) fn split(path: &Path, tensors: &StateDict) -> Result<(StateDict, Whol
                     dtype: tensor.dtype().name().to_string(),
                     shape: tensor.shape().to_vec(),
                     attrs: tensor.attrs().to_vec(),
+                    typed_attrs: typed_attrs(&tensor, layout),
                 };
                 wholes.insert(name, whole);
             }
@@ -106,7 +132,7 @@ pub(super) struct Planned {
     layout: Layout,
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
-    attrs: Vec<i64>,
+    attrs: Vec<LayoutValue>,
     /// Names of the components, in the layout's order.
     pub(super) components: Vec<String>,
 }
@@ -169,7 +195,9 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
             ))
             .into());
         }
-        let (shape, attrs) = (whole.shape.clone(), whole.attrs.clone());
+        let shape = whole.shape.clone();
+        let attrs =
+            whole.attributes().map_err(|why| wrong(format!("has wrong attributes of `{name}` ({why})")))?;
         planned.push(Planned { name: name.clone(), layout, dtype, shape, attrs, components });
     }
     // A component's name is longer than that of what it belongs to.
@@ -183,7 +211,7 @@ pub(super) fn join(path: &Path, planned: Vec<Planned>, tensors: &mut StateDict) 
     for whole in planned {
         let components: Vec<Tensor> = whole.components.iter().filter_map(|c| tensors.remove(c)).collect();
         let Planned { layout, shape, dtype, attrs, .. } = &whole;
-        let made = Tensor::from_components(*layout, shape, *dtype, &components, attrs);
+        let made = Tensor::from_components_with(*layout, shape, *dtype, &components, attrs);
         let damaged = |error: crate::Error| Error::Components {
             path: path.to_path_buf(),
             tensor: whole.name.clone(),

@@ -7,8 +7,8 @@ use crate::ops::sample::{Fill, Role, SampleArg, TensorSample, error};
 use crate::{DType, Layout, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::layouts;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
-use keyway_dispatcher::tensor::TensorRef;
+use keyway_dispatcher::op::{Arg, Args, LayoutOptions, LayoutValue, Outputs, Rule};
+use keyway_dispatcher::tensor::{Attrs, TensorRef};
 
 impl Tensor {
     /// A tensor of a composite layout over these components, in the layout's order, which it shares. Whoever brings the
@@ -36,8 +36,41 @@ impl Tensor {
         components: &[Tensor],
         attrs: &[i64],
     ) -> Result<Tensor> {
-        run(layout, sizes, dtype, components, attrs, true)
+        run(layout, sizes, dtype, components, &attrs.to_vec().into(), true)
     }
+
+    /// As [`Tensor::from_components`], with attributes of any type that the layout declares: ints, floats, bools, texts and lists.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let int8 = Layout::from_name("example.org/int8_per_tensor").expect("the plugin is loaded");
+    /// let codes = Tensor::new([-127i8, 0, 64])?;
+    /// // Its attributes: a scale and a zero point.
+    /// let q = Tensor::from_components_with(int8, &[3], DType::F32, &[codes], &[0.5.into(), 0.into()])?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::from_components`].
+    pub fn from_components_with(
+        layout: Layout,
+        sizes: &[usize],
+        dtype: DType,
+        components: &[Tensor],
+        attrs: &[LayoutValue],
+    ) -> Result<Tensor> {
+        run(layout, sizes, dtype, components, &attrs.to_vec().into(), true)
+    }
+}
+
+/// The text of attributes that are not all integers, by their indices.
+fn typed(attrs: &Attrs) -> String {
+    if attrs.are_ints() {
+        return String::new();
+    }
+    let named = |made: LayoutOptions, (i, value): (usize, LayoutValue)| made.set(&i.to_string(), value);
+    attrs.iter().enumerate().fold(LayoutOptions::new(), named).to_string()
 }
 
 fn run(
@@ -45,7 +78,7 @@ fn run(
     sizes: &[usize],
     dtype: DType,
     components: &[Tensor],
-    attrs: &[i64],
+    attrs: &Attrs,
     check: bool,
 ) -> Result<Tensor> {
     let components: Vec<&TensorRef> = components.iter().map(Tensor::as_ref).collect();
@@ -62,14 +95,15 @@ fn run(
         Arg::Tensors(&components),
         Arg::Ints(&sizes),
         Arg::DType(dtype),
-        Arg::Ints(attrs),
+        Arg::Ints(attrs.ints()),
         Arg::Bool(check),
+        Arg::Str(&typed(attrs)),
     ])
 }
 
 /// A tensor like another with other components, which are known to fit.
 pub(crate) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> {
-    run(like.layout(), like.shape(), like.dtype(), components, like.attrs(), false)
+    run(like.layout(), like.shape(), like.dtype(), components, &like.as_ref().attributes(), false)
 }
 
 /// The component of a composite tensor that holds its numbers.
@@ -98,7 +132,7 @@ pub(crate) fn map_stored_as(
 ) -> Result<Tensor> {
     let one = |(nth, part): (usize, Tensor)| if holds_values(like, nth) { map(part) } else { Ok(part) };
     let parts = like.components()?.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
-    run(like.layout(), like.shape(), dtype, &parts, like.attrs(), false)
+    run(like.layout(), like.shape(), dtype, &parts, &like.as_ref().attributes(), false)
 }
 
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
@@ -121,22 +155,21 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
         })
         .collect::<RuleResult<_>>()?;
     let dtype = args.optional_dtype(3)?.ok_or_else(|| wrong("dtype", "a dtype", "none".to_string()))?;
-    let made = layouts::from_components(
-        args.name(),
-        layout,
-        dtype,
-        &sizes,
-        args.tensors(1)?,
-        args.ints(4)?,
-        args.bool(5)?,
-    )?;
+    let attrs = match args.str(6)? {
+        "" => args.ints(4)?.to_vec().into(),
+        text => {
+            text.parse::<LayoutOptions>()?.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>().into()
+        }
+    };
+    let (parts, check) = (args.tensors(1)?, args.bool(5)?);
+    let made = layouts::from_components(args.name(), layout, dtype, &sizes, parts, attrs, check)?;
     Ok(Outputs::from_iter([made]))
 }
 
 /// `from_components`
 pub static DEF: OpDef = OpDef {
     schema: "from_components(str layout, Tensor[] components, int[] sizes, dtype dtype, int[] attrs, *, \
-             bool check=True) -> Tensor",
+             bool check=True, str typed_attrs=\"\") -> Tensor",
     rule: Rule::Host(compose),
     decomposition: None,
     derivative: Derivative::Formula {
@@ -159,7 +192,8 @@ pub static DEF: OpDef = OpDef {
         let call = |layout, size| {
             let parts = SampleArg::Tensors(vec![part.clone()]);
             let (sizes, attrs) = (SampleArg::Ints(vec![size]), SampleArg::Ints(vec![]));
-            [SampleArg::Str(layout), parts, sizes, SampleArg::DType(DType::F32), attrs, SampleArg::Bool(true)]
+            let (check, typed) = (SampleArg::Bool(true), SampleArg::Str(""));
+            [SampleArg::Str(layout), parts, sizes, SampleArg::DType(DType::F32), attrs, check, typed]
         };
         vec![
             error(call("strided", 2), "a composite layout that a backend brings"),

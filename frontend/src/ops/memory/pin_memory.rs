@@ -71,13 +71,7 @@ fn pinned(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
     }
     if !t.is_strided() {
         let components = t.components().iter().map(|c| pinned(c, device)).collect::<RuleResult<_>>()?;
-        return TensorImpl::composite(
-            t.layout(),
-            t.dtype(),
-            t.sizes().into(),
-            components,
-            t.attrs().to_vec(),
-        );
+        return TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes());
     }
     let source = match is_dense(t.sizes(), t.strides()) {
         true => t.clone(),

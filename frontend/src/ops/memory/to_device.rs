@@ -66,13 +66,7 @@ fn moved(t: &TensorRef, device: Device, non_blocking: bool) -> RuleResult<Tensor
     if !t.is_strided() {
         let components =
             t.components().iter().map(|c| moved(c, device, non_blocking)).collect::<RuleResult<_>>()?;
-        return TensorImpl::composite(
-            t.layout(),
-            t.dtype(),
-            t.sizes().into(),
-            components,
-            t.attrs().to_vec(),
-        );
+        return TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes());
     }
     // Strides without gaps are kept. What has gaps is packed first, on its own device if that has a kernel
     // for it, else by the host.

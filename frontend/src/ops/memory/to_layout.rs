@@ -7,7 +7,7 @@ use crate::tensor::{COO, CSR};
 use crate::{Layout, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::layouts::{from_strided, to_strided};
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, LayoutOptions, Outputs, Rule};
 
 impl Tensor {
     /// The values in another layout; this tensor itself if it has it already.
@@ -20,8 +20,12 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
+    /// A layout that loses digits, such as a quantised one, declares a tolerance for the conversion and how gradients pass
+    /// through it: unchanged (straight-through), or projected on what is stored.
+    ///
     /// # Errors
-    /// A layout that no backend brings.
+    /// A layout that no backend brings; a shape, or values, that it cannot hold; a layout that requires options.
+    #[doc(alias = "quantize_per_tensor")]
     pub fn to_layout(&self, layout: Layout) -> Result<Tensor> {
         called("to_layout", &["self", "layout"], || {
             if self.layout() == layout {
@@ -33,7 +37,33 @@ impl Tensor {
                 (CSR, COO) => return self.to_sparse_with(2),
                 _ => {}
             }
-            DEF.run(&[self.into(), Arg::Str(layout.name())])
+            DEF.run(&[self.into(), Arg::Str(layout.name()), Arg::Str("")])
+        })
+    }
+
+    /// As [`Tensor::to_layout`], converted with options: a block size, scales, an axis, whatever the layout's plugin declares.
+    /// A tensor that already has the layout becomes strided and is converted again, unless `options` is empty.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// use keyway::LayoutOptions;
+    /// let int8 = Layout::from_name("example.org/int8").expect("the plugin is loaded");
+    /// let w = Tensor::zeros((64, 64))?;
+    /// let q = w.to_layout_with(int8, &LayoutOptions::new().set("block", 16))?;
+    /// assert_eq!(q.component("scales")?.shape(), [64 * 64 / 16]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::to_layout`]; an option that the layout does not have, or of another type.
+    #[doc(alias("to_sparse_bsr", "quantize_per_channel"))]
+    pub fn to_layout_with(&self, layout: Layout, options: &LayoutOptions) -> Result<Tensor> {
+        if options.is_empty() {
+            return self.to_layout(layout);
+        }
+        called("to_layout", &["self", "layout", "options"], || {
+            DEF.run(&[self.into(), Arg::Str(layout.name()), Arg::Str(&options.to_string())])
         })
     }
 
@@ -62,27 +92,46 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
         expected: "the name of a layout that a backend brings, or `strided`".to_string(),
         got: format!("`{name}`"),
     })?;
+    // A call of the dispatcher's own has no options.
+    let options: LayoutOptions =
+        if let Arg::Str(text) = args.get(2) { text.parse()? } else { Default::default() };
     let strided = to_strided(args.tensor(0)?)?;
-    let made = if layout == Layout::STRIDED { strided } else { from_strided(&strided, layout)? };
+    let made = match layout == Layout::STRIDED {
+        true if options.is_empty() => strided,
+        true => {
+            return Err(Error::Value {
+                op: args.name(),
+                argument: "options",
+                expected: "empty for the layout `strided`, which has none".to_string(),
+                got: format!("`{options}`"),
+            });
+        }
+        false => from_strided(&strided, layout, &options)?,
+    };
     Ok(Outputs::from_iter([made]))
 }
 
 /// `to_layout`
 pub static DEF: OpDef = OpDef {
-    schema: "to_layout(Tensor self, str layout) -> Tensor",
+    schema: "to_layout(Tensor self, str layout, *, str options=\"\") -> Tensor",
     rule: Rule::Host(compose),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
-        // A gradient may stay in the layout that it came in: accumulation takes either.
+        // Straight-through. Where the layout declares projected gradients, this one was projected as it arrived.
         formula: |b, g| g.set(0, || b.grad(0)?.to_strided()),
     },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
-    samples: || vec![sample([plain(&[2, 3]), SampleArg::Str("strided")])],
+    samples: || vec![sample([plain(&[2, 3]), SampleArg::Str("strided"), SampleArg::Str("")])],
     errors: || {
-        vec![error([plain(&[2]), SampleArg::Str("nothing.example/none")], "a layout that a backend brings")]
+        let call = |layout, options| [plain(&[2]), SampleArg::Str(layout), SampleArg::Str(options)];
+        vec![
+            error(call("nothing.example/none", ""), "a layout that a backend brings"),
+            error(call("strided", "block=16"), "empty for the layout `strided`"),
+            error(call("strided", "block"), "options such as"),
+        ]
     },
     entry: Entry::new(),
 }

@@ -1,0 +1,46 @@
+//! A lossy composite layout for tests: `test.keyway/int8`, tensors as blocks of 8-bit integers along the last dimension, each
+//! with a scale (absmax quantisation, as in LLM.int8() and GGUF's `Q8_0`).
+//!
+//! The conversion takes options (`block`, `scale`) and the attributes are of every type: what works here works for layouts of
+//! other quantised formats. Gradients pass straight through; those of `test.keyway/pruned`, the plugin's second layout, are
+//! projected. Some of both can be made wrong by `KEYWAY_FAULT`, see `FAULTS`.
+
+mod blocks;
+mod kernels;
+mod layout;
+mod pruned;
+
+use keyway_test_faults::{self as faults, Fault};
+
+/// What the suite must find in the layout and its kernels.
+const FAULTS: [Fault; 9] = [
+    Fault::of_families("int8_last_scale", &["layout"], "the last block has the scale of the first"),
+    Fault::of_families("int8_truncates", &["layout"], "values are rounded toward zero"),
+    Fault::of_families("int8_saturates", &["layout"], "codes are clamped to 120 of 127"),
+    Fault::of_families("int8_tail_lost", &["layout"], "elements beyond the last whole block are dropped"),
+    Fault::of_families("int8_block_ignored", &["layout"], "the option `block` is ignored"),
+    Fault::of_families("int8_scale_lost", &["layout"], "the attribute `scale` of a tensor is 0"),
+    Fault::of_families(
+        "pruned_gradient",
+        &["layout"],
+        "a projected gradient is that of the first of each pair",
+    ),
+    Fault::of_families("pruned_gradient_lost", &["layout"], "a projected gradient is 0 for the last pair"),
+    Fault::of_ops("int8_mm_scale", &["mm"], "a product takes each row's first scale for all of its blocks"),
+];
+
+keyway_sdk::plugin! {
+    name: "keyway.test/int8",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "Tensors as blocks of 8-bit integers with scales",
+    devices: ["cpu"],
+    layouts: ["test.keyway/int8", "test.keyway/pruned"],
+    setup: |contents| {
+        faults::announce(FAULTS).map_err(|detail| keyway_sdk::Error::Failed { detail })?;
+        layout::learn_number()?;
+        pruned::learn_number()?;
+        contents.layout(&layout::API).layout_ops(&layout::OPS);
+        contents.layout(&pruned::API).layout_ops(&pruned::OPS);
+        Ok(())
+    },
+}
