@@ -161,11 +161,35 @@ fn faults_of_ops_and_layouts_that_plugins_bring_are_found() {
         ("keyway_test_csr", "csr_add_alpha", "add", "kernels"),
         ("keyway_test_csr", "csr_spmv_gradient", "csr_spmv_backward", "kernels"),
         ("keyway_test_csr", "csr_transpose_dead", "transpose", "kernels"),
+        ("keyway_test_int8", "int8_mm_scale", "mm", "kernels"),
     ] {
         judge_library(library, "", &[op]).0.expect(0);
         let (ran, report) = judge_library(library, fault, &[op]);
         let found = bad(&report);
         assert!(found.contains(&(family.to_string(), "failed".to_string())), "{fault}: {found:?}");
+        ran.expect(1);
+    }
+}
+
+/// What a lossy layout loses is bounded by its tolerance, options reach its attributes, and projected gradients are right.
+#[test]
+fn faults_of_a_lossy_layout_are_found() {
+    let layout = ["--family", "layout"];
+    let (ran, report) = judge_with("keyway_test_int8", "", &[], &layout);
+    assert_eq!(bad(&report), BTreeSet::new());
+    ran.expect(0);
+    for fault in [
+        "int8_last_scale",
+        "int8_truncates",
+        "int8_saturates",
+        "int8_tail_lost",
+        "int8_block_ignored",
+        "int8_scale_lost",
+        "pruned_gradient",
+        "pruned_gradient_lost",
+    ] {
+        let (ran, report) = judge_with("keyway_test_int8", fault, &[], &layout);
+        assert!(bad(&report).contains(&("layout".to_string(), "failed".to_string())), "{fault}");
         ran.expect(1);
     }
 }

@@ -33,7 +33,7 @@ OPS = {
     "fill": lambda torch, a, value: a.clone().fill_(value),
     "to_device": lambda torch, a, device, non_blocking=False: a.to(device, non_blocking=non_blocking),
     "to_dtype": lambda torch, a, dtype: a.to(dtype),
-    "to_layout": lambda torch, a, layout: a.to_sparse().to_dense() if a.ndim and layout != "strided" else a.clone(),
+    "to_layout": lambda torch, a, layout, options="": a.to_sparse().to_dense() if a.ndim and layout != "strided" else a.clone(),
 }
 
 NUMPY = {

@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The plugins with the faults, the first with those of kernels.
-const MUTANTS: [&str; 6] = [
+const MUTANTS: [&str; 7] = [
     "keyway-test-mutant",
     "keyway-test-coo",
     "keyway-test-csr",
     "keyway-test-device",
+    "keyway-test-int8",
     "keyway-test-interposer",
     "keyway-test-ops",
 ];

@@ -9,8 +9,9 @@ use crate::known_layouts;
 use crate::memory::{Arrangement, Placed, read};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::dispatcher::{layouts, registry};
-use keyway::{DType, Device, Layout, Tensor};
+use keyway::dispatcher::registry::{Conversion, LayoutSample, LayoutTolerance};
+use keyway::dispatcher::{layouts, registry, table};
+use keyway::{DType, Device, Layout, LayoutOptions, LayoutValue, Tensor};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -34,45 +35,119 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 case.dtype = Some(DType::F32);
                 cases.push(case);
             }
+            for (nth, sample) in layout.conversion.samples.iter().enumerate() {
+                let mut case = Case::about(FAMILY.name, layout.layout.name(), format!("{SAMPLE}{nth}"));
+                case.dtype = Some(sample.dtype);
+                cases.push(case);
+            }
             unclaimed::cases(scope, FAMILY.name, layout.layout, cases);
         }
     }
 }
 
-/// Shapes of which a layout should hold one.
+/// Begins the variant of a case about a sample of the layout's own; its index follows.
+const SAMPLE: &str = "sample:";
+
+/// Shapes of which a layout without samples of its own should hold one.
 const SHAPES: [&[usize]; 8] =
     [&[4, 6], &[6, 6], &[24], &[2, 4, 6], &[8, 8], &[2, 3, 4, 4], &[32, 32], &[2, 2, 3, 4, 4]];
 
-/// Values of the first shape that the layout can hold, and of the first filling that it takes.
-fn sample(layout: Layout, dtype: DType, device: Device) -> Result<Array, Stop> {
-    let mut shape = None;
-    for sizes in SHAPES {
-        if shape.is_none() && layouts::accepts(layout, device, sizes).map_err(keyway::Error::from)? {
-            shape = Some(sizes);
-        }
-    }
-    let Some(sizes) = shape else {
-        let expected = format!("a layout that holds one of the shapes {SHAPES:?}");
-        return Err(Failure::new("the shapes that the layout accepts", expected, "none of them").into());
-    };
-    let mut refusals = Vec::new();
-    for filled in placements::FILLINGS {
-        let values = placements::filled(dtype, sizes, filled);
-        match Placed::new(&values, Arrangement::Contiguous, device)?.tensor.to_layout(layout) {
-            Ok(_) => return Ok(values),
-            Err(error) => refusals.push(error.to_string()),
-        }
-    }
-    let expected = format!("a tensor of shape {sizes:?}, which the layout accepts");
-    Err(Failure::new("the conversion to the layout", expected, refusals.join("; ")).into())
+/// A layout under test.
+struct Subject {
+    layout: Layout,
+    conversion: Option<&'static Conversion>,
+    /// The sample of the layout's own that is judged; the first for cases about no sample.
+    sample: Option<&'static LayoutSample>,
 }
 
-fn same(what: &str, expected: &Array, got: &Tensor) -> Steps {
+impl Subject {
+    fn of(case: &Case) -> Result<Subject, Stop> {
+        let layout = Layout::from_name(&case.subject)
+            .ok_or_else(|| Stop::Skipped(format!("there is no layout `{}`", case.subject)))?;
+        let conversion = table::current().layout(layout).map(|entry| &entry.conversion);
+        let nth = case.variant.strip_prefix(SAMPLE).and_then(|nth| nth.parse().ok()).unwrap_or(0);
+        let sample = conversion.and_then(|conversion| conversion.samples.get(nth));
+        Ok(Subject { layout, conversion, sample })
+    }
+
+    fn options(&self) -> LayoutOptions {
+        self.sample.map(|sample| sample.options.clone()).unwrap_or_default()
+    }
+
+    fn convert(&self, strided: &Tensor) -> keyway::Result<Tensor> {
+        strided.to_layout_with(self.layout, &self.options())
+    }
+
+    /// How far an element may be from its value after the conversion and back: 0 but for a layout that loses digits.
+    fn tolerance(&self) -> LayoutTolerance {
+        let declared = self.conversion.map(|conversion| conversion.tolerance).unwrap_or_default();
+        self.sample.and_then(|sample| sample.tolerance).unwrap_or(declared)
+    }
+
+    /// Whether gradients of elements that are not stored are 0.
+    fn projects(&self) -> bool {
+        self.conversion.is_some_and(|conversion| conversion.projects_gradients)
+    }
+
+    /// Values that the layout takes: of its own sample's shape, else of the first shape that it can hold, in the first filling
+    /// that it takes.
+    fn values(&self, dtype: DType, device: Device) -> Result<Array, Stop> {
+        let mut shape = self.sample.map(|sample| sample.sizes.as_slice());
+        for sizes in SHAPES {
+            if shape.is_none() && layouts::accepts(self.layout, device, sizes).map_err(keyway::Error::from)? {
+                shape = Some(sizes);
+            }
+        }
+        let Some(sizes) = shape else {
+            let expected = format!("a layout that holds one of the shapes {SHAPES:?}, or has samples");
+            return Err(Failure::new("the shapes that the layout accepts", expected, "none of them").into());
+        };
+        let mut refusals = Vec::new();
+        for filled in placements::FILLINGS {
+            let values = placements::filled(dtype, sizes, filled);
+            match self.convert(&Placed::new(&values, Arrangement::Contiguous, device)?.tensor) {
+                Ok(_) => return Ok(values),
+                Err(error) => refusals.push(error.to_string()),
+            }
+        }
+        let expected = format!("a tensor of shape {sizes:?}, which the layout accepts");
+        Err(Failure::new("the conversion to the layout", expected, refusals.join("; ")).into())
+    }
+
+    /// Compares values that went through the layout: within its tolerance, or equal.
+    fn same(&self, what: &str, expected: &Array, got: &Tensor) -> Steps {
+        compared(what, expected, got, tolerance(self.tolerance(), expected))
+    }
+}
+
+/// The bound of a layout's tolerance for these values, and the rounding of their dtype.
+pub(super) fn tolerance(declared: LayoutTolerance, values: &Array) -> Tolerance {
+    let own = Tolerance::of(values.dtype);
+    if declared.is_exact() {
+        return own;
+    }
+    let max = values.values.iter().fold(0.0, |max: f64, value| max.max(value.float().abs()));
+    Tolerance {
+        rtol: own.rtol + declared.relative,
+        atol: own.atol + declared.absolute + declared.relative_to_max * max,
+    }
+}
+
+fn compared(what: &str, expected: &Array, got: &Tensor, tolerance: Tolerance) -> Steps {
     let values = read(got)?
         .ok_or_else(|| Stop::from(Failure::new(what.to_string(), "numbers", "bytes that are none")))?;
-    compare::array(0, expected, &values, Tolerance::of(expected.dtype)).map_err(|mut failure| {
+    compare::array(0, expected, &values, tolerance).map_err(|mut failure| {
         failure.what = format!("{what}: {}", failure.what);
         Stop::from(failure)
+    })
+}
+
+/// Values of both signs in a range of 2, drawn by the run's seed: each digit that a layout loses shows.
+fn drawn(dtype: DType, sizes: &[usize], seed: u64) -> Array {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    Array::from_fn(dtype, sizes.to_vec(), |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Number::Float((state >> 33) as f64 / f64::from(1u32 << 30) - 1.0).cast(dtype)
     })
 }
 
@@ -81,14 +156,14 @@ fn run(context: &Context<'_>) -> Steps {
         return unclaimed::run(context);
     }
     let (dtype, device) = (context.dtype(), context.target.device);
-    let layout = Layout::from_name(&context.case.subject)
-        .ok_or_else(|| Stop::Skipped(format!("there is no layout `{}`", context.case.subject)))?;
-    let mut values = sample(layout, dtype, device)?;
+    let subject = Subject::of(context.case)?;
+    let layout = subject.layout;
+    let mut values = subject.values(dtype, device)?;
     if context.case.variant == "zeros" {
         values = values.map(dtype, |_| Number::Float(0.0));
     }
     let dense = Placed::new(&values, Arrangement::Contiguous, device)?.tensor;
-    let composite = dense.to_layout(layout)?;
+    let composite = subject.convert(&dense)?;
     if composite.layout() != layout || composite.shape() != dense.shape() || composite.dtype() != dtype {
         return Err(Failure::new(
             "the converted tensor",
@@ -100,7 +175,7 @@ fn run(context: &Context<'_>) -> Steps {
     // What kernels make, the host does not check.
     layouts::validate(composite.as_ref()).map_err(keyway::Error::from)?;
     match context.case.variant.as_str() {
-        "round_trip" | "zeros" => same("there and back", &values, &composite.to_strided()?),
+        "round_trip" | "zeros" => subject.same("there and back", &values, &composite.to_strided()?),
         "printing" => {
             let text = composite.to_string();
             let names = registry::layouts().into_iter().find(|l| l.layout == layout);
@@ -118,33 +193,94 @@ fn run(context: &Context<'_>) -> Steps {
         "moving" => {
             let there = composite.to_device(Device::CPU)?;
             let back = there.to_device(device)?;
-            same("moved to the host and back", &values, &back.to_strided()?)
+            subject.same("moved to the host and back", &values, &back.to_strided()?)
         }
         "components" => {
             let parts = composite.components()?;
-            let made = Tensor::from_components(layout, composite.shape(), dtype, &parts, composite.attrs())?;
-            same("made anew of its components", &values, &made.to_strided()?)?;
+            let attrs: Vec<_> = composite.as_ref().attributes().iter().collect();
+            let make = |parts: &[Tensor]| {
+                Tensor::from_components_with(layout, composite.shape(), dtype, parts, &attrs)
+            };
+            let made = make(&parts)?;
+            subject.same("made anew of its components", &values, &made.to_strided()?)?;
             let one_less = parts[1..].to_vec();
-            match Tensor::from_components(layout, composite.shape(), dtype, &one_less, composite.attrs()) {
+            match make(&one_less) {
                 Err(_) => Ok(()),
                 Ok(_) => Err(Failure::new("a component too few", "an error", "a tensor").into()),
             }
         }
         "invalid" => invalid(context, layout, &composite),
         "gradients" => {
+            // What a lossy layout keeps of values that are all different from 0 is seen by them.
+            if !subject.tolerance().is_exact() {
+                values = drawn(dtype, &values.sizes, context.seed);
+            }
             let leaf = Placed::new(&values, Arrangement::Contiguous, device)?.tensor.requires_grad_(true)?;
+            let kept = subject.convert(&leaf.detach())?.to_strided()?;
             // Started with a gradient, so that no op of any backend has a part in it.
-            let threes = values.map(dtype, |_| Number::Float(3.0));
-            let start = Placed::new(&threes, Arrangement::Contiguous, device)?.tensor;
+            let mut count = 0.0;
+            let passed = values.map(dtype, |_| {
+                count = (count + 1.0) % 13.0;
+                Number::Float(1.0 + count)
+            });
+            let start = Placed::new(&passed, Arrangement::Contiguous, device)?.tensor;
             let options = BackwardOptions { gradients: Some(vec![start]), ..BackwardOptions::default() };
-            let outputs = [leaf.to_layout(layout)?.to_strided()?];
+            let outputs = [subject.convert(&leaf)?.to_strided()?];
             let gradient = grad(&outputs, &[leaf], options)?.pop().flatten();
             let gradient = gradient
                 .ok_or_else(|| Stop::from(Failure::new("the gradient of the source", "one", "none")))?;
-            same("the gradient through the layout", &threes, &gradient.to_strided()?)
+            if subject.projects() {
+                return projected(&kept, &passed, &gradient.to_strided()?);
+            }
+            let exact = Tolerance::of(dtype);
+            compared("the gradient through the layout", &passed, &gradient.to_strided()?, exact)
+        }
+        _ if context.case.variant.starts_with(SAMPLE) => {
+            subject.same("there and back", &values, &composite.to_strided()?)?;
+            holds_options(&subject, &composite)?;
+            if subject.tolerance().is_exact() {
+                return Ok(());
+            }
+            let values = drawn(dtype, &values.sizes, context.seed);
+            let strided = Placed::new(&values, Arrangement::Contiguous, device)?.tensor;
+            subject.same("drawn values there and back", &values, &subject.convert(&strided)?.to_strided()?)
         }
         other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
     }
+}
+
+/// The gradient of elements that the layout stores has passed, and that of others is 0 or has passed too.
+fn projected(stored: &Tensor, passed: &Array, got: &Tensor) -> Steps {
+    let what = "the projected gradient";
+    let (Some(stored), Some(values)) = (read(stored)?, read(got)?) else {
+        return Err(Failure::new(what, "numbers", "bytes that are none").into());
+    };
+    let dropped = |(value, got): (&Number, &Number)| !value.truth() && !got.truth();
+    // With a tolerance of its whole magnitude an element may be 0: what is 0 may be stored or not.
+    let pairs = stored.values.iter().zip(&values.values).zip(&passed.values);
+    let expected = pairs.map(|(pair, passed)| if dropped(pair) { *pair.1 } else { *passed });
+    let expected = Array::new(passed.dtype, passed.sizes.clone(), expected.collect());
+    compared(what, &expected, got, Tolerance::of(passed.dtype))
+}
+
+/// An attribute with the name and type of an option holds the value that was given.
+fn holds_options(subject: &Subject, composite: &Tensor) -> Steps {
+    for (name, given) in subject.options().iter() {
+        let number = |value: &LayoutValue| match value {
+            LayoutValue::Int(v) => Some(*v as f64),
+            LayoutValue::Float(v) => Some(*v),
+            _ => None,
+        };
+        let held = composite.attr(name);
+        let same = held
+            .as_ref()
+            .is_none_or(|held| held == given || number(held).zip(number(given)).is_some_and(|(a, b)| a == b));
+        if !same {
+            let held = held.map_or_else(String::new, |held| held.to_string());
+            return Err(Failure::new(format!("the attribute `{name}`"), given.to_string(), held).into());
+        }
+    }
+    Ok(())
 }
 
 /// Components that do not fit each other are refused, where the suite knows what fits.

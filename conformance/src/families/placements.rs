@@ -5,10 +5,10 @@ use crate::array::{Array, Number, unravelled};
 use crate::call::Prepared;
 use crate::inputs;
 use crate::known_layouts::{self, Form, Known};
-use crate::memory::Arrangement;
+use crate::memory::{Arrangement, read};
 use crate::oracle::{Inputs, Value};
 use crate::outcome::Steps;
-use keyway::dispatcher::layouts;
+use keyway::dispatcher::{layouts, table};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::{Device, Layout, Result, Tensor};
 
@@ -259,10 +259,11 @@ fn composite(
                 match (chosen.contains(&at), known) {
                     (false, _) => Ok(placed.tensor.clone()),
                     (true, Some(known)) => known_layouts::make(known, array, layout, device, form),
-                    (true, None) => placed.tensor.to_layout(layout),
+                    (true, None) => converted(&placed.tensor, layout, nth + at),
                 }
             });
         let Ok(tensors) = made.collect::<Result<Vec<_>>>() else { continue };
+        read_back(layout, &tensors, &mut inputs)?;
         let name = match nth {
             0 => format!("all in {layout}"),
             _ => format!("tensor {} in {layout}", chosen[0]),
@@ -280,6 +281,37 @@ fn composite(
         return Ok(Some(Call { prepared, tensors, inputs, name, how, stored }));
     }
     Ok(None)
+}
+
+/// A tensor in a layout, with the options of one of the layout's own samples where these take it: so kernels meet small blocks
+/// in small tensors.
+fn converted(tensor: &Tensor, layout: Layout, nth: usize) -> Result<Tensor> {
+    let samples = table::current().layout(layout).map_or(&[][..], |entry| &entry.conversion.samples);
+    let mut options = samples.iter().map(|sample| &sample.options).filter(|options| !options.is_empty());
+    let nth = nth.checked_rem(options.clone().count()).and_then(|nth| options.nth(nth));
+    match nth.map(|options| tensor.to_layout_with(layout, options)) {
+        Some(Ok(made)) => Ok(made),
+        _ => tensor.to_layout(layout),
+    }
+}
+
+/// Of a layout that loses digits, the values that its tensors hold, so that a kernel is judged by those.
+fn read_back(layout: Layout, tensors: &[Tensor], inputs: &mut Inputs) -> Result<()> {
+    let entry = table::current().layout(layout);
+    if entry.is_none_or(|entry| entry.conversion.tolerance.is_exact()) {
+        return Ok(());
+    }
+    let held = tensors.iter().map(|tensor| match tensor.layout() == layout {
+        true => read(tensor),
+        false => Ok(None),
+    });
+    let mut held = held.collect::<Result<Vec<_>>>()?.into_iter();
+    inputs::map_arrays(inputs, |array| {
+        if let Some(held) = held.next().flatten() {
+            *array = held;
+        }
+    });
+    Ok(())
 }
 
 /// Values of shape `sizes` that a filling leaves.
