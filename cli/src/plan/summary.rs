@@ -4,6 +4,9 @@ use crate::screen::{self, Screen};
 use keyway::plan::{Plan, Step};
 use serde::Serialize;
 
+/// The op of a row for a conversion that the plan inserts before the next one.
+const CONVERT: &str = "(convert)";
+
 /// A plan and what was measured.
 pub struct Results<'a> {
     pub model: &'static str,
@@ -101,14 +104,18 @@ impl Results<'_> {
         ));
         screen.line(format!("on {device} with {threads} thread{}", plural(*threads)));
         screen.line("");
-        let header = ["LAYER", "OP", "FORMAT", "BEFORE ms", "AFTER ms", "CONVERTED"];
+        let header = ["LAYER", "OP", "FORMAT", "BEFORE ms", "AFTER ms"];
         let mut table = screen::table(&header, &[3, 4]);
         let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);
         let chosen = || plan.steps.iter().filter_map(|step| step.format.map(|format| (step, format)));
         for (step, format) in chosen() {
             let op = if step.in_place { format!("{}_", step.op) } else { step.op.to_string() };
-            let (before, after) = (ms(step.before), ms(step.seconds()));
-            table.add_row([step.path.clone(), op, format.name().to_string(), before, after, converted(step)]);
+            for conversion in &step.conversions {
+                let (to, after) = (conversion.to.name().to_string(), ms(conversion.seconds));
+                table.add_row([step.path.clone(), CONVERT.to_string(), to, String::new(), after]);
+            }
+            let (before, after) = (ms(step.before), ms(step.after));
+            table.add_row([step.path.clone(), op, format.name().to_string(), before, after]);
         }
         screen.table(&table);
         let others = plan.steps.len() - chosen().count();
@@ -147,10 +154,4 @@ fn data(step: &Step) -> StepData<'_> {
         seconds_after: step.seconds(),
         conversions: conversions.collect(),
     }
-}
-
-/// The arguments that are converted, by number, with their bytes.
-fn converted(step: &Step) -> String {
-    let texts = step.conversions.iter().map(|c| format!("{} ({})", c.argument, screen::bytes(c.bytes)));
-    texts.collect::<Vec<_>>().join(", ")
 }
