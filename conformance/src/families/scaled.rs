@@ -42,7 +42,8 @@ const BROADCAST: [(&str, Pair, Pair); 3] = [
     ("rows", [&[7, 11], &[2_053, 1_031]], [&[11], &[1_031]]),
     ("columns", [&[7, 11], &[2_053, 1_031]], [&[7, 1], &[2_053, 1]]),
 ];
-/// The dtypes of all variants: the others have the loops of one of these, and [`ELEMENTS`] or [`EVEN`] alone.
+/// The dtypes of more variants than [`ELEMENTS`] and [`EVEN`], of which the others have the loops: of element-wise ops one by turns,
+/// beside all of the usual dtype; of other ops all.
 const KINDS: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::BOOL];
 /// The variants of other ops: the first size that repeats is made long, the last, all alike.
 const ROWS: &str = "rows";
@@ -100,22 +101,25 @@ fn dtypes(scope: &Scope<'_>, op: &Op, served: DType) -> Vec<DType> {
 fn elementwise(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
     let Some(nth) = op.samples.iter().position(|s| with_sizes(s, &[VECTOR_PERIOD]).is_some()) else { return };
     let arguments = tensors(&op.samples[nth]).filter(|t| t.role == Role::Tested).count();
-    for dtype in dtypes(scope, op, served) {
-        let mut push = |variant: String| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
-        push(ELEMENTS.to_string());
-        if dtype != served && !KINDS.contains(&dtype) {
-            continue;
+    let mut variants = Vec::new();
+    if op.def.forms == Forms::InPlace {
+        variants.push(IN_PLACE.to_string());
+    }
+    if has_out(op.def) {
+        variants.push(STRIDED_OUT.to_string());
+    }
+    if arguments > 1 {
+        for (name, ..) in BROADCAST {
+            variants.extend((0..arguments).map(|argument| format!("{name}-{argument}")));
         }
-        if op.def.forms == Forms::InPlace {
-            push(IN_PLACE.to_string());
-        }
-        if has_out(op.def) {
-            push(STRIDED_OUT.to_string());
-        }
-        if arguments > 1 {
-            for (name, ..) in BROADCAST {
-                (0..arguments).for_each(|argument| push(format!("{name}-{argument}")));
-            }
+    }
+    for (turn, dtype) in dtypes(scope, op, served).into_iter().enumerate() {
+        let mut push = |variant: &str| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        push(ELEMENTS);
+        if dtype == served {
+            variants.iter().for_each(|variant| push(variant));
+        } else if KINDS.contains(&dtype) && !variants.is_empty() {
+            push(&variants[turn % variants.len()]);
         }
     }
 }
@@ -135,7 +139,7 @@ fn scaled(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
             [ROWS, COLUMNS].into_iter().for_each(&mut push);
             // Attention compares each term with each other.
             let terms = if is_in(op.def, &[attention::ALL]) { &[][..] } else { &TERMS };
-            let terms = terms.iter().filter(|_| product || dtype == served);
+            let terms = terms.iter().skip(usize::from(!product)).filter(|_| product || dtype == served);
             terms.for_each(|(name, _)| push(name));
             // Other products call this one, or share its loops.
             if product && (dtype == served || op.def.name() == "mm") {
