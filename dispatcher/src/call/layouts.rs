@@ -1,5 +1,5 @@
-//! Tensors of composite layouts: built from components, checked, and converted by the plugin that serves the layout on
-//! the tensor's device. If no plugin does, the device's fallback policy decides, as for a kernel.
+//! Tensors of composite layouts: made of components, checked, and converted by the plugin that serves the layout on the
+//! tensor's device. Where nobody does, the device's fallback policy decides, as for a kernel.
 
 use super::convert::to_device;
 use super::invoke::{self, on_tensors};
@@ -15,13 +15,13 @@ use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::tensor::KernelFn;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The plugin that serves a layout for a tensor, and the device on which it does.
+/// Who serves a layout for a tensor, and on which device.
 struct Server {
     entry: &'static LayoutOpsEntry,
     device: Device,
 }
 
-/// The declaration of a layout.
+/// How a layout is declared.
 fn declared(op: &'static str, layout: Layout) -> Result<&'static LayoutEntry> {
     table::current().layout(layout).ok_or(Error::Layout {
         op,
@@ -30,7 +30,7 @@ fn declared(op: &'static str, layout: Layout) -> Result<&'static LayoutEntry> {
     })
 }
 
-/// The plugin that serves a layout on a device, itself or by the device's fallback policy.
+/// Who serves a layout on a device, itself or by the device's policy.
 fn server(op: &'static str, layout: Layout, device: Device) -> Result<Server> {
     if let Some(entry) = layout_ops(layout, device.kind) {
         return Ok(Server { entry, device });
@@ -109,7 +109,7 @@ fn accepts_on(op: &'static str, entry: &LayoutOpsEntry, sizes: &[usize]) -> Resu
 /// Whether a layout can hold tensors of these sizes on a device.
 ///
 /// # Errors
-/// `Layout` if no plugin declares the layout; `Value` if no plugin serves it on the device, or for too many sizes.
+/// `Layout` when nobody declares the layout; `Value` when nobody serves it on the device, and for sizes that are too many.
 pub fn accepts(layout: Layout, device: Device, sizes: &[usize]) -> Result<bool> {
     let server = server("accepts", layout, device)?;
     accepts_on("accepts", server.entry, sizes)
@@ -118,7 +118,7 @@ pub fn accepts(layout: Layout, device: Device, sizes: &[usize]) -> Result<bool> 
 /// The shapes that a layout can hold on a device, in words.
 ///
 /// # Errors
-/// `Layout` if no plugin declares the layout; `Value` if no plugin serves it on the device.
+/// `Layout` when nobody declares the layout; `Value` when nobody serves it on the device.
 pub fn shapes(layout: Layout, device: Device) -> Result<&'static str> {
     server("shapes", layout, device).map(|server| server.entry.shapes)
 }
@@ -126,8 +126,8 @@ pub fn shapes(layout: Layout, device: Device) -> Result<&'static str> {
 /// The same values in one contiguous strided tensor.
 ///
 /// # Errors
-/// `Layout` if no plugin declares the layout or it cannot be converted; `Value` if no plugin serves it on the tensor's
-/// device; the plugin's error.
+/// `Layout` when nobody declares the layout or it cannot be converted; `Value` when nobody serves it on the tensor's device;
+/// what the plugin reports.
 pub fn to_strided(tensor: &TensorRef) -> Result<TensorRef> {
     const OP: &str = "to_strided";
     if tensor.is_strided() {
@@ -179,7 +179,7 @@ fn made_by(
     }
 }
 
-/// Fails unless the numbers of components and attributes are those of the layout and all components are on one device.
+/// Fails unless the components are as many as the layout has and lie on one device, and the attributes are as many.
 pub(crate) fn check_components(
     op: &'static str,
     layout: Layout,
@@ -201,12 +201,12 @@ pub(crate) fn check_components(
     }
 }
 
-/// A tensor of a composite layout over these components, which it shares; `check` enables the consistency check, which
-/// reads the components. Errors name `op`.
+/// A tensor of a composite layout over these components, which it shares; `check` says whether they are compared with each
+/// other, which reads them. Errors are those of `op`.
 ///
 /// # Errors
-/// `Layout` if no plugin declares the layout; `Value` for components that do not fit; `Shape` for a shape that the
-/// layout cannot hold; the plugin's error about values in the components.
+/// `Layout` when nobody declares the layout; `Value` for components that do not fit; `Shape` for a shape that the layout
+/// cannot hold; what the plugin reports of what the components hold.
 pub fn from_components(
     op: &'static str,
     layout: Layout,
@@ -226,7 +226,7 @@ pub fn from_components(
     Ok(made)
 }
 
-/// Has the plugin that serves a composite layout check whether a tensor's components are consistent.
+/// Asks who serves a composite layout whether a tensor's components fit each other.
 ///
 /// # Errors
 /// As [`from_components`].
@@ -250,20 +250,19 @@ pub fn can_project(like: &TensorRef) -> bool {
         && layout_ops(like.layout(), like.device().kind).is_some_and(|e| e.api.project.is_some())
 }
 
-/// Whether a composite tensor may have duplicate entries for one element: its layout has an attribute `coalesced`,
-/// which is 0.
+/// Whether several entries of a composite tensor may stand for one element: its layout has an attribute `coalesced`, which is 0.
 pub fn may_repeat(tensor: &TensorRef) -> bool {
     let Some(entry) = table::current().layout(tensor.layout()) else { return false };
     let at = entry.attrs.iter().position(|name| name == "coalesced");
     at.and_then(|at| tensor.attrs().get(at)) == Some(&0)
 }
 
-/// A gradient in the layout and with the pattern of `like`: its float components are the gradient with respect to the
-/// float components of `like`, and the other components are shared with `like`.
+/// A gradient in the layout and with the pattern of `like`: its float components are the gradient with respect to those of
+/// `like`, and the others are those of `like`.
 ///
 /// # Errors
-/// `Value` for sizes, dtype or device that differ, and if no plugin serves the layout on the device; `Layout` if the
-/// plugin cannot project; the plugin's error.
+/// `Value` for sizes, dtype or device that differ, and where nobody serves the layout on the device; `Layout` when whoever
+/// does cannot project; what the plugin reports.
 pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
     const OP: &str = "project";
     if grad.sizes() != like.sizes() || grad.dtype() != like.dtype() || grad.device() != like.device() {
@@ -289,7 +288,7 @@ pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
     to_device(&made, like.device())
 }
 
-/// Whether a tensor differs from another of its layout in float components alone, decided without reading them.
+/// Whether a tensor differs from another of its layout in float components alone, by what is known without reading them.
 pub fn has_pattern_of(tensor: &TensorRef, like: &TensorRef) -> bool {
     let (a, b) = (tensor.components(), like.components());
     let same_part = |(a, b): (&TensorRef, &TensorRef)| {
