@@ -343,7 +343,7 @@ fn asked(requested: u64, detail: &str) -> String {
 impl Error {
     /// This error as an error of `outer`, whose part failed: the caller knows the op or function that was called, not
     /// the ops that it is implemented with. If the argument at fault is one of `params`, the parameters of `outer`, the
-    /// error names that parameter; otherwise the error of the part is preserved as the source.
+    /// error names that parameter; otherwise the error of the part is wrapped in [`Error::Part`].
     ///
     /// ```
     /// use keyway_dispatcher::Error;

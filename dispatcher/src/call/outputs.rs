@@ -36,7 +36,8 @@ pub(super) fn targets(call: &Call<'_>) -> Result<Outputs> {
     })
 }
 
-/// `out` selects the wording: an `out=` argument, or the op's own in-place argument.
+/// Checks that `target` can hold the result. `out` decides the argument named in an error: `out`, or the op's own
+/// in-place argument.
 pub(crate) fn check_target(
     out: Out<'_>,
     args: &Args<'_>,
