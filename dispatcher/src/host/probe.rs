@@ -102,7 +102,7 @@ fn wait_for_children() {
     }
 }
 
-/// Whether a child of this process runs or has not been waited for.
+/// Whether this process has children, none of which has ended.
 fn has_children() -> bool {
     let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;

@@ -97,7 +97,7 @@ impl Surroundings {
         }
     }
 
-    /// Changes that may also happen after loading: timers, and the limit on open files.
+    /// Changes that may also happen after loading: timers, and file descriptors used up.
     pub(super) fn changed_in_use(&self) -> Option<&'static str> {
         let used_up = (self.can_open && !can_open()).then_some(USED_UP);
         used_up.or_else(|| self.timers.differ(&timers()).then_some(TIMERS))

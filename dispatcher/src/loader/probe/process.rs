@@ -23,7 +23,7 @@ pub(super) enum End {
     Signal(i32),
     /// It was ended at the time limit.
     TimedOut,
-    /// The running program ignores SIGCHLD, so the status is lost.
+    /// The exit status is not available: other code of the running program reaps its children.
     Unknown,
 }
 
