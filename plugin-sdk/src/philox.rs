@@ -3,9 +3,9 @@
 //! Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 //!
 //! # The stream
-//! A seed is a key of 64 bits, and each key has 2^64 streams. Draw `n` of stream `s` is word `n % 4` of
-//! `block(key, [n/4 low, n/4 high, s low, s high])`, so any part of a stream can be had without the parts before it, and
-//! threads or devices that share a stream agree on every number of it. What is made of draws:
+//! A seed is a key of 64 bits, and each key has 2^64 streams. Draw `n` of stream `s` is word `n % 4` of `block(key,
+//! [n/4 low, n/4 high, s low, s high])`, so any part of a stream can be computed without the parts before it, and
+//! threads or devices that share a stream agree on every number. Conversions of draws:
 //! - [`uniform_f32`]: one draw, its upper 24 bits;
 //! - [`uniform_f64`]: two draws, the first above the second, the upper 53 bits of the 64;
 //! - [`normal_pair`]: two draws for two numbers of f32, four draws for two numbers of f64 (Box-Muller).
@@ -15,7 +15,8 @@
 
 /// Multipliers of the two halves of the counter.
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-/// What the key grows by in each round: the golden ratio and the square root of 3 minus 1, as fractions of 2^32.
+/// The key increments of each round (Weyl sequence): the golden ratio and the square root of 3 minus 1, as fractions of
+/// 2^32.
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
