@@ -70,7 +70,7 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
     [radius * cosine, radius * sine]
 }
 
-/// The random numbers of a tensor's elements: what every backend's random kernels compute.
+/// The random values of a tensor's elements, as every backend's random kernels compute them.
 ///
 /// A call has a seed and an offset. Elements are counted in logical row-major order, whatever the strides, and
 /// `block(seed, [b low, b high, 0, 0])` is block `b`:
@@ -78,7 +78,7 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 /// - *two words*: element `i` has words `2 (i % 2)` (the upper 32 bits) and `2 (i % 2) + 1` of block
 ///   `offset + i / 2`.
 ///
-/// What is made of them (`digits` is 11 for f16, 8 for bf16, 24 for f32, 53 for f64 and those that have no other):
+/// Conversions of the draws (`digits` is 11 for f16, 8 for bf16, 24 for f32, 53 for f64 and all other dtypes):
 /// - uniform in `low..high`: `low + (high - low) u` in f32 (f64 for f64), where `u` is the upper `digits` bits as a
 ///   fraction, of one word (f64: two words); a result that rounds to `high` is replaced by `low`;
 /// - normal: [`normal_pair`] of the words of elements `2k` and `2k + 1`, its first number for the even one, times
@@ -91,7 +91,7 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 pub mod element {
     use super::{MULTIPLIERS, ROUNDS, WEYL, block, halves};
 
-    /// Blocks that are made side by side, for the compiler to make a loop over them vector code.
+    /// The number of blocks computed together, so that the compiler vectorises the loop over them.
     const SIDE: usize = 32;
     /// The bits of a word.
     const WORD: u64 = u32::MAX as u64;
@@ -108,7 +108,7 @@ pub mod element {
         fill::<u64, 2>(seed, first, pairs, |[a, b, c, d]| [a << 32 | b & WORD, c << 32 | d & WORD]);
     }
 
-    /// Fills `made` from block `first` on with the `N` numbers that are made of the words of each.
+    /// Fills `made` from block `first` on with the `N` values computed from the words of each block.
     #[inline(always)]
     fn fill<T: Copy, const N: usize>(seed: u64, first: u64, made: &mut [T], of: impl Fn([u64; 4]) -> [T; N]) {
         let (high, low) = halves(seed);
@@ -135,8 +135,8 @@ pub mod element {
         }
     }
 
-    /// The words of [`block`] of the counters from `first` on, each in the lower half of a number: a product of two words takes
-    /// the whole, and nobody clears what is left in the upper half.
+    /// The words of [`block`] of the counters from `first` on, each in the lower half of a u64: a product of two words
+    /// takes the whole, and the upper half is not cleared.
     #[inline(always)]
     fn blocks(
         mut key: [u32; 2],
@@ -182,7 +182,7 @@ pub mod element {
     }
 }
 
-/// One stream of a seed, read from its beginning or from any place.
+/// One stream of a seed, read from its beginning or from any offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Philox {
     key: [u32; 2],

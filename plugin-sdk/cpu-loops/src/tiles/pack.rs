@@ -40,7 +40,7 @@ pub enum Operand {
     Right,
 }
 
-/// Which of the two dimensions lies dense in a block of 32 lines of 32 elements.
+/// The dimension with unit stride in a block of 32 lines of 32 elements.
 #[derive(Clone, Copy, PartialEq)]
 enum Lines {
     /// A line is a row (column) of the panel.
@@ -49,11 +49,11 @@ enum Lines {
     Inner,
 }
 
-/// Packs whole panels side by side, each of which takes `steps * STEP` elements at `to`.
+/// Packs whole panels one after the other, each of `steps * STEP` elements at `to`.
 ///
 /// # Safety
-/// `from` must have `size` by `inner` elements, and `to` places for the panels that these take; with `VECTORS` the
-/// processor must have AVX-512 F and BW. The caller upholds this.
+/// `from` must have `size` by `inner` elements, and `to` room for their panels; with `VECTORS` the processor must have
+/// AVX-512 F and BW. The caller upholds this.
 pub unsafe fn pack<const VECTORS: bool>(
     to: *mut u16,
     from: Source,
@@ -122,7 +122,7 @@ unsafe fn pack_block<const VECTORS: bool>(
     }
 }
 
-/// Where in a step of a panel an element lies.
+/// The offset of an element in a step of a panel.
 fn place(operand: Operand, side: usize, inner: usize) -> usize {
     let (tile, side) = (side / HALF * (STEP / 2), side % HALF);
     match operand {
@@ -182,7 +182,8 @@ mod vectors {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn interleave(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
-        // Each 64 bits of the spread lines hold four neighbours, so that interleaving within 128 bits keeps the order.
+        // Each 64 bits of the permuted lines hold four neighbours, so that interleaving within 128 bits keeps the
+        // order.
         let spread = |v| {
             let low = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), v);
             let high = _mm512_permutexvar_epi64(_mm512_setr_epi64(4, 4, 5, 5, 6, 6, 7, 7), v);
@@ -227,7 +228,7 @@ mod vectors {
 mod tests {
     use super::*;
 
-    /// Packs a numbered operand and looks up each element where [`place`] has it.
+    /// Packs a numbered operand and checks each element at the offset of [`place`].
     fn check<const VECTORS: bool>((size, inner): (usize, usize), (row, column): (usize, usize)) {
         let from: Vec<u16> = (1..=(size * row + inner * column) as u16 + 1).collect();
         let (panels, steps) = (size.div_ceil(SIDE), inner.div_ceil(SIDE));
