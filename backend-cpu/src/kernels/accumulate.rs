@@ -28,7 +28,7 @@ pub trait Sum: Number {
     /// A number of the type of sums in that of longer ones.
     fn lengthen(sum: Self::Acc) -> <Self::Long as Sum>::Acc;
 
-    /// [`Sum::widen`] of as many elements as there are places.
+    /// [`Sum::widen`] of `to.len()` elements.
     ///
     /// # Safety
     /// The elements must be there in these steps, and nothing write them now; the caller upholds this.

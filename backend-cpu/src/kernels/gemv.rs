@@ -1,5 +1,5 @@
 //! A matrix times a vector, and the product of two vectors: bound by memory, so that each element of the matrix is read
-//! once, in the order in which it lies, and some rows at once, which keeps more of the memory's requests under way.
+//! once, in memory order, and some rows at once, which keeps more memory requests in flight.
 //!
 //! The matrix is cut into pieces by the sizes alone, whose sums are added in order.
 
@@ -15,7 +15,7 @@ const WORK: usize = 1 << 15;
 const SMALL: usize = 1 << 18;
 /// A row is cut into pieces of this many elements.
 const PIECE: usize = 1 << 16;
-/// Where columns are dense, the summed dimension is cut into pieces of so many, the other into pieces of so many sums.
+/// The block sizes if columns are dense: of the reduction dimension, and of the outputs.
 const BLOCK: (usize, usize) = (256, 2048);
 /// Lines of a matrix with dense columns that are added at once.
 const LINES: usize = 8;
@@ -43,7 +43,7 @@ pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>>
     })
 }
 
-/// The product of two dense vectors, read where they lie.
+/// The product of two dense vectors, read in place.
 ///
 /// # Safety
 /// Both must have `n` elements.
@@ -96,7 +96,7 @@ unsafe fn dot_piece<T: Elements>(a: *const T, b: *const T, n: usize) -> T::Acc {
     }
 }
 
-/// A dense vector, widened: where it lies, or copied to `room`.
+/// A dense vector, widened: in place, or copied to `room`.
 ///
 /// # Safety
 /// The elements must exist and outlive the result.

@@ -88,7 +88,7 @@ fn pair<T>(rows: &[T], columns: usize) -> [&[T]; 2] {
     [&rows[..columns], &rows[columns..2 * columns]]
 }
 
-/// Adds the product of two panels to the sums: by blocks where `C` divides the columns, what is left row by row.
+/// Adds the product of two panels to the sums: by register tiles if `C` divides the columns, the remainder row by row.
 fn add_panels<T: Number + Plain, const C: usize>(
     sums: &mut [T],
     left: &[T],
@@ -113,7 +113,7 @@ fn add_panels<T: Number + Plain, const C: usize>(
 unsafe fn tile<T: Number + Plain, const C: usize>(tile: &Tile<T>) -> Result<(), Error> {
     let Tile { rows, columns, inner, out, .. } = *tile;
     let depth = inner.min(PANEL);
-    // Where there are blocks, the last one is filled up with zeros.
+    // The last block, if any, is padded with zeros.
     let wide = if rows >= ROWS && columns >= C { columns.next_multiple_of(C) } else { columns };
     let mut sums = Scratch::<T>::zeroed(rows * wide)?;
     let mut left = Scratch::<T>::zeroed(rows * depth)?;
@@ -171,7 +171,7 @@ mod tests {
         (rows, columns, inner): (usize, usize, usize),
         turned: bool,
     ) {
-        // Beyond what the narrow dtypes hold, so that products wrap.
+        // Beyond the range of the narrow dtypes, so that products wrap.
         let number = |i: usize| T::from_i64((i * 7919 % 263) as i64 - 131);
         let a: Vec<T> = (0..rows * inner).map(number).collect();
         let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();
