@@ -1,5 +1,6 @@
-//! `logcumsumexp`: each running value waits for the one before it, so some lines go on side by side: along the last dimension
-//! [`LINES`], along others neighbouring columns. Accumulated as running sums are: what is added to a large value rounds away.
+//! `logcumsumexp`: each running value waits for the one before it, so some lines are processed in parallel: along the
+//! last dimension [`LINES`], along others neighbouring columns. The accumulation type is that of running sums: small
+//! addends to a large value would round away.
 
 use super::cumsum::Summand;
 use super::logaddexp::log_sum;

@@ -229,8 +229,8 @@ unsafe fn run<T: Multiply>(mut all: Batch<T>) -> Result<(), Error> {
     unsafe { T::batch(&all) }
 }
 
-/// Replaces an input whose rows lie apart in memory, where those of the output are dense, by a copy that lies as the output
-/// does, for kernels that add it row by row.
+/// Replaces an input with strided rows, if those of the output are dense, by a copy with the output's strides, for
+/// kernels that add it row by row.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of products that are used only as long as what is returned lives.

@@ -7,7 +7,7 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// The elements of a gradient with the input's strides.
+/// The elements of a gradient, which must be contiguous.
 fn dense<'a, T: Elements>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
     grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))
 }
