@@ -1,6 +1,6 @@
 //! `scaled_dot_product_attention` without mask and dropout: some queries of a head at a time, whose scores stay in the cache.
 //!
-//! All else, and operands that do not lie densely, is left to the parts that the op is composed of.
+//! All else, and operands that do not lie densely, is left to the decomposition.
 
 use super::bf16_panels;
 use super::buffer::{Buffer, try_parallel_for};

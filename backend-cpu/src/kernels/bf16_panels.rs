@@ -16,8 +16,8 @@ use keyway_sdk::half::bf16;
 
 /// The maximum number of rows and columns of a block of the result: its panels and sums stay in L2.
 const BLOCK: usize = 256;
-/// Steps of 32 along the summed dimension after which accumulators are stored, so that the panels of a block stay in
-/// the second cache.
+/// Steps of 32 along the reduction dimension after which accumulators are stored, so that the panels of a block stay in
+/// L2.
 const DEPTH: usize = 32;
 /// Panels that are packed as one piece of work.
 const PACKED: usize = 4;
@@ -31,8 +31,8 @@ const LEAST: usize = 1 << 12;
 /// The products; none if this processor has nothing for them or they are too small for it.
 ///
 /// # Safety
-/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
-/// caller upholds this.
+/// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
+/// owned; the caller upholds this.
 pub unsafe fn multiply(all: &Batch<bf16>) -> Option<Result<(), Error>> {
     let Tile { rows, columns, inner, .. } = all.first;
     let worth = inner > 0 && rows.saturating_mul(columns).saturating_mul(inner) >= LEAST;
@@ -267,8 +267,8 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
 /// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none of others.
 ///
 /// # Safety
-/// Each element that sizes and strides of the operands name must exist, and room for each sum, which nobody else may
-/// use; the caller upholds this.
+/// All elements described by the sizes and strides of the operands must exist, and room for each sum, uniquely owned;
+/// the caller upholds this.
 pub unsafe fn sums(
     unit: Native,
     product: &Tile<bf16>,

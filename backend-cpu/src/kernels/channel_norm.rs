@@ -1,8 +1,8 @@
 //! `group_norm`, `instance_norm`, `batch_norm` and `frozen_norm` of inputs `[batch, channels, ..]`, and `channel_norm`, which
 //! gives the statistics, too.
 //!
-//! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put together.
-//! Inputs whose rows are short, or do not lie densely, are left to the parts that the ops are composed of.
+//! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put
+//! together. Inputs whose rows are short, or do not lie densely, are left to the decomposition.
 
 mod gradients;
 

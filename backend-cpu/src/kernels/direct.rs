@@ -1,8 +1,8 @@
 //! Small products of f32 and f64 from the operands in place: packing them whole, as `gemm` does, takes longer than it
 //! saves for matrices of a hundred rows and columns.
 //!
-//! A block of the result stays in registers while the summed dimension is gone through. Where blocks do not divide the
-//! result, the last ones overlap those before them and write the same values again.
+//! A block of the result stays in registers while the reduction dimension is gone through. Where blocks do not divide
+//! the result, the last ones overlap those before them and write the same values again.
 
 use super::product::{Matrix, Tile};
 use keyway_cpu_loops::vectors::{Lanes, ROWS, Vector, read_some};
@@ -72,8 +72,8 @@ pub unsafe fn multiply_deep<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
 /// The product.
 ///
 /// # Safety
-/// Each element that sizes and strides of the tile name must exist, nobody else may use those of `out`, and it must
-/// [fit](fits); the caller upholds this.
+/// All elements described by the sizes and strides of the tile must exist, those of `out` must be uniquely owned, and
+/// it must [fit](fits); the caller upholds this.
 pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
     let lanes = T::Vector::LANES;
     let mut column = 0;
@@ -102,8 +102,8 @@ pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
     }
 }
 
-/// [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, for the compiler to
-/// find that the sums fit its registers.
+/// [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, so that the
+/// compiler keeps the register tile in registers.
 ///
 /// # Safety
 /// As for [`multiply`]; the block must be within the tile.

@@ -154,7 +154,7 @@ mod tests {
             let product = |k: usize| a[r * inner + k].to_f64() * b[k * row + c * column].to_f64();
             let expected =
                 2.0 * (0..inner).map(product).sum::<f64>() + if added { 3.0 * bias[c].to_f64() } else { 0.0 };
-            // Whole numbers below 2^24, so the sums are exact.
+            // Integers below 2^24, so the sums are exact.
             assert_eq!(
                 out[r * columns + c].to_f64(),
                 expected,

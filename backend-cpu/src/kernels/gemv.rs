@@ -23,8 +23,8 @@ const LINES: usize = 8;
 /// The products, if one side of each is a vector.
 ///
 /// # Safety
-/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
-/// caller upholds this.
+/// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
+/// owned; the caller upholds this.
 pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>> {
     let Tile { rows, columns, inner, .. } = all.first;
     if rows > 1 && columns > 1 || inner == 0 {
@@ -175,7 +175,7 @@ unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error
 /// Dense rows times a vector.
 ///
 /// # Safety
-/// The elements must exist, and nobody else may use those of `to`.
+/// The elements must exist, and those of `to` must be uniquely owned.
 unsafe fn add_rows<T: Elements>(
     a: Matrix<*const T>,
     x: *const T::Acc,
@@ -197,8 +197,8 @@ unsafe fn add_rows<T: Elements>(
     }
 }
 
-/// Some dense rows times a vector. A row's sum does not depend on how many they are. The loops are over constants, for
-/// the compiler to find that the sums fit its registers.
+/// Some dense rows times a vector. A row's sum does not depend on how many they are. The loops are over constants, so
+/// that the compiler keeps the register tile in registers.
 ///
 /// # Safety
 /// As for [`add_rows`].

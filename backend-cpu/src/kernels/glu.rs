@@ -12,7 +12,7 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of a half that are computed together, whose sigmoids stay in the first-level cache.
+/// Elements of a half that are computed together, whose sigmoids stay in L1.
 const PIECE: usize = 1024;
 const GRAIN: usize = 8 * 1024;
 

@@ -5,7 +5,7 @@ use super::number::Number;
 use super::product::{Batch, Matrix, Multiply, Tile, each_tile, tile_sizes};
 use keyway_sdk::author::{Error, Plain, Scratch};
 
-/// Elements of a panel along the summed dimension.
+/// Elements of a panel along the reduction dimension.
 const PANEL: usize = 256;
 
 /// Copies `rows` by `columns` elements into a panel, whose rows begin `wide` elements apart.
@@ -20,7 +20,7 @@ unsafe fn pack<T: Plain>(
 ) {
     for (r, line) in panel.chunks_exact_mut(wide).enumerate().take(rows) {
         if from.column == 1 {
-            // SAFETY: the caller guarantees the elements, which lie side by side; the panel is memory of its own.
+            // SAFETY: the caller guarantees the elements, which are contiguous; the panel is memory of its own.
             unsafe { from.at(r, 0).data.copy_to_nonoverlapping(line.as_mut_ptr(), columns) };
             continue;
         }
@@ -34,9 +34,9 @@ unsafe fn pack<T: Plain>(
 /// Rows of a block, whose sums stay in registers.
 const ROWS: usize = 4;
 
-/// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns` apart, as
-/// those of the sums are. The loops are over constants, and nothing in them may panic or is a call, for the compiler to find
-/// that the sums fit its registers.
+/// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns`
+/// apart, as those of the sums are. The loops are over constants, and nothing in them may panic or is a call, so that
+/// the compiler keeps the register tile in registers.
 #[inline(never)]
 fn add_block<T: Number + Plain, const C: usize>(
     sums: &mut [T],

@@ -10,7 +10,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Lines that go on side by side.
+/// Lines that are processed in parallel.
 const LINES: usize = 32;
 /// Columns that one inner loop takes together.
 const COLUMNS: usize = 256;

@@ -1,7 +1,7 @@
 //! Products of floats by the `gemm` crate, from packed panels if it cannot read an operand in place; small ones by
 //! [`direct`].
 //!
-//! A panel is a part of an operand along the summed dimension, dense row by row. It is packed once, in parallel, and
+//! A panel is a part of an operand along the reduction dimension, dense row by row. It is packed once, in parallel, and
 //! read by all tiles of the result. f16 and bf16 are always packed, which widens them to f32, and their sums have
 //! memory of their own until the last panel.
 
@@ -14,7 +14,7 @@ use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of a panel along the summed dimension, at most: `gemm`'s own step.
+/// Elements of a panel along the reduction dimension, at most: `gemm`'s own step.
 const DEPTH: usize = 512;
 /// Rows of a panel that are packed as one piece of work, and elements that are worth handing to a thread.
 const PIECE: (usize, usize) = (64, 1 << 15);
@@ -34,7 +34,7 @@ pub trait Panels: Multiply {
     /// Packs rows of a panel, `step` apart.
     ///
     /// # Safety
-    /// The elements and the places must exist, and nobody else may use the places.
+    /// The elements and the places must exist, and the places must be uniquely owned.
     unsafe fn pack(to: *mut Self::Sum, step: usize, from: Matrix<*const Self>, sizes: (usize, usize));
 
     /// The addend of a tile and its factor, if it is added in the epilogue.
@@ -77,7 +77,7 @@ pub unsafe fn multiply<T: Panels>(all: &Batch<T>) -> Result<(), Error> {
 
 /// The scratch memory of a product.
 struct Memory<P> {
-    /// Elements along the summed dimension that are multiplied at once.
+    /// Elements along the reduction dimension that are multiplied at once.
     depth: usize,
     left: Scratch<P>,
     right: Scratch<P>,
@@ -176,7 +176,7 @@ unsafe fn product<T: Panels>(
 /// Packs a panel of `rows` by `columns`.
 ///
 /// # Safety
-/// The elements and the places must exist, and nobody else may use the places.
+/// The elements and the places must exist, and the places must be uniquely owned.
 unsafe fn pack<T: Panels>(
     to: *mut T::Sum,
     from: Matrix<*const T>,

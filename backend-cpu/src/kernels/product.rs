@@ -151,8 +151,8 @@ pub trait Multiply: Number + Plain {
     /// compute.
     ///
     /// # Safety
-    /// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`.
-    /// [`multiply`] and the callers of [`multiply_one`] uphold this.
+    /// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
+    /// owned. [`multiply`] and the callers of [`multiply_one`] uphold this.
     unsafe fn batch(all: &Batch<Self>) -> Result<(), Error>;
 }
 

@@ -55,7 +55,7 @@ fn read<T: Ranked>(
 ) -> Result<(), Error> {
     if let Some(split) = turned(call)? {
         let tensor = call.tensor(0)?;
-        // SAFETY: the elements lie side by side, and are of the type that this kernel is registered for; no output is the
+        // SAFETY: the elements are contiguous, and are of the type that this kernel is registered for; no output is the
         // argument.
         let input =
             unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast_const().cast(), tensor.numel()) };

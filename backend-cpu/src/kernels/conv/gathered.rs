@@ -29,7 +29,7 @@ pub struct Results<'a, T> {
     pub places: [usize; 3],
 }
 
-/// What is computed.
+/// The problem to compute.
 pub struct Product<'a, T> {
     pub samples: usize,
     pub groups: usize,
@@ -103,7 +103,8 @@ impl<T: Multiply> Product<'_, T> {
     /// Computes it, in tiles that the sizes alone decide.
     ///
     /// # Safety
-    /// All elements described by sizes, strides and offsets must exist, and nobody else may use those of the results.
+    /// All elements described by sizes, strides and offsets must exist, and those of the results must be uniquely
+    /// owned.
     pub unsafe fn run(&self) -> Result<(), Error> {
         let [depth, height, width] = &self.patches.axes;
         let counts = [self.samples, depth.count, height.count, width.count];
@@ -187,7 +188,7 @@ impl<T: Multiply> Product<'_, T> {
     ) {
         let copy = |place: usize, r: usize, to: usize| {
             let to = self.out.data.as_ptr().wrapping_add(to + (first_row + r) * self.out.row);
-            // SAFETY: the caller guarantees the elements and that nobody else uses the results.
+            // SAFETY: the caller guarantees the elements and that the results must be uniquely owned.
             unsafe { to.write(*from.at(r, place).data) };
         };
         if self.out.row == 1 {

@@ -20,7 +20,7 @@ const SUMS: usize = 1 << 23;
 /// The gradient of the weight, by the axes of the input. `Acc` is the accumulation type.
 ///
 /// # Safety
-/// The volumes must hold the elements that they name, and nobody else may use those of `out`.
+/// The volumes must contain the elements that the sizes describe, and those of `out` must be uniquely owned.
 pub unsafe fn run<T: Float<Acc: Multiply>>(
     grad: &Volume<'_, T>,
     input: &Volume<'_, T>,
@@ -92,7 +92,7 @@ impl<T: Float<Acc: Multiply>> Group<'_, T> {
     /// `[rows][inner]`, so that rows of both operands are dense.
     ///
     /// # Safety
-    /// As for [`run`]; nobody else may use the sums and the memory.
+    /// As for [`run`]; the sums and the memory must be uniquely owned.
     unsafe fn add(&self, sums: *mut T::Acc, [left, right]: [*mut T::Acc; 2], places: Range<usize>) {
         let n = places.len();
         let channels = self.g * self.channels..(self.g + 1) * self.channels;

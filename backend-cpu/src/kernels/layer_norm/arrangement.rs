@@ -115,7 +115,7 @@ impl Rows {
 }
 
 impl Columns {
-    /// How many matrices there are.
+    /// The number of matrices.
     pub fn matrices(&self) -> usize {
         count(&self.lead)
     }

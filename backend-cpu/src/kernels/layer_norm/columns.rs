@@ -85,7 +85,7 @@ impl<T: Elements> Matrix<T> {
     /// Normalises the columns. Weight and bias have a number for each row.
     ///
     /// # Safety
-    /// The matrices must have the elements, and nobody else may use those that are written.
+    /// The matrices must have the elements, and those that are written must be uniquely owned.
     pub unsafe fn normalise(&self, weight: &[Number<T>], bias: &[Number<T>], eps: Number<T>) {
         groups::<Numbers<T>>(self.columns, |c, n, several| {
             // SAFETY: as the caller guarantees.
@@ -252,7 +252,7 @@ impl<T: Elements> Block<T> {
     /// Writes the columns as `count` rows of `n` elements.
     ///
     /// # Safety
-    /// As for [`Block::read`]; nobody else may use the rows.
+    /// As for [`Block::read`]; the rows must be uniquely owned.
     pub unsafe fn write(&self, rows: &mut Block<T>, to: *mut T, n: usize, count: usize) {
         // SAFETY: as in `read`.
         unsafe {
@@ -300,8 +300,8 @@ impl<T: Elements> Matrix<T> {
     /// Writes the gradients of the columns, and adds to what they contribute to those of weight and bias.
     ///
     /// # Safety
-    /// The matrices must have the elements, and nobody else may use those that are written; `sums` must be those of a part for as many
-    /// rows.
+    /// The matrices must have the elements, and those that are written must be uniquely owned; `sums` must be those of
+    /// a part for as many rows.
     pub unsafe fn gradients(
         &self,
         grad: *const T,

@@ -66,7 +66,7 @@ impl<T: Lanes> Adaptive<'_, T> {
     /// Gives `write` the results of each line of the output, and their indices, if any.
     ///
     /// # Safety
-    /// The input must hold the elements that it names.
+    /// The input must contain the elements that the sizes describe.
     unsafe fn each<R: Merge<T::Acc>, O>(
         &self,
         out: &Volume<'_, O>,
@@ -250,7 +250,7 @@ impl<T: Lanes> Gradient<'_, T> {
     /// The sums, over the windows of a run of planes and of one of rows, for each window of the columns and each channel.
     ///
     /// # Safety
-    /// The gradient must hold the elements that it names.
+    /// The gradient must contain the elements that the sizes describe.
     unsafe fn sum(
         &self,
         [n, c, d, h, _]: [usize; 5],
@@ -308,7 +308,7 @@ impl<T: Lanes> Gradient<'_, T> {
     /// Copies the row to all of a run of planes and of one of rows.
     ///
     /// # Safety
-    /// The output must hold the elements that it names, and nobody else may use these.
+    /// The output must contain the elements that the sizes describe, and these must be uniquely owned.
     unsafe fn write(&self, [n, c, d, h, _]: [usize; 5], channels: usize, row: &[T]) {
         let (planes, rows) = (&self.runs[0][d].elements, &self.runs[1][h].elements);
         let [_, _, by_d, by_h, step] = self.out.strides;
@@ -350,7 +350,7 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 /// window in a dimension. Windows follow each other, none begins or ends before the one before it.
 ///
 /// # Safety
-/// Both must hold the elements that they name, and the output be nobody else's.
+/// Both must contain the elements that the sizes describe, and the output be nobody else's.
 pub unsafe fn spread_back<T: Lanes>(
     grad: &Volume<'_, T>,
     out: &Volume<'_, T>,

@@ -173,7 +173,7 @@ impl<T: Lanes> Gradient<'_, T> {
     }
 
     /// # Safety
-    /// The gradient must hold the elements that it names.
+    /// The gradient must contain the elements that the sizes describe.
     unsafe fn of_channel(&self, sample: usize, channel: usize, plane: &mut [T::Acc]) -> Result<(), Error> {
         let [_, _, depth, height, width] = self.grad.sizes;
         let rows = Rows::of(&self.axes[2])?;

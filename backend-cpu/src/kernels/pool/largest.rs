@@ -140,7 +140,7 @@ impl<T: Lanes> Run<T> {
             for (i, &g) in grad.iter().enumerate() {
                 // SAFETY: as above.
                 let place = unsafe { *places.wrapping_add(i * self.steps.1) };
-                // A place below 0 is beyond all as a number without sign.
+                // A negative index is out of range as an unsigned integer.
                 if !add(first + i, place as usize, g) {
                     return Err(outside(place, count));
                 }

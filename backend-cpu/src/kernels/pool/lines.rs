@@ -72,7 +72,7 @@ impl Line {
     /// Rounds the line's results and writes them.
     ///
     /// # Safety
-    /// The tensor must have the elements that it names, and nobody else may use those of the line.
+    /// The tensor must have the elements that it names, and those of the line must be uniquely owned.
     pub unsafe fn write<T: Lanes>(&self, t: &Volume<'_, T>, results: &[T::Acc]) {
         let (begin, step) = self.of(t);
         // SAFETY: as the caller guarantees.
@@ -105,7 +105,7 @@ pub struct Memory<A, P> {
     of: Option<[usize; 3]>,
     /// The elements that the line reads at once, if they cannot be used in place.
     pub read: Scratch<A>,
-    /// A row whose elements are parted by their remainders by the step of the window.
+    /// A row whose elements are de-interleaved by stride phase.
     parts: Scratch<A>,
 }
 
@@ -180,7 +180,7 @@ impl<T: Lanes> Lines<'_, T> {
     /// Gives `write` the results of each line of the output, and their stored indices.
     ///
     /// # Safety
-    /// The input must hold the elements that it names.
+    /// The input must contain the elements that the sizes describe.
     pub unsafe fn each<R: Reduce<T::Acc>, O>(
         &self,
         out: &Volume<'_, O>,
@@ -218,7 +218,7 @@ impl<T: Lanes> Lines<'_, T> {
         })
     }
 
-    /// `n` elements `step` apart, side by side and widened.
+    /// `n` elements `step` apart, contiguous and widened.
     ///
     /// # Safety
     /// There must be `n` elements, and room in the copy.
@@ -307,8 +307,7 @@ impl<T: Lanes> Lines<'_, T> {
     /// Some channels of one position, whose results stay in registers.
     ///
     /// # Safety
-    /// There must be `N` channels from each element of the window on, and room for the results, which nobody else may
-    /// use.
+    /// There must be `N` channels from each element of the window on, and room for the results, uniquely owned.
     #[inline(always)]
     unsafe fn together<R: Reduce<T::Acc>, const N: usize>(
         from: *const T,
@@ -414,7 +413,7 @@ impl Columns {
 /// Writes numbers that are in registers, some at once: as a whole they would go through memory.
 ///
 /// # Safety
-/// There must be room for as many elements, which nobody else may use.
+/// There must be room for as many elements, uniquely owned.
 #[inline(always)]
 unsafe fn store<X: Copy, const N: usize>(to: *mut X, from: &[X; N]) {
     const SOME: usize = 16;

@@ -62,7 +62,7 @@ impl<'a, T: Lanes> Back<'a, T> {
     /// Writes the result.
     ///
     /// # Safety
-    /// All must hold the elements that they name, and nobody else may use those of the result.
+    /// All must contain the elements that the sizes describe, and those of the result must be uniquely owned.
     pub unsafe fn run(&self) -> Result<(), Error> {
         let (out, step) = self.out;
         let [samples, channels, spatial @ ..] = out.sizes;
@@ -114,7 +114,7 @@ impl<'a, T: Lanes> Back<'a, T> {
                     (least, most) = (least.min(place), most.max(place));
                 }
             }
-            // A place below 0 is beyond all as a number without sign.
+            // A negative index is out of range as an unsigned integer.
             if most >= kept.count as u64 {
                 return Err(outside(most.cast_signed(), kept.count));
             }
@@ -148,7 +148,7 @@ impl<T: Lanes> Kept<T> {
         (place & self.mask) * self.channels
     }
 
-    /// Moves the window to include these indices; false if one is before it.
+    /// Moves the window to include these indices; false if they do not fit in it.
     ///
     /// # Safety
     /// As for [`Kept::write`].
@@ -173,7 +173,7 @@ impl<T: Lanes> Kept<T> {
     /// Rounds and writes the sums before an index, and frees their rows.
     ///
     /// # Safety
-    /// The result must have the places, and nobody else may use them.
+    /// The result must have the places, and them must be uniquely owned.
     unsafe fn write(&mut self, until: usize) {
         let (begin, summed) = (self.begin, self.end.clamp(self.begin, until.max(self.begin)));
         for place in begin..summed {

@@ -56,7 +56,7 @@ impl<A: Real> Sums<A> {
     /// The sums of an index, if it is valid.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
-        // SAFETY: `spread` has room for the block's channels at each place, and nobody else uses them.
+        // SAFETY: `spread` has room for the block's channels at each place, and them must be uniquely owned.
         (place < self.count).then(|| unsafe {
             std::slice::from_raw_parts_mut(self.data.add(place * self.step), self.channels.len())
         })
@@ -67,7 +67,7 @@ impl<A: Real> Sums<A> {
     /// Rounds the sums and writes them to the channels that begin here.
     ///
     /// # Safety
-    /// The tensor must have the elements that it names, and nobody else may use those of the channels.
+    /// The tensor must have the elements that it names, and those of the channels must be uniquely owned.
     unsafe fn write<T: Lanes<Acc = A>>(&mut self, out: &Volume<'_, T>, begin: usize) {
         let [_, channel_step, plane_step, row_step, step] = out.strides;
         let [_, _, depth, height, width] = out.sizes;
@@ -96,7 +96,7 @@ impl<A: Real> Sums<A> {
 /// those of the sums.
 ///
 /// # Safety
-/// `out` must hold the elements that it names, and nobody else may use them.
+/// `out` must contain the elements that the sizes describe, and them must be uniquely owned.
 pub unsafe fn spread<T: Lanes>(
     out: &Volume<'_, T>,
     add: impl Fn(&mut Sums<T::Acc>) -> Result<(), Error> + Sync,

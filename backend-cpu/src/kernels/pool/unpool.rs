@@ -31,7 +31,7 @@ impl<T: Float> Line<T> {
             // SAFETY: as the caller guarantees.
             unsafe {
                 let place = *self.places.add(i * self.steps.1);
-                // A place below 0 is beyond all as a number without sign.
+                // A negative index is out of range as an unsigned integer.
                 if place.cast_unsigned() >= count as u64 {
                     return Err(outside(place, count));
                 }
@@ -61,7 +61,7 @@ impl<T: Float> Block<'_, T> {
     }
 
     /// # Safety
-    /// The output must hold the elements that it names, and nobody else may use those of the block.
+    /// The output must contain the elements that the sizes describe, and those of the block must be uniquely owned.
     unsafe fn clear(&self) {
         let [_, _, depth, height, width] = self.out.sizes;
         let count = depth * height * width;
@@ -78,7 +78,8 @@ impl<T: Float> Block<'_, T> {
     }
 
     /// # Safety
-    /// All of them must hold the elements that they name, and nobody else may use the output's of the block.
+    /// All of them must contain the elements that the sizes describe, and the output's of the block must be uniquely
+    /// owned.
     unsafe fn put(&self, input: &Volume<'_, T>, indices: &Volume<'_, i64>) -> Result<(), Error> {
         let [_, _, depth, height, width] = input.sizes;
         let [_, _, planes, rows, columns] = self.out.sizes;
