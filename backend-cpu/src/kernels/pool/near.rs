@@ -173,7 +173,7 @@ impl<T: Lanes> Kept<T> {
     /// Rounds and writes the sums before an index, and frees their rows.
     ///
     /// # Safety
-    /// The result must have the places, and them must be uniquely owned.
+    /// The result must have the places, and they must be uniquely owned.
     unsafe fn write(&mut self, until: usize) {
         let (begin, summed) = (self.begin, self.end.clamp(self.begin, until.max(self.begin)));
         for place in begin..summed {

@@ -56,7 +56,7 @@ impl<A: Real> Sums<A> {
     /// The sums of an index, if it is valid.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
-        // SAFETY: `spread` has room for the block's channels at each place, and them must be uniquely owned.
+        // SAFETY: `spread` has room for the block's channels at each place, and they must be uniquely owned.
         (place < self.count).then(|| unsafe {
             std::slice::from_raw_parts_mut(self.data.add(place * self.step), self.channels.len())
         })
@@ -96,7 +96,7 @@ impl<A: Real> Sums<A> {
 /// those of the sums.
 ///
 /// # Safety
-/// `out` must contain the elements that the sizes describe, and them must be uniquely owned.
+/// `out` must contain the elements that the sizes describe, and they must be uniquely owned.
 pub unsafe fn spread<T: Lanes>(
     out: &Volume<'_, T>,
     add: impl Fn(&mut Sums<T::Acc>) -> Result<(), Error> + Sync,

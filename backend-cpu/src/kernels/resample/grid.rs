@@ -138,7 +138,7 @@ impl<T: Elements> Sampling<'_, T> {
             let finite = unsafe { self.of_plane(room, from, (to, step), pixels.len()) };
             // Elements of weight 0 were read too, and infinity times 0 is NaN.
             for &p in room.partly.iter().filter(|_| !finite) {
-                // SAFETY: a result that was written above; them must be uniquely owned.
+                // SAFETY: a result that was written above; they must be uniquely owned.
                 unsafe {
                     let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {

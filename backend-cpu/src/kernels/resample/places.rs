@@ -89,7 +89,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     /// Writes one coordinate of some pixels' locations.
     ///
     /// # Safety
-    /// As for [`Grid::read`], and them must be uniquely owned.
+    /// As for [`Grid::read`], and they must be uniquely owned.
     pub unsafe fn write(
         &self,
         of: (usize, usize),
