@@ -15,7 +15,7 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use std::any::TypeId;
 
-/// Elements of the copied rows, about: they stay in the second cache.
+/// Elements of the copied rows, about: they stay in L2.
 const BAND: usize = 1 << 17;
 /// The maximum number of elements of the packed weight for which it stays in L2 with the tiles' rows.
 const NEAR: usize = 1 << 19;

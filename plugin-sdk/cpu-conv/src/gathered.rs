@@ -15,9 +15,9 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Numbers of the copied rows, about: with a block's part of the weight they stay in the second cache.
+/// Numbers of the copied rows, about: with a block's part of the weight they stay in L2.
 const BAND: usize = 1 << 16;
-/// Places whose results are staged at once, about: they stay in the first cache.
+/// Places whose results are staged at once, about: they stay in L1.
 const STAGED: usize = 192;
 /// The number of work items beyond which more do not help, and the number of rows below which a band mostly copies rows
 /// that its neighbour also copies.

@@ -52,7 +52,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     }
     let cut = Cut::of(&planes, [grad.sizes[0], grad.sizes[3]], BAND, ENOUGH);
     let plane = planes.plane(cut.samples * (cut.rows + planes.reach));
-    // A line is an odd number of cache lines long, lest the lines of a tile meet in the first cache.
+    // A line is an odd number of cache lines long, lest the lines of a tile meet in L1.
     let line = plane + if (plane / SIDE).is_multiple_of(2) { SIDE } else { 0 };
     let wide = rows.next_multiple_of(SIDE);
     let size = planes.taps * planes.pixel * wide;

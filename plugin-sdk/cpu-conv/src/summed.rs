@@ -19,7 +19,7 @@ use std::ops::Range;
 /// copies.
 const TERMS: usize = 512;
 const SHORT: usize = 8;
-/// Numbers of the copied rows of both operands, about: they stay in the second cache.
+/// Numbers of the copied rows of both operands, about: they stay in L2.
 const COPIED: usize = 1 << 19;
 /// Pieces of work beyond which more would not help.
 const ENOUGH: usize = 32;

@@ -6,7 +6,7 @@
 //! step from each of 16 columns. Seen as pairs of elements, the one is the transpose of the other. Beyond the operand's
 //! edges a panel holds 0.
 
-/// Rows or columns of a panel, and elements of a step along the summed dimension.
+/// Rows or columns of a panel, and elements of a step along the reduction dimension.
 pub const SIDE: usize = 32;
 /// Elements of one step of a panel.
 pub const STEP: usize = SIDE * SIDE;
@@ -20,7 +20,7 @@ pub struct Source {
     pub data: *const u16,
     /// From one row (column) of a panel to the next.
     pub row: usize,
-    /// From one element of the summed dimension to the next.
+    /// From one element of the reduction dimension to the next.
     pub column: usize,
 }
 
@@ -45,7 +45,7 @@ pub enum Operand {
 enum Lines {
     /// A line is a row (column) of the panel.
     Side,
-    /// A line is one element of the summed dimension.
+    /// A line is one element of the reduction dimension.
     Inner,
 }
 
@@ -61,7 +61,7 @@ pub unsafe fn pack<const VECTORS: bool>(
     operand: Operand,
 ) {
     let steps = inner.div_ceil(SIDE);
-    // Step by step, so that lines of the summed dimension are read through all panels at once.
+    // Step by step, so that lines of the reduction dimension are read through all panels at once.
     for (step, panel) in (0..steps).flat_map(|s| (0..size.div_ceil(SIDE)).map(move |p| (s, p))) {
         let (side, deep) = (SIDE.min(size - panel * SIDE), SIDE.min(inner - step * SIDE));
         let block = from.at(panel * SIDE, step * SIDE);

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// A 32 by 32 block of accumulators: its address and the operands.
 #[derive(Clone, Copy)]
 pub struct Block {
-    /// Steps of 32 along the summed dimension, at least 1.
+    /// Steps of 32 along the reduction dimension, at least 1.
     pub steps: usize,
     /// Rows: a panel, or rows in place.
     pub left: Rows,
@@ -29,7 +29,7 @@ pub struct Block {
 /// A 32 by 32 block of accumulators whose rows are at another address at each step, as for the taps of a convolution.
 #[derive(Clone, Copy)]
 pub struct Gathered<'a> {
-    /// For each step of 32 along the summed dimension, the bytes from `left` to its first row. At least one.
+    /// For each step of 32 along the reduction dimension, the bytes from `left` to its first row. At least one.
     pub offsets: &'a [usize],
     /// Rows, each 32 elements at a step.
     pub left: *const u16,
