@@ -2,8 +2,8 @@
 //!
 //! Decisions:
 //! - a choice for one thread is a dispatch key: while no thread chooses, calls cost nothing for it;
-//! - a call never moves to another device in silence: the policy is `error` until somebody says otherwise, and the
-//!   profiler and [`fallbacks`] show what moved;
+//! - a call never moves to another device in silence: the default policy is `error`, and the profiler and [`fallbacks`]
+//!   show what moved;
 //! - an op that leaves its device leaves it whole: its tensors are moved there once and its results back once, and so it is
 //!   with the formula of its derivative. Composing the op of parts on its own device, each of which falls back by itself, is
 //!   left to what the other device does not serve.

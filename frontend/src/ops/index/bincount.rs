@@ -1,4 +1,4 @@
-//! How often each whole number comes.
+//! The number of occurrences of each nonnegative integer.
 
 use crate::error::{Result, called};
 use crate::{DType, Tensor};
