@@ -88,8 +88,8 @@ pub fn prefer_backends(names: &[&str]) -> Result<()> {
     Ok(registry::prefer(names)?)
 }
 
-/// Says what devices do with a call that nobody serves there: `error`, or a device such as `cpu` that runs it, with a
-/// warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
+/// Sets the fallback policy of devices, for calls that no backend serves there: `error`, or a device such as `cpu` that
+/// runs them, with a warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
 /// [`set_device_fallback`] named keeps its own policy.
 ///
 /// ```
