@@ -1,7 +1,7 @@
 //! The dispatch table, the plugin loader and tensor storage of Keyway.
 //!
-//! This crate knows how a call finds who serves it; it names no op. Ops are defined above and registered
-//! as [`op::OpSpec`]s; kernels come from plugins.
+//! This crate dispatches calls to kernels; it names no op. Ops are defined above and registered as [`op::OpSpec`]s;
+//! kernels come from plugins.
 //!
 //! Decisions:
 //! - a call reads one immutable generation of the table and never locks; registering publishes the next
@@ -9,7 +9,7 @@
 //! - arguments are borrowed and results small vectors, so a call of up to 8 tensors of up to 8 dimensions
 //!   takes no heap beyond the result itself;
 //! - the functional, `out=` and in-place forms of an op are one kernel and one rule;
-//! - what may grow is open: devices, layouts, dtypes are interned names, functionality keys are numbers.
+//! - open sets are extensible at run time: devices, layouts and dtypes are interned names, dispatch keys are numbers.
 
 mod base;
 pub mod call;
@@ -38,6 +38,6 @@ pub use key::{Device, Layout};
 /// The folder of this crate's sources as backtraces name it, for layers above that leave its frames out.
 pub const SOURCES: &str = {
     let file = file!();
-    // `lib.rs` is the last part, after which nothing else stands.
+    // `lib.rs` is the last component of the path.
     file.split_at(file.len() - "lib.rs".len()).0
 };

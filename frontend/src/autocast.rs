@@ -6,10 +6,10 @@
 //! - functions that leave the range of f16, sums, norms, softmax and losses take f16 and bf16 arguments in f32;
 //! - all other ops work in the dtypes that come, promoted as always.
 //!
-//! Which op is of which kind, its definition says ([`Facts`]); the rules are those of PyTorch's `autocast` on CUDA,
-//! on every device.
-//! Calls with f64 arguments, in-place and `out=` calls are left as they are. The casts are recorded by autograd, so parameters
-//! stay f32 and so do their gradients. A backward pass works in the dtypes of the forward one, wherever it is called.
+//! The definition of an op has its kind ([`Facts`]); the rules are those of PyTorch's `autocast` on CUDA, on every
+//! device. Calls with f64 arguments, in-place and `out=` calls are left as they are. The casts are recorded by
+//! autograd, so parameters stay f32 and so do their gradients. A backward pass works in the dtypes of the forward one,
+//! wherever it is called.
 //!
 //! A parameter is cast once in the outermost guard's time, unless it is changed meanwhile; the cast is kept until that guard ends,
 //! and holds a handle of the parameter, so that `as_slice_mut` and `accessor_mut` refuse it meanwhile.

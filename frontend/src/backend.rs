@@ -2,8 +2,8 @@
 //!
 //! Decisions:
 //! - a choice for one thread is a dispatch key: while no thread chooses, calls cost nothing for it;
-//! - a call never moves to another device in silence: the policy is `error` until somebody says otherwise, and the
-//!   profiler and [`fallbacks`] show what moved;
+//! - a call never moves to another device in silence: the default policy is `error`, and the profiler and [`fallbacks`]
+//!   show what moved;
 //! - an op that leaves its device leaves it whole: its tensors are moved there once and its results back once, and so it is
 //!   with the formula of its derivative. Composing the op of parts on its own device, each of which falls back by itself, is
 //!   left to what the other device does not serve.
@@ -88,8 +88,8 @@ pub fn prefer_backends(names: &[&str]) -> Result<()> {
     Ok(registry::prefer(names)?)
 }
 
-/// Says what devices do with a call that nobody serves there: `error`, or a device such as `cpu` that runs it, with a
-/// warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
+/// Sets the fallback policy of devices, for calls that no backend serves there: `error`, or a device such as `cpu` that
+/// runs them, with a warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
 /// [`set_device_fallback`] named keeps its own policy.
 ///
 /// ```

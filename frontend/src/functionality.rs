@@ -78,9 +78,9 @@ pub struct Functionality {
 }
 
 impl Functionality {
-    /// Registers a functionality under a name, for as long as the program runs. The handler gives the results of a call: nearly always
-    /// those of [`Call::run`], or others in their place. Of in-place and `out=` calls the results are the tensors that were written to,
-    /// whatever it gives.
+    /// Registers a functionality under a name, for as long as the program runs. The handler gives the results of a
+    /// call: nearly always those of [`Call::run`], or replacements. Of in-place and `out=` calls the results are the
+    /// tensors that were written to, whatever it gives.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -398,7 +398,7 @@ impl<'a> Call<'a> {
         self.finish(self.call, redispatch(self.call, self.below)?)
     }
 
-    /// Goes on with other tensors in the place of [`Call::tensors`], in that order.
+    /// Continues with other tensors instead of [`Call::tensors`], in that order.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {

@@ -1,8 +1,8 @@
 //! Work that is captured once and replayed many times, with one call of the host instead of one for each op.
 //!
-//! [`capture()`] runs a function whose work on a device is recorded and not done. Each [`Graph::replay`] does it, on the very same
-//! memory: put new values into the inputs with `copy_`, replay, read what the function gave back. The graph keeps all memory
-//! that the work uses, in the place where it is; nothing else uses it meanwhile.
+//! [`capture()`] runs a function whose work on a device is captured instead of executed. Each [`Graph::replay`]
+//! executes it, on the same memory: copy new values into the inputs with `copy_`, replay, read the function's results.
+//! The graph keeps all memory that the work uses, at the same addresses; nothing else uses it meanwhile.
 //!
 //! Which devices capture work, their backends say; the CPU does not. The function runs once, so what it does on the host is not
 //! done again:
@@ -15,7 +15,7 @@
 //!   argument and the number. The replay's results are of no use then. `keyway doctor` says how a backend is made to wait;
 //! - ops on another device, the CPU among them, and an `out=` there are errors: a replay would not do them again. A 0-d tensor on
 //!   the CPU counts as a number, and is recorded as it is;
-//! - random ops are errors: their place in the stream of random numbers is the host's, so each replay would draw the same;
+//! - random ops are errors: their offset in the random stream is host state, so each replay would draw the same;
 //! - numbers are recorded as they are. A learning rate that changes needs another capture; [`Adam`](crate::optim::Adam) counts
 //!   its steps on the device once [`capturable`](crate::optim::Adam::capturable) was called;
 //! - gradients are those tensors that the captured `backward` made, if `zero_grad` comes first in the function;

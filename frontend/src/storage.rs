@@ -1,8 +1,8 @@
-//! Storage: the memory that a tensor lies in, as an object.
+//! Storage: the memory of a tensor, as an object.
 //!
-//! [`Tensor::storage`](crate::Tensor::storage) shows it: bytes, device, address, who gave it and how many hold it. Memory of
-//! somebody else becomes a tensor as a [`Blob`], which carries what gives it back. [`HostAllocator`] lets a program give the
-//! host memory of tensors itself.
+//! [`Tensor::storage`](crate::Tensor::storage) returns it: bytes, device, address, allocator and number of handles.
+//! Foreign memory becomes a tensor as a [`Blob`], which carries its deleter. [`HostAllocator`] lets a program allocate
+//! the host memory of tensors itself.
 //!
 //! What may be done with the elements by hand:
 //!
@@ -14,8 +14,9 @@
 //! | [`Accessor::assume_unwritten`], [`Storage::as_bytes`] | `unsafe`: the program keeps writers away | references, bytes |
 //!
 //! Decisions:
-//! - ops write in place through shared handles, so a safe reference to elements needs the only handle, as `Arc::get_mut` does.
-//!   A flag that every op in place would look at was turned down: two locked instructions a call, for what few programs do;
+//! - ops write in place through shared handles, so a safe reference to elements needs the only handle, as
+//!   `Arc::get_mut` does. A flag checked by every in-place op was rejected: two atomic read-modify-writes a call, for a
+//!   rare use;
 //! - memory that others read (`Arc<[T]>`, `Bytes`, a mapped file) is read-only for ops too;
 //! - a deleter belongs to the blob from the beginning, so it runs once, also where no tensor comes of it;
 //! - a tensor whose strides show an element twice may be made over foreign memory, as `expand` makes it; to write to it is the

@@ -1,9 +1,10 @@
 //! Polynomials and series of the logarithm of the gamma function and of its derivatives, for whoever computes `lgamma`, `digamma`
 //! and `polygamma`.
 //!
-//! Sources: the recurrences, series and reflections are those of NIST's "Digital Library of Mathematical Functions", 5.5, 5.11 and
-//! 5.15. The polynomials interpolate at Chebyshev's points what was computed with 60 digits. They are of quotients that are far
-//! from 0, so that results keep their digits where the functions cross 0: at 1, at 2 and at [`ROOT`].
+//! Sources: the recurrences, series and reflections are those of NIST's "Digital Library of Mathematical Functions",
+//! 5.5, 5.11 and 5.15. The polynomials interpolate values computed with 60 digits at Chebyshev points. They approximate
+//! quotients that are far from 0, so that results keep their relative precision near the zeros of the functions: at 1,
+//! at 2 and at [`ROOT`].
 
 /// `log(gamma(x)) / ((x - 1) (x - 2))` for `x` from 1 to 2 in powers of `2 x - 3`, up to 9e-18 of it.
 pub const LOG_WIDE: [f64; 21] = [
@@ -85,7 +86,7 @@ pub const SLOPE_NARROW: [f64; 11] = [
     1.064_705_925_055_927_2e-05,
 ];
 
-/// Where `digamma` is 0 above 0, and what the f64 next to it leaves out.
+/// The positive zero of `digamma`: the nearest f64, and the remainder.
 pub const ROOT: (f64, f64) = (1.461_632_144_968_362_2, 9.549_995_429_965_697e-17);
 
 /// Numbers from here on take the series.

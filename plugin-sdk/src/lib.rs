@@ -10,21 +10,21 @@
 //!   `keyway-sdk = { path = "../keyway/plugin-sdk" }`, and `keyway-cpu-loops` in the same way. No other crate of
 //!   Keyway's is needed.
 //! - **Where the library goes**: `cargo build --release` leaves `target/release/libNAME.so`; copy it into a folder of
-//!   `keyway backend paths`, or try it in place with `keyway --backends target/release backend list`. The folder and
-//!   the library must not be writable by others, or they are refused.
+//!   `keyway backend paths`, or try it without copying with `keyway --backends target/release backend list`. The folder
+//!   and the library must not be writable by others, or they are refused.
 //! - **What a panic does**: it never crosses the boundary. The call fails with the status
 //!   [`PANICKED`](abi::codes::status::PANICKED) and the panic's message, and the plugin is poisoned: since its state
-//!   may be half changed, every later call of any of its functions fails with that status, without running, until
-//!   the process ends. So a kernel answers an [`Error`] for what can go wrong, and panics for its own bugs alone.
+//!   may be half changed, every later call of any of its functions fails with that status, without running, until the
+//!   process ends. So a kernel returns an [`Error`] for expected failures, and panics for its own bugs alone.
 //!
 //! Decisions:
 //! - the only `abi_stable` type is the frozen root in `keyway-abi-root`; whatever may grow is a
 //!   `repr(C)` table with its size in front, because `abi_stable` refuses a plugin as soon as a type grew;
-//! - kernels are gathered by `inventory` and handed over as one array, so a kernel is one file and one
-//!   registration, and no list is kept by hand;
-//! - an output may be exactly one of the arguments (in-place calls), so views read and write through raw
-//!   pointers, and a slice of an argument is lent only where no output meets it, one of an output only
-//!   where no argument does; `contiguous` of `keyway-cpu-loops` copies in the other cases;
+//! - kernels are collected by `inventory` and registered as one array, so a kernel is one file and one registration,
+//!   without a list to maintain;
+//! - an output may be exactly one of the arguments (in-place calls), so views read and write through raw pointers, and
+//!   a slice of an argument is available only if no output overlaps it, one of an output only if no argument does;
+//!   `contiguous` of `keyway-cpu-loops` copies in the other cases;
 //! - loops over host memory, and the copies that they need, are a crate of their own: a plugin for a device whose memory
 //!   the host cannot read does not compile them;
 //! - device memory is viewed only on the CPU and on devices that this plugin calls host-accessible;

@@ -3,9 +3,9 @@
 //! Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 //!
 //! # The stream
-//! A seed is a key of 64 bits, and each key has 2^64 streams. Draw `n` of stream `s` is word `n % 4` of
-//! `block(key, [n/4 low, n/4 high, s low, s high])`, so any part of a stream can be had without the parts before it, and
-//! threads or devices that share a stream agree on every number of it. What is made of draws:
+//! A seed is a key of 64 bits, and each key has 2^64 streams. Draw `n` of stream `s` is word `n % 4` of `block(key,
+//! [n/4 low, n/4 high, s low, s high])`, so any part of a stream can be computed without the parts before it, and
+//! threads or devices that share a stream agree on every number. Conversions of draws:
 //! - [`uniform_f32`]: one draw, its upper 24 bits;
 //! - [`uniform_f64`]: two draws, the first above the second, the upper 53 bits of the 64;
 //! - [`normal_pair`]: two draws for two numbers of f32, four draws for two numbers of f64 (Box-Muller).
@@ -15,7 +15,8 @@
 
 /// Multipliers of the two halves of the counter.
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-/// What the key grows by in each round: the golden ratio and the square root of 3 minus 1, as fractions of 2^32.
+/// The key increments of each round (Weyl sequence): the golden ratio and the square root of 3 minus 1, as fractions of
+/// 2^32.
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
@@ -69,7 +70,7 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
     [radius * cosine, radius * sine]
 }
 
-/// The random numbers of a tensor's elements: what every backend's random kernels compute.
+/// The random values of a tensor's elements, as every backend's random kernels compute them.
 ///
 /// A call has a seed and an offset. Elements are counted in logical row-major order, whatever the strides, and
 /// `block(seed, [b low, b high, 0, 0])` is block `b`:
@@ -77,7 +78,7 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 /// - *two words*: element `i` has words `2 (i % 2)` (the upper 32 bits) and `2 (i % 2) + 1` of block
 ///   `offset + i / 2`.
 ///
-/// What is made of them (`digits` is 11 for f16, 8 for bf16, 24 for f32, 53 for f64 and those that have no other):
+/// Conversions of the draws (`digits` is 11 for f16, 8 for bf16, 24 for f32, 53 for f64 and all other dtypes):
 /// - uniform in `low..high`: `low + (high - low) u` in f32 (f64 for f64), where `u` is the upper `digits` bits as a
 ///   fraction, of one word (f64: two words); a result that rounds to `high` is replaced by `low`;
 /// - normal: [`normal_pair`] of the words of elements `2k` and `2k + 1`, its first number for the even one, times
@@ -90,7 +91,7 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 pub mod element {
     use super::{MULTIPLIERS, ROUNDS, WEYL, block, halves};
 
-    /// Blocks that are made side by side, for the compiler to make a loop over them vector code.
+    /// The number of blocks computed together, so that the compiler vectorises the loop over them.
     const SIDE: usize = 32;
     /// The bits of a word.
     const WORD: u64 = u32::MAX as u64;
@@ -107,7 +108,7 @@ pub mod element {
         fill::<u64, 2>(seed, first, pairs, |[a, b, c, d]| [a << 32 | b & WORD, c << 32 | d & WORD]);
     }
 
-    /// Fills `made` from block `first` on with the `N` numbers that are made of the words of each.
+    /// Fills `made` from block `first` on with the `N` values computed from the words of each block.
     #[inline(always)]
     fn fill<T: Copy, const N: usize>(seed: u64, first: u64, made: &mut [T], of: impl Fn([u64; 4]) -> [T; N]) {
         let (high, low) = halves(seed);
@@ -134,8 +135,8 @@ pub mod element {
         }
     }
 
-    /// The words of [`block`] of the counters from `first` on, each in the lower half of a number: a product of two words takes
-    /// the whole, and nobody clears what is left in the upper half.
+    /// The words of [`block`] of the counters from `first` on, each in the lower half of a u64: a product of two words
+    /// takes the whole, and the upper half is not cleared.
     #[inline(always)]
     fn blocks(
         mut key: [u32; 2],
@@ -181,7 +182,7 @@ pub mod element {
     }
 }
 
-/// One stream of a seed, read from its beginning or from any place.
+/// One stream of a seed, read from its beginning or from any offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Philox {
     key: [u32; 2],

@@ -52,7 +52,7 @@ pub const OUTSIDE: [[f64; 8]; 2] = [
     ],
 ];
 
-/// From a depth of 5 on: `|z|`, of the depth less 5. No number of f32 that is below 1 lies there.
+/// From a depth of 5 on: `|z|`, of the depth less 5. No f32 below 1 reaches it.
 pub const TAIL: [[f64; 8]; 2] = [
     [
         6.657_904_643_501_103,

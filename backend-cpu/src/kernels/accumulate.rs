@@ -28,7 +28,7 @@ pub trait Sum: Number {
     /// A number of the type of sums in that of longer ones.
     fn lengthen(sum: Self::Acc) -> <Self::Long as Sum>::Acc;
 
-    /// [`Sum::widen`] of as many elements as there are places.
+    /// [`Sum::widen`] of `to.len()` elements.
     ///
     /// # Safety
     /// The elements must be there in these steps, and nothing write them now; the caller upholds this.
@@ -49,7 +49,7 @@ pub trait Sum: Number {
     /// [`Sum::narrow`] of each sum.
     ///
     /// # Safety
-    /// There must be a place for each in these steps, which nobody else uses; the caller upholds this.
+    /// There must be a place for each in these steps, uniquely owned; the caller upholds this.
     #[inline(always)]
     unsafe fn narrow_run(sums: &[Self::Acc], to: *mut Self, step: isize) {
         for (l, sum) in sums.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! `adam_rows`: a step of Adam for some rows of a table, which with both means are read and written once. The indices are
-//! sorted, so that what comes for one row is added up in a block on the way. Rows lie apart in memory, so each is asked for
-//! some rows before its turn. Scratch: 28 bytes for each index.
+//! `adam_rows`: a step of Adam for some rows of a table, which with both means are read and written once. The indices
+//! are sorted, so that gradients of one row are accumulated in a block. Rows are scattered in memory, so each is
+//! prefetched some rows ahead. Scratch: 28 bytes for each index.
 
 use super::cells::{Cells, copy_all, row_major};
 use super::gather::{AHEAD, fetch};
@@ -15,7 +15,7 @@ fn refused(what: &str) -> Error {
     Error::Unsupported { what: what.to_string() }
 }
 
-/// Whether the elements of each row lie side by side in row-major order.
+/// Whether the elements of each row are contiguous.
 fn has_dense_rows<T: Element>(cells: &Cells<'_, T>) -> bool {
     let dims = cells.sizes.iter().zip(&cells.strides).zip(row_major(&cells.sizes)).skip(1);
     cells.numel() == 0 || dims.into_iter().all(|((&size, &stride), own)| size == 1 || stride == own)
@@ -37,7 +37,7 @@ const BLOCK: usize = 512;
 struct Step<A> {
     beta1: A,
     beta2: A,
-    /// What comes to the means: 1 less those.
+    /// The weight of the gradient in the means: 1 minus each beta.
     rest1: A,
     rest2: A,
     eps: A,

@@ -9,7 +9,7 @@ use keyway_sdk::half::{bf16, f16};
 struct Step<A> {
     beta1: A,
     beta2: A,
-    /// What comes to the means: 1 less those.
+    /// The weight of the gradient in the means: 1 minus each beta.
     rest1: A,
     rest2: A,
     eps: A,

@@ -12,7 +12,7 @@ fn real<T: Float>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// Sets each element to what `f` makes of its number, of which there are few enough for vectors of 32-bit integers.
+/// Sets each element to `f` of its index; indices fit vectors of 32-bit integers.
 #[inline(always)]
 fn along<T: Plain>(values: &mut [T], f: impl Fn(f64) -> f64) {
     for (i, value) in values.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
 //! `scaled_dot_product_attention` without mask and dropout: some queries of a head at a time, whose scores stay in the cache.
 //!
-//! All else, and operands that do not lie densely, is left to the parts that the op is composed of.
+//! All else, and operands that do not lie densely, is left to the decomposition.
 
 use super::bf16_panels;
 use super::buffer::{Buffer, try_parallel_for};
@@ -23,7 +23,7 @@ const PANEL_LEAST: usize = 1 << 16;
 /// Rows, columns, and the length of the sums of a product.
 type Sizes = (usize, usize, usize);
 
-/// An element type of which attention is computed, in its accumulation type.
+/// An element type of attention, computed in its accumulation type.
 trait Attend: Elements<Acc: Shares + Multiply> {
     /// `to = queries keys^T`; rows of both are dense.
     ///
@@ -113,7 +113,7 @@ impl Attend for bf16 {
     }
 }
 
-/// Numbers as the sum of what bf16 holds of them and of what it holds of the rest.
+/// Splits f32 values into the sum of a bf16 and the bf16 of the remainder.
 fn split(numbers: &[f32], part: &mut [bf16], rest: &mut [bf16]) {
     const CHUNK: usize = 32;
     let ((x, x_end), (part, part_end)) = (numbers.as_chunks::<CHUNK>(), part.as_chunks_mut::<CHUNK>());
@@ -132,7 +132,7 @@ fn split(numbers: &[f32], part: &mut [bf16], rest: &mut [bf16]) {
     }
 }
 
-/// Memory for the weights of some queries in two parts, and for what the second adds.
+/// Memory for the weights of some queries in two parts, and for the addend of the second.
 struct Room {
     part: Buffer<bf16>,
     rest: Buffer<bf16>,
@@ -140,7 +140,7 @@ struct Room {
 }
 
 impl Room {
-    /// For so many weights and sums.
+    /// Memory for this number of weights and sums.
     fn new(weights: usize, sums: usize) -> Result<Self, Error> {
         Ok(Room {
             part: Buffer::zeroed(weights)?,
@@ -150,7 +150,7 @@ impl Room {
     }
 }
 
-/// Elements in the accumulation type: where they lie, or a copy.
+/// Elements in the accumulation type: in place, or a copy.
 struct Widened<A> {
     at: *const A,
     _copy: Buffer<A>,
@@ -212,7 +212,7 @@ unsafe fn by_panels(
             inner,
             a: Matrix { data: a, row: inner, column: 1 },
             b: b.at(0, first),
-            // What is asked for are the sums.
+            // Only the sums are requested.
             out: Matrix { data: std::ptr::null_mut(), row: 0, column: 0 },
             input: None,
             alpha: bf16::ONE,

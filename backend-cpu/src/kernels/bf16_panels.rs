@@ -1,8 +1,8 @@
 //! Products of bf16 by AMX, the tile unit of some x86-64 processors, or by AVX-512 BF16, the dot products of others: both sum in
 //! f32.
 //!
-//! Both operands are packed whole, then blocks of the result are computed from the panels. The sums of a block depend on
-//! its place alone. Both take subnormal numbers for 0.
+//! Both operands are packed whole, then blocks of the result are computed from the panels. The sums of a block depend
+//! on its position alone. Both treat subnormal numbers as 0.
 
 #[cfg(test)]
 mod tests;
@@ -14,10 +14,10 @@ use keyway_cpu_loops::tiles::{Block, Native, Operand, Rows, SIDE, STEP, Source, 
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 
-/// The most rows and columns of a block of the result: what its panels and sums take stays in the second cache.
+/// The maximum number of rows and columns of a block of the result: its panels and sums stay in L2.
 const BLOCK: usize = 256;
-/// Steps of 32 along the summed dimension after which sums are put down, so that the panels of a block stay in the second
-/// cache.
+/// Steps of 32 along the reduction dimension after which accumulators are stored, so that the panels of a block stay in
+/// L2.
 const DEPTH: usize = 32;
 /// Panels that are packed as one piece of work.
 const PACKED: usize = 4;
@@ -31,8 +31,8 @@ const LEAST: usize = 1 << 12;
 /// The products; none if this processor has nothing for them or they are too small for it.
 ///
 /// # Safety
-/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
-/// caller upholds this.
+/// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
+/// owned; the caller upholds this.
 pub unsafe fn multiply(all: &Batch<bf16>) -> Option<Result<(), Error>> {
     let Tile { rows, columns, inner, .. } = all.first;
     let worth = inner > 0 && rows.saturating_mul(columns).saturating_mul(inner) >= LEAST;
@@ -75,7 +75,7 @@ unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> 
     })
 }
 
-/// What a product takes in panels.
+/// The panel sizes of a product.
 #[derive(Clone, Copy)]
 struct Size {
     /// Panels of rows and of columns.
@@ -83,14 +83,14 @@ struct Size {
     across: usize,
     /// Steps of each.
     steps: usize,
-    /// Whether rows of the left operand have to be packed, not read where they lie.
+    /// Whether rows of the left operand have to be packed, instead of read in place.
     packed: bool,
 }
 
 impl Size {
     fn of(product: &Tile<bf16>) -> Size {
         let Tile { rows, columns, inner, a, .. } = *product;
-        // Rows further apart would meet in the first cache.
+        // Rows further apart would conflict in L1.
         let near = a.column == 1 && a.row <= BLOCK;
         Size {
             down: rows.div_ceil(SIDE),
@@ -142,7 +142,7 @@ impl Size {
     }
 }
 
-/// Where the sums of a block lie.
+/// The address and stride of the sums of a block.
 #[derive(Clone, Copy)]
 struct Sums {
     at: *mut f32,
@@ -237,7 +237,7 @@ unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error
 }
 
 /// # Safety
-/// As for [`multiply`], with places for the panels at `to`.
+/// As for [`multiply`], with room for the panels at `to`.
 unsafe fn pack_left<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     let Matrix { data, row, column } = product.a;
     // SAFETY: as the caller guarantees; a unit with `VECTORS` comes with the processor's features.
@@ -267,7 +267,7 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
 /// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none of others.
 ///
 /// # Safety
-/// Each element that sizes and strides of the operands name must exist, and a place for each sum, which nobody else may use;
+/// All elements described by the sizes and strides of the operands must exist, and room for each sum, uniquely owned;
 /// the caller upholds this.
 pub unsafe fn sums(
     unit: Native,

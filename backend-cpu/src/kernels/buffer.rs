@@ -25,7 +25,7 @@ impl<T: Plain> Buffer<T> {
         }
     }
 
-    /// `n` values that nobody has written yet.
+    /// `n` values uninitialised.
     ///
     /// # Safety
     /// Each must be written before it is read; the caller upholds this.

@@ -54,7 +54,7 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
 /// Copies `count` rows of `n` elements, dense in the source and `step` elements apart in the target.
 ///
 /// # Safety
-/// There must be the elements at both addresses, and nobody else may use those of the target.
+/// The elements must be valid at both addresses, and those of the target must be uniquely owned.
 unsafe fn copy_rows<C: Element>((to, step): (*mut C, usize), from: *const C, n: usize, count: usize) {
     /// # Safety
     /// As for [`copy_rows`], with rows of as many bytes.

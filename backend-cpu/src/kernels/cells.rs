@@ -23,7 +23,7 @@ macro_rules! cell_kernel {
 }
 pub(super) use cell_kernel;
 
-/// Of a dense output that is no slice: an argument lies in the same memory.
+/// The error for a dense output that is not a slice: an argument shares its memory.
 #[cold]
 pub fn overlap() -> Error {
     Error::Unsupported { what: "an output whose memory an argument meets".into() }
@@ -37,7 +37,7 @@ pub struct Cells<'a, C> {
     pub sizes: Vec<usize>,
     /// Strides in elements.
     pub strides: Vec<isize>,
-    /// What `lanes` points to, if it is a copy.
+    /// The owner of the memory behind `lanes`, if it is a copy.
     _copy: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -142,7 +142,7 @@ impl<'a, C: Plain> Cells<'a, C> {
     }
 }
 
-/// Whether elements lie side by side, in whatever order of the dimensions.
+/// Whether the elements are dense, in any order of the dimensions.
 pub fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     let mut dims: Vec<_> = sizes.iter().zip(strides).filter(|(size, _)| **size != 1).collect();
     dims.sort_by_key(|(_, stride)| **stride);
@@ -223,7 +223,7 @@ pub fn copy_block<C: Element>(
     sizes: &[usize],
 ) -> Result<(), Error> {
     let nest = Nest::sorted(dims(sizes, [to_strides, from_strides]));
-    // Larger elements are written as fast by rows, whose cache lines are read again from the second cache.
+    // Larger elements are written as fast by rows, whose cache lines are read again from L2.
     if size_of::<C>() <= 2
         && let Some(across) = nest.across()
     {

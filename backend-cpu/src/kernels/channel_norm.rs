@@ -1,8 +1,8 @@
 //! `group_norm`, `instance_norm`, `batch_norm` and `frozen_norm` of inputs `[batch, channels, ..]`, and `channel_norm`, which
 //! gives the statistics, too.
 //!
-//! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put together.
-//! Inputs whose rows are short, or do not lie densely, are left to the parts that the ops are composed of.
+//! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put
+//! together. Inputs whose rows are short, or do not lie densely, are left to the decomposition.
 
 mod gradients;
 
@@ -24,7 +24,7 @@ fn unsupported(what: &str) -> Error {
     Error::Unsupported { what: what.to_string() }
 }
 
-/// The input, and what its channels are multiplied by and moved by.
+/// The input, and the scale and shift of its channels.
 struct Channels<'a, T: Elements> {
     input: &'a [T],
     batch: usize,
@@ -104,7 +104,7 @@ impl<'a, T: Elements> Channels<'a, T> {
         })
     }
 
-    /// Normalises each row by what stands for its channel, or for the row itself if there are as many.
+    /// Normalises each row by the moments of its channel, or of the row itself if there are as many.
     fn by_given(&self, call: &Call, standards: &[Standard<T::Acc>]) -> Result<(), Error> {
         let mut out = call.contiguous_out::<T>(0)?;
         // SAFETY: as in `by_neighbours`.
@@ -163,7 +163,7 @@ fn statistics<T: Elements>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Erro
     Err(unsupported("running statistics of another dtype"))
 }
 
-/// What stands for each channel by the statistics in arguments 1 and 2.
+/// The mean and scale of each channel, from the statistics in arguments 1 and 2.
 fn of_statistics<T: Elements>(call: &Call, eps: T::Acc) -> Result<Vec<Standard<T::Acc>>, Error> {
     let (mean, var) = (statistics::<T>(call, 1)?, statistics::<T>(call, 2)?);
     let moments = |(&mean, &variance)| Moments { mean, rest: T::Acc::ZERO, variance };

@@ -9,7 +9,7 @@ fn constant_pad<T: Element>(call: &Call) -> Result<(), Error> {
     filled::<T>(call, 2)
 }
 
-/// Fills the result with argument `value`, then copies the part of the source that lies in it; a negative width cuts off.
+/// Fills the result with argument `value`, then copies the part of the source inside it; a negative width crops.
 pub fn filled<T: Element>(call: &Call, value: usize) -> Result<(), Error> {
     let value: T = call.scalar(value)?;
     let widths = call.ints(1)?;

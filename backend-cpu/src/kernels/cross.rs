@@ -7,7 +7,7 @@ use super::number::Number;
 use keyway_sdk::author::{Call, Element, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-/// What a vector costs beside an element that is copied.
+/// The cost of a vector relative to a copied element.
 const WEIGHT: usize = 8;
 
 /// `len` vectors, with the steps from one to the next of output and operands, and those from an element of one to the next.
@@ -47,7 +47,7 @@ fn cross<T: Element + Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     let strides = [out.strides.clone(), a.expanded_strides(&out.sizes), b.expanded_strides(&out.sizes)];
     let steps = [0, 1, 2].map(|k| strides[k][dim]);
     let mut sizes = out.sizes.clone();
-    // One vector takes the place of its elements.
+    // One vector replaces its elements.
     sizes[dim] = 1;
     let loops = dims(&sizes, [&strides[0], &strides[1], &strides[2]]);
     Nest::sorted(loops).for_each_row(WEIGHT, |[o, x, y], len, across| {
@@ -57,7 +57,7 @@ fn cross<T: Element + Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
         // it is neither operand.
         unsafe {
             match (across, steps) {
-                // Constants, of which the compiler makes vector code.
+                // Constants, so that the compiler vectorises.
                 ([3, 3, 3], [1, 1, 1]) => vectors(at, len, [3; 3], [1; 3]),
                 ([1, 1, 1], _) => vectors(at, len, [1; 3], steps),
                 _ => vectors(at, len, across, steps),

@@ -1,9 +1,9 @@
 //! `cummax` and `cummin`: of each line the extremes so far and where they stand, the last of equal ones. A NaN is more extreme
 //! than all but another NaN.
 //!
-//! Along the last dimension most chunks of a line have no element that reaches the extreme before them, and repeat it; in the others
-//! each step waits for the one before it. Along other dimensions neighbouring columns go on side by side, and the row before holds
-//! what was found so far.
+//! Along the last dimension most chunks of a line have no element that reaches the extreme before them, and repeat it;
+//! in the others each step waits for the one before it. Along other dimensions neighbouring columns are processed in
+//! parallel, and the previous row holds the running extremes.
 
 use super::running::{Lined, as_it_lies, in_rows};
 use keyway_cpu_loops::CallExt;
@@ -33,13 +33,13 @@ fn is_nan<W: Element>(x: W) -> bool {
     x != x
 }
 
-/// Whether an element takes the place of the one that stood so far.
+/// Whether an element replaces the running extreme.
 #[inline(always)]
 fn reaches<W: Element, const MAX: bool>(after: W, before: W) -> bool {
     (if MAX { after >= before } else { after <= before }) | is_nan(after)
 }
 
-/// One line. By places, since not all of an iterator over several slices is inlined here.
+/// One line. Indexed, since iterators over several slices are not fully inlined here.
 #[inline(always)]
 fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
     let n = from.len();
@@ -113,7 +113,7 @@ fn cumulative<T: Ordered, const MAX: bool>(call: &Call) -> Result<(), Error> {
     run::<T, MAX>(&Lined { input: &*input, n, inner }, to, at)
 }
 
-/// `to` and `at` hold as many elements as `input`, and are nobody else's.
+/// `to` and `at` have the length of `input`, and are uniquely owned.
 fn run<T: Ordered, const MAX: bool>(
     &Lined { input, n, inner }: &Lined<&[T]>,
     to: Lanes<'_, T>,

@@ -1,8 +1,9 @@
 //! `cumsum` and `cumprod`
 //!
-//! Each running value waits for the one before it, and they are made in that order: running sums of positive numbers never
-//! fall. Only the conversions before and after are made for many elements at once. Along other dimensions than the last
-//! neighbouring columns go on side by side. f32 is accumulated in f64: sums of a million would lose the last three digits.
+//! Each running value waits for the one before it, and they are computed in that order: running sums of positive
+//! numbers are monotonic. Only the conversions before and after are vectorised. Along other dimensions than the last
+//! neighbouring columns are processed in parallel. f32 is accumulated in f64: sums of a million would lose the last
+//! three digits.
 
 use super::number::Number;
 use super::running::{Lined, as_it_lies, in_rows};
@@ -10,7 +11,7 @@ use keyway_cpu_loops::{CallExt, narrow_slice};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Lines that go on side by side, and those of elements that are converted before and after.
+/// The number of lines processed in parallel, and the number of elements converted before and after.
 const LINES: usize = 4;
 const CONVERTED: usize = 8;
 /// Elements that are converted at a time.
@@ -58,7 +59,7 @@ fn combine<S: Number, const SUM: bool>(a: S, b: S) -> S {
     if SUM { a.plus(b) } else { a.times(b) }
 }
 
-/// What changes nothing: -0, because 0 + -0 is 0.
+/// The neutral addend: -0, because 0 + -0 is 0.
 #[inline(always)]
 fn neutral<S: Element, const SUM: bool>() -> S {
     S::from_f64(if SUM { -0.0 } else { 1.0 })
@@ -158,7 +159,7 @@ fn scan<T: Summand, const SUM: bool>(call: &Call, reverse: bool) -> Result<(), E
     scan_lined::<T, SUM>(&Lined { input: &*input, n, inner }, to, reverse)
 }
 
-/// `to` holds as many elements as `input`, and is nobody else's.
+/// `to` has the length of `input`, and is uniquely owned.
 fn scan_lined<T: Summand, const SUM: bool>(
     &Lined { input, n, inner }: &Lined<&[T]>,
     to: Lanes<'_, T>,

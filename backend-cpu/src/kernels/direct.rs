@@ -1,19 +1,20 @@
-//! Small products of f32 and f64 straight from where the operands lie: packing them whole, as `gemm` does, takes longer
-//! than it saves for matrices of a hundred rows and columns.
+//! Small products of f32 and f64 from the operands in place: packing them whole, as `gemm` does, takes longer than it
+//! saves for matrices of a hundred rows and columns.
 //!
-//! A block of the result stays in registers while the summed dimension is gone through. Where blocks do not divide the
-//! result, the last ones overlap those before them and write the same values again.
+//! A block of the result stays in registers while the reduction dimension is gone through. Where blocks do not divide
+//! the result, the last ones overlap those before them and write the same values again.
 
 use super::product::{Matrix, Tile};
 use keyway_cpu_loops::vectors::{Lanes, ROWS, Vector, read_some};
 use keyway_sdk::author::Real;
 
-/// Bytes that `b` spans, at most: columns of it are read again and again from the first cache.
+/// The maximum span of `b` in bytes: its columns are reread from L1.
 const SPAN: usize = 40 << 10;
 /// Vectors of a row of a block, at most: with them the sums of [`ROWS`] rows still find registers.
 const VECTORS: usize = 3;
 
-/// The most rows for which `b` is read where it lies although it spans more, and the length of what is summed in registers.
+/// The maximum number of rows for which `b` is read in place although it spans more, and the length of the reduction in
+/// registers.
 const FLAT: usize = 32;
 const DEPTH: usize = 128;
 
@@ -49,10 +50,10 @@ pub fn is_flat<T: Lanes>(tile: &Tile<T>) -> bool {
         && out.column == 1
 }
 
-/// The product, some of the summed dimension after the other, so that a block's part of `b` stays in the second cache.
+/// The product, block by block of the reduction dimension, so that a block's part of `b` stays in L2.
 ///
 /// # Safety
-/// As for [`multiply`], of a tile that [is flat](is_flat); what is added may be `out` itself.
+/// As for [`multiply`], of a tile that [is flat](is_flat); the addend may be `out` itself.
 pub unsafe fn multiply_deep<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
     let out = Matrix { data: tile.out.data.cast_const(), row: tile.out.row, column: tile.out.column };
     for begin in (0..tile.inner).step_by(DEPTH) {
@@ -71,8 +72,8 @@ pub unsafe fn multiply_deep<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
 /// The product.
 ///
 /// # Safety
-/// Each element that sizes and strides of the tile name must exist, nobody else may use those of `out`, and it must
-/// [fit](fits); the caller upholds this.
+/// All elements described by the sizes and strides of the tile must exist, those of `out` must be uniquely owned, and
+/// it must [fit](fits); the caller upholds this.
 pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
     let lanes = T::Vector::LANES;
     let mut column = 0;
@@ -101,11 +102,11 @@ pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
     }
 }
 
-/// [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, for the compiler to
-/// find that the sums fit its registers.
+/// [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, so that the
+/// compiler keeps the register tile in registers.
 ///
 /// # Safety
-/// As for [`multiply`]; the block must lie within the tile.
+/// As for [`multiply`]; the block must be within the tile.
 #[inline(never)]
 #[expect(
     clippy::needless_range_loop,
@@ -142,7 +143,7 @@ unsafe fn block<T: Real + Lanes<Acc = T>, const N: usize>(tile: &Tile<T>, (row, 
 /// Writes a vector of the result.
 ///
 /// # Safety
-/// As for [`multiply`]; the vector must lie within the tile.
+/// As for [`multiply`]; the vector must be within the tile.
 #[inline(always)]
 unsafe fn write<T: Real + Lanes<Acc = T>>(tile: &Tile<T>, sums: T::Vector, (row, column): (usize, usize)) {
     let mut value = sums;

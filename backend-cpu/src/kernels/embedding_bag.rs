@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Columns that are put together at a time: as many as stay in registers.
 const BLOCK: usize = 64;
 
-/// What becomes of the rows of a bag.
+/// The reduction of the rows of a bag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Sum,
@@ -20,11 +20,11 @@ enum Mode {
     Max,
 }
 
-/// Where each bag begins and ends among the indices.
+/// The bounds of each bag among the indices.
 enum Bags {
     /// All are of this length.
     Even(usize),
-    /// Those between neighbours.
+    /// Bags between neighbouring bounds.
     Bounds(Vec<usize>),
 }
 
@@ -139,7 +139,7 @@ fn embedding_bag<T: Float>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// Writes the sums of some columns of the rows at indices, and returns how many these are.
+/// Writes the sums of some columns of the rows at indices, and returns the number of columns.
 ///
 /// # Safety
 /// There must be the columns in a row for each index; the caller upholds this.
@@ -160,7 +160,7 @@ unsafe fn sums<T: Float>(made: &mut [T::Acc; BLOCK], from: *const T, step: isize
 /// Puts a part of a row to those before it.
 ///
 /// # Safety
-/// There must be an element for each place, in these steps; the caller upholds this.
+/// There must be an element for each column, with these strides; the caller upholds this.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 unsafe fn add<T: Float>(made: &mut [T::Acc], row: *const T, step: isize, factor: Option<T::Acc>, mode: Mode) {

@@ -7,10 +7,10 @@ use super::nest::{Nest, dims};
 use keyway_cpu_loops::copy_dense;
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 
-/// Rows of at most so many elements are copied one index after the other; longer ones are shared among threads.
+/// The maximum number of elements of a row that one thread copies; longer rows are shared among threads.
 const ROW: usize = 4096;
 
-/// How many rows before its turn a row is asked for, and of how many bytes at most.
+/// The prefetch distance in rows, and the maximum number of bytes prefetched of a row.
 pub const AHEAD: usize = 12;
 const FETCHED: usize = 1 << 10;
 
@@ -35,7 +35,7 @@ pub struct Gather<'a, C> {
     pub index: Lanes<'a, i64>,
     /// The source.
     pub source: Lanes<'a, C>,
-    /// How far in the source an index reaches.
+    /// The stride of an index in the source.
     pub stride: isize,
 }
 
@@ -99,7 +99,7 @@ unsafe fn whole_rows<C>(
     }
 }
 
-/// Copies so many bytes.
+/// Copies this number of bytes.
 ///
 /// # Safety
 /// As for [`copy_dense`], of as many cells.
@@ -149,7 +149,7 @@ fn gather<C: Element>(call: &Call) -> Result<(), Error> {
     across[dim] = 0;
     let nest = Nest::sorted(dims(&out.sizes, [&out.strides, &index.strides, &across]));
     let (stride, size) = (source.strides[dim], source.sizes[dim]);
-    // Before anything is written: a tensor that was given for the result is kept where an index is wrong.
+    // Before anything is written: an `out=` tensor stays unchanged if an index is wrong.
     check_indices(&index, "index", dim, size, 0)?;
     // SAFETY: the op's rule makes the index no larger than the source but in `dim`, where every index was checked; the
     // result is a tensor of its own.

@@ -1,8 +1,8 @@
 //! Tiles of f32 and f64, by the `gemm` crate.
 //!
-//! `gemm` copies an operand to where its vectors want it. One that lies the other way round it takes a few elements at a
-//! time, which can take as long as the product itself where rows are a power of two apart and meet in the cache: such an
-//! operand is transposed panel by panel before `gemm` sees it.
+//! `gemm` packs its operands. It reads a transposed operand a few elements at a time, which can take as long as the
+//! product itself if rows are a power of two apart and conflict in the cache: such an operand is transposed panel by
+//! panel before `gemm` is called.
 
 use super::panels::{self, Panels};
 use super::product::{Batch, Matrix, Multiply, Tile};
@@ -10,12 +10,12 @@ use super::{direct, gemv, skinny};
 use keyway_cpu_loops::transpose;
 use keyway_sdk::author::{Error, Plain};
 
-/// Bytes that a transposed left operand may span for `gemm` to take it as it lies.
+/// Bytes of the span of a transposed left operand up to which `gemm` reads it in place.
 const NEAR: usize = 1 << 18;
 /// Results of a product below which `gemm` copies nothing.
 const UNCOPIED: usize = 16 * 16;
 
-/// Copies what is added into the tile, where `gemm` adds to it.
+/// Copies the addend into the tile, to which `gemm` adds.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
@@ -35,7 +35,7 @@ unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
     }
 }
 
-/// One serial product of f32 or f64; with `beta`, that times what `out` holds is added.
+/// One serial product of f32 or f64; with `beta`, `beta * out` is added.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
@@ -75,7 +75,7 @@ macro_rules! floats {
             fn in_place(whole: &Tile<Self>) -> (Option<Matrix<*const Self>>, Option<Matrix<*const Self>>) {
                 let Tile { rows, columns, inner, a, b, out, .. } = *whole;
                 let uncopied = inner == 0 || rows * columns <= UNCOPIED;
-                // What stays in the second cache `gemm` copies as fast; `b` it takes by single elements.
+                // `gemm` packs an operand in L2 as fast; it reads `b` by single elements.
                 let near = inner.saturating_mul(a.column).saturating_mul(size_of::<Self>()) <= NEAR
                     || out.column == 1 && direct::is_small::<Self>(rows, columns, inner);
                 let dense = |m: Matrix<*const Self>| m.row == 1 && m.column > 1;
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use keyway_sdk::author::Real;
 
-    /// A product whose `b` lies row by row or transposed, against sums in f64.
+    /// A product whose `b` is row-major or transposed, against sums in f64.
     fn check<T: Multiply + Real>(
         (rows, columns, inner): (usize, usize, usize),
         transposed: bool,
@@ -154,7 +154,7 @@ mod tests {
             let product = |k: usize| a[r * inner + k].to_f64() * b[k * row + c * column].to_f64();
             let expected =
                 2.0 * (0..inner).map(product).sum::<f64>() + if added { 3.0 * bias[c].to_f64() } else { 0.0 };
-            // Whole numbers below 2^24, so the sums are exact.
+            // Integers below 2^24, so the sums are exact.
             assert_eq!(
                 out[r * columns + c].to_f64(),
                 expected,
@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn products_are_exact_whichever_way_an_operand_lies() {
-        // Below and above what `gemm` copies, one panel and several, tiles that do not divide, nothing to sum.
+        // Below and above the packing threshold, one panel and several, sizes that tiles do not divide, an empty
+        // reduction.
         for sizes in [(3, 5, 7), (17, 33, 40), (40, 21, 513), (130, 150, 1100), (20, 30, 0), (300, 260, 64)] {
             for (transposed, added) in [(false, false), (false, true), (true, false), (true, true)] {
                 check::<f32>(sizes, transposed, added);

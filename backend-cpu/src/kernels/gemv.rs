@@ -1,5 +1,5 @@
 //! A matrix times a vector, and the product of two vectors: bound by memory, so that each element of the matrix is read
-//! once, in the order in which it lies, and some rows at once, which keeps more of the memory's requests under way.
+//! once, in memory order, and some rows at once, which keeps more memory requests in flight.
 //!
 //! The matrix is cut into pieces by the sizes alone, whose sums are added in order.
 
@@ -15,7 +15,7 @@ const WORK: usize = 1 << 15;
 const SMALL: usize = 1 << 18;
 /// A row is cut into pieces of this many elements.
 const PIECE: usize = 1 << 16;
-/// Where columns are dense, the summed dimension is cut into pieces of so many, the other into pieces of so many sums.
+/// The block sizes if columns are dense: of the reduction dimension, and of the outputs.
 const BLOCK: (usize, usize) = (256, 2048);
 /// Lines of a matrix with dense columns that are added at once.
 const LINES: usize = 8;
@@ -23,8 +23,8 @@ const LINES: usize = 8;
 /// The products, if one side of each is a vector.
 ///
 /// # Safety
-/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
-/// caller upholds this.
+/// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
+/// owned; the caller upholds this.
 pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>> {
     let Tile { rows, columns, inner, .. } = all.first;
     if rows > 1 && columns > 1 || inner == 0 {
@@ -43,7 +43,7 @@ pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>>
     })
 }
 
-/// The product of two dense vectors, read where they lie.
+/// The product of two dense vectors, read in place.
 ///
 /// # Safety
 /// Both must have `n` elements.
@@ -96,7 +96,7 @@ unsafe fn dot_piece<T: Elements>(a: *const T, b: *const T, n: usize) -> T::Acc {
     }
 }
 
-/// A dense vector, widened: where it lies, or copied to `room`.
+/// A dense vector, widened: in place, or copied to `room`.
 ///
 /// # Safety
 /// The elements must exist and outlive the result.
@@ -175,7 +175,7 @@ unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error
 /// Dense rows times a vector.
 ///
 /// # Safety
-/// The elements must exist, and nobody else may use those of `to`.
+/// The elements must exist, and those of `to` must be uniquely owned.
 unsafe fn add_rows<T: Elements>(
     a: Matrix<*const T>,
     x: *const T::Acc,
@@ -197,8 +197,8 @@ unsafe fn add_rows<T: Elements>(
     }
 }
 
-/// Some dense rows times a vector. A row's sum does not depend on how many they are. The loops are over constants, for
-/// the compiler to find that the sums fit its registers.
+/// Some dense rows times a vector. A row's sum does not depend on how many they are. The loops are over constants, so
+/// that the compiler keeps the register tile in registers.
 ///
 /// # Safety
 /// As for [`add_rows`].

@@ -1,7 +1,7 @@
 //! `glu` and `glu_backward`
 //!
-//! The halves of a dimension lie in turn: as many elements of the first as of the second, row for row of what lies outside of it. So it
-//! is in row-major order, and in any other one where whole and halves lie alike; tensors that do not are copied.
+//! The halves of the dimension alternate in memory, for each index of the outer dimensions. This holds for contiguous
+//! tensors, and for any other dense order if input and halves share it; other tensors are copied.
 
 use super::activations::Sigmoid;
 use super::cells::overlap;
@@ -12,11 +12,11 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of a half that are computed together, whose sigmoids stay in the first-level cache.
+/// Elements of a half that are computed together, whose sigmoids stay in L1.
 const PIECE: usize = 1024;
 const GRAIN: usize = 8 * 1024;
 
-/// The number of elements of a half that lie in a row in a dense tensor of these sizes and strides.
+/// The number of elements of a half that are contiguous in a dense tensor of these sizes and strides.
 fn run(sizes: &[i64], strides: &[i64], dim: usize) -> usize {
     (sizes[dim] / 2 * strides[dim]) as usize
 }
@@ -36,8 +36,8 @@ fn run_of_rows<T: Element>(x: &View<T>, dim: usize) -> usize {
     (x.sizes()[dim] / 2 * x.sizes()[dim + 1..].iter().product::<i64>()) as usize
 }
 
-/// Calls `body` with pieces of runs: where in the halves they begin, where in the first half of the whole, and their
-/// length. The second half lies a run behind.
+/// Calls `body` with pieces of runs: the offset in the halves, the offset in the first half of the input, and the
+/// length. The second half is one run behind.
 fn pieces(half: usize, run: usize, body: impl Fn(usize, usize, usize) + Sync) -> Result<(), Error> {
     let across = run.div_ceil(PIECE);
     parallel_for(half / run.max(1) * across, GRAIN.div_ceil(PIECE.min(run.max(1))), |units| {

@@ -6,15 +6,15 @@ use super::indices::offsets;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 
-/// Where the dimensions of the indices stand in the result: in place of the indexed dimensions where these
-/// are neighbours, else in front.
+/// The position of the index dimensions in the result: that of the indexed dimensions if these are adjacent, otherwise
+/// the front (as in NumPy).
 pub fn index_position(dims: &[i64]) -> usize {
     let neighbours = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
     if neighbours { dims.first().map_or(0, |&d| d as usize) } else { 0 }
 }
 
-/// The dimensions of the result of indexing: those of the indices (true) and of the tensor (false), with
-/// their place among their own.
+/// The dimensions of the result of indexing: those of the indices (true) and of the tensor (false), with their index
+/// among their own.
 pub fn index_layout(ndim: usize, dims: &[i64], index_ndim: usize) -> Vec<(bool, usize)> {
     let mut layout: Vec<(bool, usize)> =
         (0..ndim).filter(|&d| !dims.contains(&(d as i64))).map(|d| (false, d)).collect();

@@ -38,7 +38,7 @@ fn loops<C: keyway_sdk::author::Element>(
 fn index_put<T: Sum>(call: &Call) -> Result<(), Error> {
     let (target, out) = (Cells::<T::Cell>::argument(call, 0)?, Cells::<T::Cell>::output(call, 0)?);
     let dims = call.ints(2)?;
-    // Offsets are a copy of the indices, so an index that lies where the output does is safe.
+    // Offsets are a copy of the indices, so an index tensor that shares the output's memory is safe.
     let indices = Cells::<i64>::list(call, 1)?;
     let mut at = offsets(&indices, dims, &target.sizes, &out.strides)?;
     let values = Cells::<T::Cell>::argument(call, 3)?.apart_from(&out)?;

@@ -9,9 +9,9 @@ use std::mem::MaybeUninit;
 /// Elements that are made at a time; a multiple of four, so that a piece begins with a whole random block.
 pub const PIECE: usize = 256;
 
-/// Bytes of the elements of a tile, which stay in the caches beside what they are computed from.
+/// Bytes of the elements of a tile, which stay in the caches with their operands.
 const TILE: usize = 32 * 1024;
-/// Bytes of elements of a tile that are side by side in memory: some cache lines.
+/// Bytes of contiguous elements of a tile: some cache lines.
 const LINES: usize = 256;
 /// Elements of a tile of truth values.
 const MASKED: usize = 16 * 1024;
@@ -35,7 +35,7 @@ pub fn produce_from<A: Element, T: Element>(
     transform(Some(input), &mut out, cost, &make)
 }
 
-/// What makes a piece: the number of its first element, the elements read, and those to write.
+/// The function that computes a piece: the index of its first element, the elements read, and the elements to write.
 type Make<'a, A, T> = &'a (dyn Fn(usize, &[A], &mut [T]) + Sync);
 
 // The maker is given once a piece by address: the loops around it are compiled once for each type.

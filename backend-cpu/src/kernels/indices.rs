@@ -7,7 +7,7 @@ use keyway_sdk::author::Error;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether any of `len` indices in these steps lies outside a range.
+/// Whether any of `len` indices with these strides is out of range.
 ///
 /// # Safety
 /// The indices must be there, and nothing write them now; the caller upholds this.

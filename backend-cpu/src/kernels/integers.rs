@@ -5,7 +5,7 @@ use super::number::Number;
 use super::product::{Batch, Matrix, Multiply, Tile, each_tile, tile_sizes};
 use keyway_sdk::author::{Error, Plain, Scratch};
 
-/// Elements of a panel along the summed dimension.
+/// Elements of a panel along the reduction dimension.
 const PANEL: usize = 256;
 
 /// Copies `rows` by `columns` elements into a panel, whose rows begin `wide` elements apart.
@@ -20,7 +20,7 @@ unsafe fn pack<T: Plain>(
 ) {
     for (r, line) in panel.chunks_exact_mut(wide).enumerate().take(rows) {
         if from.column == 1 {
-            // SAFETY: the caller guarantees the elements, which lie side by side; the panel is memory of its own.
+            // SAFETY: the caller guarantees the elements, which are contiguous; the panel is memory of its own.
             unsafe { from.at(r, 0).data.copy_to_nonoverlapping(line.as_mut_ptr(), columns) };
             continue;
         }
@@ -34,9 +34,9 @@ unsafe fn pack<T: Plain>(
 /// Rows of a block, whose sums stay in registers.
 const ROWS: usize = 4;
 
-/// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns` apart, as
-/// those of the sums are. The loops are over constants, and nothing in them may panic or is a call, for the compiler to find
-/// that the sums fit its registers.
+/// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns`
+/// apart, as those of the sums are. The loops are over constants, and nothing in them may panic or is a call, so that
+/// the compiler keeps the register tile in registers.
 #[inline(never)]
 fn add_block<T: Number + Plain, const C: usize>(
     sums: &mut [T],
@@ -88,7 +88,7 @@ fn pair<T>(rows: &[T], columns: usize) -> [&[T]; 2] {
     [&rows[..columns], &rows[columns..2 * columns]]
 }
 
-/// Adds the product of two panels to the sums: by blocks where `C` divides the columns, what is left row by row.
+/// Adds the product of two panels to the sums: by register tiles if `C` divides the columns, the remainder row by row.
 fn add_panels<T: Number + Plain, const C: usize>(
     sums: &mut [T],
     left: &[T],
@@ -113,7 +113,7 @@ fn add_panels<T: Number + Plain, const C: usize>(
 unsafe fn tile<T: Number + Plain, const C: usize>(tile: &Tile<T>) -> Result<(), Error> {
     let Tile { rows, columns, inner, out, .. } = *tile;
     let depth = inner.min(PANEL);
-    // Where there are blocks, the last one is filled up with zeros.
+    // The last block, if any, is padded with zeros.
     let wide = if rows >= ROWS && columns >= C { columns.next_multiple_of(C) } else { columns };
     let mut sums = Scratch::<T>::zeroed(rows * wide)?;
     let mut left = Scratch::<T>::zeroed(rows * depth)?;
@@ -171,7 +171,7 @@ mod tests {
         (rows, columns, inner): (usize, usize, usize),
         turned: bool,
     ) {
-        // Beyond what the narrow dtypes hold, so that products wrap.
+        // Beyond the range of the narrow dtypes, so that products wrap.
         let number = |i: usize| T::from_i64((i * 7919 % 263) as i64 - 131);
         let a: Vec<T> = (0..rows * inner).map(number).collect();
         let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();

@@ -1,8 +1,8 @@
 //! `layer_norm` and `layer_norm_backward`
 //!
-//! Dense rows are normalised one after the other, whatever the order of their dimensions and of the rows. Where the elements of
-//! many rows are side by side instead, as in channels_last with the last dimension normalised, and where rows are short, they
-//! are columns of a matrix.
+//! Dense rows are normalised one after the other, whatever the order of their dimensions and of the rows. If elements
+//! of many rows are adjacent instead, as in channels_last with the last dimension normalised, or if rows are short,
+//! they are treated as columns of a matrix.
 
 pub(super) mod arrangement;
 pub(super) mod backward;
@@ -30,7 +30,7 @@ const PART: usize = 64 * 1024;
 
 // Functions of their own, each with one loop: inlined into one, the loops share its registers, and keep their sums in memory.
 
-/// What a row is normalised by.
+/// The mean and scale by which a row is normalised.
 #[inline(never)]
 fn standard<T: Elements>(x: &[T], eps: T::Acc) -> Standard<T::Acc> {
     Moments::of(x).standard(eps)
@@ -75,7 +75,7 @@ fn layer_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
 /// Normalises rows of `n` elements.
 ///
 /// # Safety
-/// There must be the rows at both addresses, and nobody else use those that are written.
+/// The rows must be valid at both addresses, and those that are written must be uniquely owned.
 unsafe fn by_rows<T: Elements<Acc: Apply>>(
     call: &Call,
     (x, to): (*const T, *mut T),
@@ -179,7 +179,7 @@ fn layer_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error
 /// The gradients of columns; returns those of weight and bias, one behind the other.
 ///
 /// # Safety
-/// There must be the elements at each address, and nobody else use those that are written.
+/// The elements must be valid at each address, and those that are written must be uniquely owned.
 unsafe fn columns_backward<T: Elements>(
     on: &Operands<'_, T>,
     columns: &Columns,
@@ -227,7 +227,7 @@ unsafe fn rows_backward<T: Elements<Acc: Apply>>(
                     (row(on.x), row(on.grad), on.to.slice_mut(at, n))
                 };
                 let standard = standard::<T>(x, eps);
-                // As the mean of the input: what it is off by rounding is taken away, too.
+                // As with the mean of the input: its rounding error is subtracted, too.
                 let offset = offset::<T>(g, weight);
                 let (rest, along) = means::<T>((x, g, weight), standard, offset);
                 zip_wide((x, g, weight), to, |(x, g, w)| {

@@ -1,5 +1,5 @@
-//! Lists of tensors that are gone through together: elements at one place of all lists are read once and written once, whatever
-//! the number and the sizes of the tensors.
+//! Lists of tensors that are processed together (foreach): elements at one index of all lists are read once and written
+//! once, whatever the number and the sizes of the tensors.
 
 use super::cells::{Cells, copy_all};
 use keyway_cpu_loops::Cost;
@@ -9,8 +9,8 @@ use std::ops::Range;
 /// Elements that are gone through at once.
 const BLOCK: usize = 1024;
 
-/// Goes through the lists `changed` and the list `read` of a call, whose outputs are the changed tensors, list by list: `step` is
-/// given elements at the same places of all of them.
+/// Goes through the lists `changed` and the list `read` of a call, whose outputs are the changed tensors, list by list:
+/// `step` gets elements at the same positions of all of them.
 ///
 /// # Errors
 /// As [`Call::groups`], before anything is written.

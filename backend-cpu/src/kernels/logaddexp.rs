@@ -6,7 +6,7 @@ use keyway_cpu_loops::Cost;
 use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// `log(e^x + e^y)`: the larger one and what the other adds to it, at most log 2.
+/// `log(e^x + e^y)`: the larger one plus `log1p(exp(-|x - y|))`, at most log 2.
 #[inline(always)]
 pub fn log_sum<A: Apply + Real>(x: A, y: A) -> A {
     let larger = if x > y { x } else { y };

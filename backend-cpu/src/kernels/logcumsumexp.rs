@@ -1,5 +1,6 @@
-//! `logcumsumexp`: each running value waits for the one before it, so some lines go on side by side: along the last dimension
-//! [`LINES`], along others neighbouring columns. Accumulated as running sums are: what is added to a large value rounds away.
+//! `logcumsumexp`: each running value waits for the one before it, so some lines are processed in parallel: along the
+//! last dimension [`LINES`], along others neighbouring columns. The accumulation type is that of running sums: small
+//! addends to a large value would round away.
 
 use super::cumsum::Summand;
 use super::logaddexp::log_sum;
@@ -9,7 +10,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Lines that go on side by side.
+/// Lines that are processed in parallel.
 const LINES: usize = 32;
 /// Columns that one inner loop takes together.
 const COLUMNS: usize = 256;

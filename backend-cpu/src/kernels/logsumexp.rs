@@ -1,4 +1,4 @@
-//! `logsumexp`, in two passes: the largest element, then the sum of `exp` of what differs from it.
+//! `logsumexp`, in two passes: the largest element, then the sum of `exp` of the differences from it.
 
 use super::amax::Extreme;
 use super::exponential::{Exp, Log};

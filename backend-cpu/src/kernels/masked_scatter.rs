@@ -1,5 +1,5 @@
-//! `masked_scatter` of tensors in row-major order; others are left to the parts that the op is composed of, and so is a source that
-//! is too short, which these refuse.
+//! `masked_scatter` of tensors in row-major order; others are left to the decomposition, and so is a source that is too
+//! short, which these refuse.
 
 use super::cells::{Cells, cell_kernel, row_major};
 use super::nonzero::{PART, starts};

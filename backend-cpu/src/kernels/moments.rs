@@ -1,4 +1,4 @@
-//! Mean and variance of rows that lie densely, which the normalisations share.
+//! Mean and variance of dense rows, shared by the normalisations.
 
 use super::buffer::Buffer;
 use keyway_cpu_loops::vectors::{Lanes, MOST, Vector, halves, load_some, minus, plus, read_some, sum};
@@ -29,13 +29,12 @@ pub fn totals<X: Copy, Y: Copy, A: Real>(x: &[X], y: &[Y], f: impl Fn(X, Y) -> (
     (halves(&mut left, |a, b| a + b), halves(&mut right, |a, b| a + b))
 }
 
-/// Vectors of each slice that are summed side by side.
+/// The number of vectors of each slice that are summed in parallel.
 const VECTORS: usize = 4;
 
-// Arrays are gone through by their indices: of functions of arrays and of iterators not all is inlined, and what is not passes
-// vectors through memory.
+// Arrays are indexed: functions of arrays and iterators are not fully inlined, and calls pass vectors through memory.
 
-/// The sums of what `f` adds to them of the vectors of some slices, which are of one length.
+/// Accumulates `f` over the vectors of some slices, which are of one length.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
 pub fn sums<T: Lanes, const K: usize, const N: usize>(
@@ -59,7 +58,7 @@ pub fn sums<T: Lanes, const K: usize, const N: usize>(
         let some = lanes.min(n - i);
         let made = f(vectors(&slices, i, some), [zero; N]);
         for j in 0..N {
-            // What is made of lanes beyond the elements is left out.
+            // Results of lanes beyond the elements are masked out.
             all[0][j] = plus(all[0][j], if some == lanes { made[j] } else { first_of(made[j], some) });
         }
         i += lanes;
@@ -99,15 +98,15 @@ pub fn first_of<V: Vector>(vector: V, n: usize) -> V {
 pub struct Moments<A> {
     /// The mean, rounded.
     pub mean: A,
-    /// What it is off by rounding: with large numbers, far more than the digits that a result has.
+    /// Its rounding error: with large values, far more than the precision of a result.
     pub rest: A,
     /// The mean square of the distances from the mean.
     pub variance: A,
 }
 
 impl<A: Real> Moments<A> {
-    /// Those of a row that is not empty. The mean is that of the distances from the first element, so that equal numbers
-    /// have no variance.
+    /// The moments of a nonempty row. The mean is computed from the distances from the first element, so that equal
+    /// elements have variance 0.
     pub fn of<T: Lanes<Acc = A>>(x: &[T]) -> Self {
         let (count, first) = (A::from_f64(x.len() as f64), x[0].to_acc());
         let from = T::Vector::splat(first);
@@ -125,8 +124,8 @@ impl<A: Real> Moments<A> {
         Moments::around(mean, sum, squares, count)
     }
 
-    /// Those of `count` numbers or rows, of which these are the means and variances, in f64: squares may be beyond a type that
-    /// holds their mean, which is infinite where one of the numbers is.
+    /// The moments of `count` values or rows, given their means and variances, computed in f64: squares may overflow a
+    /// type that holds the mean, which is infinite if one of the values is.
     #[cold]
     fn of_large(rows: impl Iterator<Item = (f64, f64)> + Clone, count: usize) -> Self {
         let count = count as f64;
@@ -137,7 +136,7 @@ impl<A: Real> Moments<A> {
         Moments { mean: rounded, rest, variance: A::from_f64(squares / count) }
     }
 
-    /// Those of `n` rows of equal length together, which are not none.
+    /// The combined moments of `n` rows of equal length; `n` is at least 1.
     pub fn together(rows: impl Iterator<Item = Self> + Clone, n: usize) -> Self {
         let count = A::from_f64(n as f64);
         let first = rows.clone().next().map_or(A::ZERO, |row| row.mean);
@@ -166,7 +165,7 @@ impl<A: Real> Moments<A> {
         self.mean.to_f64() + self.rest.to_f64()
     }
 
-    /// What a row is normalised by.
+    /// The mean and scale by which a row is normalised.
     #[inline(always)]
     pub fn standard(&self, eps: A) -> Standard<A> {
         Standard { mean: self.mean, rest: self.rest, rstd: A::ONE / (self.variance + eps).sqrt() }
@@ -179,7 +178,7 @@ fn is_beyond<A: Real>(number: A) -> bool {
     !(number < A::INFINITY && number > A::ZERO - A::INFINITY)
 }
 
-/// What a row is normalised by: `x` becomes `((x - mean) - rest) * rstd`.
+/// The mean and scale of a row: `x` becomes `((x - mean) - rest) * rstd`.
 #[derive(Clone, Copy)]
 pub struct Standard<A> {
     /// See [`Moments`].

@@ -1,5 +1,5 @@
-//! `multinomial` with replacement, bit for bit as the parts that the op is composed of make it. All else is left to these: many draws
-//! from few categories, which they share among threads, and what is no distribution, which they refuse.
+//! `multinomial` with replacement, bit-identical to the decomposition. Other cases are left to it: many draws from few
+//! categories, which it shares among threads, and invalid distributions, which it refuses.
 
 use super::buffer::{Buffer, try_parallel_for};
 use keyway_cpu_loops::CallExt;
@@ -7,7 +7,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Lanes};
 use keyway_sdk::half::{bf16, f16};
 use keyway_sdk::philox::{element, fraction};
 
-/// Rows whose running sums go on side by side, since each step waits for the one before it.
+/// The number of rows whose running sums are computed in parallel, since each step waits for the one before it.
 const ROWS: usize = 4;
 /// The least elements of one piece of work.
 const GRAIN: usize = 16 * 1024;
@@ -77,7 +77,7 @@ fn multinomial<T: Float>(call: &Call) -> Result<(), Error> {
                 _ => sums.chunks_exact_mut(n).take(rows).for_each(|row| accumulate::<1>(row, n)),
             }
             for (row, sums) in (first..first + rows).zip(sums.chunks_exact(n)) {
-                // A block of random words is that of two draws, of which the first may be that of the row before.
+                // A block of random words serves two draws; the first may belong to the previous row.
                 let (begin, odd) = (row * drawn, row * drawn % 2);
                 let draws = &mut draws[..odd + drawn];
                 element::pairs(seed, offset.wrapping_add(begin as u64 / 2), draws);

@@ -1,4 +1,4 @@
-//! `mv` and `dot`: products of which one side or both are vectors.
+//! `mv` and `dot`: products with one or two vector operands.
 
 use super::gemv;
 use super::product::{Matrix, Multiply, Tile, multiply_one};
@@ -44,7 +44,7 @@ fn dot<T: Multiply>(call: &Call) -> Result<(), Error> {
     unsafe { multiply_one(&whole) }
 }
 
-/// [`dot`] of floats, which are read where they lie if they lie densely.
+/// [`dot`] of floats, which are read in place if dense.
 fn dot_real<T: Multiply + Lanes>(call: &Call) -> Result<(), Error> {
     let (a, b) = (call.view::<T>(0)?, call.view::<T>(1)?);
     let n = a.numel().min(b.numel());

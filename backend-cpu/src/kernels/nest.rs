@@ -12,7 +12,7 @@ const SHORTEST: usize = 16;
 /// One loop: how often, and the step of each operand in elements.
 pub type Dim<const N: usize> = (usize, [isize; N]);
 
-/// What is done with a row: the operands' offsets, its length and their steps.
+/// The function applied to a row: the operands' offsets, its length and their steps.
 type Body<'a, const N: usize> = &'a (dyn Fn([isize; N], usize, [isize; N]) + Sync);
 
 /// Nested loops; the innermost is given to the body as a row.
@@ -57,7 +57,7 @@ impl<const N: usize> Nest<N> {
         dims
     }
 
-    /// How many times the body of all loops runs.
+    /// The number of iterations of all loops.
     pub fn len(&self) -> usize {
         if self.empty { 0 } else { self.outer.iter().map(|d| d.0).product::<usize>() * self.inner.0 }
     }

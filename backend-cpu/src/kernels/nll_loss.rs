@@ -4,7 +4,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Float, Plain};
 use keyway_sdk::half::{bf16, f16};
 
-/// Samples, classes, and the elements of what stands behind the classes.
+/// The numbers of samples, of classes, and of elements of the dimensions after the classes.
 fn split(sizes: &[i64]) -> (usize, usize, usize) {
     let size = |i: usize| sizes.get(i).map_or(1, |n| *n as usize);
     match sizes.len() {
@@ -57,7 +57,7 @@ fn forward<T: Float>(call: &Call) -> Result<(), Error> {
     each::<T>(call, |i, loss, weight| (losses[i], of[i]) = (T::from_acc(loss), weight))
 }
 
-/// Both steps of a loss that is reduced. The sums are in f64, whose digits outlast any number of terms.
+/// Both steps of a loss that is reduced. Accumulation is in f64, which is precise for any number of addends.
 fn loss<T: Float>(call: &Call) -> Result<(), Error> {
     let mut out = call.contiguous_out::<T>(0)?;
     let how = call.str(4)?;

@@ -1,5 +1,5 @@
-//! `nonzero` and `masked_select`: what is chosen is counted first, in parts that depend on sizes alone. No more is written than was
-//! counted, since another thread may write to floats meanwhile.
+//! `nonzero` and `masked_select`: selected elements are counted first, in parts that depend on sizes alone. At most the
+//! counted number is written, since another thread may write to floats meanwhile.
 
 use super::cells::{Cells, cell_kernel, copy_block, row_major};
 use keyway_sdk::author::{
@@ -10,7 +10,7 @@ use keyway_sdk::half::{bf16, f16};
 /// Elements of one part.
 pub(super) const PART: usize = 1 << 15;
 
-/// For each part of `n` elements, how many are chosen before it; last, how many in all.
+/// For each part of `n` elements, the number of selected elements before it; last, the total.
 pub(super) fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<Vec<usize>, Error> {
     let mut counts = Vec::new();
     let parts = n.div_ceil(PART);
@@ -29,7 +29,7 @@ pub(super) fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<
     Ok(counts)
 }
 
-/// Gives each chosen element to `body` with its place among the chosen.
+/// Gives each chosen element to `body` with its index among the chosen.
 fn for_each_chosen(
     n: usize,
     starts: &[usize],
@@ -46,7 +46,7 @@ fn for_each_chosen(
     })
 }
 
-/// Writes the place of each chosen element of a tensor of `D` dimensions.
+/// Writes the coordinates of each chosen element of a tensor of `D` dimensions.
 fn places<const D: usize>(
     sizes: &[usize],
     starts: &[usize],
@@ -66,7 +66,7 @@ fn places<const D: usize>(
             }
             while k < last && i < end {
                 let row = (inner - place[D - 1] as usize).min(end - i);
-                // Each place is written and the next over it where it was not chosen: no branch to foresee.
+                // Branchless: each coordinate is written, and overwritten by the next if it was not chosen.
                 for l in i..i + row {
                     if k == last {
                         break;

@@ -117,8 +117,8 @@ impl Power for f64 {
     }
 }
 
-/// The power of two by which a number is multiplied to lie between 1 and 2, or as near as such factors come to that; 1 for 0, infinity
-/// and NaN.
+/// The power of two that scales a number to the range 1 to 2, or as near as such factors allow; 1 for 0, infinity and
+/// NaN.
 fn factor<A: Power>(size: A) -> A {
     let size = size.to_f64();
     if !(size > 0.0 && size < f64::INFINITY) {

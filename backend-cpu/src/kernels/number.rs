@@ -123,8 +123,8 @@ macro_rules! name_functions {
 }
 pub(crate) use name_functions;
 
-/// Registers functions of one real number. A line: the op, the type that names the function, what an
-/// element costs, and the function in f32 and in f64.
+/// Registers functions of one real number. A line: the op, the type that names the function, the cost of an element,
+/// and the function in f32 and in f64.
 macro_rules! real_functions {
     ($($op:literal $name:ident $cost:ident ($f32:expr, $f64:expr);)+) => {$(
         $crate::kernels::number::name_functions! {
@@ -193,8 +193,8 @@ const BLOCK: usize = 256;
 /// Fills blocks of both arguments from the element that is given on.
 type Fill<'a, A> = &'a dyn Fn(usize, &mut [A], &mut [A]);
 
-/// `f(argument 0, argument 1, out)` on blocks of equal length in the accumulation type, for functions that take blocks; as
-/// [`map2_slices`]. A number beside narrower elements is taken as it was given.
+/// `f(argument 0, argument 1, out)` on blocks of equal length in the accumulation type, for functions that take blocks;
+/// as [`map2_slices`]. A scalar with narrower elements is used unrounded.
 #[inline(always)]
 pub fn map_blocks2<T: Float>(
     call: &Call,

@@ -113,7 +113,7 @@ pub fn range<T: Key>(n: usize, read: impl Fn(usize) -> T) -> (u64, u64) {
 /// Elements from which on all of a line are sorted by the digits of their keys.
 const MANY: usize = 256;
 
-/// Memory for the order of a number of elements, kept between lines.
+/// Memory for the permutation of a line, reused between lines.
 pub struct Ranking {
     memory: Scratch<u64>,
     n: usize,
@@ -137,7 +137,7 @@ impl Ranking {
         Ok(Ranking { memory: unsafe { Scratch::unwritten(words) }?, n, k })
     }
 
-    /// The places of the elements in order. Equal elements keep their order.
+    /// The indices of the elements in order. The sort is stable.
     pub fn rank<T: Key>(&mut self, descending: bool, read: impl Fn(usize) -> T) -> Places<'_> {
         let (n, k) = (self.n, self.k);
         if n == 0 {
@@ -172,7 +172,7 @@ impl Ranking {
 }
 
 impl Places<'_> {
-    /// Gives rank and place of each.
+    /// Yields rank and index of each.
     #[inline(always)]
     pub fn each(&self, mut visit: impl FnMut(usize, usize)) {
         match self {
@@ -182,10 +182,10 @@ impl Places<'_> {
     }
 }
 
-/// Elements that are compared with the last kept before any is looked at.
+/// The number of elements that are compared with the last retained one before any is inserted.
 const CHUNK: usize = 64;
 
-/// The first few elements of lines, kept in order while a line is read.
+/// The first few elements of a line, sorted while the line is read (top-k).
 pub struct First {
     k: usize,
     flip: u64,
@@ -204,7 +204,7 @@ impl First {
         for i in 0..self.k {
             self.kept[i] = (read(i).key() ^ self.flip, i);
         }
-        // Their places make equal keys differ, so that they keep their order.
+        // Their indices make equal keys differ, so that the sort is stable.
         self.kept.sort_unstable();
         let (mut i, flip) = (self.k, self.flip);
         while i < n {
@@ -228,7 +228,7 @@ impl First {
         }
     }
 
-    /// Puts an element in its place and drops the last.
+    /// Inserts an element and drops the last.
     #[inline(always)]
     fn keep(&mut self, key: u64, i: usize) {
         let mut at = self.k - 1;
@@ -239,7 +239,7 @@ impl First {
         self.kept[at] = (key, i);
     }
 
-    /// Where those of the last line lie in it.
+    /// The indices of the retained elements of the last line.
     pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
         self.kept.iter().map(|(_, i)| *i)
     }

@@ -1,5 +1,5 @@
-//! `pad`: a constant border as `constant_pad` makes it, and borders of the tensor's own elements, whose places are worked out once for each
-//! dimension.
+//! `pad`: constant padding as in `constant_pad`, and padding with the tensor's own elements, whose offsets are computed
+//! once for each dimension.
 
 use super::cells::Cells;
 use super::constant_pad::filled;
@@ -12,11 +12,11 @@ use std::ops::Range;
 /// Elements that one piece of work moves.
 const GRAIN: usize = 1 << 15;
 
-/// A dimension of the result: its step there, and for each place how far into the source lies what it reads.
+/// A dimension of the result: its stride, and for each position the offset in the source that it reads.
 struct Line {
     step: isize,
     reads: Vec<isize>,
-    /// The places that are no border, which read one element after the other.
+    /// The positions that are not padding, which read consecutive elements.
     inside: Range<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Line {
 }
 
 /// # Errors
-/// Too little memory for the places.
+/// Too little memory for the offsets.
 fn bordered<C: Element>(call: &Call, mode: &str) -> Result<(), Error> {
     let widths = call.ints(1)?;
     let (from, out) = (Cells::<C>::argument(call, 0)?.with_dim(), Cells::<C>::output(call, 0)?.with_dim());

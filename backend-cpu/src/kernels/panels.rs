@@ -1,7 +1,7 @@
-//! Products of floats by the `gemm` crate, from panels where it cannot read an operand as it lies; small ones by
+//! Products of floats by the `gemm` crate, from packed panels if it cannot read an operand in place; small ones by
 //! [`direct`].
 //!
-//! A panel is a part of an operand along the summed dimension, dense row by row. It is packed once, in parallel, and
+//! A panel is a part of an operand along the reduction dimension, dense row by row. It is packed once, in parallel, and
 //! read by all tiles of the result. f16 and bf16 are always packed, which widens them to f32, and their sums have
 //! memory of their own until the last panel.
 
@@ -14,17 +14,17 @@ use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of a panel along the summed dimension, at most: `gemm`'s own step.
+/// Elements of a panel along the reduction dimension, at most: `gemm`'s own step.
 const DEPTH: usize = 512;
 /// Rows of a panel that are packed as one piece of work, and elements that are worth handing to a thread.
 const PIECE: (usize, usize) = (64, 1 << 15);
 
-/// An element type of which `gemm` multiplies matrices, or panels widened to `Sum`.
+/// An element type whose matrices `gemm` multiplies, directly or as panels widened to `Sum`.
 pub trait Panels: Multiply {
-    /// What products are summed in.
+    /// The accumulation type.
     type Sum: Real + Elements<Acc = Self::Sum>;
 
-    /// The operands of a product, each if `gemm` may read it where it lies.
+    /// The operands of a product, each if `gemm` can read it in place.
     #[expect(clippy::type_complexity, reason = "two matrices")]
     fn in_place(whole: &Tile<Self>) -> (Option<Matrix<*const Self::Sum>>, Option<Matrix<*const Self::Sum>>);
 
@@ -34,16 +34,16 @@ pub trait Panels: Multiply {
     /// Packs rows of a panel, `step` apart.
     ///
     /// # Safety
-    /// The elements and the places must exist, and nobody else may use the places.
+    /// The elements and the places must exist, and the places must be uniquely owned.
     unsafe fn pack(to: *mut Self::Sum, step: usize, from: Matrix<*const Self>, sizes: (usize, usize));
 
-    /// What is added to a tile with its factor, if it is so as the sums are written.
+    /// The addend of a tile and its factor, if it is added in the epilogue.
     fn input(tile: &Tile<Self>) -> Option<(Matrix<*const Self::Sum>, Self::Sum)>;
 
-    /// What sums are multiplied with as they are written.
+    /// The factor of the sums in the epilogue.
     fn factor(tile: &Tile<Self>) -> Self::Sum;
 
-    /// Prepares a tile's sums, and returns what `gemm` is to multiply what they hold with, if that counts.
+    /// Prepares a tile's sums, and returns `beta` of `gemm`, if the present content counts.
     ///
     /// # Safety
     /// As for [`Multiply::batch`], of this tile.
@@ -75,9 +75,9 @@ pub unsafe fn multiply<T: Panels>(all: &Batch<T>) -> Result<(), Error> {
     (0..all.count).try_for_each(|i| unsafe { product(&all.only(i), &mut memory, sizes, true) })
 }
 
-/// What a product takes besides its tensors.
+/// The scratch memory of a product.
 struct Memory<P> {
-    /// Elements along the summed dimension that are multiplied at once.
+    /// Elements along the reduction dimension that are multiplied at once.
     depth: usize,
     left: Scratch<P>,
     right: Scratch<P>,
@@ -156,7 +156,7 @@ unsafe fn product<T: Panels>(
                     let input = if begin == 0 { tile.input } else { Some(so_far) };
                     direct::multiply_deep(&Tile { input, ..tile });
                 } else {
-                    // What is added comes with the first panel; the others add to the sums so far.
+                    // The addend is applied with the first panel; later panels accumulate.
                     let beta = if begin == 0 { T::begin(&part) } else { Some(T::Sum::ONE) };
                     call_gemm(&tile, beta);
                 }
@@ -176,7 +176,7 @@ unsafe fn product<T: Panels>(
 /// Packs a panel of `rows` by `columns`.
 ///
 /// # Safety
-/// The elements and the places must exist, and nobody else may use the places.
+/// The elements and the places must exist, and the places must be uniquely owned.
 unsafe fn pack<T: Panels>(
     to: *mut T::Sum,
     from: Matrix<*const T>,

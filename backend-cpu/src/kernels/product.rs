@@ -151,8 +151,8 @@ pub trait Multiply: Number + Plain {
     /// compute.
     ///
     /// # Safety
-    /// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`.
-    /// [`multiply`] and the callers of [`multiply_one`] uphold this.
+    /// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
+    /// owned. [`multiply`] and the callers of [`multiply_one`] uphold this.
     unsafe fn batch(all: &Batch<Self>) -> Result<(), Error>;
 }
 
@@ -229,8 +229,8 @@ unsafe fn run<T: Multiply>(mut all: Batch<T>) -> Result<(), Error> {
     unsafe { T::batch(&all) }
 }
 
-/// Replaces an input whose rows lie apart in memory, where those of the output are dense, by a copy that lies as the output
-/// does, for kernels that add it row by row.
+/// Replaces an input with strided rows, if those of the output are dense, by a copy with the output's strides, for
+/// kernels that add it row by row.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of products that are used only as long as what is returned lives.

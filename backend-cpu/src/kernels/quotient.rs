@@ -1,4 +1,4 @@
-//! Quotients and remainders of whole numbers and of reals, as the ops of division share them.
+//! Quotients and remainders of integers and of reals, as the ops of division share them.
 //!
 //! Integers of up to 32 bits are divided in f64, where the quotient is exact. Float remainders are computed by blocks; elements
 //! with large quotients one by one.
@@ -12,9 +12,9 @@ pub trait Divide: Plain {
     fn trunc_quotient(self, divisor: Self) -> Self;
     /// The quotient, rounded towards negative infinity.
     fn floor_quotient(self, divisor: Self) -> Self;
-    /// What `trunc_quotient` leaves: it has the sign of the dividend.
+    /// The remainder of `trunc_quotient`: it has the sign of the dividend.
     fn trunc_remainder(self, divisor: Self) -> Self;
-    /// What `floor_quotient` leaves: it has the sign of the divisor.
+    /// The remainder of `floor_quotient`: it has the sign of the divisor.
     fn floor_remainder(self, divisor: Self) -> Self;
     /// An error if any element of argument `index` is a divisor that has no quotient.
     fn refuse_zeros(call: &Call, index: usize) -> Result<(), Error>;
@@ -51,14 +51,14 @@ macro_rules! integer {
     )*};
 }
 
-/// Added to a whole number of less than half of it, this leaves the number in the lower bits, as many as an integer of half
-/// the float's size has: vectors have no conversion to integers that is defined for every float.
+/// Magic constant: added to an integer of less than half of it, the sum has the integer in its low bits, half of the
+/// float's width: SIMD has no conversion to integers that is defined for every float.
 const WHOLE_F32: f32 = 12_582_912.0;
 /// See [`WHOLE_F32`].
 const WHOLE_F64: f64 = 6_755_399_441_055_744.0;
 
-// Vectors have no division of whole numbers. A float of more than twice the bits has a quotient whose whole part is exact:
-// beside a whole number it is off by less than the distance of any other quotient.
+// SIMD has no integer division. A float of more than twice the bits has a quotient whose integer part is exact: near an
+// integer its error is less than the distance of any other quotient.
 macro_rules! by_float {
     ($signed:literal, $float:ident, $whole:ident; $($t:ty),*) => {
         integer!(
@@ -86,9 +86,9 @@ pub trait DivideReal: Real {
     fn trunc_quotient(self, divisor: Self) -> Self;
     /// The quotients, rounded towards negative infinity.
     fn floor_quotients(a: &[Self], b: &[Self], out: &mut [Self]);
-    /// What the quotients rounded towards zero leave: with the sign of the dividend, and exact.
+    /// The remainders of the quotients rounded towards zero: with the sign of the dividend, and exact.
     fn trunc_remainders(a: &[Self], b: &[Self], out: &mut [Self]);
-    /// What `floor_quotients` leave: with the sign of the divisor.
+    /// The remainders of `floor_quotients`: with the sign of the divisor.
     fn floor_remainders(a: &[Self], b: &[Self], out: &mut [Self]);
 }
 
@@ -109,7 +109,7 @@ macro_rules! real {
                 for ((&a, &b), out) in a.iter().zip(b).zip(out) {
                     let rest = *out;
                     let down = (rest != 0.0) & ((rest < 0.0) != (b < 0.0));
-                    // An exact multiple but for one rounding, so the nearest whole number is the quotient.
+                    // An exact multiple but for one rounding, so the nearest integer is the quotient.
                     let near = (a - rest) / b - if down { 1.0 } else { 0.0 };
                     let floor = near.floor();
                     let whole = if near - floor > 0.5 { floor + 1.0 } else { floor };
@@ -157,7 +157,7 @@ real!(f32, (1u32 << 22) as f32; f64, (1u64 << 51) as f64);
 /// Elements that are looked at without a break.
 const LOOKED_AT: usize = 1024;
 
-/// Whether any element is as `test` says. What is repeated along a dimension is looked at once.
+/// Whether `test` holds for any element. A broadcast element is tested once.
 pub fn any<T: Plain>(view: View<'_, T>, test: impl Fn(T) -> bool) -> bool {
     // A loop that cannot end early is vectorised.
     let any_of = |some: &[T]| some.iter().fold(false, |found, &x| found | test(x));
@@ -243,7 +243,7 @@ mod tests {
             ($($t:ident),*) => {$(
                 let mut all: Vec<$t> = vec![0.0, -0.0, 1.0, 3.0, 0.1, 1.1, 5.5, 7.25, 1e-3, 1e10, 123_456_789.0];
                 all.extend([$t::MAX, $t::MIN_POSITIVE, $t::MIN_POSITIVE / 3.0, $t::INFINITY, $t::NAN, $t::EPSILON]);
-                // Dividends beside a multiple, whose quotient is rounded to it.
+                // Dividends next to a multiple, whose quotient is rounded to it.
                 all.extend((1u8..40).flat_map(|n| [1.1, 0.7, 3.3].map(|b: $t| (b * $t::from(n)).next_down())));
                 all.extend(all.clone().iter().map(|x| -x));
                 for &b in &all {

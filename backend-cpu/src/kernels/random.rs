@@ -8,7 +8,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Plain, Real, Widen};
 use keyway_sdk::half::{bf16, f16};
 use keyway_sdk::philox::{element, fraction};
 
-/// Where a call's words come from.
+/// The source of a call's random words.
 #[derive(Clone, Copy)]
 struct Stream {
     seed: u64,

@@ -105,7 +105,7 @@ fn rms_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
 /// Normalises rows of `n` elements.
 ///
 /// # Safety
-/// There must be the rows at both addresses, and nobody else use those that are written.
+/// The rows must be valid at both addresses, and those that are written must be uniquely owned.
 unsafe fn by_rows<T: Elements<Acc: Apply>>(
     call: &Call,
     (x, to): (*const T, *mut T),
@@ -155,7 +155,7 @@ fn rms_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> 
 /// The gradients of columns; returns that of the weight.
 ///
 /// # Safety
-/// There must be the elements at each address, and nobody else use those that are written.
+/// The elements must be valid at each address, and those that are written must be uniquely owned.
 unsafe fn columns_backward<T: Elements>(
     on: &Operands<'_, T>,
     columns: &Columns,

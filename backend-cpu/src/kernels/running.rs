@@ -32,7 +32,7 @@ pub(super) fn as_it_lies<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&
             return Ok(None);
         }
     }
-    // SAFETY: the elements lie side by side, and an output that is not the argument does not meet it.
+    // SAFETY: the elements are contiguous, and an output that is not the argument does not meet it.
     let input = unsafe { std::slice::from_raw_parts(view.as_ptr(), view.numel()) };
     Ok(Some(Lined { input, n, inner: strides[dim] as usize }))
 }

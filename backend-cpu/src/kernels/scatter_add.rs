@@ -80,7 +80,7 @@ impl Sources {
         Ok(Sources { slices: Some(slices), ends, order })
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.ends.len() - 2
     }

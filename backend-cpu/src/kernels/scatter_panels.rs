@@ -38,7 +38,7 @@ pub fn fits<T: Sum, A>(o: &Operands<'_, T>) -> bool {
     if lines(o).2 {
         return bytes <= LINE;
     }
-    // Of whole slices no element is looked for, and few elements move less where they lie.
+    // Of whole slices no element is looked for, and few elements move less in place.
     let single = (0..index.len()).any(|d| d != o.dim && index[d] != 0);
     single && (n >= count || !o.target.is_at(&o.out)) && bytes.saturating_mul(COLUMNS) <= PANEL
 }
@@ -147,7 +147,8 @@ impl<T: Sum, F: Put<T>> Part<T, F> {
     /// Takes one line after the other, from line `first` on.
     ///
     /// # Safety
-    /// The lines must be there, each index below `count`, and nobody else use the output; the caller upholds this.
+    /// The lines must be there, each index below `count`, and the output must be uniquely owned; the caller upholds
+    /// this.
     unsafe fn lines(&self, first: usize, lines: usize) -> Result<(), Error> {
         let (across, along, put) = (self.across, self.along, self.put);
         // The sums of dense lines are where the output is, without a copy of the source.

@@ -1,5 +1,5 @@
-//! `scatter_reduce` and `index_reduce` to extremes that count what is there; the other ways are left to the parts that the ops are
-//! composed of, which sort the sources by their places.
+//! `scatter_reduce` and `index_reduce` to extremes that count what is there; the other ways are left to the
+//! decomposition, which sort the sources by their places.
 
 use super::accumulate::Sum;
 use super::cells::copy_all;

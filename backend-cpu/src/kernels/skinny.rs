@@ -1,5 +1,6 @@
-//! A few rows times a matrix with dense columns, as a batch of inputs meets the weights of a layer: each column is read once,
-//! where it lies, and multiplied with some rows at once. To turn the matrix for `gemm` would take longer than the product.
+//! A few rows times a matrix with dense columns, as a batch of inputs meets the weights of a layer: each column is read
+//! once, in place, and multiplied with some rows at once. To turn the matrix for `gemm` would take longer than the
+//! product.
 //!
 //! Rows that fill vectors are packed so that a vector has one element of each: a column's elements are multiplied with them one
 //! by one, and nothing is left to add up. Of fewer rows vectors go along the columns.
@@ -16,12 +17,12 @@ const MOST: usize = 32;
 const LEAST: usize = 128;
 /// Columns whose sums are gathered together.
 const BLOCK: usize = 96;
-/// Bytes of a row that are multiplied without a break: those of the columns stay in the first cache.
+/// Bytes of a row that are multiplied without a break: those of the columns stay in L1.
 const DEPTH: usize = 4096;
 /// Rows and columns that are multiplied at once: as many sums stay in registers.
 const TALL: usize = 4;
 const WIDE: usize = if ROWS > 4 { 6 } else { 2 };
-/// Sums that stay in registers where rows fill vectors, and bytes of such rows: they stay in the first cache.
+/// Sums that stay in registers where rows fill vectors, and bytes of such rows: they stay in L1.
 const SUMS: usize = if ROWS > 4 { 24 } else { 8 };
 const NEAR: usize = 1 << 15;
 /// Vectors of rows that are multiplied at once, at most.
@@ -32,8 +33,8 @@ const WORK: usize = 1 << 20;
 /// The product, if it is of this kind.
 ///
 /// # Safety
-/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
-/// caller upholds this.
+/// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
+/// owned; the caller upholds this.
 pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>> {
     let Tile { rows, columns, inner, b, out, .. } = all.first;
     // A level whose registers we do not know is left to `gemm`.
@@ -256,7 +257,7 @@ unsafe fn outer<V: Vector, const R: usize, const C: usize>(
 /// Adds products of rows and columns to the sums.
 ///
 /// # Safety
-/// The elements must exist, and nobody else may use the sums.
+/// The elements must exist, and the sums must be uniquely owned.
 unsafe fn add<T: Elements>(
     left: Matrix<*const T::Acc>,
     right: Matrix<*const T>,
@@ -284,7 +285,8 @@ unsafe fn add<T: Elements>(
     }
 }
 
-/// Some rows times some columns. The loops are over constants, for the compiler to find that the sums fit its registers.
+/// Some rows times some columns. The loops are over constants, so that the compiler keeps the register tile in
+/// registers.
 ///
 /// # Safety
 /// As for [`add`].
@@ -361,7 +363,7 @@ mod tests {
         for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
             let term = |k: usize| a[r * row + k * column].to_f64() * b[c * inner + k].to_f64();
             let expected = (0..inner).map(term).sum::<f64>() + 3.0 * bias[c].to_f64();
-            // Whole numbers below 2^24, so the sums are exact.
+            // Integers below 2^24, so the sums are exact.
             let expected = T::from_f64(expected).to_f64();
             assert_eq!(
                 out[r * columns + c].to_f64(),

@@ -174,7 +174,7 @@ impl Tiles {
     /// Copies a block to a tile of operand `k`.
     ///
     /// # Safety
-    /// As for [`Tiles::gather`]; nobody else may use the elements of the tile.
+    /// As for [`Tiles::gather`]; the elements of the tile must be uniquely owned.
     pub unsafe fn scatter<C: Copy>(&self, tile: &Tile, k: usize, to: *mut C, block: *const C) {
         let (row, column) = (self.rows.strides[k], self.columns.strides[k]);
         // SAFETY: as in `gather`.

@@ -11,7 +11,7 @@ const TURNED: (usize, usize) = (16, 64);
 /// Widens `rows` by `columns` elements to rows `step` apart.
 ///
 /// # Safety
-/// The elements and places must exist, and nobody else may use the places; the caller upholds this.
+/// The elements and places must exist, and the places must be uniquely owned; the caller upholds this.
 pub unsafe fn widen_matrix<T: Lanes<Acc = f32>>(
     to: *mut f32,
     step: usize,
@@ -47,7 +47,7 @@ pub unsafe fn widen_matrix<T: Lanes<Acc = f32>>(
 /// `out = alpha * sums + beta * input`, rounded once from the type of the sums, of which rows are `step` apart.
 ///
 /// # Safety
-/// The sums and the elements of the tile's `out` and `input` must exist, and nobody else may use those of `out`; the
+/// The sums and the elements of the tile's `out` and `input` must exist, and those of `out` must be uniquely owned; the
 /// caller upholds this.
 pub unsafe fn finish<T: Lanes>(tile: &Tile<T>, sums: *const T::Acc, step: usize) {
     let lanes = T::Vector::LANES;

@@ -29,8 +29,8 @@ macro_rules! gamma_functions {
         logarithms: $logs:ident, slopes: $slopes:ident, root: $root:expr, terms: $terms:literal, far: $far:literal, tiny: $tiny:literal;
         $lgamma:ident, $digamma:ident, $trigamma:ident
     ) => {
-        /// The logarithm of the size of the gamma function, at most 4 ulp above 0; infinite at 0 and at negative whole numbers. Below
-        /// 0 by the reflection `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and next to 0 by `-log|x|`.
+        /// The logarithm of the size of the gamma function, at most 4 ulp above 0; infinite at 0 and at negative
+        /// integers. Below 0 by the reflection `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and next to 0 by `-log|x|`.
         #[inline(always)]
         pub fn $lgamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
@@ -63,8 +63,8 @@ macro_rules! gamma_functions {
             if x <= 0.0 && x == whole { $float::INFINITY } else { made }
         }
 
-        /// The derivative of the logarithm of the gamma function, at most 4 ulp above 0; at 0 infinite with the other sign, NaN at
-        /// negative whole numbers. Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
+        /// The derivative of the logarithm of the gamma function, at most 4 ulp above 0; at 0 infinite with the other
+        /// sign, NaN at negative integers. Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
         #[inline(always)]
         pub fn $digamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
@@ -101,8 +101,8 @@ macro_rules! gamma_functions {
             if x == 0.0 { -1.0 / x } else { made }
         }
 
-        /// The second derivative of the logarithm of the gamma function, at most 4 ulp; infinite at 0 and at negative whole numbers.
-        /// Below 0 by the reflection `trigamma(1 - x) + trigamma(x) = (pi / sin(pi x))^2`.
+        /// The second derivative of the logarithm of the gamma function, at most 4 ulp; infinite at 0 and at negative
+        /// integers. Below 0 by the reflection `trigamma(1 - x) + trigamma(x) = (pi / sin(pi x))^2`.
         #[inline(always)]
         pub fn $trigamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;

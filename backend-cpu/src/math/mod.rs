@@ -5,9 +5,8 @@
 //! the library is compiled for. The value for an element depends on the element alone, never on its
 //! place in the slice, so results do not depend on how work is split between threads.
 //!
-//! Alternatives turned down: the system's libm (one call an element, five to twenty times slower),
-//! intrinsics (one copy of the source for each level), and table look-ups (gathers are slow and the
-//! tables compete with the data for the first-level cache).
+//! Alternatives turned down: the system's libm (one call an element, five to twenty times slower), intrinsics (one copy
+//! of the source for each level), and table look-ups (gathers are slow and the tables compete with the data for L1).
 //!
 //! Polynomials are Chebyshev fits computed at 70 digits and rounded coefficient by coefficient,
 //! except where a function's doc names another source. Bounds in the docs are in units in the last

@@ -104,7 +104,8 @@ fn inverse_of_the_error_function() {
     assert_eq!(erfinv_f32(-0.0).to_bits(), (-0.0f32).to_bits());
 }
 
-/// Above 0 in units in the last place; below, where the functions cross 0 between any two whole numbers, in those of 1 at least.
+/// Above 0 in units in the last place; below, where the functions cross 0 between any two integers, in those of 1 at
+/// least.
 #[test]
 fn gamma_functions() {
     // With the bounds in f64 above and below 0, and in f32.

@@ -56,9 +56,9 @@ fn counted(op: &'static str, sizes: &[usize], most: usize) -> Result<usize> {
     Ok(product)
 }
 
-/// The number of elements, and how many elements from the storage's start the last one ends; `None` where one of them
-/// cannot be counted, or there are too many dimensions or not as many strides as sizes. Of no elements the end is
-/// unspecified.
+/// The number of elements, and the end of the last element in elements from the storage's start. `None` if either
+/// overflows, if there are too many dimensions, or if the number of strides differs from the number of sizes. Without
+/// elements the end is unspecified.
 #[inline]
 pub(crate) fn extent(offset: usize, sizes: &[usize], strides: &[usize]) -> Option<(usize, usize)> {
     if sizes.len() != strides.len() || sizes.len() > MAX_NDIM {
@@ -120,7 +120,7 @@ pub fn channels_last_strides(sizes: &[usize]) -> Dims {
     strides
 }
 
-/// Whether elements lie in row-major order without gaps; strides of dimensions of size 1 do not count.
+/// Whether the elements are contiguous: row-major, without gaps. Strides of dimensions of size 1 are ignored.
 #[inline]
 pub fn is_contiguous(sizes: &[usize], strides: &[usize]) -> bool {
     let mut expected = 1;
@@ -159,8 +159,9 @@ pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     true
 }
 
-/// Whether the strides put the channels innermost, with or without gaps; strides of dimensions of size 1 count too, so that of
-/// a tensor with one channel or one pixel they tell the format that is meant. Of one pixel of one channel they tell none.
+/// Whether the strides order the channels innermost, with or without gaps. Unlike in [`is_channels_last`], strides of
+/// dimensions of size 1 count, so a tensor with one channel or one pixel can be told apart by its strides; one pixel of
+/// one channel cannot.
 pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
         return false;
@@ -174,12 +175,12 @@ pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
         reach = reach.saturating_add(strides[i].saturating_mul(sizes[i].saturating_sub(1)));
         least = strides[i].max(reach.saturating_add(1));
     }
-    // Strides that are all alike are those of row-major order as well.
+    // Strides that are all equal are those of row-major order as well.
     least > strides[1] && (sizes[0] == 1 || strides[0] >= least)
 }
 
-/// Strides without gaps that keep the dimensions in the order in which they lie in memory; `None` where that is row-major, or
-/// where elements share a place.
+/// Strides without gaps that preserve the order of dimensions in memory; `None` if that order is row-major, or if
+/// elements overlap.
 pub fn dense_strides(sizes: &[usize], strides: &[usize]) -> Option<Dims> {
     if orders_channels_last(sizes, strides) {
         return Some(channels_last_strides(sizes));
@@ -192,7 +193,7 @@ pub fn dense_strides(sizes: &[usize], strides: &[usize]) -> Option<Dims> {
     if order.is_sorted() {
         return None;
     }
-    // A dimension of size 1 lies behind the one before it, as in row-major order.
+    // A dimension of size 1 follows the dimension before it in memory, as in row-major order.
     for i in (0..sizes.len()).filter(|&i| sizes[i] == 1) {
         let at = i
             .checked_sub(1)
@@ -209,8 +210,8 @@ pub fn dense_strides(sizes: &[usize], strides: &[usize]) -> Option<Dims> {
     Some(dense)
 }
 
-/// Whether the elements are stored without gaps and none twice, in whatever order of dimensions; false without strides, as
-/// composite tensors are.
+/// Whether the tensor is non-overlapping and dense, in any order of dimensions; false without strides (composite
+/// tensors).
 pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
     if sizes.len() != strides.len() {
         return false;
@@ -225,7 +226,7 @@ pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
         if strides[i] != expected {
             return false;
         }
-        // Where there are elements memory holds as many. Else a later size may be 0.
+        // Nonzero sizes cannot overflow: the elements are in memory. Otherwise a later size may be 0.
         expected = expected.wrapping_mul(sizes[i]);
     }
     true

@@ -9,8 +9,8 @@ use keyway_sdk::abi::codes::dtype as code;
 use std::fmt;
 use std::str::FromStr;
 
-/// An element type. Open: a plugin may bring others, which are numbered from `VENDOR_FIRST` on when they are first named,
-/// and of which tensors can be made once a plugin has described them.
+/// An element type. Open: a plugin may bring others, numbered from `VENDOR_FIRST` at first mention; tensors of it can
+/// be created once a plugin has described it.
 ///
 /// ```
 /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -45,7 +45,7 @@ pub enum Category {
     Float,
     /// Complex floating point.
     Complex,
-    /// A plugin's dtype that is no number, or that nobody has described yet. Promotes with numbers alone.
+    /// A plugin's dtype that is not numeric, or that no plugin has described yet. Promotes with scalars alone.
     Other,
 }
 
@@ -172,7 +172,7 @@ impl DType {
         (self.0 as usize) < BUILT_IN.len()
     }
 
-    /// Bytes of one element; 0 for a dtype that nobody has described.
+    /// Bytes of one element; 0 for a dtype that no plugin has described.
     #[doc(alias = "size_in_bytes")]
     #[doc(alias = "element_size")]
     #[doc(alias = "itemsize")]
@@ -262,9 +262,10 @@ impl DType {
         })
     }
 
-    /// The dtype that holds both, as `torch.promote_types`; `None` where there is none, as for u64 with a signed integer,
-    /// which no integer dtype holds. A plugin's dtype promotes with itself to itself; where it meets any other, the built-in
-    /// dtype that its plugin names (`promotes_to`) stands for it, and there is no common one if the plugin names none.
+    /// The dtype that holds both, as `torch.promote_types`; `None` where there is none, as for u64 with a signed
+    /// integer, which no integer dtype holds. A plugin's dtype promotes with itself to itself; with any other dtype it
+    /// promotes as the built-in dtype that its plugin names (`promotes_to`), and there is no common dtype if the plugin
+    /// names none.
     ///
     /// ```
     /// # use keyway_dispatcher as keyway;
@@ -329,7 +330,7 @@ fn promote_integers(a: DType, b: DType) -> Option<DType> {
     }
 }
 
-/// As [`DType::from_name`], with an error for a name that nobody has given.
+/// As [`DType::from_name`], with an error for a name of no dtype.
 impl FromStr for DType {
     type Err = Error;
 
@@ -361,9 +362,9 @@ impl fmt::Debug for DType {
     }
 }
 
-/// What takes part in promotion: tensors with dimensions, 0-d tensors, and bare numbers. A number or a 0-d
-/// tensor widens a result only if its category is higher than that of what stands before it, as in PyTorch. With a
-/// plugin's dtype it is the same: fp8 with the number 2.5 is fp8, and so is i64 with a 0-d fp8 tensor.
+/// The operands of type promotion: tensors with dimensions, 0-d tensors, and Python-like scalars. As in PyTorch, a
+/// scalar or a 0-d tensor widens the result only if its category is higher than the category of the operands of higher
+/// priority. The same holds for a plugin's dtype: fp8 with the number 2.5 is fp8, and so is i64 with a 0-d fp8 tensor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Promotion {
     dimensioned: Option<DType>,
@@ -396,7 +397,7 @@ impl Promotion {
         Self::merge(&mut self.number, &mut self.failed, dtype);
     }
 
-    /// The promoted dtype, or the pair that has none.
+    /// The promoted dtype, or the pair of dtypes that have no common dtype.
     pub fn result(&self) -> Result<DType, (DType, DType)> {
         if let Some(pair) = self.failed {
             return Err(pair);
@@ -416,7 +417,7 @@ impl Promotion {
         }
         let result = result.unwrap_or(DType::F32);
         match (self.zero_dim, self.dimensioned) {
-            // What is no number goes with numbers, but with tensors of its own dtype alone.
+            // A non-numeric dtype promotes with scalars, but with tensors of its own dtype alone.
             (Some(low), Some(high))
                 if !result.is_built_in() && low != high && result.category() == Category::Other =>
             {

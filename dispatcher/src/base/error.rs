@@ -1,5 +1,5 @@
-//! The errors of the dispatcher, in three families: the caller's mistake, the backend's trouble, and what
-//! a layer above reported through the dispatcher. The loader's own are in [`crate::loader`].
+//! The errors of the dispatcher, in three families: the caller's mistake, the backend's trouble, and errors that a
+//! layer above reported through the dispatcher. The loader's errors are in [`crate::loader`].
 
 use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
@@ -9,7 +9,7 @@ use std::fmt;
 /// The result of everything here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with what was expected, what came, and what to do next. Kept small: every result of every call has
+/// The error of a call: expected and actual value, and what to do next. Small, because every `Result` of every call has
 /// room for one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ pub enum Error {
         argument: &'static str,
         /// The shape that was expected.
         expected: String,
-        /// The shape that came.
+        /// The actual shape.
         got: Box<[usize]>,
     },
     /// A tensor of a wrong dtype.
@@ -54,10 +54,10 @@ pub enum Error {
         argument: &'static str,
         /// The dtype that was expected.
         expected: String,
-        /// The dtype that came.
+        /// The actual dtype.
         got: DType,
     },
-    /// A dtype that a plugin named, but none described.
+    /// A dtype that a plugin named, but no plugin described.
     #[error(
         "dtype `{dtype}` is known by its name alone, so no tensor can be of it; install the plugin that brings the dtype"
     )]
@@ -86,7 +86,7 @@ pub enum Error {
         argument: &'static str,
         /// The device that was expected.
         expected: Device,
-        /// The device that came.
+        /// The actual device.
         got: Device,
     },
     /// An index outside its dimension.
@@ -94,7 +94,7 @@ pub enum Error {
     Index {
         /// The op.
         op: &'static str,
-        /// The index that came.
+        /// The actual index.
         index: i64,
         /// The dimension.
         dim: i64,
@@ -106,9 +106,9 @@ pub enum Error {
     Dim {
         /// The op.
         op: &'static str,
-        /// The dimension that came.
+        /// The actual dimension.
         dim: i64,
-        /// How many there are.
+        /// The number of dimensions.
         ndim: usize,
     },
     /// Any other value that the op cannot take.
@@ -118,9 +118,9 @@ pub enum Error {
         op: &'static str,
         /// The argument.
         argument: &'static str,
-        /// What was expected.
+        /// The expected value.
         expected: String,
-        /// What came.
+        /// The actual value.
         got: String,
     },
     /// Sizes whose product does not fit.
@@ -138,7 +138,7 @@ pub enum Error {
     Overlap {
         /// The op.
         op: &'static str,
-        /// What it overlaps.
+        /// The name of the tensor that it overlaps.
         with: &'static str,
     },
     /// Memory that must not be written to, since others read it.
@@ -178,7 +178,7 @@ pub enum Error {
     NotOnHost {
         /// The op.
         op: &'static str,
-        /// Where it is.
+        /// The device of the tensor.
         device: Device,
     },
     /// No such op.
@@ -195,12 +195,12 @@ pub enum Error {
     LeavesDevice {
         /// The op.
         op: &'static str,
-        /// Where the tensors are.
+        /// The device of the tensors.
         device: Device,
         /// The other device.
         to: Device,
     },
-    /// Nothing serves this op for these arguments.
+    /// No candidate serves this op for these arguments.
     #[error("{0}")]
     MissingKernel(Box<MissingKernel>),
     /// No plugin serves a device.
@@ -220,7 +220,7 @@ pub enum Error {
     NoSuchDevice {
         /// The device.
         device: Device,
-        /// How many there are.
+        /// The number of devices.
         count: u32,
         /// Why, in the backend's words.
         reason: String,
@@ -230,28 +230,28 @@ pub enum Error {
     OutOfMemory {
         /// The device.
         device: Device,
-        /// Bytes asked for; 0 where only the backend's own words say how many.
+        /// Bytes requested; 0 if only the backend's message contains the number.
         requested: u64,
         /// The backend's own words.
         detail: String,
     },
-    /// What the op's rule could not see was wrong: a backend found it in the elements, such as an index that is out of
-    /// range.
+    /// An error in the values of elements, such as an index out of range, that a backend found and the op's rule cannot
+    /// see.
     #[error("{op}: {message} (found by backend `{plugin}`)")]
     Rejected {
         /// The op or the device function.
         op: &'static str,
         /// The plugin.
         plugin: &'static str,
-        /// Which argument, what was expected and what came.
+        /// The argument, the expected and the actual value.
         message: String,
     },
-    /// What another op says about a part of this op's work, in terms of arguments that this op does not have.
+    /// The error of another op that does a part of this op's work, in terms of arguments that this op does not have.
     #[error("{op}: in its part {inner}")]
     Part {
         /// The op that was called.
         op: &'static str,
-        /// What its part said.
+        /// The error of the part.
         inner: Box<Error>,
     },
     /// A backend failed.
@@ -273,7 +273,7 @@ pub enum Error {
         op: &'static str,
         /// The layout.
         layout: Layout,
-        /// What it lacks.
+        /// The missing ability.
         reason: &'static str,
     },
     /// Something could not be registered.
@@ -291,7 +291,7 @@ pub enum Error {
     Layer(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A number for a message. What is larger than i64 reaches an op as the largest i64, which is said.
+/// A number for a message. A number larger than i64 reaches an op as the largest i64; the text says so.
 ///
 /// ```
 /// use keyway_dispatcher::error::shown;
@@ -301,7 +301,7 @@ pub fn shown(number: i64) -> String {
     if number == i64::MAX { format!("{number} or more") } else { number.to_string() }
 }
 
-/// As [`shown`], of a list.
+/// [`shown`] for a list.
 ///
 /// ```
 /// use keyway_dispatcher::error::shown_all;
@@ -321,16 +321,16 @@ fn held(tensors: usize, storages: usize) -> String {
     }
 }
 
-/// What to write where a device was named in capitals, as no backend names one.
+/// The lower-case spelling to suggest for a device named in capitals, since no backend has such a name.
 fn in_lower_case(device: Device) -> String {
     let (name, lower) = (device.name(), device.name().to_lowercase());
     if lower == name { String::new() } else { format!(" (did you mean `{lower}`?)") }
 }
 
-/// What an allocation that failed had asked for.
+/// The clause about the size of a failed allocation.
 fn asked(requested: u64, detail: &str) -> String {
     let words = detail.strip_prefix("out of memory: ").unwrap_or(detail);
-    // A backend's words begin with the bytes too, which are said once.
+    // A backend's message begins with the number of bytes too; it is printed once.
     let rest = words.strip_prefix(&format!("{requested} bytes asked for"));
     match (requested, rest.map_or(words, |rest| rest.trim_start_matches([',', ';', ' ']))) {
         (0, "") => "the backend does not say how many bytes were asked for".to_string(),
@@ -341,9 +341,9 @@ fn asked(requested: u64, detail: &str) -> String {
 }
 
 impl Error {
-    /// This error as one of `outer`, whose part failed: the caller knows the op or function that was called, not those that
-    /// it is made of. Where the argument at fault is one of `params`, which are those of `outer`, it goes by that name; else
-    /// what the part said is kept.
+    /// This error as an error of `outer`, whose part failed: the caller knows the op or function that was called, not
+    /// the ops that it is implemented with. If the argument at fault is one of `params`, the parameters of `outer`, the
+    /// error names that parameter; otherwise the error of the part is wrapped in [`Error::Part`].
     ///
     /// ```
     /// use keyway_dispatcher::Error;
@@ -395,8 +395,8 @@ impl Error {
 }
 
 impl Error {
-    /// The same error where a function's arguments have other names than those of the op that it calls: pairs of the op's name
-    /// and the function's.
+    /// The same error with argument names replaced, for a function whose arguments have other names than those of the
+    /// op that it calls: pairs of the op's name and the function's name.
     ///
     /// ```
     /// use keyway_dispatcher::Error;
@@ -429,13 +429,13 @@ pub struct MissingKernel {
     pub arguments: Vec<String>,
     /// The ops whose decompositions led here, the innermost first.
     pub within: Vec<&'static str>,
-    /// The kernels that were asked and do not serve these arguments, with their reasons.
+    /// The kernels that were tried and refused these arguments, with their reasons.
     pub refused: Vec<String>,
-    /// What is registered for this op, one line for each plugin.
+    /// The kernels registered for this op, one line for each plugin.
     pub registered: Vec<String>,
     /// The key nearest to the one asked for.
     pub nearest: Option<String>,
-    /// Where the device's policy has sent the call, and what came of it.
+    /// The device to which the fallback policy sent the call, and the result.
     pub fallback: Option<String>,
     /// The command that helps.
     pub help: String,

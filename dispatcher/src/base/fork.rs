@@ -1,8 +1,8 @@
-//! What a fork of the process means here. A child has the forking thread alone, and locks that other threads held stay
-//! locked in it for ever.
+//! Support for `fork`. A child has the forking thread alone, and locks held by other threads stay locked in it for
+//! ever.
 //!
-//! So the pool of threads is made anew in the child ([`generation`] tells), and short locks that nothing else is done
-//! under are held by the forking thread while the process is copied ([`protect`]).
+//! So the pool of threads is created anew in the child (detected by [`generation`]), and short leaf locks are held by
+//! the forking thread while the process is copied ([`protect`]).
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -19,13 +19,13 @@ thread_local! {
 /// A lock that is held; dropped, it is given up.
 pub type Held = Box<dyn Any>;
 
-/// How many forks lie between the process that loaded this and the present one.
+/// The number of forks between the process that loaded this library and the present one.
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Has `lock` called before each fork; what it gives is dropped after it, in the parent and in the child. Nobody may wait
-/// for anything, nor call what is not this program's own, while holding that lock.
+/// Registers `lock` to be called before each fork; its result is dropped after the fork, in the parent and in the
+/// child. A holder of that lock must neither wait for anything nor call foreign code.
 pub fn protect(lock: fn() -> Held) {
     let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if !locks.iter().any(|known| std::ptr::fn_addr_eq(*known, lock)) {
@@ -38,7 +38,7 @@ pub(crate) fn prepare() {
     let locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut held: Vec<Held> = locks.iter().map(|lock| lock()).collect();
     held.push(Box::new(locks));
-    // A thread that is ending keeps none.
+    // A thread that is ending holds none.
     let _ = HELD.try_with(|all| all.replace(held));
 }
 

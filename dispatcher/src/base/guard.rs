@@ -1,18 +1,18 @@
 //! The keys that a thread adds to and takes from every call, while guards live.
 //!
-//! Guards may be dropped in any order. Each leaves the others as if it had never been: what counts for a key is the guard
-//! made last of those that live and decide about it.
+//! Guards may be dropped in any order. Dropping one has no effect on the others: the state of a key is decided by the
+//! latest live guard that decides about it.
 
 use super::key::KeySet;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
-/// What one guard changes, and what there was when it was made.
+/// The change that one guard makes, and the state before it.
 #[derive(Clone, Copy)]
 struct Change {
     number: u64,
     before: (KeySet, KeySet),
-    /// The keys that it decides about: those of the next two, and those that it neither adds nor takes.
+    /// The keys that it decides about: the keys of the next two fields, and keys that it neither adds nor removes.
     decides: KeySet,
     included: KeySet,
     excluded: KeySet,
@@ -33,7 +33,7 @@ impl Change {
     }
 }
 
-/// Guards of a thread that are kept without memory of their own; there are rarely more.
+/// Guards of a thread that are stored inline, without an allocation; there are rarely more.
 const NEAR: usize = 16;
 
 /// The state of a thread. Nothing in it needs to be dropped, so that it can be used until the thread's very end.
@@ -72,7 +72,7 @@ impl Local {
         }
     }
 
-    /// Takes the change at this place out. Those made after it are made again on what there was before it.
+    /// Removes the change at this index. Later changes are reapplied to the state before it.
     #[cold]
     fn remove(&self, at: usize) {
         let mut keys = self.get(at).before;
@@ -108,7 +108,8 @@ pub fn local_keys() -> (KeySet, KeySet) {
     LOCAL.with(|local| local.keys.get())
 }
 
-/// Ends what it changed of the thread's included and excluded keys when dropped, in whatever order guards are dropped.
+/// Reverts its change of the thread's included and excluded keys when dropped, whatever the order in which guards are
+/// dropped.
 #[derive(Debug)]
 pub struct KeyGuard {
     number: u64,
@@ -206,7 +207,7 @@ mod tests {
         fn what_counts_is_the_last_that_lives(steps in prop::collection::vec((0usize..4, any::<prop::sample::Index>()), 0..80)) {
             let (mut live, mut kinds): (Vec<KeyGuard>, Vec<usize>) = (Vec::new(), Vec::new());
             for (kind, at) in steps {
-                // Twice as many are made as are dropped, so that there are more than find room at first.
+                // Twice as many are created as are dropped, so that the inline storage overflows.
                 if kind == 3 && !live.is_empty() {
                     let at = at.index(live.len());
                     drop(live.remove(at));

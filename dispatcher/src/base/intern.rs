@@ -1,10 +1,10 @@
-//! Names turned into small integers, once and for the life of the process.
+//! Interned names: small integers for the life of the process.
 //!
 //! Devices, layouts and dtypes are open sets: nothing in the host matches on a closed enum of them.
 
 use std::sync::{LazyLock, RwLock};
 
-/// A growing list of names; a name's number is its place.
+/// A growing list of names; a name's number is its index.
 pub struct Interner {
     names: RwLock<Vec<&'static str>>,
     capacity: usize,
@@ -59,17 +59,17 @@ impl Interner {
         self.read().get(id as usize).copied().filter(|name| !name.is_empty())
     }
 
-    /// The name of a number; `?` for a number that nobody was given.
+    /// The name of a number; `?` for an unassigned number.
     pub fn name(&self, id: u16) -> &'static str {
         self.known(id).unwrap_or("?")
     }
 
-    /// How many numbers have been given, reserved ones included.
+    /// The number of assigned numbers, reserved ones included.
     pub fn len(&self) -> usize {
         self.read().len()
     }
 
-    /// Whether no number has been given.
+    /// Whether no number has been assigned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -88,7 +88,7 @@ pub static DEVICES: LazyLock<Interner> = LazyLock::new(|| Interner::new(&["cpu"]
 /// Layout names; `strided` is 0 and its sub-layout `channels_last` is 1.
 pub static LAYOUTS: LazyLock<Interner> =
     LazyLock::new(|| Interner::new(&["strided", "channels_last"], 2, MAX_LAYOUTS));
-/// Dtype names; the built-in ones stand at their codes.
+/// Dtype names; the index of a built-in one is its code.
 pub static DTYPES: LazyLock<Interner> = LazyLock::new(|| {
     use keyway_sdk::abi::codes::dtype::VENDOR_FIRST;
     Interner::new(&crate::base::dtype::BUILT_IN, VENDOR_FIRST as usize, MAX_DTYPES)

@@ -1,4 +1,4 @@
-//! What a call is routed by: devices, layouts, and the functionality keys above the backends.
+//! The parts of a dispatch key: devices, layouts, and the dispatch keys above the backends.
 
 use crate::base::error::Error;
 use crate::base::intern::{DEVICES, LAYOUTS};
@@ -76,7 +76,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for `gpu`, which no backend is named by, an empty name, an index that is no number, a name that ends in digits without an index.
+    /// [`Error::Value`] for `gpu`, which is the name of no backend, an empty name, an index that is not a number, or a
+    /// name that ends in digits without an index.
     pub fn parse(text: &str) -> Result<Device, Error> {
         let wrong_for = |expected: String| Error::Value {
             op: "device",
@@ -156,7 +157,7 @@ impl fmt::Debug for Device {
     }
 }
 
-/// How a tensor's elements lie: an interned name.
+/// The layout of a tensor's elements (strided, or a sparse format): an interned name.
 ///
 /// ```
 /// # use keyway_dispatcher as keyway;
@@ -182,8 +183,8 @@ impl Layout {
         self.0 <= Layout::CHANNELS_LAST.0
     }
 
-    /// The layout whose kernels serve this one too: `channels_last` tensors are strided. No other layout has one, since
-    /// kernels read the components of the layout that they were written for.
+    /// The layout whose kernels also serve this one: `channels_last` tensors are strided. No other layout has one,
+    /// since kernels read the components of the layout that they were written for.
     pub const fn parent(self) -> Option<Layout> {
         if self.0 == Layout::CHANNELS_LAST.0 { Some(Layout::STRIDED) } else { None }
     }
@@ -235,12 +236,12 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// A functionality above the backends. The higher number acts first.
+/// A dispatch key above the backends. The highest number acts first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DispatchKey(pub(crate) u8);
 
 impl DispatchKey {
-    /// No functionality: marks tensors made in inference mode; nobody handles it.
+    /// No behaviour: marks tensors created in inference mode; it has no handler.
     pub const INFERENCE: DispatchKey = DispatchKey(1);
     /// Sends calls to the backend that the thread has chosen.
     pub const BACKEND_CHOICE: DispatchKey = DispatchKey(8);
@@ -248,7 +249,7 @@ impl DispatchKey {
     pub const CAPTURE: DispatchKey = DispatchKey(9);
     /// Records the graph.
     pub const AUTOGRAD: DispatchKey = DispatchKey(16);
-    /// Converts arguments of composite layouts to strided where nobody serves the call; every composite tensor has it.
+    /// Converts arguments of composite layouts to strided if no kernel serves the call; every composite tensor has it.
     pub const LAYOUT_FALLBACK: DispatchKey = DispatchKey(20);
     /// Casts arguments to a narrower dtype.
     pub const AUTOCAST: DispatchKey = DispatchKey(24);
@@ -276,7 +277,7 @@ impl DispatchKey {
     }
 }
 
-/// A set of functionality keys.
+/// A set of dispatch keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct KeySet(pub(crate) u64);
 
@@ -292,7 +293,7 @@ impl KeySet {
         KeySet(1 << key.0)
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     pub const fn union(self, other: KeySet) -> KeySet {
         KeySet(self.0 | other.0)
     }
@@ -302,7 +303,7 @@ impl KeySet {
         KeySet(self.0 & !other.0)
     }
 
-    /// What is in both.
+    /// The intersection of both sets.
     pub const fn intersect(self, other: KeySet) -> KeySet {
         KeySet(self.0 & other.0)
     }

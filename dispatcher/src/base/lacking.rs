@@ -1,5 +1,5 @@
-//! What the search for backends refused or did not find, and the devices that it found, so that the error of a call that nobody
-//! serves can say it.
+//! The backends that the search refused or did not find, and the devices that it found, for the error of a call that no
+//! backend serves.
 
 use std::collections::BTreeSet;
 use std::sync::RwLock;
@@ -9,7 +9,7 @@ static SENTENCE: RwLock<String> = RwLock::new(String::new());
 /// The kinds of device that a plugin serves now.
 static DEVICES: RwLock<BTreeSet<&'static str>> = RwLock::new(BTreeSet::new());
 
-/// Says whether a plugin serves this kind of device from now on.
+/// Records whether a plugin serves this kind of device.
 pub(crate) fn set_device(name: &'static str, served: bool) {
     let mut devices = DEVICES.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     if served {
@@ -32,7 +32,7 @@ pub(crate) fn devices() -> String {
     all.join(", ")
 }
 
-/// Keeps the sentence; an empty one says that nothing is amiss.
+/// Stores the sentence; an empty one means that nothing is amiss.
 pub fn set(sentence: String) {
     *SENTENCE.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = sentence;
 }

@@ -1,4 +1,4 @@
-//! The host's log: one line to standard error for what a person should see, or wherever a program says.
+//! The host's log: one line per event a person should see, to standard error or to a sink that the program sets.
 
 use crate::base::message::shown;
 pub use keyway_sdk::abi::codes::level::{ERROR, WARN};
@@ -18,7 +18,7 @@ pub fn set_sink(sink: Sink) {
 pub fn write(level: u32, text: &str) {
     match &*SINK.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         Some(sink) => sink(level, text),
-        // Paths and plugins' words stand in it: none of them commands the terminal.
+        // The text contains paths and plugins' messages; they must not control the terminal.
         None if level == ERROR => eprintln!("keyway: error: {}", shown(text)),
         None if level == WARN => eprintln!("keyway: warning: {}", shown(text)),
         None => {}

@@ -1,4 +1,5 @@
-//! Paths in JSON, whose texts are UTF-8. What is none becomes U+FFFD, so that one odd name does not cost the report.
+//! Paths in JSON, whose texts are UTF-8. Invalid sequences become U+FFFD, so that one odd name does not lose the
+//! report.
 
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ impl Serialize for Lossy<'_> {
 /// For `#[serde(serialize_with)]`: a path.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The serializer's error.
 pub fn path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     Lossy(path).serialize(serializer)
 }
@@ -23,7 +24,7 @@ pub fn path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error
 /// For `#[serde(serialize_with)]`: a path that may be absent.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The serializer's error.
 #[allow(clippy::ref_option, reason = "the form that serde calls")]
 pub fn option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     path.as_deref().map(Lossy).serialize(serializer)
@@ -32,15 +33,15 @@ pub fn option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S:
 /// For `#[serde(serialize_with)]`: a list of paths.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The serializer's error.
 pub fn list<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(paths.iter().map(|path| Lossy(path)))
 }
 
-/// For `#[serde(serialize_with)]`: paths with what belongs to them.
+/// For `#[serde(serialize_with)]`: pairs of path and value.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The serializer's error.
 pub fn keyed<T: Serialize, S: Serializer>(pairs: &[(PathBuf, T)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(pairs.iter().map(|(path, value)| (Lossy(path), value)))
 }

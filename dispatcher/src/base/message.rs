@@ -1,4 +1,4 @@
-//! The message that goes with a status across the ABI, and the error made of both.
+//! The message that accompanies a status across the ABI, and the error built from both.
 
 use crate::base::error::Error;
 use crate::base::key::Device;
@@ -12,7 +12,7 @@ thread_local! {
     static ALLOCATION: RefCell<Option<(u64, String)>> = const { RefCell::new(None) };
 }
 
-/// Keeps the message that goes with the status which a plugin is about to return on this thread.
+/// Stores the message for the status that a plugin is about to return on this thread.
 pub(crate) fn set_message(text: &str) {
     ALLOCATION.set(None);
     MESSAGE.with_borrow_mut(|message| {
@@ -21,7 +21,8 @@ pub(crate) fn set_message(text: &str) {
     });
 }
 
-/// Whether a terminal obeys a character rather than show it: controls, and what turns the direction of text.
+/// Whether a terminal interprets a character rather than shows it: control characters, and characters that change the
+/// direction of text.
 pub(crate) fn is_obeyed(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -55,9 +56,9 @@ pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, co
             None => out_of_memory(device, message),
         },
         status::INVALID_ARGUMENT if !message.is_empty() => {
-            // A plugin hands on what a call of its own to the same op said.
+            // A plugin forwards the message of its own call to the same op.
             let inner = message.as_str();
-            // Who found it is said once, also where the plugin called an op that another one serves.
+            // The plugin is named once, even if it called an op that another plugin serves.
             let inner = inner.rsplit_once(" (found by backend `").filter(|(_, who)| who.ends_with("`)"));
             let inner = inner.map_or(message.as_str(), |(inner, _)| inner);
             let inner = inner.strip_prefix(op).and_then(|m| m.strip_prefix(": ")).unwrap_or(inner);
@@ -73,13 +74,13 @@ pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, co
     }
 }
 
-/// How much was asked for stands in the message alone, in the words of this host or of the SDK.
+/// The requested size is in the message alone, in the words of this host or of the SDK.
 fn out_of_memory(device: Device, message: String) -> Error {
     let before = message.split_once(" bytes").map_or("", |(before, _)| before);
     let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     match digits.parse() {
         Ok(requested) => {
-            // What begins as this error does says no more than it.
+            // A detail that begins like this error adds nothing to it.
             let detail = if message.starts_with("out of memory") { String::new() } else { message };
             Error::OutOfMemory { device, requested, detail }
         }
@@ -107,7 +108,7 @@ mod tests {
         let sdk = keyway_sdk::author::Error::OutOfMemory { requested: 4096, available: 7 }.to_string();
         let expected = "out of memory on cpu: 4096 bytes were asked for; free tensors, or use smaller ones";
         assert_eq!(text(status::OUT_OF_MEMORY, &sdk), expected);
-        // What the host said to a kernel that asked it.
+        // The host's message to the kernel that called it.
         assert_eq!(text(status::OUT_OF_MEMORY, expected), expected);
         assert!(
             text(status::OUT_OF_MEMORY, "12 bytes for tables")

@@ -1,4 +1,4 @@
-//! What everything else is written with: names, shapes, dtypes, keys, errors, the log, threads.
+//! Basic types of all modules: names, shapes, dtypes, keys, errors, the log, threads.
 
 pub mod dims;
 pub mod dtype;

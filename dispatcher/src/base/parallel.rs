@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Forks after which a process still gets a pool of its own; beyond, calls run on the thread that makes them.
+/// Forks after which a process still gets its own pool; after more, calls run on the calling thread.
 const FORKS: usize = 8;
-/// For each fork that lies behind the process: a child has none of its parent's threads.
+/// One for each fork in the history of the process: a child has none of its parent's threads.
 static POOLS: [OnceCell<ThreadPool>; FORKS] = [const { OnceCell::new() }; FORKS];
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
@@ -33,10 +33,10 @@ fn cores() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// Limits the threads that one call may use, the caller among them; 0 means as many as there are cores, which is so unless
-/// a limit is set. Results have the same bits at any number of threads. The pool is made at its first use, with at least as many
-/// threads as the limit at that time: a limit that is raised later stays without effect beyond them and the cores. A limit above
-/// [`MOST_THREADS`] and the cores is one of as many as these.
+/// Limits the threads that one call may use, the caller among them; 0, the default, means the number of cores. Results
+/// have the same bits at any number of threads. The pool is created at its first use, with at least as many threads as
+/// the limit at that time: a limit raised later has no effect beyond that number and the number of cores. A limit is
+/// capped at the larger of [`MOST_THREADS`] and the number of cores.
 ///
 /// ```
 /// use keyway_dispatcher::parallel::{num_threads, set_num_threads};
@@ -99,7 +99,7 @@ pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)
     let pieces = (threads * PIECES_PER_THREAD).min(n.div_ceil(grain)).max(threads);
     let piece = n.div_ceil(pieces).max(1);
     let shares = Shares::new(n.div_ceil(piece), threads);
-    // The caller works too. Each worker begins with a share of its own.
+    // The caller works too. Each worker begins with its own share.
     let work = |worker: usize| shares.each(worker, |i| body(i * piece..((i + 1) * piece).min(n)));
     let scratch = Shared::of_this_thread();
     pool.in_place_scope(|scope| {
@@ -114,7 +114,7 @@ pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)
     });
 }
 
-/// Pieces of work in as many shares as there are workers.
+/// Pieces of work divided into one share per worker.
 struct Shares {
     pieces: usize,
     /// The next piece of each share.
@@ -127,7 +127,7 @@ impl Shares {
         Shares { pieces, next: (0..shares).map(begin).collect() }
     }
 
-    /// Takes pieces until none is left: those of the worker's own share, then those of the others.
+    /// Takes pieces until none is left: first from the worker's own share, then from the others (work stealing).
     fn each(&self, worker: usize, mut run: impl FnMut(usize)) {
         let shares = self.next.len();
         for share in (0..shares).map(|k| (worker + k) % shares) {

@@ -30,7 +30,7 @@ impl PluginEntry {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Its priority: 0 is usual, and the higher goes first.
+    /// Its priority: 0 is usual; higher is tried first.
     pub fn priority(&self) -> i32 {
         self.priority.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a thread is in the middle of: calls of ops that others are part of, and backward passes.
+//! Nesting of a thread's work: calls of ops that are implemented with other ops, and backward passes.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -8,8 +8,8 @@ thread_local! {
     static BACKWARD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How many calls of ops this thread is in the middle of that have others do their work: decompositions, ops of the
-/// host, conversions of arguments, fallbacks, and calls that a plugin makes.
+/// The number of calls in progress on this thread that call other ops: decompositions, ops of the host, conversions of
+/// arguments, fallbacks, and calls that a plugin makes.
 pub fn depth() -> u32 {
     DEPTH.get()
 }
@@ -43,14 +43,14 @@ impl Drop for Nested {
 pub struct BackwardGuard(PhantomData<*const ()>);
 
 impl BackwardGuard {
-    /// Begins a pass, which may lie within another.
+    /// Begins a pass, which may be nested in another.
     #[must_use = "the pass is over when the guard is dropped"]
     pub fn enter() -> BackwardGuard {
         BACKWARD.set(BACKWARD.get() + 1);
         BackwardGuard(PhantomData)
     }
 
-    /// In how many passes of this thread this one lies, itself among them.
+    /// The nesting depth of this pass among the passes of this thread, itself included.
     #[must_use]
     pub fn depth(&self) -> u32 {
         BACKWARD.get()

@@ -1,4 +1,4 @@
-//! How much scratch memory the kernels take that a thread calls, on whichever threads of the pool they work.
+//! Counts the scratch memory taken by the kernels that a thread calls, on any thread of the pool.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -9,12 +9,12 @@ thread_local! {
     static COUNT: RefCell<Option<Arc<AtomicU64>>> = const { RefCell::new(None) };
 }
 
-/// The count of this thread. At a thread's end there is none.
+/// The counter of this thread; `None` while the thread ends.
 fn current() -> Option<Arc<AtomicU64>> {
     COUNT.try_with(|count| count.borrow().clone()).ok().flatten()
 }
 
-/// While it lives, what the kernels take that this thread calls is counted, or what one takes that it works for.
+/// While it lives, scratch memory taken by kernels that this thread calls, or for which it works, is counted.
 #[derive(Debug)]
 #[must_use = "counting ends when the guard is dropped"]
 pub struct Counting {
@@ -29,7 +29,7 @@ impl Counting {
         Counting { before, _thread: PhantomData }
     }
 
-    /// Begins to count, or goes on.
+    /// Starts to count, or continues.
     pub fn begin() -> Counting {
         Counting::into(Some(current().unwrap_or_default()))
     }
@@ -42,7 +42,7 @@ impl Drop for Counting {
     }
 }
 
-/// What is counted for a thread, for others that do a part of its work.
+/// The counter of a thread, for others that do a part of its work.
 pub(crate) struct Shared(Option<Arc<AtomicU64>>);
 
 impl Shared {
@@ -50,7 +50,7 @@ impl Shared {
         Shared(current())
     }
 
-    /// Counts what this thread takes while the result lives.
+    /// Counts scratch memory of this thread while the result lives.
     pub(crate) fn count(&self) -> Option<Counting> {
         self.0.as_ref().map(|count| Counting::into(Some(count.clone())))
     }

@@ -1,9 +1,9 @@
-//! What the program has set for all of its threads, and kernels ask for.
+//! Settings of the program for all of its threads, read by kernels.
 
 use keyway_sdk::abi::codes::matmul_precision;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How exactly products and convolutions of f32 are computed.
+/// The precision of f32 matrix products and convolutions.
 ///
 /// ```
 /// use keyway_dispatcher::settings::{self, MatmulPrecision};
@@ -14,17 +14,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[non_exhaustive]
 #[repr(u32)]
 pub enum MatmulPrecision {
-    /// In f32: what is wanted where nothing else was set.
+    /// In f32: the default.
     #[default]
     Highest = matmul_precision::HIGHEST,
-    /// A backend may round the factors to 10 bits behind the leading one, as TF32 has them, or take an algorithm that errs no
-    /// more beside the largest result, where that is faster; sums are in f32.
+    /// A backend may round the factors to TF32 (10 fraction bits), or use an algorithm whose error relative to the
+    /// largest result is no larger, if that is faster; accumulation is in f32.
     High = matmul_precision::HIGH,
 }
 
 static PRECISION: AtomicU32 = AtomicU32::new(MatmulPrecision::Highest as u32);
 
-/// How exactly products and convolutions of f32 are computed.
+/// The precision of f32 matrix products and convolutions.
 pub fn float32_matmul_precision() -> MatmulPrecision {
     match PRECISION.load(Ordering::Relaxed) {
         matmul_precision::HIGH => MatmulPrecision::High,

@@ -31,8 +31,8 @@ impl Drop for BackendGuard {
     }
 }
 
-/// Prefers the kernels of one plugin for the calls of this thread while the guard lives; what it does not serve goes to the
-/// usual candidates. While no thread does so, calls cost nothing for it.
+/// Prefers the kernels of one plugin for the calls of this thread while the guard lives; calls that it does not serve
+/// go to the usual candidates. Calls pay nothing for this while no thread uses it.
 ///
 /// # Errors
 /// `Value` for a plugin that is not loaded.
@@ -48,7 +48,7 @@ pub fn choose_backend(plugin: &str) -> Result<BackendGuard> {
         });
     };
     if find_functional(NAME).is_none() {
-        // Two threads may come here at once: the second finds the key taken by the first.
+        // Two threads may race here: the second finds the key registered by the first.
         let _ = register_functional(FunctionalEntry {
             key: DispatchKey::BACKEND_CHOICE,
             name: NAME.to_string(),

@@ -1,5 +1,5 @@
-//! The conversions that a call needs on its way. They are ops themselves: the layer that defines the ops says which
-//! of them converts what.
+//! The conversions of arguments that a call may need. They are ops themselves: the layer that defines the ops registers
+//! which op does which conversion.
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -62,7 +62,7 @@ pub(super) fn contiguous(t: &TensorRef) -> Result<TensorRef> {
     one(conversions()?.to_format, &[t.into(), Arg::Str("contiguous")], Out::New)
 }
 
-/// A copy of the tensor, in channels_last if it lies so, else in row-major order.
+/// A copy of the tensor, channels_last if the tensor is, otherwise contiguous.
 pub(super) fn copied(t: &TensorRef) -> Result<TensorRef> {
     let order = if t.is_in_channels_last_order() { "channels_last" } else { "contiguous" };
     one(conversions()?.to_format, &[t.into(), Arg::Str(order)], Out::New)

@@ -1,4 +1,4 @@
-//! Why a key is served by whom, and what to do where nobody serves it.
+//! Explains which candidate serves a key, and what to do if none does.
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, MissingKernel};
@@ -17,9 +17,9 @@ use std::fmt;
 /// One candidate for a key, in the order in which they are asked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Candidate {
-    /// What it is: a kernel of a plugin, a parent layout's kernel, a decomposition, a fallback.
+    /// The kind of candidate: a kernel of a plugin, a kernel of a parent layout, a decomposition, a fallback.
     pub what: String,
-    /// Whether it is the one that serves the key.
+    /// Whether this candidate serves the key.
     pub chosen: bool,
     /// Why, or why not.
     pub reason: String,
@@ -30,7 +30,7 @@ pub struct Candidate {
 pub struct Explanation {
     /// The op's schema.
     pub op: String,
-    /// The kinds of its parameters and results in letters: what a kernel is written against.
+    /// The kinds of its parameters and results as letters: the signature of a kernel.
     pub signature: String,
     /// Device, layout and dtype.
     pub key: String,
@@ -38,14 +38,14 @@ pub struct Explanation {
     pub interposers: Vec<InterposerInfo>,
     /// Candidates in the order in which they are asked, then the kernels that are passed over.
     pub candidates: Vec<Candidate>,
-    /// What a user has asked for that has no effect on this key, a sentence each.
+    /// Settings of the user that have no effect on this key, a sentence each.
     pub notes: Vec<String>,
-    /// Who serves the key, in a few words.
+    /// The candidate that serves the key, in a few words.
     pub verdict: String,
 }
 
-/// What `keyway explain` prints: the op, the signature and who serves the key, then a line for each interposer, each
-/// candidate and each note.
+/// The output of `keyway explain`: the op, the signature and the serving candidate, then a line for each interposer,
+/// each candidate and each note.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\nsignature {}\n{}: {}", self.op, self.signature, self.key, self.verdict)?;
@@ -123,13 +123,13 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
     }
 }
 
-/// Whether a kernel was written for this device, or for the one of which this is another plugin's.
+/// Whether a kernel was written for this device, or for the device type of which this is another plugin's version.
 fn same_device(kernel: &KernelEntry, device: Device) -> bool {
     let (wanted, asked) = (DEVICES.name(kernel.device), device.name());
     wanted == asked || asked.split_once('@').is_some_and(|(name, _)| name == wanted)
 }
 
-/// What is explained, the device apart.
+/// The key that is explained, without the device.
 #[derive(Clone, Copy)]
 struct Key {
     op: &'static OpEntry,
@@ -137,9 +137,9 @@ struct Key {
     dtype: DType,
 }
 
-/// Where a candidate stands.
+/// The rank of a candidate.
 struct Rank {
-    /// Whether no other before it can serve the key.
+    /// Whether no candidate before it can serve the key.
     first: bool,
     /// The kernels before it.
     before: Vec<&'static KernelEntry>,
@@ -168,7 +168,7 @@ fn idle_preferences(listed: &[serving::Candidate]) -> Vec<String> {
     plugins().into_iter().filter(idle).map(note).collect()
 }
 
-/// Why a kernel is asked after those that stand before it.
+/// The reason why a kernel is tried after the kernels before it.
 fn asked_after(kernel: &KernelEntry, layout: Layout, before: &[&KernelEntry]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for earlier in before {
@@ -191,7 +191,7 @@ fn asked_after(kernel: &KernelEntry, layout: Layout, before: &[&KernelEntry]) ->
     }
 }
 
-/// Whether a fallback can serve the key, and why or why not.
+/// Whether a fallback can serve the key, and the reason.
 fn fallback(to: u16, Key { op, layout, dtype }: Key) -> (bool, String) {
     let name = DEVICES.name(to);
     if !is_there(to) {
@@ -309,7 +309,7 @@ fn passed_over(op: &OpEntry, kernel: &KernelEntry, device: Device) -> String {
     }
 }
 
-/// The error for a key that nobody serves.
+/// The error for a key that no candidate serves.
 #[cold]
 pub(crate) fn missing(
     args: &Args<'_>,
@@ -377,8 +377,8 @@ pub(crate) fn missing(
     }))
 }
 
-/// How far the dtype of a kernel is from a wanted one: another category is farthest, then one that does not hold every value,
-/// then one of another width.
+/// The distance of a kernel's dtype from the wanted one, for sorting: another category is farthest, then one that does
+/// not hold every value, then one of another width.
 fn how_far(wanted: DType, code: u16) -> (bool, bool, u32, bool) {
     let Some(dtype) = DType::from_code(code) else { return (true, true, u32::MAX, true) };
     let widths = dtype.size().abs_diff(wanted.size());
@@ -391,8 +391,8 @@ fn how_far(wanted: DType, code: u16) -> (bool, bool, u32, bool) {
     )
 }
 
-/// Of an op's kernels those that a converted tensor could reach, others only where there are none of these. None where the one for
-/// the key itself has refused: why it did says more.
+/// The kernels of an op that a converted tensor could reach; other kernels only if there are none of these. Empty if
+/// the kernel for the key itself refused: its reason is more useful.
 fn worth_showing<'a>(
     kernels: &[&'a KernelEntry],
     device: Device,

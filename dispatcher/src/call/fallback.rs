@@ -1,4 +1,4 @@
-//! A call that runs on another device than its tensors are on, because the device's policy says so.
+//! Calls that run on another device than that of their tensors, because of the device's fallback policy.
 //!
 //! Nothing here may call an op on the device that has no kernel: it would fall back in turn, without end.
 //! So results that were given to write to are written as bytes.
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// The bytes that a tensor's elements lie in: the first one's place in the storage, and how many.
+/// The byte range of a tensor's elements in its storage: offset of the first one, and length.
 fn span(t: &TensorRef) -> (usize, usize) {
     let size = t.dtype().size();
     let reach: usize = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
@@ -30,7 +30,7 @@ fn span(t: &TensorRef) -> (usize, usize) {
 /// The same strides over a copy of the tensor's bytes on another device. Needs no kernel.
 ///
 /// # Errors
-/// What the devices report; a composite tensor is given back as it is.
+/// Errors of the devices; a composite tensor is returned unchanged.
 pub fn twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
     let Some(storage) = t.storage() else { return Ok(t.clone()) };
     let (from, bytes) = span(t);
@@ -39,7 +39,7 @@ pub fn twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
     TensorImpl::strided(copy, 0, t.sizes(), t.strides(), t.dtype())
 }
 
-/// How a policy is changed.
+/// The ways to change a policy, for messages.
 pub(super) const CHANGED_BY: &str =
     "change the policy with `--fallback`, KEYWAY_FALLBACK, `set_fallback` or `set_device_fallback`";
 
@@ -54,7 +54,7 @@ pub(super) fn to_nobody(error: Error, device: Device, to: u16) -> Error {
     })
 }
 
-/// Adds to an error about a missing kernel how the call came to the device, unless that stands there.
+/// Adds to an error about a missing kernel how the call reached the device, unless the error already contains it.
 #[cold]
 fn noted(mut error: Error, line: impl FnOnce() -> String) -> Error {
     if let Error::MissingKernel(missing) = &mut error {
@@ -63,7 +63,7 @@ fn noted(mut error: Error, line: impl FnOnce() -> String) -> Error {
     error
 }
 
-/// What a thread's calls do that would run on another device.
+/// The behaviour of a thread's calls that would run on another device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     Allowed,
@@ -118,7 +118,8 @@ impl Drop for Staying {
     }
 }
 
-/// Whether a call of this thread has failed because of [`Staying`], so that what it was part of is not done, but tried.
+/// Whether a call of this thread has failed because of [`Staying`], so that the enclosing operation was a trial without
+/// effect.
 pub fn is_refused() -> bool {
     matches!(LEAVING.get(), Leaving::Wanted(_))
 }
@@ -160,7 +161,7 @@ pub(crate) fn run(call: &Call<'_>, device: Device, to: (u16, bool), keys: KeySet
 /// The arguments of a call on another device: each tensor is moved once, however often it is an argument.
 struct Moved {
     there: Device,
-    /// What was moved, what of, and the version that it had then.
+    /// The copy, the original, and the original's version at that time.
     all: Vec<(TensorRef, TensorRef, u32)>,
 }
 
@@ -177,7 +178,7 @@ impl Moved {
         Ok(moved)
     }
 
-    /// Brings back the arguments that the op has changed, as running statistics; how many.
+    /// Copies back the arguments that the op has changed, such as running statistics; returns their number.
     fn bring_changes(&self) -> Result<u64> {
         let changed = self.all.iter().filter(|(_, moved, version)| moved.version() != *version);
         let mut count = 0;
@@ -196,7 +197,7 @@ impl Moved {
     }
 }
 
-/// Whether two tensors lie in their memory alike, without gaps.
+/// Whether two tensors have the same strides, without gaps.
 fn is_twin(a: &TensorRef, b: &TensorRef) -> bool {
     a.is_strided() && b.is_strided() && a.strides() == b.strides() && dims::is_dense(a.sizes(), a.strides())
 }
@@ -217,7 +218,7 @@ fn run_there(call: &Call<'_>, device: Device, (to, warn): (u16, bool), keys: Key
         check_device(call, target, device)?;
     }
     check_apart(name, targets.iter())?;
-    // A composite tensor has no bytes of its own: what is written to it is handed over like a result that was computed here.
+    // A composite tensor has no bytes of its own: an in-place result is delivered like a result that was computed here.
     let is_delivered = targets.iter().any(|target| !target.is_strided());
     if is_delivered {
         targets.clear();
@@ -226,7 +227,7 @@ fn run_there(call: &Call<'_>, device: Device, (to, warn): (u16, bool), keys: Key
     let mut moves = 0;
     let mut twins = Outputs::new();
     for target in &targets {
-        // What is only written to without gaps need not be read.
+        // A target that is written whole, without gaps, need not be copied first.
         let is_read = !dims::is_dense(target.sizes(), target.strides()) || is_argument(&call.args, target);
         moves += u64::from(is_read);
         twins.push(if is_read { twin(target, there)? } else { empty_twin(target, there)? });

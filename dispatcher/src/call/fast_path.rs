@@ -1,7 +1,7 @@
-//! The dense fast path of element-wise calls: tensors of one shape, dtype and device whose elements lie in one order
-//! without gaps, row-major in most calls.
+//! The dense fast path of element-wise calls: tensors of one shape, dtype and device that are dense with equal strides,
+//! contiguous in most calls.
 //!
-//! It does what the general path does, in the same order; nothing is decided here that could come out otherwise there.
+//! It does the work of the general path, in the same order, and decides nothing differently.
 
 use super::integers;
 use super::invoke;
@@ -22,16 +22,16 @@ use crate::registry::table::{Generation, OpRows};
 use crate::tensor::{TensorImpl, TensorRef};
 use keyway_sdk::abi::codes::kernel_flag;
 
-/// What a call on the fast path was found to be.
+/// The operands and plan of a call on the fast path.
 pub(super) struct Alike<'a> {
     kernel: &'static KernelEntry,
-    /// An input, for what all of them have in common.
+    /// An input, representative of all of them.
     like: &'a TensorRef,
-    /// Where the result goes, if not to a new tensor.
+    /// The target of the result, if it is not a new tensor.
     target: Option<&'a TensorRef>,
 }
 
-/// What a call is to go by, if it may take the fast path.
+/// The plan of a call, if it may take the fast path.
 #[inline(always)]
 pub(super) fn find<'a>(
     generation: &'static Generation,
@@ -41,7 +41,7 @@ pub(super) fn find<'a>(
     typing: Typing,
 ) -> Option<Alike<'a>> {
     let args = &call.args;
-    // A number may stand for a tensor that is no input.
+    // A scalar may replace a tensor argument that is not an input.
     if args.op.number_slots & !inputs != 0 {
         return None;
     }
@@ -71,7 +71,7 @@ pub(super) fn find<'a>(
     Some(Alike { kernel, like, target })
 }
 
-/// Runs the kernel of such a call. Where it refuses, the call goes `otherwise`.
+/// Runs the kernel of such a call. If it refuses, the call continues with `otherwise`.
 #[inline(always)]
 pub(super) fn run(
     found: Alike<'_>,
@@ -116,7 +116,7 @@ fn fill_integers(
     invoke::fill_straight(kernel, args, outputs, target.device())
 }
 
-/// A new tensor whose elements lie in the order of those of `like`.
+/// A new tensor with the strides of `like`.
 #[cold]
 #[inline(never)]
 fn empty_in_order_of(like: &TensorRef, dtype: DType) -> Result<TensorRef> {
@@ -153,7 +153,7 @@ fn dense<'a>(args: &Args<'a>, inputs: u32) -> Option<(&'a TensorRef, Layout)> {
     for (i, arg) in args.values.iter().enumerate() {
         match (arg, inputs & (1 << i) != 0) {
             (Arg::Tensor(t), true) => match first {
-                // Row-major inputs come here only where they are not alike.
+                // Contiguous inputs reach this arm only if they differ.
                 None if !t.is_row_major() && t.is_strided() && dims::is_dense(t.sizes(), t.strides()) => {
                     first = Some(t);
                 }

@@ -101,11 +101,11 @@ pub(crate) fn decomposed(args: &Args<'_>) -> Result<Outputs> {
     }
 }
 
-/// What a plugin's op is, by the function that the plugin brought for those who judge it; `None` where it brought none.
-/// The arguments are in host memory, floats as f64.
+/// The expected value of a plugin's op, by the reference function that the plugin brought for tests; `None` if it
+/// brought none. The arguments are in host memory, floats as f64.
 ///
 /// # Errors
-/// As the op's rule and the function say.
+/// Errors of the op's rule and of the function.
 pub fn reference(args: &Args<'_>) -> Option<Result<Outputs>> {
     let run = args.op.spec.foreign?.reference?;
     Some(run_reference(run, args))

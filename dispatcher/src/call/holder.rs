@@ -37,6 +37,6 @@ impl Holder {
 /// `handle` must be one that `OwnRaw::settle` wrote, of a tensor that is still alive; the plugin upholds this
 /// by using raw tensors only for the time of the call that gave them, or while it holds their handle.
 pub(crate) unsafe fn tensor_of(handle: *const c_void) -> TensorRef {
-    // SAFETY: the pointer is that of a living tensor, per this function's contract.
+    // SAFETY: the pointer is to a live tensor, per this function's contract.
     unsafe { Shared::retain(handle.cast::<crate::tensor::TensorImpl>()) }
 }

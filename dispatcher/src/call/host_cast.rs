@@ -120,7 +120,7 @@ fn write(target: &TensorRef, source: &TensorRef) -> Result<()> {
     let source_strides = expanded_strides(source.sizes(), source.strides(), sizes);
     let mut reads = Offsets::new(sizes, &source_strides);
     let mut writes = Offsets::new(sizes, target.strides());
-    // What lies between the elements of a target with gaps may belong to somebody else, so it is not written.
+    // Memory in the gaps of a strided target may belong to another tensor, so it is not written.
     let mut dense = match is_dense(sizes, target.strides()) {
         true => Some(host_vec::<u8>(target.numel() * to)?),
         false => None,
@@ -147,7 +147,7 @@ fn write(target: &TensorRef, source: &TensorRef) -> Result<()> {
     dense.map_or(Ok(()), |all| write_bytes(storage, begin, &all))
 }
 
-/// Casts the elements in front of `bytes` where they are, as many as there are `values`.
+/// Casts the first `values.len()` elements of `bytes` in place.
 fn convert(from: DType, to: DType, bytes: &mut [u8], values: &mut [f64]) -> Result<()> {
     if from == to {
         return Ok(());

@@ -1,7 +1,8 @@
 //! Integers that a call reads and writes: indices, masks, the structure of composite tensors. They are in use while the kernel
 //! runs, see [`InUse`].
 //!
-//! An element-wise kernel on the fast path is kept from nothing that it reads: it goes by no element.
+//! An element-wise kernel on the fast path needs no protection of its inputs: no address depends on the value of an
+//! element.
 
 use super::fallback::twin;
 use super::kernel::Owned;
@@ -11,7 +12,7 @@ use crate::op::{Arg, Args, Call, Out};
 use crate::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
 
-/// Whether a kernel may go by what it reads in this tensor.
+/// Whether a kernel may compute addresses from the elements of this tensor.
 #[inline(always)]
 fn chooses(t: &TensorRef) -> bool {
     may_choose(t.dtype()) || !t.is_strided()
@@ -75,10 +76,10 @@ pub(super) fn enter_read(what: &'static str, tensors: &[&TensorRef]) -> Result<B
     InUse::enter(what, &mut places)
 }
 
-/// A copy of each tensor of integers whose memory may be written to as floats, which keeps nobody from it.
+/// A copy of each integer tensor whose memory may also be written as floats, which blocks no writer.
 ///
 /// # Errors
-/// What the device reports.
+/// The device's error.
 #[cold]
 pub(super) fn own_copies(args: &Args<'_>) -> Result<Owned> {
     let mut copies = Owned::new();
@@ -105,7 +106,7 @@ fn own_copy(t: &TensorRef) -> Result<TensorRef> {
 
 type Places<'a> = SmallVec<[Place<'a>; 4]>;
 
-/// Where a tensor's integers lie.
+/// The address ranges of a tensor's integers.
 fn collect<'a>(t: &'a TensorImpl, kind: Use, into: &mut Places<'a>) {
     match (t.storage(), t.reach()) {
         (Some(storage), Some(range)) if may_choose(t.dtype()) => into.push(Place { storage, range, kind }),

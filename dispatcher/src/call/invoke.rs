@@ -13,8 +13,8 @@ use keyway_sdk::abi::layout::AcceptsFn;
 use keyway_sdk::abi::tensor::KernelFn;
 use smallvec::SmallVec;
 
-/// Runs a kernel into outputs that the host allocated. The arguments are `plain` if every tensor stands for itself, is
-/// strided and on `device`, and no number stands for one.
+/// Runs a kernel into outputs that the host allocated. The arguments are `plain` if every tensor is passed unchanged,
+/// is strided and on `device`, and no scalar replaces a tensor.
 #[inline(always)]
 pub(crate) fn fill(
     kernel: &'static KernelEntry,
@@ -91,7 +91,7 @@ pub(crate) fn make(
     })
 }
 
-/// Runs a plugin's function on tensors of one device outside any op: what can be done with a layout.
+/// Runs a plugin's function on tensors of one device outside any op: an operation of a layout.
 pub(crate) fn on_tensors(
     run: KernelFn,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
+//! Runs a kernel by a plan: on converted arguments, into new tensors or those of the caller.
 
 use super::convert::{cast, contiguous};
 use super::integers;
@@ -28,7 +28,7 @@ pub(super) fn with_kernel(
     run(kernel, call, &call.args, asked, next)
 }
 
-/// Runs a kernel on arguments of which some are not yet as it wants them.
+/// Runs a kernel after the arguments that need it are converted.
 #[inline(never)]
 fn with_converted(
     kernel: &'static KernelEntry,
@@ -40,7 +40,7 @@ fn with_converted(
     run_with(kernel, call, &call.args, &owned, asked, next)
 }
 
-/// Tensor arguments, or lists of them, in the place of others.
+/// Tensor arguments, or lists of them, that replace others.
 pub(super) type Owned = SmallVec<[(usize, Vec<TensorRef>); 2]>;
 
 /// Runs a kernel on arguments of which some are replaced.
@@ -195,7 +195,7 @@ fn into_made(
         Ok(mut made) => {
             unalias(args, &mut made);
             let delivered = deliver(call, made);
-            // What was copied on the way was part of this call.
+            // Copies of arguments were part of this call.
             ledger::set_served(served);
             delivered
         }

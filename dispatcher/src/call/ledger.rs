@@ -1,4 +1,5 @@
-//! Who served the last call of a thread, and every call that ran on another device than it asked for.
+//! Records which candidate served the last call of a thread, and every call that ran on another device than it asked
+//! for.
 
 use crate::base::key::Device;
 use crate::op::OpEntry;
@@ -7,7 +8,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Who served a call.
+/// The candidate that served a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Served {
     /// The host itself, as a view of the same memory.
@@ -25,7 +26,7 @@ pub enum Served {
 }
 
 impl Served {
-    /// The plugin's name, or how else it was served.
+    /// The plugin's name, or the kind of candidate.
     pub fn name(self) -> &'static str {
         match self {
             Served::View => "(view)",
@@ -48,13 +49,13 @@ pub(crate) fn set_served(served: Served) {
     SERVED.with(|place| place.set(served));
 }
 
-/// Who served the call that this thread finished last, or failed to.
+/// The candidate that served the last call of this thread that finished or failed.
 pub fn last_served() -> Served {
     SERVED.get()
 }
 
-/// From here on [`last_served`] is `Nobody` until a call of this thread is served: so that a call which its op's rule
-/// refuses is not taken for the one before.
+/// From here on [`last_served`] is `Nobody` until a call of this thread is served: so that a call refused by its op's
+/// rule is not confused with the one before.
 pub fn forget_served() {
     SERVED.set(Served::Nobody);
 }
@@ -101,7 +102,7 @@ pub struct Fallback {
     pub from: String,
     /// The device that did the work.
     pub to: String,
-    /// How often.
+    /// The number of calls.
     pub calls: u64,
     /// The tensors that were moved for these calls, there and back.
     #[serde(default)]

@@ -16,12 +16,12 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// What a kernel that makes its own outputs writes to.
+/// The targets of a kernel that allocates its own outputs.
 #[derive(Default)]
 pub(crate) struct CallContext {
     pub(crate) made: SmallVec<[Option<TensorRef>; 2]>,
     pub(crate) stated: SmallVec<[OutSpec; 1]>,
-    /// How they are computed; its outputs are those in `stated`.
+    /// The plan; its outputs are those in `stated`.
     pub(crate) plan: Option<Plan>,
     /// The number of arguments of the call for which a rule states them; 0 where no rule is asked.
     pub(crate) n_args: usize,
@@ -29,7 +29,7 @@ pub(crate) struct CallContext {
 
 const ZEROS: [usize; 64] = [0; 64];
 
-/// The element that stands for a number, and the number itself as f64 at byte 8 where the element leaves room.
+/// A scalar as a 0-d element, and the scalar itself as f64 at byte 8 if the element leaves room.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct NumberBytes(#[allow(dead_code, reason = "kernels read it by its address")] [u8; 16]);
@@ -66,7 +66,7 @@ fn encode(arg: Arg<'_>, dtype: DType) -> Option<NumberBytes> {
     Some(NumberBytes(out))
 }
 
-/// Whether an element of this dtype leaves room for the number that it stands for.
+/// Whether an element of this dtype leaves room for its scalar as f64.
 fn leaves_room(dtype: DType) -> bool {
     dtype.size() <= 8
 }
@@ -96,7 +96,7 @@ struct Arena<'a, T> {
 }
 
 impl<T> Arena<'_, T> {
-    /// Writes the next value and gives its place; null when there is no room, which the count rules out.
+    /// Writes the next value and returns its address; null if there is no room, which the count rules out.
     #[inline(always)]
     fn push(&mut self, value: T) -> *mut T {
         let Some(slot) = self.slots.get_mut(self.used) else { return std::ptr::null_mut() };
@@ -109,7 +109,7 @@ impl<T> Arena<'_, T> {
         self.slots.as_ptr().cast()
     }
 
-    /// The place that the next value will be written to.
+    /// The address to which the next value will be written.
     #[inline(always)]
     fn next(&self) -> *const T {
         self.first().wrapping_add(self.used)
@@ -132,7 +132,7 @@ macro_rules! arena {
     };
 }
 
-/// A number in the place of a tensor, marshalling in the shape `target` if that is given.
+/// A scalar passed as a tensor, expanded to the shape `target` if that is given.
 fn raw_number(
     bytes: *const NumberBytes,
     dtype: DType,
@@ -161,16 +161,16 @@ fn raw_number(
     }
 }
 
-/// How the arguments of a call appear to a plugin.
+/// The form in which a plugin sees the arguments of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Marshalling<'a> {
     /// The shape that broadcast arguments appear in.
     target: &'a [usize],
     /// Which arguments are broadcast to it; bit `i` for argument `i`.
     broadcast: u32,
-    /// The dtype of numbers that stand for tensors.
+    /// The dtype of scalars passed as tensors.
     compute: DType,
-    /// Where such numbers may stand; bit `i` for argument `i`.
+    /// Arguments that may be such scalars; bit `i` for argument `i`.
     number_slots: u32,
 }
 
@@ -179,7 +179,7 @@ impl<'a> Marshalling<'a> {
     pub(crate) const AS_IS: Marshalling<'static> =
         Marshalling { target: &[], broadcast: 0, compute: DType::F32, number_slots: 0 };
 
-    /// As a plan says: broadcast to output 0, numbers as 0-d tensors of the compute dtype.
+    /// By a plan: broadcast to output 0, scalars as 0-d tensors of the compute dtype.
     #[inline(always)]
     pub(crate) fn planned(plan: &'a Plan, number_slots: u32) -> Marshalling<'a> {
         let target = plan.outputs.first().map_or(&[][..], |output| &output.sizes);
@@ -198,7 +198,7 @@ impl<'a> Marshalling<'a> {
     }
 }
 
-/// What a raw call points to and is not there already: tensors carry the raw form of themselves.
+/// Owned data that a raw call points to; tensors carry their own raw form.
 struct Frame<'a, 'r> {
     /// Arguments that appear otherwise than they are.
     raws: Arena<'r, RawTensor>,
@@ -224,7 +224,7 @@ impl Frame<'_, '_> {
         raw
     }
 
-    /// The raw form of a composite tensor, kept until the call is over.
+    /// The raw form of a composite tensor, alive until the call is over.
     #[cold]
     fn hold(&mut self, t: &TensorRef) -> *const RawTensor {
         let holder = Holder::new(t.clone());
@@ -272,7 +272,7 @@ impl Frame<'_, '_> {
         self.raws.push(raw)
     }
 
-    /// The raw form of number argument `i`, which stands in the place of a tensor; `None` as for [`encode`].
+    /// The raw form of scalar argument `i`, which is passed as a tensor; `None` as for [`encode`].
     #[inline(never)]
     fn number(&mut self, i: usize, arg: Arg<'_>) -> Option<*const RawTensor> {
         let marshalling = self.marshalling;
@@ -303,7 +303,7 @@ fn plain(arg: Arg<'_>) -> RawArg {
     }
 }
 
-/// Notes that work on all this memory goes to this thread's streams.
+/// Records for all this memory that work on it goes to this thread's streams.
 #[cold]
 fn note_use(args: &[Arg<'_>], outputs: &[TensorRef]) {
     let note = |t: &TensorRef| match t.storage() {
@@ -320,11 +320,11 @@ fn note_use(args: &[Arg<'_>], outputs: &[TensorRef]) {
     }
 }
 
-/// Builds the raw call on this stack and hands it to `run`; what `run` returned. What the plugin makes or states
-/// goes to `context`; without one it may do neither.
+/// Builds the raw call on this stack, passes it to `run` and returns its result. Outputs that the plugin creates or
+/// states go to `context`; without one it may do neither.
 ///
 /// # Errors
-/// The status of a number that its dtype's plugin failed to convert, with a message kept.
+/// The status of a number that its dtype's plugin failed to convert, with a stored message.
 #[inline(always)]
 pub(crate) fn with_call<R>(
     args: &[Arg<'_>],
@@ -401,8 +401,8 @@ pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
     args.values.len() <= INLINE_ARGS && outputs <= INLINE_OUTPUTS
 }
 
-/// Whether the arguments of a call appear to the plugin as they are, given that none does otherwise by its kind, and no
-/// stream is to be noted.
+/// Whether the arguments of a call can be passed unchanged, given that no argument needs marshalling because of its
+/// kind and no stream is to be recorded.
 #[inline(always)]
 pub(crate) fn is_straight(args: &Args<'_>, plan: &Plan, outputs: usize) -> bool {
     fits_straight(args, outputs) && !streams_in_use() && (plan.broadcast == 0 || !broadcasts_any(args, plan))

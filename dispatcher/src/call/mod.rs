@@ -1,4 +1,4 @@
-//! The path of one call: key set, functionality keys from the highest down, then the backend.
+//! The path of one call: key set, dispatch keys from the highest down, then the backend.
 
 mod choice;
 pub mod convert;
@@ -40,7 +40,7 @@ use kernel::with_kernel;
 /// Calls an op.
 ///
 /// # Errors
-/// The caller's mistakes as the op's rule states them, `MissingKernel`, and what the backend reports.
+/// The caller's mistakes as defined by the op's rule, `MissingKernel`, and errors of the backend.
 // Inlined, so that the call is written once, where it stays.
 #[inline(always)]
 pub fn call(args: Args<'_>, out: Out<'_>) -> Result<Outputs> {
@@ -95,21 +95,21 @@ fn functional(generation: &Generation, call: &Call<'_>, keys: KeySet, key: Dispa
     }
 }
 
-/// What a call is routed by.
+/// The dispatch key of a call.
 #[derive(Clone, Copy)]
 struct Place {
     device: Device,
     layout: Layout,
-    /// Whether every tensor stands for itself, is strided and on the device, and no number stands for one: a plugin can be
-    /// shown the arguments as they are.
+    /// Whether every tensor is passed unchanged, is strided and on the device, and no scalar replaces a tensor: the
+    /// arguments need no marshalling.
     plain: bool,
 }
 
-/// Where a call goes.
+/// The dispatch target of a call.
 #[inline(always)]
 fn place(args: &Args<'_>) -> Result<Place> {
     let mut found = Place { device: Device::CPU, layout: Layout::STRIDED, plain: true };
-    // A 0-d tensor in host memory goes with any device; it decides only where nothing else does.
+    // A 0-d tensor in host memory combines with any device; it decides only if no other argument does.
     let (mut decided, mut anywhere, mut meant) = (false, false, false);
     for (i, arg) in args.values.iter().enumerate() {
         let tensors = match arg {
@@ -146,7 +146,8 @@ fn place(args: &Args<'_>) -> Result<Place> {
     Ok(found)
 }
 
-/// The layout of a call of which an argument lies in both formats at once and says channels_last.
+/// The layout of a call with an argument that is both contiguous and channels_last, and whose strides are those of
+/// channels_last.
 #[cold]
 fn meant_layout(args: &Args<'_>) -> Layout {
     let mut images = Images::default();
@@ -171,7 +172,7 @@ fn elsewhere(args: &Args<'_>, i: usize, expected: Device, t: &TensorRef) -> Erro
     }
 }
 
-// Inlined into the two ways on which calls come here.
+// Inlined into both callers.
 #[inline(always)]
 fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> Result<Outputs> {
     let args = &call.args;
@@ -242,7 +243,7 @@ fn elementwise(
     resolved(generation, rows, call, &Plan::elementwise(&call.args, inputs, typing)?, false)
 }
 
-/// As [`serve`], for calls that are not many enough to be worth its code.
+/// [`serve`] out of line, for calls too rare to be worth its code size.
 #[inline(never)]
 fn resolved(
     generation: &'static Generation,
@@ -254,7 +255,7 @@ fn resolved(
     serve(generation, rows, call, plan, allocates)
 }
 
-/// Goes to whoever serves the key: the first kernel, and what comes after it where that refuses or is not there.
+/// Dispatches to the first kernel, and to the next candidates if it refuses or there is none.
 #[inline(always)]
 fn serve(
     generation: &'static Generation,

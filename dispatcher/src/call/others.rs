@@ -1,5 +1,5 @@
-//! What comes after the first kernel of a key: the other kernels, the op's decomposition, the host for casts of a plugin's
-//! dtype, the device's fallback.
+//! The candidates after the first kernel of a key: the other kernels, the op's decomposition, the host for casts of a
+//! plugin's dtype, the device's fallback.
 
 use super::kernel::with_kernel;
 use super::ledger::{self, Served};
@@ -22,8 +22,8 @@ thread_local! {
     static FIRST_ONLY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `run`; a kernel that refuses a call of this thread in it has no successor: the call fails with `MissingKernel`, as if
-/// there were no other candidate. So one can see what the kernel left behind when it refused.
+/// Runs `run`, in which a kernel of this thread that refuses a call has no successor: the call fails with
+/// `MissingKernel`, as if there were no other candidate. Tests use it to inspect the state after a refusal.
 pub fn without_successors<R>(run: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
@@ -43,17 +43,17 @@ pub(super) struct Asked<'a> {
     pub(super) place: Place,
 }
 
-/// What comes after a kernel, should it refuse.
+/// The candidates after a kernel that refuses.
 #[derive(Clone, Copy)]
 pub(super) struct Next<'a> {
     pub(super) generation: &'static Generation,
     /// The kernels of the key that are asked then.
     pub(super) rest: &'a [&'static KernelEntry],
-    /// What those said that were asked before.
+    /// The reasons of the kernels that were tried before.
     pub(super) refused: &'a [String],
 }
 
-/// Whether a kernel has answered that it does not serve these arguments.
+/// Whether a kernel has refused these arguments.
 #[inline]
 pub(super) fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Backend { status: status::UNSUPPORTED, .. })
@@ -80,7 +80,7 @@ pub(super) fn after_failure(
     ask(call, asked, Next { refused: &refused, ..next })
 }
 
-/// Asks the kernels in turn, then goes on without.
+/// Tries the kernels in turn, then the other candidates.
 pub(super) fn ask(call: &Call<'_>, asked: Asked<'_>, next: Next<'_>) -> Result<Outputs> {
     match next.rest.split_first() {
         Some((kernel, rest)) => with_kernel(kernel, call, asked, Next { rest, ..next }),
@@ -88,7 +88,7 @@ pub(super) fn ask(call: &Call<'_>, asked: Asked<'_>, next: Next<'_>) -> Result<O
     }
 }
 
-/// Serves a call that no kernel serves.
+/// Dispatches a call that no kernel serves.
 #[inline(never)]
 pub(super) fn without_kernel(
     generation: &'static Generation,
@@ -119,7 +119,7 @@ pub(super) fn without_kernel(
 /// Runs an op as its decomposition into others, passing over its kernels; for a layer that must see the parts.
 ///
 /// # Errors
-/// `UnknownOp` for an op that has none; as the op's rule and the parts.
+/// `UnknownOp` for an op that has none; errors of the op's rule and the parts.
 pub fn decompose(call: &Call<'_>) -> Result<Outputs> {
     let args = &call.args;
     // The decomposition relies on arguments that the rule has seen.
@@ -128,18 +128,18 @@ pub fn decompose(call: &Call<'_>) -> Result<Outputs> {
     parts_of(call)
 }
 
-/// As [`decompose`], for a layer that records the parts of a call. Where a part is not served on the device, and the device
-/// that calls fall back to serves the op, the call runs there whole instead: the moves there and back are ops that the layer
+/// As [`decompose`], for a layer that records the parts of a call. If a part is not served on the device, and the
+/// fallback device serves the op, the whole call runs there instead: the copies there and back are ops that the layer
 /// sees, and `keys` act on the call there.
 ///
 /// # Errors
-/// As [`decompose`]; what the devices report.
+/// As [`decompose`]; errors of the devices.
 pub fn decompose_or_leave(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
     let args = &call.args;
     let planned = plan::of(args)?;
     let Place { device, layout, .. } = super::place(args)?;
     let generation = current();
-    // What is written in place is written as bytes, which no layer sees.
+    // In-place results are written as bytes, which no layer sees.
     if let (Out::New, Some((plan, _))) = (call.out, planned)
         && leaves_whole(generation, args.op, device, layout, plan.compute)
         && let Some(to) = generation.fallback(device.kind).target()
@@ -161,8 +161,8 @@ fn parts_of(call: &Call<'_>) -> Result<Outputs> {
     result.map_err(|error| as_of(&call.args, error))
 }
 
-/// The results of a decomposition, each in memory of its own, as those of a kernel are: where there was nothing to do (a
-/// padding of 0), or elements were only looked at in another way, it may be an argument or a view of one.
+/// The results of a decomposition, each in its own memory, as the results of a kernel are. Without this copy, a
+/// decomposition with nothing to do (a padding of 0) or one that only reshapes may return an argument or a view of one.
 fn in_own_memory(call: &Call<'_>, mut made: Outputs) -> Result<Outputs> {
     // Without an op that copies, nothing is copied.
     let copies = convert::known().is_some();
@@ -184,7 +184,7 @@ fn in_own_memory(call: &Call<'_>, mut made: Outputs) -> Result<Outputs> {
     Ok(made)
 }
 
-/// What a part of an op reports, as an error of the op.
+/// The error of a part of an op, as an error of the op.
 #[cold]
 pub(super) fn as_of(args: &Args<'_>, error: Error) -> Error {
     let params: Vec<&str> = (0..args.op.schema.params.len()).map(|i| args.op.schema.param_name(i)).collect();

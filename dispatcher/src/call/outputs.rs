@@ -10,11 +10,11 @@ use crate::op::{Arg, Args, Call, Out, Outputs};
 use crate::registry::table;
 use crate::tensor::TensorRef;
 
-/// Unaliases results: one that is an argument itself becomes a tensor of its own that shares the memory, but not the place
-/// in a graph.
+/// Unaliases results: one that is itself an argument becomes a new tensor that shares the memory, but not the autograd
+/// node.
 #[inline]
 pub fn unalias(args: &Args<'_>, made: &mut Outputs) {
-    // What has no other owner is no argument.
+    // A tensor with no other owner is not an argument.
     for tensor in made.iter_mut().filter(|tensor| Shared::strong_count(tensor) > 1) {
         let same = args.values.iter().any(|arg| match arg {
             Arg::Tensor(t) => Shared::ptr_eq(t, tensor),
@@ -36,7 +36,8 @@ pub(super) fn targets(call: &Call<'_>) -> Result<Outputs> {
     })
 }
 
-/// `out` says whether the caller knows the target as an output that was given, or as the op's own argument.
+/// Checks that `target` can hold the result. `out` decides the argument named in an error: `out`, or the op's own
+/// in-place argument.
 pub(crate) fn check_target(
     out: Out<'_>,
     args: &Args<'_>,
@@ -98,8 +99,8 @@ pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) ->
     })
 }
 
-/// Refuses targets of which two certainly share elements: each lies without gaps, and their memory meets. Of tensors with gaps
-/// that is not known, and they are written one after the other.
+/// Refuses targets if two of them certainly share elements: both are dense and their memory overlaps. For tensors with
+/// gaps this is unknown, and they are written one after the other.
 pub(super) fn check_apart<'a>(
     op: &'static str,
     targets: impl ExactSizeIterator<Item = &'a TensorRef>,
@@ -118,7 +119,7 @@ pub(super) fn check_apart<'a>(
 /// Targets that are compared with each argument.
 const FEW: usize = 4;
 
-/// As [`may_overwrite`], of each target. Of many, none may share memory with another one either.
+/// [`may_overwrite`] for each target. Several targets may not share memory with each other either.
 pub(super) fn may_overwrite_all(args: &Args<'_>, targets: &[TensorRef], alias: bool) -> bool {
     match targets.len() <= FEW {
         true => targets.iter().all(|target| may_overwrite(args, target, alias)),
@@ -133,7 +134,7 @@ pub(super) fn may_overwrite_all(args: &Args<'_>, targets: &[TensorRef], alias: b
     }
 }
 
-/// As [`may_overwrite_all`], by the order of the addresses: the time follows the number of tensors, not that of pairs.
+/// [`may_overwrite_all`] by sorted addresses: O(n log n) in the number of tensors, not in pairs.
 fn may_overwrite_many<'a>(
     arguments: impl Iterator<Item = &'a TensorRef>,
     targets: &'a [TensorRef],
@@ -147,7 +148,7 @@ fn may_overwrite_many<'a>(
     let both = targets.iter().map(|t| (t, true)).chain(near);
     let mut all: Vec<_> = both.filter_map(|(t, written)| Some((t.reach()?, t, written))).collect();
     all.sort_unstable_by_key(|(range, _, written)| (range.start, !*written));
-    // What lies together without a gap; only tensors that are exactly one may lie so, where one of them is written.
+    // A run of overlapping address ranges; if one of its tensors is written, all of them must be the same memory.
     let mut rest = &all[..];
     while let Some((first, _)) = rest.split_first() {
         let mut end = first.0.end;
@@ -194,7 +195,7 @@ pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     Ok(targets)
 }
 
-/// Writes the numbers of a result into those of a composite tensor, whose other components say where they stand.
+/// Writes the values of a result into the values of a composite tensor with the same indices.
 fn store(op: &'static str, target: &TensorRef, made: &TensorRef) -> Result<()> {
     let refused = |reason| Err(Error::Layout { op, layout: target.layout(), reason });
     let (own, new) = (target.components(), made.components());

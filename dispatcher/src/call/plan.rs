@@ -6,8 +6,8 @@ use crate::base::dims::Dims;
 use crate::base::error::{Error, Result};
 use crate::op::{Arg, Args, Plan, Rule, Strides};
 
-/// The plan of a call, which the op's rule has then checked, and whether the kernel allocates its outputs; `None` where the
-/// host serves the call itself.
+/// The plan of a call, checked by the op's rule, and whether the kernel allocates its outputs; `None` where the host
+/// serves the call itself.
 pub(super) fn of(args: &Args<'_>) -> Result<Option<(Plan, bool)>> {
     Ok(Some(match args.op.spec.rule {
         Rule::Elementwise(inputs, typing) => (Plan::elementwise(args, inputs, typing(args)?)?, false),

@@ -33,7 +33,7 @@ fn of_images(args: &Args<'_>, mask: u32, spec: &OutSpec) -> Option<Dims> {
     images.are_channels_last().then(|| dims::channels_last_strides(&spec.sizes))
 }
 
-/// Strides without gaps in the order in which the elements of `t` lie; `None` for row-major ones.
+/// Dense strides in the order of the elements of `t` in memory; `None` if contiguous.
 pub(super) fn strides_like(t: &TensorRef) -> Option<Dims> {
     match t.format() {
         Format::Contiguous | Format::Either => None,
@@ -51,10 +51,10 @@ fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
     })
 }
 
-/// channels_last if any full-sized argument lies in that order, with or without gaps; the order in which all of them lie if
-/// they agree on one; else row-major. An argument that is in both formats at once decides only where no other does, and one
-/// whose elements share places never. Where none has the full size, those with as many dimensions say whether it is
-/// channels_last.
+/// The output format: channels_last if any full-sized argument is, with or without gaps; the common order of dimensions
+/// if all of them agree on one; otherwise contiguous. An argument that is in both formats at once decides only if no
+/// other does, and one with overlapping elements never does. If no argument has the full size, those with the full
+/// number of dimensions decide whether it is channels_last.
 #[inline]
 fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     if all_row_major(args, plan) {

@@ -18,7 +18,7 @@ pub(crate) trait Kept: Send + Sync {
     fn used_on(&self, entry: &'static DeviceEntry, device: Device, stream: &StreamRef);
 }
 
-/// What recorded work uses, by a number that tells one piece of memory from another.
+/// The memory that recorded work uses, by a number that identifies each allocation.
 type Memory = BTreeMap<usize, Box<dyn Kept>>;
 
 /// The recording of a stream's work, where there is one.
@@ -131,12 +131,12 @@ impl fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Runs `work` with `stream` entered, recording what it gives to the stream instead of doing it. Calls that would wait
-    /// for the stream, such as reading a value, fail in there.
+    /// Runs `work` with `stream` entered, recording the work queued on the stream instead of running it. Calls that
+    /// would wait for the stream, such as reading a value, fail during capture.
     ///
     /// # Errors
-    /// `Value` for a device that does not offer this, the default stream, or a stream that is being recorded; what
-    /// `work` and the device report.
+    /// `Value` for a device that does not offer this, the default stream, or a stream that is being recorded; errors of
+    /// `work` and of the device.
     pub fn capture<T, E: From<Error>>(
         stream: &Stream,
         work: impl FnOnce() -> Result<T, E>,
@@ -161,7 +161,7 @@ impl Graph {
     /// Gives the recorded work to a stream, any of the same device.
     ///
     /// # Errors
-    /// `Value` for a stream of another device; what the device reports.
+    /// `Value` for a stream of another device; the device's error.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         let handle = stream.handle();
         if handle.device != self.device || !handle.entry.is_same_table(self.entry) {

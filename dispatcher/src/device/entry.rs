@@ -1,4 +1,4 @@
-//! Device types and who serves them.
+//! Device types and the plugins that serve them.
 
 use crate::base::error::Result;
 use crate::base::intern::DEVICES;
@@ -9,7 +9,7 @@ use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::DeviceApi;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// A device type and who serves it.
+/// A device type and the plugin that serves it.
 #[derive(Debug)]
 pub struct DeviceEntry {
     /// Interned name.
@@ -38,20 +38,20 @@ impl DeviceEntry {
 static SERVERS: [AtomicPtr<DeviceEntry>; crate::base::intern::MAX_DEVICES] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; crate::base::intern::MAX_DEVICES];
 
-/// Who serves a kind of device now.
+/// The plugin that serves a kind of device now.
 #[inline(always)]
 pub fn server(kind: u16) -> Option<&'static DeviceEntry> {
     let entry = SERVERS.get(kind as usize)?.load(Ordering::Acquire);
-    // SAFETY: the pointer is null or that of an entry which lives as long as the process, see `set_server`.
+    // SAFETY: the pointer is null or points to an entry that lives as long as the process, see `set_server`.
     unsafe { entry.as_ref() }
 }
 
-/// Whether tensors can be on a kind of device: a plugin brings it, or it is the host's memory, which needs none.
+/// Whether tensors can be on a kind of device: a plugin provides it, or it is host memory, which needs no plugin.
 pub fn is_there(kind: u16) -> bool {
     kind == Device::CPU.kind || server(kind).is_some()
 }
 
-/// Says who serves a kind of device from now on.
+/// Sets the plugin that serves a kind of device from now on.
 pub(crate) fn set_server(kind: u16, entry: Option<&'static DeviceEntry>) {
     if let Some(slot) = SERVERS.get(kind as usize) {
         lacking::set_device(DEVICES.name(kind), entry.is_some());
@@ -102,8 +102,8 @@ pub fn kind_was_used(kind: u16) -> bool {
     USED.get(kind as usize).is_some_and(|slot| slot.load(Ordering::Relaxed) != 0)
 }
 
-/// Whether the program has asked this device for memory. Reports leave the others alone: asking one that nobody uses may
-/// take its time, or worse.
+/// Whether the program has asked this device for memory. Reports skip other devices: querying an unused device may
+/// initialise it, which is slow or fails.
 #[inline]
 pub fn was_used(device: Device) -> bool {
     USED.get(device.kind as usize).is_some_and(|slot| slot.load(Ordering::Relaxed) & bit(device) != 0)

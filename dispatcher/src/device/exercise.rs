@@ -13,13 +13,13 @@ use std::ptr::NonNull;
 /// So many bytes are allocated and copied.
 const BYTES: usize = 256;
 
-/// What a type of device is asked whether one is there or not. An answer is all that counts, whatever it says, here and
-/// below: what cannot be used is told of by whoever wants to use it.
+/// Calls the functions of a device type that work without a device. Any result passes, here and below: only a crash or
+/// a hang is a failure; a device that cannot be used is reported to its users.
 pub(crate) fn without_device(entry: &'static DeviceEntry) {
     let _ = report::facts(entry);
 }
 
-/// What is asked of a device that is there.
+/// Calls the functions of a device that is present.
 pub(crate) fn with_device(device: Device) {
     let Some(entry) = server(device.kind) else { return };
     let _ = there_and_back(entry, device);

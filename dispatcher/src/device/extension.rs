@@ -13,7 +13,7 @@ pub(super) trait Extension: Sized + 'static {
     const ID: u32;
     /// Its name in messages.
     const NAME: &'static str;
-    /// The functions, which must all be there, with their places.
+    /// The required functions, with their offsets in the table.
     const FUNCTIONS: &'static [(&'static str, usize)];
 }
 
@@ -50,7 +50,7 @@ pub(super) fn find<T: Extension>(entry: &'static DeviceEntry) -> Result<Option<&
         return Err(untrue(entry, T::NAME, "struct_size", expected, size));
     }
     for (name, offset) in T::FUNCTIONS {
-        // SAFETY: the offset lies within the table, whose field there is one pointer wide.
+        // SAFETY: the offset is within the table, whose field there is one pointer wide.
         if unsafe { table.byte_add(*offset).cast::<usize>().read() } == 0 {
             return Err(untrue(entry, T::NAME, name, "a function", "a null pointer"));
         }

@@ -1,4 +1,4 @@
-//! Devices as plugins bring them: who serves which, and calls into their tables, made safe.
+//! Devices of plugins: the registry of device types, and safe calls into their tables.
 
 pub mod capture;
 #[cfg(test)]
@@ -41,7 +41,7 @@ pub(super) fn check(
     if code == status::OK { Ok(()) } else { Err(failure(what, entry.plugin.name, device, code)) }
 }
 
-/// What a plugin answered that it must not answer: which function, which field of it, what was expected and what came.
+/// The error for a result of a plugin that breaks the contract: function, field, expected and actual value.
 #[cold]
 fn untrue(
     entry: &DeviceEntry,
@@ -50,7 +50,7 @@ fn untrue(
     expected: impl std::fmt::Display,
     got: impl std::fmt::Display,
 ) -> Error {
-    // Nothing that the plugin said before is about this.
+    // Clears the message of an earlier error.
     take_message();
     Error::Backend {
         op: function,
@@ -63,7 +63,7 @@ fn untrue(
 /// The most devices of one kind: an index is a u16.
 const MAX_COUNT: u32 = 1 << 16;
 
-/// How many devices of this kind are there, and if none, why.
+/// The number of devices of this kind, and the reason if it is 0.
 pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
     let mut out = 0;
     // A message that an earlier call left is no reason for this one.
@@ -113,7 +113,7 @@ pub(crate) fn allocate_on(
         None if code == status::OK && bytes == 0 => Ok(NonNull::<u128>::dangling().cast()),
         _ if code == status::OK => {
             if !out.is_null() {
-                // SAFETY: the plugin just gave this memory, for this size and stream, and nobody else knows it.
+                // SAFETY: the plugin just allocated this memory, for this size and stream, and it is uniquely owned.
                 unsafe { (entry.api.free)(u32::from(device.index), out, bytes as u64, stream) };
             }
             Err(misplaced(entry, "allocate", out))
@@ -122,10 +122,10 @@ pub(crate) fn allocate_on(
     }
 }
 
-/// What every allocation of a plugin is aligned to.
+/// The alignment of every allocation of a plugin, in bytes.
 pub(crate) const ALIGNMENT: usize = 64;
 
-/// An allocation that a plugin called a success and that is none.
+/// The error for an allocation that a plugin reported as a success with an unusable pointer.
 #[cold]
 fn misplaced(entry: &DeviceEntry, function: &'static str, out: *mut std::ffi::c_void) -> Error {
     let expected = format_args!("an address that is not null and a multiple of {ALIGNMENT}");
@@ -151,7 +151,7 @@ fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize,
     }
 }
 
-/// How much of a device's memory is in use and how much is kept for reuse; empty if the device does not say.
+/// The clause about a device's memory in use and cached; empty if the device does not report it.
 fn what_is_held(device: Device) -> String {
     match memory_stats(device) {
         Ok(Some(stats)) => {
@@ -162,7 +162,7 @@ fn what_is_held(device: Device) -> String {
     }
 }
 
-/// Frees device memory on the stream that it was allocated on. A failure has nobody to go to and is logged.
+/// Frees device memory on the stream that it was allocated on. A failure cannot be returned and is logged.
 #[inline]
 pub(crate) fn free(
     entry: &'static DeviceEntry,
@@ -223,10 +223,10 @@ fn entry_of(device: Device) -> Result<&'static DeviceEntry> {
     server(device.kind).ok_or(Error::NoDevice { device })
 }
 
-/// What a device says of itself.
+/// The properties that a device reports.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Properties {
-    /// What a person calls it.
+    /// The name shown to users.
     pub name: String,
     /// Processing units.
     pub units: u32,
@@ -238,7 +238,7 @@ pub struct Properties {
     pub asynchronous: bool,
 }
 
-/// Longer names than this are taken for a structure that was not filled in.
+/// Longer names than this mean a structure that was not filled in.
 const MAX_NAME: usize = 1 << 16;
 
 /// The properties of a device.
@@ -256,7 +256,7 @@ pub fn properties(device: Device) -> Result<Properties> {
         flags: 0,
         name: keyway_sdk::abi::RawStr::EMPTY,
     };
-    // SAFETY: `raw` says its own size; the plugin fills in no more than that.
+    // SAFETY: `raw` contains its own size; the plugin fills in at most that many bytes.
     let code = unsafe { (entry.api.properties)(u32::from(device.index), &mut raw) };
     check(entry, device, "properties", code)?;
     let RawStr { ptr, len } = raw.name;
@@ -271,7 +271,7 @@ pub fn properties(device: Device) -> Result<Properties> {
         ));
     }
     Ok(Properties {
-        // SAFETY: not null where it has a length, which was found sane; the plugin keeps the name for the life of the
+        // SAFETY: not null where it has a length, which was checked; the plugin keeps the name for the life of the
         // process.
         name: shown(&unsafe { raw.name.read() }).into_owned(),
         units: raw.units,
@@ -288,8 +288,8 @@ pub fn first_with_pinned_memory() -> Option<Device> {
     offering.find(|(_, entry)| count(entry).0 > 0).map(|(kind, _)| Device { kind, index: 0 })
 }
 
-/// The memory statistics of a device; `None` if it keeps none, as the host's own memory where no backend serves `cpu` as
-/// a device.
+/// The memory statistics of a device; `None` if it has none, such as host memory if no backend serves `cpu` as a
+/// device.
 ///
 /// # Errors
 /// `NoDevice`, `Backend`.
@@ -301,7 +301,7 @@ pub fn memory_stats(device: Device) -> Result<Option<RawMemoryStats>> {
     let Some(function) = entry.api.memory_stats else { return Ok(None) };
     let mut raw =
         RawMemoryStats { struct_size: size_of::<RawMemoryStats>() as u32, ..RawMemoryStats::default() };
-    // SAFETY: `raw` says its own size; the plugin fills in no more than that.
+    // SAFETY: `raw` contains its own size; the plugin fills in at most that many bytes.
     let code = unsafe { function(u32::from(device.index), &mut raw) };
     check(entry, device, "memory_stats", code)?;
     Ok(Some(raw))
@@ -346,7 +346,7 @@ pub fn synchronize(device: Device) -> Result<()> {
     synchronize_with(entry_of(device)?, device)
 }
 
-/// As [`synchronize`], with who served the device when the work was given to it.
+/// As [`synchronize`], for the plugin that served the device when the work was queued.
 pub(crate) fn synchronize_with(entry: &'static DeviceEntry, device: Device) -> Result<()> {
     let Some(function) = entry.api.synchronize else { return Ok(()) };
     // SAFETY: the function takes an index only.

@@ -35,8 +35,8 @@ fn interface_or_error(
     })
 }
 
-/// Whether `device` can reach the memory of `peer` directly. Devices of different kinds cannot, nor those of a kind that
-/// does not offer it.
+/// Whether `device` can reach the memory of `peer` directly. Devices of different kinds cannot, nor devices of a kind
+/// without peer access.
 ///
 /// # Errors
 /// `NoDevice`, `NoSuchDevice`, `Backend`.
@@ -61,7 +61,7 @@ pub fn enable(device: Device, peer: Device) -> Result<()> {
     check(entry, device, "peer::enable", code)
 }
 
-/// Takes back what [`enable`] did. Does nothing where it was not done.
+/// Reverts [`enable`]. Does nothing if access is not enabled.
 ///
 /// # Errors
 /// As [`enable`].

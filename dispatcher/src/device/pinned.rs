@@ -1,7 +1,8 @@
 //! Pinned (page-locked) host memory, cached: allocating it takes a device far longer than plain memory.
 //!
-//! Blocks come in size classes, four for each power of two. A block that is given back while copies use it waits for their
-//! events before it serves again. At most [`MOST_CACHED`] bytes are kept for each device; `empty_cache` gives all back.
+//! Blocks come in size classes, four for each power of two. A block that is freed while copies use it waits for their
+//! events before it is reused. At most [`MOST_CACHED`] bytes are cached for each device; `empty_cache` releases all of
+//! them.
 
 use super::{ALIGNMENT, DeviceEntry, Event, StreamRef, check, ensure, misplaced, raw_of, synchronize_with};
 use crate::base::error::{Error, Result};
@@ -14,9 +15,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most bytes that are kept for reuse for one device.
+/// The maximum number of bytes cached for one device.
 const MOST_CACHED: usize = 256 << 20;
-/// The smallest block: a page, which is what the system locks.
+/// The smallest block: a page, the unit of page locking.
 const SMALLEST: usize = 4096;
 
 /// Pinned host memory of one device, in bytes.
@@ -48,7 +49,7 @@ impl Memory {
         let Some(free) = self.entry.api.pinned_free else { return };
         let index = u32::from(self.device.index);
         // SAFETY: the block came from `pinned_allocate` of the same table with the same size; it is consumed here, and
-        // whoever calls this has seen the copies that used it done.
+        // the caller has waited for the copies that used it.
         let code = unsafe { free(index, self.pointer.as_ptr().cast(), self.bytes as u64) };
         if code != status::OK {
             let (device, bytes) = (self.device, self.bytes);
@@ -68,7 +69,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Keeps a block that nobody uses; gives it back if there is no room.
+    /// Caches an unused block; returns it if the cache is full.
     fn keep(&mut self, memory: Memory) -> Option<Memory> {
         if self.stats.cached + memory.bytes > MOST_CACHED {
             return Some(memory);
@@ -85,7 +86,8 @@ impl Pool {
     }
 }
 
-/// By the plugin's table and the device's index: blocks go back to who gave them, whoever serves the device then.
+/// By the plugin's table and the device's index: blocks are freed by the plugin that allocated them, even if another
+/// one serves the device by then.
 static POOLS: Mutex<BTreeMap<(usize, u16), Pool>> = Mutex::new(BTreeMap::new());
 
 fn pools() -> MutexGuard<'static, BTreeMap<(usize, u16), Pool>> {
@@ -97,7 +99,7 @@ fn with_pool<R>(entry: &'static DeviceEntry, device: Device, work: impl FnOnce(&
     work(pools().entry((std::ptr::from_ref(entry.api).addr(), device.index)).or_default())
 }
 
-/// The size of the block for so many bytes: at most a quarter more. `None` for more than an address can count.
+/// The size of the block for `bytes` bytes: at most a quarter larger. `None` on overflow.
 fn size_class(bytes: usize) -> Option<usize> {
     if bytes <= SMALLEST {
         return Some(SMALLEST);
@@ -106,7 +108,8 @@ fn size_class(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(below / 4).filter(|class| *class <= isize::MAX as usize)
 }
 
-/// Pinned host memory for copies from and to a device; dropped, it serves again once the copies that used it are done.
+/// Pinned host memory for copies from and to a device; when dropped, it is reused once the copies that used it are
+/// done.
 pub(crate) struct Block {
     /// Moved out of in `drop` alone.
     memory: ManuallyDrop<Memory>,
@@ -184,7 +187,7 @@ fn sweep(entry: &'static DeviceEntry, device: Device) {
     surplus.into_iter().for_each(Memory::free);
 }
 
-/// Gives what is cached for a device back to its plugin.
+/// Frees the cached blocks of a device.
 pub(crate) fn empty(entry: &'static DeviceEntry, device: Device) {
     sweep(entry, device);
     let free = with_pool(entry, device, |pool| {
@@ -224,7 +227,7 @@ impl Block {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the copies that were queued on other streams than this: those of one stream are in order.
+    /// Waits for the copies that were queued on other streams than this: copies of one stream are in order.
     pub(crate) fn wait_for_others(&self, device: Device, stream: &StreamRef) -> Result<()> {
         let own = (device, raw_of(stream).addr());
         let others: Vec<_> = {
@@ -245,7 +248,7 @@ impl Block {
     fn wait_for(&self, mut uses: Vec<(Device, usize, Event)>) -> Result<()> {
         while let Some((_, _, event)) = uses.last() {
             if let Err(error) = event.synchronize() {
-                // An error of earlier work is answered once, and says nothing of what comes after it.
+                // An error of earlier work is reported once, and does not concern later work.
                 if matches!(event.is_done(), Ok(true)) {
                     uses.pop();
                 }

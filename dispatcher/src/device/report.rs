@@ -1,4 +1,4 @@
-//! What a device says of itself, in words. **Experimental**: see `keyway_sdk::abi::extension`.
+//! Facts that a device reports about itself, as text. **Experimental**: see `keyway_sdk::abi::extension`.
 
 use super::{DeviceEntry, check, entry_of, extension};
 use crate::base::error::{Error, Result};
@@ -13,14 +13,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A fact of a type of device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What it is about, in a word or two.
+    /// The subject, in a word or two.
     pub name: String,
-    /// What is so.
+    /// The statement.
     pub text: String,
 }
 
 unsafe extern "C" fn take(context: *mut c_void, name: RawStr, text: RawStr) {
-    // Nothing unwinds into the plugin; what there is no memory for is left out.
+    // No panic unwinds into the plugin; a fact is left out if memory runs out.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the plugin keeps both texts until this returns.
         let (name, text) = unsafe { (name.read(), text.read()) };
@@ -30,7 +30,7 @@ unsafe extern "C" fn take(context: *mut c_void, name: RawStr, text: RawStr) {
     }));
 }
 
-/// What a type of device says of itself, whether one is present or not; nothing where it says nothing.
+/// The facts that a device type reports, whether a device is present or not; empty if it reports none.
 ///
 /// # Errors
 /// `Backend`: the plugin failed.
@@ -43,8 +43,8 @@ pub fn facts(entry: &'static DeviceEntry) -> Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// What a device's memory is cut into, as JSON of the form that `keyway_sdk::abi::extension::ReportApi` describes; `None` where
-/// the device keeps no such account.
+/// The segments and blocks of a device's memory, as JSON of the form that `keyway_sdk::abi::extension::ReportApi`
+/// describes; `None` where the device does not report them.
 ///
 /// # Errors
 /// `NoDevice`, `Backend`.

@@ -1,4 +1,4 @@
-//! Streams and events, and the stream that a thread's work goes to.
+//! Streams and events, and the current stream of a thread.
 
 use super::capture::Recording;
 use super::{DeviceEntry, check, ensure, entry_of, server};
@@ -37,7 +37,7 @@ pub(crate) fn streams_in_use_on(device: Device) -> bool {
 /// A stream as memory remembers it: alive as long as the memory is; `None` is the default stream.
 pub(crate) type StreamRef = Option<Arc<Handle>>;
 
-/// The stream that this thread's work on `device` goes to, kept alive.
+/// The current stream of this thread on `device`, kept alive.
 #[inline]
 pub(crate) fn current_stream_ref(device: Device) -> StreamRef {
     if !ANY_STREAM.get() {
@@ -46,8 +46,8 @@ pub(crate) fn current_stream_ref(device: Device) -> StreamRef {
     server(device.kind).and_then(|entry| current_stream_ref_of(entry, device))
 }
 
-/// As [`current_stream_ref`], of the plugin that `entry` is of: streams of another one that serves the device, or did,
-/// mean nothing to it.
+/// [`current_stream_ref`] for the plugin of `entry`: streams of another plugin that serves or served the device are not
+/// valid for it.
 #[inline]
 pub(crate) fn current_stream_ref_of(entry: &DeviceEntry, device: Device) -> StreamRef {
     if !ANY_STREAM.get() {
@@ -80,7 +80,7 @@ pub(crate) fn any_stream() -> bool {
     ANY_STREAM.with(Cell::get)
 }
 
-/// The stream that this thread's work on `device` goes to; null is the default one.
+/// The current stream of this thread on `device`; null is the default stream.
 #[inline(always)]
 pub(crate) fn current_stream(device: Device) -> Queue {
     if ANY_STREAM.with(Cell::get) { entered_stream(device) } else { std::ptr::null_mut() }
@@ -92,11 +92,11 @@ fn entered_stream(device: Device) -> Queue {
     STREAMS.with_borrow(|all| innermost(all, entry, device).map_or(std::ptr::null_mut(), |h| h.raw))
 }
 
-/// What a handle is of.
+/// The kind of object behind a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Stream,
-    /// A stream of somebody else's, who destroys it.
+    /// A stream of another library, which destroys it.
     ForeignStream,
     Event,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Handle {
     pub(super) device: Device,
     pub(super) raw: Queue,
     what: What,
-    /// What the stream's work is recorded into, if it is.
+    /// The graph into which the stream is captured, if any.
     pub(super) recording: Recording,
 }
 
@@ -162,8 +162,8 @@ pub struct Stream(Arc<Handle>);
 #[derive(Debug)]
 pub struct Event(Handle);
 
-/// Ends what [`Stream::enter`] began when dropped: this thread's work goes to the stream that was entered last of those
-/// whose guards still live, in whatever order guards are dropped.
+/// Reverts [`Stream::enter`] when dropped: the current stream is then the latest one entered whose guard still lives,
+/// whatever the order in which guards are dropped.
 #[derive(Debug)]
 pub struct StreamGuard {
     number: u64,
@@ -199,7 +199,7 @@ impl Stream {
         Ok(Stream(Arc::new(Handle::new(entry, device, raw, What::Stream))))
     }
 
-    /// The stream that this thread's work on a device goes to: the one entered last, or the default one.
+    /// The current stream of this thread on a device: the one entered last, or the default one.
     ///
     /// # Errors
     /// `NoDevice`, `NoSuchDevice`.

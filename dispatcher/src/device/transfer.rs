@@ -67,8 +67,8 @@ pub(crate) fn copy_from_host_async(
     run(entry, device, what, copy, range, stream)
 }
 
-/// Queues a copy to pinned memory on a stream; a device that can only copy and wait does so. Until the stream's work so
-/// far is done, nobody reads the target.
+/// Queues a copy to pinned memory on a stream; a device without asynchronous copies blocks. The target must not be read
+/// until the stream has reached this point.
 pub(crate) fn copy_to_host_async(
     entry: &'static DeviceEntry,
     device: Device,

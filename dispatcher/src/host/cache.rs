@@ -1,4 +1,4 @@
-//! The services that keep derived data beside the memory that it is derived from.
+//! Services that store derived data with the storage that it is derived from.
 
 use super::services::{give, no_handle, serve};
 use crate::base::error::{Error, Result};
@@ -25,7 +25,7 @@ unsafe fn read(raw: *const RawTensor) -> Result<(TensorRef, Elements)> {
     };
     let (data, dtype) = (raw.data.addr(), raw.dtype);
     let elements = Elements { data, dtype, sizes: numbers(raw.sizes), strides: numbers(raw.strides) };
-    // SAFETY: the handle is that of a tensor which lives during this call.
+    // SAFETY: the handle is of a tensor that lives during this call.
     Ok((unsafe { tensor_of(raw.handle) }, elements))
 }
 
@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn cache_get(
         // Read before the data is: a change in between makes `cache_put` keep nothing.
         let now = storage(&tensor)?.version();
         let found = tensor.derived(key, &elements);
-        // SAFETY: the plugin gives places for one number and one handle.
+        // SAFETY: the plugin passes pointers valid for writing one number and one handle.
         unsafe {
             version.write(now);
             out.write(found.map_or(std::ptr::null(), give));

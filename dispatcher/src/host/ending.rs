@@ -30,9 +30,9 @@ impl Drop for Running {
     }
 }
 
-/// Ends the program with this exit code, past what libraries do at the end of a process: a destructor that ends it itself
-/// must not make a success of a failure. What was printed is written; nothing of `atexit` runs, so that a program with work
-/// of its own there does it first.
+/// Ends the program with this exit code, without running the exit handlers of libraries: a destructor that exits must
+/// not turn a failure into a success. Standard output is flushed; `atexit` handlers do not run, so a program with its
+/// own handlers must do their work first.
 pub fn leave(code: u8) -> ! {
     // A reader that has gone away misses nothing.
     let _ = std::io::stdout().flush();
@@ -48,7 +48,7 @@ extern "C" fn at_exit() {
     if !RUNNING.load(Ordering::Acquire) || PROCESS.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
-    // SAFETY: the bytes are there, as many as is said; other threads may be at work still, so nothing is locked or freed.
+    // SAFETY: the pointer is valid for the length; other threads may be at work still, so nothing is locked or freed.
     unsafe { libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     // SAFETY: the call does not return.
     unsafe { libc::_exit(1) };

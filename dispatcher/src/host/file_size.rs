@@ -23,7 +23,7 @@ pub fn without_file_size_signal<R>(work: impl FnOnce() -> R) -> R {
 struct Blocked {
     signal: libc::sigset_t,
     before: libc::sigset_t,
-    /// Whether there was such a signal already, which is somebody else's.
+    /// Whether such a signal was pending before, sent by someone else.
     pending: bool,
 }
 

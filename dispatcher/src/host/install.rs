@@ -1,4 +1,4 @@
-//! From what a plugin hands over to what the registry keeps.
+//! Converts the tables that a plugin provides to the entries of the registry.
 
 use crate::base::dtype::table::{announce, describe};
 use crate::base::error::{Error, Result};
@@ -26,7 +26,7 @@ pub(super) fn text(raw: RawStr) -> &'static str {
 /// The numbers of the names that a plugin uses.
 #[derive(Default)]
 struct Names {
-    /// Those that nobody had used before.
+    /// Names that were not interned before.
     new: Vec<(&'static Interner, u16)>,
 }
 

@@ -1,4 +1,4 @@
-//! Interposers of plugins, as handlers of functionality keys.
+//! Interposers of plugins, as handlers of dispatch keys.
 
 use super::services::{Owned, read_arg, take, values_of};
 use crate::base::error::{Error, Result};
@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What the registry keeps of an interposer.
+/// The registry's data of an interposer.
 pub(super) fn spec(raw: &'static RawInterposer) -> InterposerSpec {
     // SAFETY: the loader has checked that the plugin gives `n_ops` static strings.
     let ops = (0..raw.n_ops as usize).map(|i| unsafe { (*raw.ops.add(i)).read() }.into_owned()).collect();
@@ -33,7 +33,7 @@ fn handler(raw: &'static RawInterposer, plugin: &'static PluginEntry, key: Dispa
     Box::new(move |call, below| {
         let left = below.union(KeySet::of(key));
         match first_of(call.args.op, left) {
-            // Keys tell interposers apart; which acts first is declared.
+            // Keys identify interposers; their order is declared.
             Some(FunctionalEntry { key: first, handler, .. }) if *first != key => {
                 handler(call, left.minus(KeySet::of(*first)))
             }
@@ -54,11 +54,11 @@ struct Interposed<'a> {
     outside: (KeySet, KeySet),
     /// The arguments that the interposer replaced.
     arguments: SmallVec<[(usize, Owned); 1]>,
-    /// What became of the rest of the call.
+    /// The result of the rest of the call, once it has run.
     result: Option<Result<Outputs>>,
     /// The outputs that the interposer set.
     given: SmallVec<[Option<TensorRef>; 2]>,
-    /// Outputs that the interposer was shown; a holder must not move.
+    /// Outputs passed to the interposer; a holder must not move.
     #[allow(clippy::vec_box)]
     shown: Vec<Box<Holder>>,
     /// The first misuse.
@@ -75,7 +75,7 @@ impl Interposed<'_> {
         }
     }
 
-    /// Runs one of the functions that the interposer calls. A misuse is kept: it fails the call in the end.
+    /// Runs one of the functions that the interposer calls. A misuse is stored and fails the call at its end.
     fn serve(&mut self, work: impl FnOnce(&mut Self) -> Result<(), String>) -> i32 {
         let message = match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(Ok(())) => return status::OK,
@@ -144,7 +144,7 @@ impl Interposed<'_> {
             let mut keys = self.left;
             for ((index, _), value) in self.arguments.iter().zip(replaced) {
                 values[*index] = *value;
-                // What lies below acts on the new tensor if its own keys say so.
+                // Handlers below act on the new tensor according to its own keys.
                 let below = |t: &TensorRef| t.keys().below(DispatchKey::INTERPOSER_FIRST);
                 match value {
                     Arg::Tensor(t) => keys = keys.union(below(t)),
@@ -158,7 +158,7 @@ impl Interposed<'_> {
         })
     }
 
-    /// Output `index` as it stands.
+    /// Output `index` in its current state.
     fn output(&self, index: usize) -> Option<&TensorRef> {
         match self.given.get(index) {
             Some(Some(given)) => Some(given),
@@ -188,7 +188,7 @@ impl Interposed<'_> {
         Ok(())
     }
 
-    /// What the call gives, now that the interposer has answered.
+    /// The result of the call after the interposer has returned.
     fn finish(self, code: i32, device: Device) -> Result<Outputs> {
         if let Some(misuse) = self.misuse {
             return Err(misuse);
@@ -247,7 +247,7 @@ fn takes(param: &Param, number: bool, arg: &Owned) -> bool {
     }
 }
 
-/// Fails, naming what differs, unless a tensor may stand for output `index`.
+/// Checks that a tensor may replace output `index`; the error names the difference.
 fn same_form(
     index: usize,
     sizes: &[usize],
@@ -272,7 +272,7 @@ fn same_form(
     Ok(())
 }
 
-/// The outputs of a call that ran, those that the interposer set in the place of the call's own.
+/// The outputs of a call that ran, with outputs set by the interposer replacing the call's own.
 fn replaced(call: &Call<'_>, mut made: Outputs, given: SmallVec<[Option<TensorRef>; 2]>) -> Result<Outputs> {
     let new = matches!(call.out, Out::New);
     for (slot, given) in made.iter_mut().zip(given) {
@@ -320,7 +320,7 @@ fn stated(args: &Args<'_>) -> Result<SmallVec<[OutSpec; 1]>> {
     })
 }
 
-/// The device of the first tensor that is no number in host memory.
+/// The device of the first tensor that is not a scalar in host memory.
 fn first_device(args: &Args<'_>) -> Device {
     let mut devices = args.values.iter().filter_map(|arg| match arg {
         Arg::Tensor(t) => Some((t.ndim(), t.device())),
@@ -334,7 +334,7 @@ fn first_device(args: &Args<'_>) -> Device {
 /// The call behind a context.
 ///
 /// # Safety
-/// `context` must be that of the call under way, which the plugin passes on as it was given it; one function at a time.
+/// `context` must be the context of the current call, passed through unchanged by the plugin; one function at a time.
 unsafe fn interposed<'a>(context: *mut c_void) -> &'a mut Interposed<'a> {
     // SAFETY: per this function's contract; the structure lives in `run` until the interposer has returned.
     unsafe { &mut *context.cast::<Interposed<'a>>() }
@@ -346,7 +346,7 @@ unsafe extern "C" fn set_argument(context: *mut c_void, index: u32, arg: *const 
         if arg.is_null() {
             return Err(format!("argument {index} was set to a null pointer"));
         }
-        // SAFETY: the plugin gives an argument that is valid as its tag says.
+        // SAFETY: the plugin passes an argument that is valid for its tag.
         let arg = unsafe { read_arg(*arg) }.map_err(|error| format!("argument {index}: {error}"))?;
         call.set_argument(index as usize, arg)
     })
@@ -359,7 +359,7 @@ unsafe extern "C" fn next(context: *mut c_void, n_outputs: *mut u32) -> i32 {
         let (answer, count) = call.next()?;
         code = answer;
         if !n_outputs.is_null() {
-            // SAFETY: the plugin gives a place for one number.
+            // SAFETY: the plugin passes a pointer valid for writing one number.
             unsafe { *n_outputs = count as u32 };
         }
         Ok(())
@@ -385,7 +385,7 @@ unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: Tensor
         if tensor.is_null() {
             return Err(format!("output {index} was set to a null handle"));
         }
-        // SAFETY: the plugin hands over a handle that it owns.
+        // SAFETY: the plugin passes ownership of the handle.
         let holder = unsafe { take(tensor) };
         call.set_output(index as usize, holder.tensor.clone())
     })
@@ -424,7 +424,7 @@ fn run(
         shown: Vec::new(),
         misuse: None,
     };
-    // The ops that the interposer itself calls do not come back to it.
+    // The ops that the interposer itself calls do not call it again.
     let _off = KeyGuard::exclude(KeySet::of(state.key));
     let context: *mut c_void = (&raw mut state).cast();
     let code = with_call(call.args.values, Marshalling::AS_IS, &[], 0, device, None, |raw| {

@@ -1,4 +1,4 @@
-//! The host's side of the contract: the services that plugins call back, and what becomes of what they bring.
+//! The host's side of the contract: the services that plugins call back, and the registration of what plugins provide.
 
 mod cache;
 mod composite;

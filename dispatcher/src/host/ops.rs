@@ -9,7 +9,7 @@ use keyway_sdk::abi::codes::op_flag;
 use keyway_sdk::abi::op::RawOp;
 use serde_json::Value;
 
-/// What a plugin says of an op, read.
+/// A plugin's description of an op, parsed.
 struct Read {
     schema: Schema,
     raw: &'static RawOp,
@@ -17,7 +17,7 @@ struct Read {
     samples: &'static str,
 }
 
-/// What the registry is given of a plugin's ops.
+/// The registry's specs of a plugin's ops.
 ///
 /// # Errors
 /// `Registration`, which names the op, the plugin and the field that is wrong.

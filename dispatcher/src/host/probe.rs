@@ -1,5 +1,5 @@
-//! The work of `keyway-probe`: loads one library for real, registers what it brings, counts its devices and ends. What
-//! the program that started it does with the report stands in `loader/probe`.
+//! The work of `keyway-probe`: loads one library in this process, registers its contents, counts its devices and exits.
+//! `loader/probe` evaluates the report in the program that started it.
 
 use super::surroundings::Surroundings;
 use crate::device;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// A thread that a library started, and that ends the process, is given this long to do so.
 const MOMENT: Duration = Duration::from_millis(1200);
-/// How often it is looked whether they are still there.
+/// The polling interval for such processes and threads.
 const LOOK: Duration = Duration::from_millis(20);
 /// Why a library is refused whose set-up returns twice.
 const FORKED: &str = "loading it makes two processes of one (fork), both of which go on as the program";
@@ -24,7 +24,7 @@ const MAX_ASKED: u32 = 64;
 /// The library as standard input.
 const LIBRARY: &str = if cfg!(target_os = "linux") { "/proc/self/fd/0" } else { "/dev/fd/0" };
 
-/// Runs one trial. The exit code is 93 if the report is complete, whatever it says, and 2 for wrong usage.
+/// Runs one trial. The exit code is 93 if the report is complete, whatever its content, and 2 for wrong usage.
 pub fn main() -> ExitCode {
     let Some(library) = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from) else {
         eprintln!(
@@ -93,8 +93,8 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     Report::tell(report, Stage::Ended)
 }
 
-/// Leaves a process that a library has forked off some time to show that it goes on as this one; a helper of another program
-/// may stay.
+/// Waits for a while for a process that a library forked and that may continue as a copy of this one; a helper that
+/// executes another program may stay.
 fn wait_for_children() {
     let begin = Instant::now();
     while begin.elapsed() < MOMENT && has_children() {
@@ -102,7 +102,7 @@ fn wait_for_children() {
     }
 }
 
-/// Whether a process that this one has started lives, and nobody has waited for it.
+/// Whether this process has children, none of which has ended.
 fn has_children() -> bool {
     let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -110,12 +110,12 @@ fn has_children() -> bool {
     unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) == 0 && info.assume_init().si_pid() == 0 }
 }
 
-/// The threads of this process; none where the system does not tell.
+/// The number of threads of this process; `None` if the system does not report it.
 fn threads() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/task").ok()?.count())
 }
 
-/// Leaves the threads that a library started some time to show what they do; without any there is nothing to wait for.
+/// Waits for a while if a library started threads, so that their failures show.
 fn wait_for_threads(before: Option<usize>) {
     let Some(before) = before else { return std::thread::sleep(MOMENT) };
     let begin = Instant::now();
@@ -128,9 +128,9 @@ fn refuse(report: &mut impl Write, error: &LoadError) -> io::Result<()> {
     Report::refuse(report, error.is_of_the_bytes(), &error.to_string())
 }
 
-/// Takes standard output for the report alone: what the library prints goes to standard error.
+/// Reserves standard output for the report: output of the library is redirected to standard error.
 fn own_report() -> io::Result<File> {
-    // SAFETY: the calls take no pointers; a descriptor that they give belongs to nobody else.
+    // SAFETY: the calls take no pointers; a returned descriptor is uniquely owned.
     unsafe {
         // Above the first few descriptors, which a library may close or reuse, if the limit allows.
         let copy = |lowest: libc::c_int| libc::fcntl(1, libc::F_DUPFD_CLOEXEC, lowest);
@@ -145,7 +145,7 @@ fn own_report() -> io::Result<File> {
     }
 }
 
-/// Sees to it that a library which fails does little harm. Each step may be refused, and is none that a trial needs.
+/// Limits the harm of a library that fails. Each step may be refused, and a trial works without it.
 fn confine() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure lives until the call returns. No core files of failed trials.
@@ -154,7 +154,7 @@ fn confine() {
     {
         // SAFETY: the call takes no pointers. Whoever waits for the report is gone: so is this process.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        // Where memory runs out, it is this process that the system ends.
+        // If memory runs out, the system kills this process first.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     }
 }

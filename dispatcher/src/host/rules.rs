@@ -1,4 +1,4 @@
-//! The services of shape rules: what an op of a plugin states of a call.
+//! The services of shape rules: a plugin's op states the outputs of a call.
 
 use super::services::{not_its_own, read_dtype, read_sizes, serve};
 use crate::base::dims::{self, Dims};
@@ -17,7 +17,7 @@ fn bad_rule(service: &'static str, argument: &'static str, expected: String, got
 /// Reads a structure that a rule fills in.
 ///
 /// # Safety
-/// `pointer` must be null or point to as many bytes as its first field says; the plugin upholds this.
+/// `pointer` must be null or valid for the number of bytes in its first field; the plugin upholds this.
 unsafe fn read_sized<T: Copy>(service: &'static str, pointer: *const T) -> Result<T> {
     if pointer.is_null() || !pointer.is_aligned() {
         let expected = "the address of a structure".to_string();
@@ -66,7 +66,7 @@ pub(super) unsafe extern "C" fn rule_output(
     })
 }
 
-/// How an output lies, as a rule of an op of `n_args` arguments states it.
+/// The strides of an output, as a rule of an op of `n_args` arguments states them.
 ///
 /// # Safety
 /// `strides` must be null or point to `ndim` numbers; the plugin upholds this.
@@ -111,8 +111,8 @@ unsafe fn stated_strides(output: &RawOutput, sizes: &Dims, n_args: usize) -> Res
 /// See `HostApi::rule_plan`.
 pub(super) unsafe extern "C" fn rule_plan(context: *mut c_void, plan: *const RawPlan) -> i32 {
     serve(|| {
-        // SAFETY: the plugin gives the context of the call under way, which is null in a kernel, and a structure of as
-        // many bytes as it says.
+        // SAFETY: the plugin passes the context of the current call, which is null in a kernel, and a structure of the
+        // size in its first field.
         let (context, plan) =
             unsafe { (context.cast::<CallContext>().as_mut(), read_sized("rule_plan", plan)?) };
         let Some(context) = context else { return Err(not_its_own("rule_plan")) };

@@ -66,7 +66,8 @@ pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
             message::set_error(&error);
             match error {
                 Error::OutOfMemory { .. } => status::OUT_OF_MEMORY,
-                // What a nested call found unsupported is no answer about this call, which may have written already.
+                // UNSUPPORTED of a nested call does not mean that this call is unsupported, which may have written
+                // already.
                 Error::MissingKernel(_) | Error::Backend { status: status::UNSUPPORTED, .. } => {
                     status::FAILED
                 }
@@ -96,7 +97,7 @@ unsafe extern "C" fn set_error(message: RawStr) {
 
 /// The plugin's context pointer, which its own contract lets it use from several threads at once.
 struct Shared(*mut c_void);
-// SAFETY: the contract of `parallel_for` says that `body` is called from several threads with the context.
+// SAFETY: by the contract of `parallel_for`, `body` may be called from several threads with the context.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -160,7 +161,7 @@ unsafe extern "C" fn name(kind: u32, number: u16, out: *mut RawStr) -> i32 {
         let Some(name) = list.known(number) else {
             return Err(no_name("number", "one that `intern` gave", u32::from(number)));
         };
-        // SAFETY: the plugin gives a place for one text.
+        // SAFETY: the plugin passes a pointer valid for writing one `RawStr`.
         unsafe { *out = RawStr::new(name) };
         Ok(())
     })
@@ -185,7 +186,7 @@ unsafe extern "C" fn allocate(
         }
         let (pointer, entry) = allocate_scratch(Device { kind, index }, bytes as usize)?;
         scratch_count::add(bytes);
-        // SAFETY: not null, and the plugin gives places for one pointer each.
+        // SAFETY: not null, and the plugin passes pointers valid for writing one pointer each.
         unsafe {
             *out = pointer.as_ptr().cast();
             *owner = entry.map_or(std::ptr::null(), |entry| std::ptr::from_ref(entry).cast());
@@ -197,8 +198,8 @@ unsafe extern "C" fn allocate(
 unsafe extern "C" fn free(owner: *const c_void, kind: u16, index: u16, pointer: *mut c_void, bytes: u64) {
     let Some(pointer) = NonNull::new(pointer.cast::<u8>()) else { return };
     let _ = serve(|| {
-        // SAFETY: the plugin gives back the owner that `allocate` stated, which is null or an entry that lives as long as
-        // the process, with the memory that it got for this device and size, once.
+        // SAFETY: the plugin passes the owner returned by `allocate`, which is null or an entry that lives as long as
+        // the process, and frees the memory allocated for this device and size once.
         unsafe {
             let owner = owner.cast::<DeviceEntry>().as_ref();
             free_scratch(owner, Device { kind, index }, pointer, bytes as usize);
@@ -251,7 +252,7 @@ pub(super) fn give(tensor: TensorRef) -> TensorHandle {
 /// Takes back an owned handle.
 ///
 /// # Safety
-/// `handle` must come from [`give`] and not have been taken back; the plugin upholds this.
+/// `handle` must come from [`give`] and not have been taken before; the plugin upholds this.
 pub(super) unsafe fn take(handle: TensorHandle) -> Box<Holder> {
     // SAFETY: per this function's contract.
     unsafe { Box::from_raw(handle.cast_mut().cast::<Holder>()) }
@@ -296,7 +297,7 @@ unsafe extern "C" fn tensor_new(
             }
             Some(strides) => TensorImpl::empty_strided(sizes, strides, read_dtype(dtype)?, device)?,
         };
-        // SAFETY: the plugin gives a place for one handle.
+        // SAFETY: the plugin passes a pointer valid for writing one handle.
         unsafe { *out = give(tensor) };
         Ok(())
     })
@@ -323,7 +324,7 @@ unsafe extern "C" fn tensor_retain(tensor: *const RawTensor) -> TensorHandle {
 
 unsafe extern "C" fn tensor_release(tensor: TensorHandle) {
     if !tensor.is_null() {
-        // SAFETY: the plugin gives back a handle that it owns, once.
+        // SAFETY: the plugin releases a handle that it owns, once.
         drop(unsafe { take(tensor) });
     }
 }
@@ -343,8 +344,8 @@ unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: Tensor
         if tensor.is_null() {
             return Err(no_handle("tensor"));
         }
-        // SAFETY: the plugin hands over a handle that it owns, and the context of the call under way, which is null
-        // where the host allocates the outputs.
+        // SAFETY: the plugin passes ownership of the handle, and the context of the current call, which is null where
+        // the host allocates the outputs.
         let (holder, context) = unsafe { (take(tensor), context.cast::<CallContext>().as_mut()) };
         let Some(context) = context else { return Err(not_its_own("set_output")) };
         let index = index as usize;
@@ -375,7 +376,7 @@ pub(super) enum Owned {
 }
 
 impl Owned {
-    /// What came, for messages.
+    /// A description of the value for messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Owned::Plain(arg) => arg.describe(),
@@ -391,7 +392,7 @@ impl Owned {
 /// Reads one argument of `call_op`.
 ///
 /// # Safety
-/// The address in `arg` must be valid as its tag says; the plugin upholds this.
+/// The address in `arg` must be valid for its tag; the plugin upholds this.
 pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
     let len = arg.len as usize;
     let tensor = |raw: *const RawTensor| -> Result<TensorRef> {
@@ -408,7 +409,7 @@ pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
         // SAFETY: as above.
         Ok(unsafe { tensor_of(handle) })
     };
-    // SAFETY: each address is valid as the tag says, per this function's contract.
+    // SAFETY: each address is valid for its tag, per this function's contract.
     Ok(unsafe {
         match arg.tag {
             tag::TENSOR => Owned::Tensor(tensor(arg.value as *const RawTensor)?),
@@ -460,7 +461,7 @@ unsafe extern "C" fn call_op(
             .map(|i| unsafe { read_arg(*args.add(i)) })
             .collect::<Result<Vec<_>>>()?;
         let made = call_owned(op, &owned)?;
-        // SAFETY: the plugin gives places for `capacity` handles and one number.
+        // SAFETY: the plugin passes pointers valid for writing `capacity` handles and one number.
         unsafe { *n_outputs = made.len() as u32 };
         for (i, tensor) in made.into_iter().enumerate().take(capacity as usize) {
             // SAFETY: as above.
@@ -470,7 +471,7 @@ unsafe extern "C" fn call_op(
     })
 }
 
-/// How deep calls that plugins make may lie in each other. No op needs a tenth of it, and a small stack has room for it.
+/// The maximum nesting depth of calls from plugins. No op needs a tenth of it, and a small stack has room for it.
 const DEEPEST: u32 = 64;
 
 fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Outputs> {

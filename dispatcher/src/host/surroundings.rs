@@ -1,4 +1,4 @@
-//! What a library may change of the process that loads it, so that everybody else in it is affected.
+//! Process-wide state that a library may change while it is loaded, which affects everything else in the process.
 
 use crate::loader::floating_point::Control;
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ type Resource = libc::c_int;
 /// Descriptors above this are not looked at.
 const MAX_FILES: i32 = 256;
 
-/// What a user's program and its terminal talk to it with. Faults, profiling and preemption are not among them: the
-/// runtimes of other languages take those for themselves, and pass on what is not theirs.
+/// Signals sent by users and terminals. Signals for faults, profiling and preemption are excluded: runtimes of other
+/// languages handle these and forward what is not theirs.
 const SIGNALS: [libc::c_int; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGALRM, libc::SIGTERM, libc::SIGCHLD];
 
@@ -41,26 +41,26 @@ pub(super) struct Surroundings {
     umask: libc::mode_t,
     folder: Option<PathBuf>,
     arithmetic: Control,
-    /// What each signal does, as the address of its handler.
+    /// The address of each signal's handler.
     handlers: [libc::sighandler_t; SIGNALS.len()],
     /// Which signals this thread does not get.
     blocked: [bool; SIGNALS.len()],
     locale: Option<CString>,
-    /// The open files, each with what it is.
+    /// The open files, each with its identity.
     files: Vec<(i32, (u64, u64))>,
     /// Whether another file can be opened.
     can_open: bool,
     timers: Timers,
-    /// How far the process stands back behind others.
+    /// The nice value.
     nice: libc::c_int,
     environment: BTreeMap<OsString, OsString>,
 }
 
-/// What will send signals to the process by and by.
+/// Timers that send signals to the process.
 struct Timers {
-    /// Those of `setitimer`: whether each is set.
+    /// Timers of `setitimer`: whether each is set.
     set: [bool; 3],
-    /// Those of `timer_create`, as the system lists them; none where it does not, or where no file can be opened.
+    /// Timers of `timer_create`, as the system lists them; `None` if it does not, or if no file can be opened.
     made: Option<Vec<u8>>,
 }
 
@@ -74,8 +74,8 @@ impl Timers {
 const TIMERS: &str = "a timer that sends signals (setitimer, timer_create)";
 const USED_UP: &str =
     "how many files can be opened: it has opened so many that none is left (its file descriptors)";
-/// Variables that others obey begin with one of these. A library may set others that were not there, as runtimes do that tell
-/// further copies of themselves of the first.
+/// Prefixes of variables that affect other libraries. A library may set new variables with other names, as runtimes do
+/// to detect further copies of themselves.
 const OBEYED: [&str; 3] = ["LD_", "GLIBC_", "KEYWAY_"];
 
 impl Surroundings {
@@ -97,13 +97,13 @@ impl Surroundings {
         }
     }
 
-    /// What a library may also change later than when it is loaded: timers, and the files that can be opened.
+    /// Changes that may also happen after loading: timers, and file descriptors used up.
     pub(super) fn changed_in_use(&self) -> Option<&'static str> {
         let used_up = (self.can_open && !can_open()).then_some(USED_UP);
         used_up.or_else(|| self.timers.differ(&timers()).then_some(TIMERS))
     }
 
-    /// What is otherwise now, as a list; `None` if nothing is. A limit that was raised keeps nobody from anything.
+    /// The list of changes; `None` if there are none. A raised limit is not a change, since it is harmless.
     pub(super) fn changed(&self) -> Option<String> {
         let now = Surroundings::now();
         let lowered = LIMITS.iter().zip(self.limits.iter().zip(now.limits));
@@ -182,7 +182,7 @@ fn timers() -> Timers {
 }
 
 fn nice() -> libc::c_int {
-    // SAFETY: the call takes no pointers. What cannot be read is -1 each time.
+    // SAFETY: the call takes no pointers. A value that cannot be read is -1 each time.
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
@@ -210,7 +210,7 @@ fn can_open() -> bool {
 
 /// The locale of the whole process.
 fn locale() -> Option<CString> {
-    // SAFETY: the call with a null pointer changes nothing; what it gives is a string of the system's, which is copied
+    // SAFETY: the call with a null pointer changes nothing; the returned string is owned by the system and copied
     // before the library can set another: only a trial's process looks, from the thread that loads the library.
     unsafe {
         let name = libc::setlocale(libc::LC_ALL, std::ptr::null());
@@ -218,7 +218,7 @@ fn locale() -> Option<CString> {
     }
 }
 
-/// What an open descriptor refers to.
+/// The identity (device and inode) of the file behind an open descriptor.
 fn identity(fd: i32) -> Option<(u64, u64)> {
     // SAFETY: the call takes no pointers; a descriptor that is not open is an error.
     if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {

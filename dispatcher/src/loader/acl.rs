@@ -3,7 +3,7 @@
 use super::reason::Distrust;
 use std::path::Path;
 
-/// Who may write, as a list says.
+/// The users that an access control list lets write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     /// A user by number.
@@ -26,13 +26,13 @@ impl Writer {
     }
 }
 
-/// Those besides the owner and everybody else who may write, as the list of a file or folder says; `None` without a list.
+/// The named users and groups with write access in the access control list of a file or folder; `None` without a list.
 #[cfg(target_os = "linux")]
 pub(super) fn writers(path: &Path) -> Result<Option<Vec<Writer>>, String> {
     use std::os::unix::ffi::OsStrExt;
     let name = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
     let mut bytes = vec![0u8; 1 << 16];
-    // SAFETY: both names are C strings, and the buffer has as many bytes as is said, until the call returns.
+    // SAFETY: both names are C strings, and the buffer is valid for its length until the call returns.
     let length = unsafe {
         libc::getxattr(
             name.as_ptr(),

@@ -17,33 +17,33 @@ pub const HOST_ABI: AbiRange = AbiRange { min: keyway_sdk::abi::ABI_MIN, max: ke
 /// All that the loader's decisions depend on.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to look.
+    /// The search paths.
     pub search: SearchPaths,
     /// Whose files to accept.
     pub trust: TrustPolicy,
     /// Records of libraries that failed before.
     pub quarantine: Quarantine,
-    /// What the conformance suite found on this machine.
+    /// The results of the conformance suite on this machine.
     pub judged: Judged,
     /// The plugins that the user prefers.
     pub preferences: Preferences,
     /// Libraries that passed a trial before.
     pub verified: Verified,
-    /// How libraries are tried before they are loaded.
+    /// The trial of libraries before they are loaded.
     pub probe: Probe,
-    /// What the processor can do.
+    /// The features of the processor.
     pub cpu: CpuFeatures,
     /// The ABI versions that the host speaks.
     pub host_abi: AbiRange,
 }
 
 impl Config {
-    /// The places of this process, with `explicit` files or folders first.
+    /// The search paths of this process, with `explicit` files or folders first.
     pub fn of_process(explicit: Vec<PathBuf>) -> Config {
         Config::with(SearchPaths::of_process(explicit))
     }
 
-    /// Only the named files and folders, and no other place.
+    /// Only the named files and folders, and no other path.
     pub fn only(explicit: Vec<PathBuf>) -> Config {
         Config::with(SearchPaths::only(explicit))
     }

@@ -1,4 +1,4 @@
-//! Checks what a plugin handed over before anything of it is used.
+//! Validates the tables of a plugin before their first use.
 
 use super::error::LoadError;
 use keyway_sdk::abi::RawStr;
@@ -12,7 +12,7 @@ use keyway_sdk::abi::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
 use keyway_sdk::abi::table::{Table, complete, stated_size};
 use std::mem::{MaybeUninit, offset_of};
 
-/// More entries or longer names than this are taken for a table that was not filled in.
+/// More entries or longer names than this mean a table that was not filled in.
 const MAX_ENTRIES: usize = 1 << 20;
 const MAX_NAME: usize = 1 << 16;
 
@@ -25,7 +25,7 @@ pub(super) enum Field {
     Name(&'static str, usize),
     /// Text that may be empty.
     Text(&'static str, usize),
-    /// The 32 bits of `flags`, with those that the host knows: another asks for what it does not do.
+    /// The 32 bits of `flags`, with the mask of bits that the host knows: an unknown bit is refused.
     Flags(usize, u32),
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Field {
 pub(super) trait Entry: Table + 'static {
     /// The table's name in messages.
     const TABLE: &'static str;
-    /// What is checked.
+    /// The checks of each field.
     const CHECKED: &'static [Field];
 }
 
@@ -102,13 +102,13 @@ pub(super) fn text(checked: RawStr) -> &'static str {
     std::str::from_utf8(unsafe { std::slice::from_raw_parts(checked.ptr, checked.len) }).unwrap_or_default()
 }
 
-/// Checks a table of a plugin and returns it whole: itself, or a copy in which what a plugin of an older ABI does not
-/// have is absent. All that comes later reads plain fields.
+/// Checks a table of a plugin and returns it whole: itself, or a copy in which the fields missing in an older ABI are
+/// absent. Later code reads plain fields.
 ///
 /// # Safety
-/// `pointer` must be null or point to a structure of as many bytes as its first field says, valid and unchanged for the
-/// life of the process. The plugin upholds this: the host opens only libraries whose entry has the contract's layout,
-/// and never unmaps them.
+/// `pointer` must be null or point to a structure of the size in its first field, valid and unchanged for the life of
+/// the process. The plugin upholds this: the host opens only libraries whose entry has the contract's layout, and never
+/// unmaps them.
 pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<&'static T, LoadError> {
     if pointer.is_null() || !pointer.is_aligned() {
         return Err(bad::<T>(index, "an entry", format!("the pointer {pointer:p}")));
@@ -125,7 +125,7 @@ pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<
     let whole: *const T = if size >= size_of::<T>() {
         pointer
     } else {
-        // SAFETY: the caller guarantees as many bytes as the structure says.
+        // SAFETY: the caller guarantees the size in the structure's first field.
         Box::leak(Box::new(unsafe { complete(pointer, MaybeUninit::zeroed()) })).as_ptr()
     };
     for field in T::CHECKED {
@@ -154,13 +154,13 @@ pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<
         };
         checked.map_err(|(expected, got)| bad::<T>(index, expected, got))?;
     }
-    // SAFETY: the structure is whole and aligned and lives as long as the process; its functions were found not null,
-    // and what a shorter one lacks is zero, which `Table` allows.
+    // SAFETY: the structure is whole and aligned and lives as long as the process; its functions were checked to be
+    // non-null, and the fields that a shorter one lacks are zero, which `Table` allows.
     Ok(unsafe { &*whole })
 }
 
-/// Takes over the host's own structure after the plugin has filled it in: of no more bytes than the plugin says, which are no
-/// more than there are.
+/// Takes over the host's own structure after the plugin has filled it in: at most the size that the plugin reports,
+/// which is at most the size of the structure.
 ///
 /// # Safety
 /// `filled` must be a whole structure that was initialised as such, that nobody writes any longer and that lives as long as
@@ -185,7 +185,7 @@ pub(super) unsafe fn adopt_filled(
 /// Checks a list and returns it as references to whole structures.
 ///
 /// # Safety
-/// If `items` is not null it must point to `len` pointers, each as [`adopt`] says; the plugin upholds this.
+/// If `items` is not null it must point to `len` pointers, each as [`adopt`] requires; the plugin upholds this.
 unsafe fn check_list<T: Entry>(list: &RawList<T>) -> Result<&'static [&'static T], LoadError> {
     if list.len == 0 {
         return Ok(&[]);
@@ -205,7 +205,7 @@ unsafe fn check_list<T: Entry>(list: &RawList<T>) -> Result<&'static [&'static T
     let entries = pointers
         .iter()
         .enumerate()
-        // SAFETY: the caller guarantees what each pointer is.
+        // SAFETY: the caller guarantees that each pointer is valid for `adopt`.
         .map(|(index, &pointer)| unsafe { adopt(index, pointer) })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(entries.leak())
@@ -236,7 +236,7 @@ unsafe fn check_names<T: Entry>(
     Ok(())
 }
 
-/// Checks what one device's fields say about each other, and one device about another.
+/// Checks that the fields of each device are consistent, and that devices are consistent with each other.
 fn check_devices(devices: &[&DeviceApi]) -> Result<(), LoadError> {
     for (index, api) in devices.iter().enumerate() {
         let wrong = |expected: String, got: &str| Err(bad::<DeviceApi>(index, expected, got));
@@ -285,7 +285,7 @@ fn together(index: usize, group: &[(&str, bool)]) -> Result<(), LoadError> {
     }
 }
 
-/// What a plugin brings, checked: every entry is there, large enough, with its names and functions.
+/// The tables of a plugin, checked: every entry is present, large enough, with its names and functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables {
     /// Devices.
@@ -307,7 +307,7 @@ pub struct Tables {
 /// Checks all that `initialize` wrote.
 ///
 /// # Safety
-/// Each list of `contents` must be as [`check_list`] says; the plugin upholds this.
+/// Each list of `contents` must be as [`check_list`] requires; the plugin upholds this.
 pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadError> {
     // SAFETY: the caller guarantees the contract of each list.
     let tables = unsafe {
@@ -326,7 +326,8 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
         let lists =
             [("components", layout.components, layout.n_components), ("attrs", layout.attrs, layout.n_attrs)];
         for (name, list, count) in lists {
-            // SAFETY: `components` and `attrs` point to as many RawStr as their counts say; the plugin upholds this.
+            // SAFETY: `components` and `attrs` point to the number of `RawStr` in their counts; the plugin upholds
+            // this.
             unsafe { check_names::<LayoutApi>(index, name, list, count)? };
         }
     }
@@ -433,7 +434,7 @@ mod tests {
     fn a_dtype_without_a_conversion_is_refused() {
         let entry: *mut DTypeApi =
             Box::leak(Box::new(std::mem::MaybeUninit::<DTypeApi>::zeroed())).as_mut_ptr();
-        // SAFETY: the fields lie within the structure.
+        // SAFETY: the fields are within the structure.
         unsafe {
             (&raw mut (*entry).struct_size).write(size_of::<DTypeApi>() as u32);
             (&raw mut (*entry).name).write(RawStr::new("test.example/null"));

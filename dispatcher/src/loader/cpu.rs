@@ -1,4 +1,4 @@
-//! What this processor can do, by the names that compilers use.
+//! CPU features of this processor, by the names that compilers use.
 
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -82,8 +82,8 @@ impl CpuFeatures {
         CpuFeatures(names.into_iter().map(Into::into).collect())
     }
 
-    /// Those of `needed` that are not there. A name that this host does not know counts as missing: a
-    /// refusal can be remedied, an illegal instruction ends the process.
+    /// The features in `needed` that are missing. An unknown name counts as missing: a refusal can be remedied, an
+    /// illegal instruction ends the process.
     pub fn missing(&self, needed: &[String]) -> Vec<String> {
         needed.iter().filter(|name| !self.0.contains(*name)).cloned().collect()
     }
@@ -110,7 +110,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     fn every_feature_that_the_sdk_may_name_is_known() {
         let cpu = CpuFeatures::detect();
-        // The build of this test may only use what the processor has, so nothing of it may be missing.
+        // The build of this test uses only features of the processor, so none may be missing.
         let own: Vec<String> = serde_json::from_str(keyway_sdk::abi::manifest::cpu_features()).unwrap();
         assert!(cpu.missing(&own).is_empty(), "{:?}", cpu.missing(&own));
     }

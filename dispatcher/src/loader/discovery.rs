@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// What becomes of a library.
+/// The verdict about a library.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "verdict", content = "detail", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -34,15 +34,15 @@ pub enum Verdict {
 /// One library that was found.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Where it was found.
+    /// The path where it was found.
     pub found_as: PathBuf,
     /// Its canonical path; as found if it has none.
     pub path: PathBuf,
-    /// Who named the place.
+    /// The source of the search path.
     pub place: Place,
-    /// What its file says, as far as it could be read.
+    /// The content of its file, as far as it could be read.
     pub checked: Option<Checked>,
-    /// What becomes of it.
+    /// Whether it is used, and if not, why.
     pub verdict: Verdict,
     /// Rank of the searched path.
     pub(super) rank: usize,
@@ -69,13 +69,13 @@ impl Candidate {
         Ok(self.hash.get_or_init(|| hash).clone())
     }
 
-    /// What there is to remember of its file.
+    /// The facts about its file to store for later runs.
     pub(super) fn news(&self) -> Option<News> {
         let (stamp, hash) = (self.checked.as_ref()?.stamp, self.hash.get()?);
         self.hashed_now.get().map(|()| News::Hash(stamp, hash.clone()))
     }
 
-    /// Its plugin's name and version; none of a file that cannot be read.
+    /// Its plugin's name and version; `None` for a file that cannot be read.
     pub fn title(&self) -> Option<String> {
         let manifest = &self.checked.as_ref()?.manifest;
         Some(format!("{} {}", manifest.name, manifest.version))
@@ -123,17 +123,17 @@ impl Serialize for Candidate {
     }
 }
 
-/// All that a search found.
+/// The result of a search.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Discovery {
     /// Every path that was tried, in order.
     pub searched: Vec<Searched>,
-    /// Every library that was found, in the order of search.
+    /// Every library found, in search order.
     pub candidates: Vec<Candidate>,
-    /// Indices of candidates, one list for each plugin: the one to use, then those that could stand in.
+    /// Indices of candidates, one list for each plugin: the one to use, then possible replacements.
     #[serde(skip)]
     pub(super) plugins: Vec<Vec<usize>>,
-    /// What earlier runs found out.
+    /// Results of earlier runs.
     #[serde(skip)]
     pub(super) known: Known,
 }
@@ -227,7 +227,7 @@ impl Discovery {
             }
             candidates.push(candidate);
         }
-        // A path that the user named and that cannot be searched is an error, unlike an empty place.
+        // A path that the user named and that cannot be searched is an error, unlike an empty folder.
         for tried in searched.iter().filter(|s| s.place == Place::Explicit) {
             let error = match &tried.skipped {
                 Some(Skipped::Unreadable { detail }) => LoadError::Unreadable { detail: detail.clone() },
@@ -252,7 +252,7 @@ impl Discovery {
         Discovery { searched, candidates, plugins, known }
     }
 
-    /// Writes down what opening showed: which libraries of a plugin failed, and which one is `used`.
+    /// Records the results of opening: the libraries of a plugin that failed, and the one that is `used`.
     pub(super) fn settle(
         &mut self,
         plugin: usize,
@@ -319,8 +319,8 @@ fn check_name(candidate: &Candidate, manifest: &Manifest) -> Result<(), LoadErro
     }
 }
 
-/// Keeps the first of several that are one file or one build of one plugin. In another place a copy is no fault, but what
-/// installing leaves behind; and another build of the same version may stand in for the first.
+/// Keeps the first of several candidates that are one file or one build of one plugin. A copy in another folder is not
+/// an error, since installing leaves copies behind; another build of the same version may replace the first.
 fn reject_duplicates(candidates: &mut [Candidate]) {
     let mut first: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     for index in 0..candidates.len() {
@@ -356,7 +356,8 @@ fn same_as(earlier: &Candidate, later: &Candidate, id: FileId) -> SameAs {
     }
 }
 
-/// That the library which is used seems to be another plugin than one of the same name: it lacks most of its kernels.
+/// The verdict for a library whose namesake in use seems to be another plugin, since it lacks most of this one's
+/// kernels.
 fn namesake(candidate: &Candidate, used: &Candidate) -> Option<PassedOver> {
     let (own, other) = (candidate.checked.as_ref()?, used.checked.as_ref()?);
     fn keys(checked: &Checked) -> HashSet<[&str; 4]> {
@@ -382,7 +383,7 @@ fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
     }
     let mut plugins = Vec::new();
     for group in groups.into_values() {
-        // What the user named for this run counts before the version that was chosen for all.
+        // A path that the user named for this run overrides the version chosen for all runs.
         if group.iter().any(|i| candidates[*i].place == Place::Explicit) {
             group.iter().for_each(|i| candidates[*i].chosen = false);
         }

@@ -13,7 +13,7 @@ use object::read::elf::{
 };
 use object::{Endianness, SectionIndex};
 
-/// What a library's file tells of it.
+/// The parts of an ELF library that the checks need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspected {
     /// Libraries that it needs (`DT_NEEDED`).
@@ -261,7 +261,7 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspecte
         for entry in entries.iter().take_while(|e| e.d_tag(endian) != elf::DT_NULL) {
             let text = || String::from_utf8_lossy(string_at(strings, entry.d_val(endian))).into_owned();
             match entry.d_tag(endian) {
-                // A filter is loaded from the same places as what is needed.
+                // A filter library is loaded from the same folders as needed libraries.
                 elf::DT_NEEDED | elf::DT_AUXILIARY | elf::DT_FILTER => needed.push(text()),
                 elf::DT_RPATH | elf::DT_RUNPATH => run_path.extend(text().split(':').map(str::to_string)),
                 _ => {}

@@ -1,14 +1,14 @@
 //! Why a library was not loaded.
 //!
-//! Each variant says what was expected and what came, as data; its text ends with what to do next. The
-//! library's own path is not repeated here: [`Rejected`](super::Rejected) carries it.
+//! Each variant has the expected and the actual value as data; its text ends with what to do next. The path of the
+//! library is in [`Rejected`](super::Rejected).
 
 use super::quarantine::Cause;
 use super::reason::{AbiRange, Distrust, HandedOver, SameAs};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// That nothing was found; of one path, which somebody named, that it is missing.
+/// The text for an empty search; for one path, which the user named, that it is missing.
 fn none_in(tried: &[PathBuf]) -> String {
     match tried {
         [path] => format!(
@@ -34,7 +34,8 @@ fn shown(record: &Path) -> String {
     if record.as_os_str().is_empty() { String::new() } else { format!(" {}", record.display()) }
 }
 
-/// How the sentence about a quarantined library begins. The reason of a refusal says itself what was expected and what came.
+/// The beginning of the sentence about a quarantined library. The reason of a refusal itself contains the expected and
+/// the actual value.
 fn quarantined(cause: Cause) -> &'static str {
     match cause {
         Cause::Refused => "the library is",
@@ -47,7 +48,7 @@ fn quarantined(cause: Cause) -> &'static str {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LoadError {
-    /// No plugin library lies where one was looked for.
+    /// No plugin library was found.
     #[error("{}", none_in(.tried))]
     NotFound {
         /// Every path that was tried.
@@ -57,7 +58,7 @@ pub enum LoadError {
     /// The system did not let the file be read.
     #[error("expected a readable file, got: {detail}; check the file's permissions and its disk")]
     Unreadable {
-        /// What the system said.
+        /// The system's message.
         detail: String,
     },
     /// The file has no content.
@@ -68,12 +69,12 @@ pub enum LoadError {
         "expected {expected}, got {got}; name the built library (a `.so` from `cargo build`), not another file"
     )]
     NotALibrary {
-        /// What this system loads.
+        /// The format that this system loads.
         expected: String,
-        /// What the file is.
+        /// The format of the file.
         got: String,
     },
-    /// The file ends before its headers say that it does.
+    /// The file is shorter than its headers state.
     #[error(
         "expected at least {expected} bytes as the headers say, got {got} bytes; the file is truncated, copy or build it again"
     )]
@@ -97,7 +98,7 @@ pub enum LoadError {
         /// The library's machine.
         got: String,
     },
-    /// The library says nothing of itself: it is not a Keyway plugin.
+    /// The library has no manifest: it is not a Keyway plugin.
     #[error(
         "expected the section `{section}` of a Keyway plugin, got a library without it; if it is meant as a plugin, invoke `keyway_sdk::plugin!` in its root"
     )]
@@ -110,9 +111,9 @@ pub enum LoadError {
         "expected {expected} in the plugin's manifest, got {got}; build the plugin again with the current `keyway-sdk`"
     )]
     BadManifest {
-        /// What should stand there.
+        /// The expected content.
         expected: String,
-        /// What stands there.
+        /// The actual content.
         got: String,
     },
     /// The plugin speaks only ABI versions that this host no longer speaks.
@@ -120,9 +121,9 @@ pub enum LoadError {
         "expected {host}, got a plugin of the older {plugin}; build the plugin with a newer `keyway-sdk` or install its newer release"
     )]
     AbiTooOld {
-        /// What the plugin speaks.
+        /// The ABI versions of the plugin.
         plugin: AbiRange,
-        /// What this host speaks.
+        /// The ABI versions of this host.
         host: AbiRange,
     },
     /// The plugin speaks only ABI versions that this host does not speak yet.
@@ -130,9 +131,9 @@ pub enum LoadError {
         "expected {host}, got a plugin of the newer {plugin}; update Keyway or install an older release of the plugin"
     )]
     AbiTooNew {
-        /// What the plugin speaks.
+        /// The ABI versions of the plugin.
         plugin: AbiRange,
-        /// What this host speaks.
+        /// The ABI versions of this host.
         host: AbiRange,
     },
     /// The loaded library negotiated a version that its manifest or the host does not have.
@@ -140,12 +141,12 @@ pub enum LoadError {
         "expected a version within {declared}, got {answered} from the plugin's negotiation; build the plugin again with one `keyway-sdk`"
     )]
     AbiDisagrees {
-        /// What both sides declared.
+        /// The ABI versions that both sides declared.
         declared: AbiRange,
-        /// What the library answered; 0 means none.
+        /// The version that the library returned; 0 means none.
         answered: u32,
     },
-    /// The library exports none of the symbols of which every plugin exports one.
+    /// The library exports no entry symbol.
     #[error("expected the exported symbol `{}`, got a library without it; build the plugin as a `cdylib` (in C with KEYWAY_PLUGIN) and do not hide its symbols", symbols.join("` or `"))]
     MissingSymbol {
         /// The symbols; one is enough.
@@ -158,7 +159,7 @@ pub enum LoadError {
     UndefinedSymbol {
         /// The symbol.
         symbol: String,
-        /// The library that should give it, if the system said so.
+        /// The library that should define it, if the system reports it.
         library: Option<String>,
     },
     /// The library needs another library that is not installed.
@@ -174,7 +175,7 @@ pub enum LoadError {
         "expected the frozen root module of Keyway plugins, got: {detail}; build the plugin again with the current `keyway-sdk`"
     )]
     BadRoot {
-        /// The useful part of what abi_stable said.
+        /// The useful part of abi_stable's message.
         detail: String,
     },
     /// The library lacks an interface that its version must have.
@@ -187,39 +188,39 @@ pub enum LoadError {
         /// The negotiated version.
         version: u32,
     },
-    /// A table that the library handed over is not usable.
+    /// A table of the library is not usable.
     #[error("expected {expected} in {table}[{index}], got {got}; report this to the plugin's author")]
     BadTable {
         /// The table.
         table: &'static str,
         /// The entry.
         index: usize,
-        /// What the contract asks for.
+        /// The value that the contract requires.
         expected: String,
-        /// What came.
+        /// The actual value.
         got: String,
     },
-    /// The kernels that the plugin handed over are not those of its kernel records: some fell out of its build.
+    /// The kernels that the plugin registers differ from its kernel records: some are missing from its build.
     #[error(
         "expected the {recorded} kernels that its records in the file name, got {handed_over}: `{kernel}` {what}; build the library again, without a tool that removes or merges sections"
     )]
     KernelsDiffer {
         /// The number of kernels in the records.
         recorded: u64,
-        /// The number of kernels that were handed over.
+        /// The number of registered kernels.
         handed_over: u64,
         /// One that is in one of the two alone.
         kernel: String,
         /// In which.
         what: HandedOver,
     },
-    /// Another library is used in its place.
+    /// Another library is used instead.
     #[error("expected each plugin once, got {same} as {}; remove one of the two", of.display())]
     Duplicate {
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
         of: PathBuf,
-        /// What they have in common.
+        /// The property that both share.
         same: SameAs,
     },
     /// The library has a name of the Keyway project and was not installed as one of its plugins.
@@ -232,7 +233,7 @@ pub enum LoadError {
         /// The name.
         name: String,
     },
-    /// Somebody else could have put other code there.
+    /// Another user could have replaced the code.
     #[error("the library is not trusted: {why}")]
     Untrusted {
         /// The reason.
@@ -243,7 +244,7 @@ pub enum LoadError {
         "expected the file that this process opened at this path before, got another one; start the program again"
     )]
     Replaced,
-    /// This processor lacks what the library was compiled for.
+    /// This processor lacks features that the library was compiled for.
     #[error("expected a processor with {}, got one without; install the variant of the plugin for this processor's level", missing.join(", "))]
     CpuFeatures {
         /// The features that are not there.
@@ -264,7 +265,7 @@ pub enum LoadError {
     InitFailed {
         /// See `keyway_sdk::abi::codes::status`.
         status: i32,
-        /// What the library said.
+        /// The library's message.
         message: String,
     },
     /// Something that the library brings cannot be registered; nothing of it is.
@@ -277,22 +278,22 @@ pub enum LoadError {
         /// Why not.
         reason: String,
     },
-    /// The library failed when it was tried in a process of its own, now or before.
+    /// The library failed its trial in a separate process, now or earlier.
     #[error(
         "{} quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify` to try it again",
         quarantined(*.cause),
         shown(.record)
     )]
     Quarantined {
-        /// What kind of failure it was.
+        /// The kind of failure.
         cause: Cause,
-        /// What happened.
+        /// A description of the failure.
         reason: String,
         /// The record.
         #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
     },
-    /// What the library answered in a trial in a process of its own.
+    /// The library returned an error in its trial in a separate process.
     #[error("{reason}")]
     Trial {
         /// The error there.
@@ -322,12 +323,12 @@ pub enum LoadError {
     /// The file is another one, or has other content, than when it was checked.
     #[error("expected the file that was checked, got one that has changed since; start the program again")]
     Changed,
-    /// The system's loader refused the library for a reason of its own.
+    /// The system's loader refused the library for another reason.
     #[error(
         "expected the system to open the library, got: {detail}; remedy what it names, or build the plugin on this system"
     )]
     Open {
-        /// What the system's loader said.
+        /// The message of the system's loader.
         detail: String,
     },
 }

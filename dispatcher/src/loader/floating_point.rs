@@ -1,4 +1,4 @@
-//! How this thread computes with numbers: rounding, tiny numbers as zeros, which faults are signals.
+//! The floating-point environment of a thread: rounding mode, flush-to-zero, unmasked exceptions.
 //!
 //! A library built with gcc's `-ffast-math` sets this when it is loaded, for the thread that loads it and all that are
 //! started afterwards, and so changes everybody's results.
@@ -7,18 +7,18 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Control([u64; 2]);
 
-/// The bits of MXCSR that say how to compute; the others tell of what has happened.
+/// The control bits of MXCSR; the others are exception flags.
 #[cfg(target_arch = "x86_64")]
 const SETTINGS: u32 = 0xffc0;
 
 impl Control {
-    /// That of this thread.
+    /// The environment of this thread.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn now() -> Control {
         Control([u64::from(mxcsr() & SETTINGS), u64::from(x87())])
     }
 
-    /// That of this thread.
+    /// The environment of this thread.
     #[cfg(target_arch = "aarch64")]
     pub(crate) fn now() -> Control {
         let word: u64;
@@ -27,13 +27,13 @@ impl Control {
         Control([word, 0])
     }
 
-    /// That of this thread.
+    /// The environment of this thread.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(crate) fn now() -> Control {
         Control([0; 2])
     }
 
-    /// Sets this thread's to what it was.
+    /// Restores this environment on this thread.
     pub(crate) fn restore(self) {
         if self == Control::now() {
             return;
@@ -42,8 +42,8 @@ impl Control {
         {
             let word = (mxcsr() & !SETTINGS) | self.0[0] as u32;
             let x87 = self.0[1] as u16;
-            // SAFETY: the instructions read words of this frame, which the processor gave for the same registers, so that no
-            // reserved bit is set; what they set is what the thread had.
+            // SAFETY: the instructions read words of this frame, which were read from the same registers, so that no
+            // reserved bit is set; they restore the thread's earlier state.
             unsafe {
                 std::arch::asm!("ldmxcsr [{}]", in(reg) &word, options(nostack, readonly));
                 std::arch::asm!("fldcw [{}]", in(reg) &x87, options(nostack, readonly));

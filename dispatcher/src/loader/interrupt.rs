@@ -1,12 +1,14 @@
-//! A program that its user ends while it tries or loads a library says nothing against the library.
+//! Interrupts by the user while a library is tried or loaded, which do not count against the library.
 //!
-//! Nobody can tell afterwards how a process ended. So the count in the file of [`trying`](super::trying) is taken back by the
-//! process itself, in a handler of the signals with which users end programs, which then ends it as the signal would have.
+//! How a process ended cannot be determined afterwards. So the process itself reverts its count in the file of
+//! [`trying`](super::trying), in a handler of the signals with which users end programs, and then ends as by the
+//! signal.
 //!
 //! Decisions:
-//! - only where the program leaves such a signal to the system: one that handles it by itself goes on, or ends as it wishes;
-//! - a signal that the process sends itself is the library's doing, and is counted; so is one that comes when the work has
-//!   taken longer than a trial may: the user has ended what hangs;
+//! - only where the program leaves such a signal to the system: one that handles it itself continues or ends as it
+//!   likes;
+//! - a signal that the process sends itself is the library's doing, and is counted; so is one that comes when the work
+//!   has taken longer than a trial may: the user has ended a hang;
 //! - SIGKILL cannot be told from a crash, and is counted: it takes two.
 
 use std::fs::File;
@@ -25,11 +27,11 @@ const NONE: i64 = -1;
 /// Until then, in milliseconds of [`clock`], an interrupt is the user's impatience.
 static PATIENCE: AtomicI64 = AtomicI64::new(0);
 
-/// While it is there, an interrupt takes back what a file counts. It must end before the file is closed.
+/// While it lives, an interrupt reverts the count in a file. It must be dropped before the file is closed.
 pub(super) struct Watch {
-    /// What is in [`WATCHED`]; [`NONE`] if nothing is watched.
+    /// The value in [`WATCHED`]; [`NONE`] if nothing is watched.
     watched: i64,
-    /// What the signals did before, where that was changed.
+    /// The previous signal actions, where they were changed.
     before: [Option<libc::sigaction>; SIGNALS.len()],
 }
 
@@ -70,7 +72,7 @@ impl Watch {
     }
 }
 
-/// Milliseconds of a clock that nobody sets.
+/// Milliseconds of a monotonic clock.
 fn clock() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is writable until the call returns, which is one that may be in a handler of signals.
@@ -78,7 +80,7 @@ fn clock() -> i64 {
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
-/// What a signal does.
+/// The current action of a signal.
 fn action(signal: libc::c_int) -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the structure is writable until the call returns, and zeros are one; nothing is set.
@@ -88,7 +90,7 @@ fn action(signal: libc::c_int) -> libc::sigaction {
     }
 }
 
-/// Handles a signal that was left to the system; gives what it did before.
+/// Handles a signal that has its default action; returns the previous action.
 fn take_over(signal: libc::c_int) -> Option<libc::sigaction> {
     let before = action(signal);
     if before.sa_sigaction != libc::SIG_DFL {
@@ -101,12 +103,12 @@ fn take_over(signal: libc::c_int) -> Option<libc::sigaction> {
     (unsafe { libc::sigaction(signal, &own, std::ptr::null_mut()) } == 0).then_some(before)
 }
 
-/// Takes back the count, and ends the process as the signal does by itself. A library that has taken the signal since may
-/// pass it on to here when nothing is watched any longer.
+/// Reverts the count, and ends the process by the signal's default action. A library that has taken the signal since
+/// may pass it on to here when nothing is watched any longer.
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let watched = WATCHED.load(Ordering::Acquire);
-    // SAFETY: every function that is called may be in a handler; the system gives a valid `info`; the structure and the byte
-    // live until the calls return. The descriptor is open as long as it stands in `WATCHED`.
+    // SAFETY: every called function is async-signal-safe; the system passes a valid `info`; the structure and the byte
+    // live until the calls return. The descriptor is open as long as it is in `WATCHED`.
     unsafe {
         let by_itself = !info.is_null() && (*info).si_code <= 0 && (*info).si_pid() == libc::getpid();
         if watched != NONE && !by_itself && clock() < PATIENCE.load(Ordering::Acquire) {
@@ -116,7 +118,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut
         let mut default = std::mem::zeroed::<libc::sigaction>();
         default.sa_sigaction = libc::SIG_DFL;
         libc::sigaction(signal, &default, std::ptr::null_mut());
-        // It comes when this handler returns.
+        // It is delivered when this handler returns.
         libc::raise(signal);
     }
 }

@@ -1,7 +1,7 @@
-//! What the conformance suite found on this machine, by the hash of a library.
+//! Results of the conformance suite on this machine, by the hash of a library.
 //!
-//! The suite leaves a record in the user's folder of state for each library that it judged as a whole: the certificate. One beside
-//! a library is a claim of whoever wrote the file, and decides nothing here.
+//! The suite leaves a record in the user's folder of state for each library that it judged as a whole: the certificate.
+//! A certificate next to a library is a claim of the file's author and is ignored here.
 
 use super::error::LoadError;
 use super::privilege::{home_folder, is_privileged};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// The environment variable with the policy.
 pub const POLICY_VARIABLE: &str = "KEYWAY_CERTIFICATES";
 
-/// What becomes of a library that failed the suite on this machine, or was never judged there.
+/// The treatment of a library that failed the suite on this machine, or was never judged there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CertificatePolicy {
     /// One that did not pass is refused.
@@ -52,12 +52,12 @@ pub fn problem() -> Option<String> {
     })
 }
 
-/// The records, and what follows from them.
+/// The records, and the policy that applies to them.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// Their folder; `None` has none.
+    /// Their folder; `None` means no records.
     pub folder: Option<PathBuf>,
-    /// What follows.
+    /// The policy.
     pub policy: CertificatePolicy,
 }
 
@@ -92,7 +92,7 @@ impl Judged {
         entries.is_some_and(|mut entries| entries.next().is_some())
     }
 
-    /// Whether the library of a hash passed; `None` if it was not judged, or if that counts for nothing.
+    /// Whether the library of a hash passed; `None` if it was not judged, or if the policy ignores certificates.
     pub(super) fn passed(&self, sha256: impl FnOnce() -> Result<String, LoadError>) -> Option<bool> {
         if self.policy == CertificatePolicy::Off || !self.has_records() {
             return None;

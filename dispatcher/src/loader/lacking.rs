@@ -4,7 +4,7 @@ use super::discovery::{Candidate, Discovery, Verdict};
 use super::error::LoadError;
 use super::search::{Place, Searched};
 
-/// Clauses that are shown; `keyway backend list` shows all.
+/// The maximum number of clauses shown; `keyway backend list` shows all.
 const SHOWN: usize = 3;
 
 impl Discovery {
@@ -59,7 +59,7 @@ fn refused(candidate: &Candidate) -> Option<String> {
     }
 }
 
-/// Why a place that the user named gave no library.
+/// The reason why a path that the user named yielded no library.
 fn without(searched: &Searched) -> Option<String> {
     let named = matches!(searched.place, Place::Explicit | Place::Environment);
     if searched.files > 0 || (!named && searched.skipped.is_none()) {

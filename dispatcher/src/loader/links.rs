@@ -1,4 +1,4 @@
-//! The symbolic links on the way to a library: who may change one chooses what is loaded.
+//! The symbolic links on the way to a library: a user who may change one chooses what is loaded.
 
 use super::error::LoadError;
 use super::reason::Distrust;
@@ -15,8 +15,8 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> LoadError {
 }
 
 impl TrustPolicy {
-    /// Checks each symbolic link on the way to `path`: it belongs to an accepted user, and lies in a folder in which nobody
-    /// else can put another one in its place.
+    /// Checks each symbolic link on the way to `path`: it belongs to an accepted user, and is in a folder in which no
+    /// other user can replace it.
     ///
     /// # Errors
     /// `Untrusted`, `Unreadable`.
@@ -37,7 +37,7 @@ impl TrustPolicy {
                     let next = here.join(name);
                     let meta = match next.symlink_metadata() {
                         Ok(meta) => meta,
-                        // What is not there is somebody else's to report.
+                        // A missing file is reported by the caller.
                         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
                         Err(error) => return Err(unreadable(&next, error)),
                     };
@@ -54,7 +54,7 @@ impl TrustPolicy {
                         let why = Distrust::ForeignOwner { path: next, owner, accepted };
                         return Err(LoadError::Untrusted { why });
                     }
-                    // In a sticky folder nobody else can rename or remove what is not theirs.
+                    // In a sticky folder other users cannot rename or remove files that they do not own.
                     self.check_folders(&here, true)?;
                     let target = next.read_link().map_err(|error| unreadable(&next, error))?;
                     queue(&mut ahead, &target);
@@ -96,7 +96,7 @@ mod tests {
             };
             assert_eq!(why, Distrust::WritableByOthers { path: open.clone(), mode: 0o777 });
         }
-        // What the links lead to is sound by itself.
+        // The target of the links is sound by itself.
         assert_eq!((policy.check_way(&library), policy.check(&library)), (Ok(()), Ok(())));
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(policy.check_way(&ways[0]), Ok(()), "a sticky folder keeps links their owner's");

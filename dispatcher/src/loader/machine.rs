@@ -1,16 +1,16 @@
-//! What of this machine a trial's result depends on, as short texts to compare.
+//! The state of this machine on which a trial's result depends, as short texts to compare.
 
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Files whose content tells of a driver.
+/// Files whose content identifies a driver.
 const DRIVERS: [&str; 2] = ["/proc/driver/nvidia/version", "/sys/module/amdgpu/version"];
-/// What is there if a device is.
+/// Files that exist if a device is present.
 const DEVICES: [&str; 4] = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dri"];
 /// Changes with each library that is installed on a system with glibc.
 const LIBRARIES: &str = "/etc/ld.so.cache";
-/// Folders that a plugin's own libraries, such as a driver, may come from instead.
+/// Folders from which libraries that a plugin needs, such as a driver, may be loaded instead.
 const FOLDERS: &str = "LD_LIBRARY_PATH";
 
 /// The host's own variables begin as those of plugins do.
@@ -26,7 +26,7 @@ fn text(path: &str) -> String {
     super::side::read(Path::new(path)).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
 }
 
-/// This host's version: what an older or newer one found may be otherwise here.
+/// This host's version: results of another version may not hold here.
 pub(super) fn host() -> String {
     let abi = super::HOST_ABI;
     format!("host {} abi {}-{}", env!("CARGO_PKG_VERSION"), abi.min, abi.max)
@@ -44,7 +44,7 @@ pub(super) fn variables() -> Vec<String> {
     all
 }
 
-/// What tells one state of a file from another, if it is one.
+/// A fingerprint of a file's state, if it is one.
 fn state(path: &str) -> String {
     use std::os::unix::fs::MetadataExt;
     let state = |meta: std::fs::Metadata| format!("{} {} {}", meta.size(), meta.mtime(), meta.mtime_nsec());
@@ -80,7 +80,7 @@ pub(super) fn boot() -> &'static str {
     })
 }
 
-/// Whether what was found under `condition` holds here and now: none always does.
+/// Whether a result obtained under `condition` holds here and now; `None` always does.
 pub(super) fn holds(condition: Option<&str>) -> bool {
     condition.is_none_or(|condition| condition == host() || condition == system() || condition == boot())
 }

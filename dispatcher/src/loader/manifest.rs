@@ -1,4 +1,4 @@
-//! What a plugin says of itself, read from the bytes of its sections. None of its code runs.
+//! A plugin's manifest, read from the bytes of its sections. None of its code runs.
 
 use super::error::LoadError;
 use super::reason::{AbiRange, HandedOver};
@@ -224,11 +224,11 @@ pub fn parse_interposers(section: &[u8]) -> Result<Vec<InterposerRecord>, LoadEr
     Ok(found)
 }
 
-/// What names a kernel: op, device, layout, dtype and signature.
+/// The identity of a kernel: op, device, layout, dtype and signature.
 type KernelName<'a> = [&'a str; 5];
 
-/// Checks that the kernels which a plugin handed over are those of its records: each record is one
-/// `register_kernel!`, so that a kernel which is in one of the two alone fell out of the build.
+/// Checks that the kernels that a plugin registers are those of its records: each record is one `register_kernel!`, so
+/// a kernel in only one of the two is missing from the build.
 pub fn check_kernels<'a>(
     records: &'a [KernelRecord],
     handed_over: impl Iterator<Item = KernelName<'a>>,
@@ -243,8 +243,7 @@ pub fn check_kernels<'a>(
     if recorded == handed_over {
         return Ok(());
     }
-    // Both are sorted, so the first place where they differ shows a kernel that the one has and the other has not,
-    // or has fewer times.
+    // Both are sorted, so the first difference is a kernel that occurs in one and not in the other, or fewer times.
     let at = recorded.iter().zip(&handed_over).take_while(|(a, b)| a == b).count();
     let (kernel, missing_in) = match (recorded.get(at), handed_over.get(at)) {
         (Some(a), Some(b)) if a < b => (a, HandedOver::Recorded),

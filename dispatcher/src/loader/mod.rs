@@ -1,10 +1,9 @@
 //! Finds plugins, decides which may be used, and opens them.
 //!
-//! The order of work for each file: is it trusted ([`trust`]); is it a whole library for this machine with
-//! a sound manifest ([`precheck`]); is its hash the recorded one; is it quarantined; is it a duplicate; is
-//! it the best build of its plugin for this processor ([`variants`]). All of that reads bytes and runs no
-//! code of the library. Only then is it opened: first, if its hash is not known good ([`verified`]), in a process of its
-//! own ([`probe`]), then here.
+//! The order of work for each file: is it trusted ([`trust`]); is it a whole library for this machine with a sound
+//! manifest ([`precheck`]); is its hash the recorded one; is it quarantined; is it a duplicate; is it the best build of
+//! its plugin for this processor ([`variants`]). All of that reads bytes and runs no code of the library. Only then is
+//! it opened: first, if its hash is not known good ([`verified`]), in a separate process ([`probe`]), then here.
 //!
 //! Decisions:
 //! - nothing here ends the process or the search: each library has a verdict, and one that cannot be used
@@ -71,7 +70,7 @@ use std::path::{Path, PathBuf};
 /// A plugin that was opened and initialised.
 #[derive(Debug, Clone)]
 pub struct Plugin {
-    /// What it says of itself.
+    /// Its manifest.
     pub manifest: Manifest,
     /// Its kernel records.
     pub kernel_records: Vec<KernelRecord>,
@@ -83,7 +82,7 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// What it brings, checked.
+    /// Its tables, checked.
     pub fn tables(&self) -> Tables {
         self.opened.tables
     }
@@ -135,19 +134,19 @@ impl Serialize for Rejected {
     }
 }
 
-/// What came of loading.
+/// The result of loading.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Loaded {
     /// The plugins that are ready, in the order of search.
     pub plugins: Vec<Plugin>,
     /// The libraries that cannot be used, in the order of search.
     pub rejected: Vec<Rejected>,
-    /// Every path and library, with verdicts that include what opening showed.
+    /// Every path and library, with verdicts that include the results of opening.
     pub discovery: Discovery,
 }
 
 impl Loaded {
-    /// Counts a plugin that was opened among the libraries that cannot be used, because what it brings could not be
+    /// Counts a plugin that was opened among the libraries that cannot be used, because its contents could not be
     /// registered.
     pub fn refuse(&mut self, rejected: Rejected) {
         self.plugins.retain(|plugin| plugin.path != rejected.path);
@@ -167,12 +166,12 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader for these places and rules.
+    /// A loader for these paths and rules.
     pub fn new(config: Config) -> Loader {
         Loader { config }
     }
 
-    /// What it goes by.
+    /// Its configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -182,8 +181,8 @@ impl Loader {
         Discovery::run(&self.config)
     }
 
-    /// Why loading might do harm: a library that is to be used is neither known good, nor can it be tried in a process of its
-    /// own first. `None` where nothing is against it.
+    /// The reason why loading might do harm: a library that is to be used is neither known good, nor can it be tried in
+    /// a separate process first. `None` if there is none.
     pub fn cannot_vouch(&self, discovery: &Discovery) -> Option<String> {
         discovery.chosen().find_map(|candidate| {
             if !self.config.probe.enabled {
@@ -200,15 +199,15 @@ impl Loader {
         })
     }
 
-    /// Tries the library at `path` in a process of its own, whatever is known of it, and remembers what came of it. Its hash
-    /// is read from its bytes; a record of quarantine counts for nothing, and is cleared if the library is sound.
+    /// Tries the library at `path` in a separate process, whatever its records, and stores the result. Its hash is
+    /// computed from its bytes; a quarantine record is ignored, and cleared if the library is sound.
     pub fn verify(&self, path: &Path) -> Trial {
         vet::verify(&self.config, path)
     }
 
-    /// Finds, opens and initialises every plugin. A library that is not known good is tried in a process of its own
-    /// first; one that fails there is not opened here. `take_error` returns and clears the message that the
-    /// calling thread's last call into a plugin left with `HostApi::set_error`.
+    /// Finds, opens and initialises every plugin. A library that is not known good is tried in a separate process
+    /// first; one that fails there is not opened here. `take_error` returns and clears the message that the calling
+    /// thread's last call into a plugin left with `HostApi::set_error`.
     ///
     /// A library that this process opened before is not initialised again: its tables are the same.
     pub fn load_all(&self, host: &'static HostApi, take_error: impl Fn() -> String) -> Loaded {
@@ -277,8 +276,8 @@ fn warn_of_failure(candidate: &Candidate, manifest: &Manifest) {
     ));
 }
 
-/// Opens and initialises the library in `file`, asking neither whom it is from nor what is known of it: for the process
-/// that was made to find out. `path` is where it lies.
+/// Opens and initialises the library in `file`, without checks of trust or records: for the probe process. `path` is
+/// its location.
 pub(crate) fn open_for_trial(
     file: &Path,
     path: &Path,

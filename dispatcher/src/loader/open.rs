@@ -1,4 +1,4 @@
-//! Opens a library that passed every check, and takes over what it brings.
+//! Opens a library that passed every check, and adopts its tables.
 
 use super::contents::{self, Tables};
 use super::error::LoadError;
@@ -24,7 +24,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 /// Longest text of another library's error that is repeated.
 const MAX_DETAIL: usize = 400;
 
-/// What an opened library brought.
+/// The contents of an opened library.
 #[derive(Debug, Clone, Copy)]
 pub struct Opened {
     /// The negotiated ABI version.
@@ -41,8 +41,8 @@ unsafe impl Send for Opened {}
 // SAFETY: as for Send.
 unsafe impl Sync for Opened {}
 
-/// What this process opened, by canonical path. `dlopen` gives the earlier library for a path that it
-/// knows, even if another file stands there now; and no library is initialised twice.
+/// Libraries opened by this process, by canonical path. `dlopen` returns the earlier library for a known path, even if
+/// the file was replaced; and no library is initialised twice.
 static OPENED: LazyLock<Mutex<HashMap<PathBuf, Known>>> = LazyLock::new(Mutex::default);
 
 /// A library that this process opened; its contents are `None` if it could not be initialised.
@@ -79,7 +79,7 @@ pub fn open(
     Ok(opened)
 }
 
-/// A name by which the system's loader opens this very file; none where the system has no such names.
+/// A name by which the system's loader opens this very file; `None` if the system has no such names.
 fn descriptor_name(file: &File) -> Option<PathBuf> {
     let name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let same = |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
@@ -117,12 +117,12 @@ impl Entry {
 fn open_entry(path: &Path, checked: &Checked, file: File) -> Result<Entry, LoadError> {
     let by_descriptor = descriptor_name(&file).filter(|_| !checked.uses_origin());
     let name = by_descriptor.as_deref().unwrap_or(path);
-    // SAFETY: opening runs the library's constructors. The loader opens only files that are whole libraries
-    // for this machine, that carry a manifest, and that nobody but trusted users could have written.
+    // SAFETY: opening runs the library's constructors. The loader opens only files that are whole libraries for this
+    // machine, that carry a manifest, and that only trusted users could have written.
     let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
         .map_err(|error| classify(name, &error))?;
     std::mem::forget(file);
-    // SAFETY: a data symbol of this name is an entry point, as the contract says; it is only looked at below.
+    // SAFETY: a data symbol of this name is an entry point, by the contract; it is only read below.
     let own = unsafe { library.get::<*const EntryPoint>(ENTRY_SYMBOL) }.ok().map(|symbol| *symbol);
     // SAFETY: the symbol is abi_stable's: whatever version made it, it begins with an `AbiHeader`.
     let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL) }.ok().map(|s| *s);
@@ -160,7 +160,7 @@ fn initialize(
     if api.is_null() || !api.is_aligned() {
         return Err(LoadError::MissingInterface { interface: interface::PLUGIN, version });
     }
-    // SAFETY: not null; the contract of `get_interface` says that the table lives as long as the process.
+    // SAFETY: not null; by the contract of `get_interface` the table lives as long as the process.
     let api = unsafe { contents::adopt(0, api) }?;
     // A plugin that speaks several versions may have one table for all of them.
     if !(manifest.abi_min..=manifest.abi_max).contains(&api.abi_version) {
@@ -184,7 +184,7 @@ fn initialize(
         layout_ops: empty(),
     }));
     drop(take_error());
-    // SAFETY: `host` lives as long as the process and `contents` is writable and as large as it says.
+    // SAFETY: `host` lives as long as the process and `contents` is writable and has the size in its first field.
     let code = unsafe { (api.initialize)(at_version(host, version), contents) };
     // The text is copied at once: the next call into the library may overwrite it.
     let message = take_error();
@@ -196,7 +196,7 @@ fn initialize(
         }
         status => return Err(LoadError::InitFailed { status, message: excerpt(&message, MAX_DETAIL) }),
     }
-    // SAFETY: the structure is leaked and, now that `initialize` is done, nobody writes it.
+    // SAFETY: the structure is leaked and, after `initialize`, no longer written.
     let contents = unsafe { contents::adopt_filled(contents) }?;
     // SAFETY: the plugin upholds the contract of its lists.
     let tables = unsafe { contents::check(contents) }?;
@@ -216,13 +216,13 @@ fn at_version(host: &'static HostApi, version: u32) -> &'static HostApi {
     Box::leak(Box::new(copy))
 }
 
-/// abi_stable prints a whole type layout before it says what is wrong.
+/// abi_stable prints a whole type layout before the actual error.
 fn useful_part(text: &str) -> String {
     let tail = text.rsplit("Error:").next().unwrap_or(text);
     excerpt(tail.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), MAX_DETAIL)
 }
 
-/// Finds out what the system's loader complains of. libloading's own text says only that it failed.
+/// Classifies the error of the system's loader. libloading's own text only states that it failed.
 fn classify(path: &Path, error: &libloading::Error) -> LoadError {
     let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     classify_text(&path.to_string_lossy(), &text)

@@ -1,21 +1,22 @@
 //! A library that ends the program while it is loaded must not make a success of it, nor do so unnamed.
 //!
-//! `exit` in a constructor or a set-up runs the handler that is registered here, in every program that loads libraries. What ends
-//! the process past it (`_exit`, a signal) does so with a status of its own.
+//! `exit` in a constructor or a set-up runs the handler that is registered here, in every program that loads libraries.
+//! Other ends of the process (`_exit`, a signal) have their own status.
 
 use super::manifest::excerpt;
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Read where nothing may be locked, so what it leads to is never freed.
+/// Read where nothing may be locked, so its target is never freed.
 static OPENING: AtomicPtr<Opening> = AtomicPtr::new(std::ptr::null_mut());
 
 /// A library that is being opened.
 pub(super) struct Opening {
     path: String,
     plugin: String,
-    /// Process and thread that open it: what the library forks off, and the program's other threads, end as they wish.
+    /// Process and thread that open it: processes that the library forks, and the program's other threads, are not
+    /// affected.
     by: (u32, libc::pthread_t),
 }
 
@@ -48,7 +49,8 @@ impl Drop for Noted {
 pub(super) fn guard() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the function takes nothing, does not unwind, and exists as long as the program. A system without room for one more handler has none.
+        // SAFETY: the function takes nothing, does not unwind, and exists as long as the program. If the system has no
+        // room for another handler, there is none.
         let _ = unsafe { libc::atexit(at_exit) };
     });
 }
@@ -66,8 +68,8 @@ extern "C" fn at_exit() {
         &opening.plugin,
         "`, or remove the file\n",
     ];
-    // SAFETY: the bytes are there, as many as is said; other threads may be at work still, so nothing is locked or freed. The last
-    // call does not return.
+    // SAFETY: the pointer is valid for the length; other threads may be at work still, so nothing is locked or freed.
+    // The last call does not return.
     unsafe {
         for text in parts {
             libc::write(2, text.as_ptr().cast(), text.len());

@@ -1,4 +1,4 @@
-//! What can be known of a file before the system opens it as a library.
+//! Checks of a file before the system opens it as a library.
 
 use super::elf;
 use super::error::LoadError;
@@ -36,7 +36,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// That of the file at a path, behind links.
+    /// The stamp of the file at a path, following links.
     ///
     /// # Errors
     /// A file that is not there or cannot be looked at.
@@ -54,7 +54,7 @@ impl Stamp {
     }
 }
 
-/// A library that looks whole, with what it says of itself.
+/// A library that looks whole, with its manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// The file's identity.
@@ -113,8 +113,8 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, Stamp), LoadError> {
     Ok((file, Stamp::of(&meta)))
 }
 
-/// Checks that `path` is a whole library for this machine with a sound manifest for this `host`, and reads
-/// what it says.
+/// Checks that `path` is a whole library for this machine with a sound manifest for this `host`, and reads the
+/// manifest.
 ///
 /// Reads the headers and a few sections only, so the cost does not grow with the size of the code.
 pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
@@ -125,7 +125,7 @@ pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
         return Err(LoadError::NoManifest { section: SECTION.to_string() });
     };
     let manifest = manifest::parse(&section)?;
-    // First: what follows is written for the ABI versions that both know.
+    // First: later checks assume an ABI version that both know.
     check_abi(manifest.abi(), host)?;
     if !found.exports_entry {
         return Err(no_entry());

@@ -1,7 +1,7 @@
-//! The plugins that the user prefers where several serve one key, and those that are not to be used, kept between runs.
+//! The user's preferred plugins where several serve one key, and disabled plugins, stored between runs.
 //!
-//! One small file in the user's configuration folder. That it is missing or cannot be read never keeps a program from
-//! starting: nothing is preferred or left out then, which is said; and what cannot be read is not written over.
+//! One small file in the user's configuration folder. A missing or unreadable file never keeps a program from starting:
+//! nothing is preferred or disabled then, which is reported; an unreadable file is not overwritten.
 
 use super::privilege::home_folder;
 use super::side;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 
-/// The file's content. What it does not know is refused, and not lost when it is written.
+/// The file's content. Unknown fields are refused, so that writing does not lose them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -24,7 +24,7 @@ struct Content {
     versions: Vec<String>,
 }
 
-/// How a plugin is named in the lists; a name has no `@`.
+/// The spelling of a plugin in the lists; a name has no `@`.
 fn entry(plugin: &str, version: Option<&str>) -> String {
     version.map_or_else(|| plugin.to_string(), |version| format!("{plugin}@{version}"))
 }
@@ -34,15 +34,15 @@ fn is_of(listed: &str, plugin: &str) -> bool {
     listed.strip_prefix(plugin).is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
 }
 
-/// Where the preferences are kept.
+/// The file of preferences.
 #[derive(Debug, Clone, Default)]
 pub struct Preferences {
-    /// The file; `None` keeps none.
+    /// The file; `None` stores nothing.
     pub file: Option<PathBuf>,
 }
 
 impl Preferences {
-    /// Those of the current user, in `XDG_CONFIG_HOME` or `~/.config`; none in a privileged process.
+    /// The preferences of the current user, in `XDG_CONFIG_HOME` or `~/.config`; none in a privileged process.
     pub fn of_user() -> Preferences {
         let folder = home_folder("XDG_CONFIG_HOME", ".config");
         Preferences { file: folder.map(|folder| folder.join("keyway/preferences.json")) }
@@ -115,7 +115,7 @@ impl Preferences {
         })
     }
 
-    /// Why a file that is there is not used, in a sentence that says what to do.
+    /// The reason why an existing file is not used, in a sentence that ends with what to do.
     pub fn problem(&self) -> Option<String> {
         let file = self.file.as_ref()?;
         let error = self.read().err()?;
@@ -125,7 +125,7 @@ impl Preferences {
         ))
     }
 
-    /// Writes what `change` leaves, if it says that it changed anything; no other program changes the file meanwhile.
+    /// Applies `change` and writes the file if it returns true; the file is locked meanwhile.
     fn change(&self, change: impl FnOnce(&mut Content) -> bool) -> io::Result<bool> {
         let Some(file) = &self.file else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no folder for preferences"));
@@ -145,11 +145,11 @@ impl Preferences {
         self.read().unwrap_or_default()
     }
 
-    /// What the file holds; nothing where there is none. It is believed only if nobody but its owner can write it.
+    /// The content of the file; empty if there is none. It is trusted only if its owner alone can write it.
     fn read(&self) -> io::Result<Content> {
         let Some(file) = &self.file else { return Ok(Content::default()) };
         match side::read_private(file) {
-            // An object first: a list would be taken for the fields in their order.
+            // Parsed as an object first: serde would accept a list as the fields in order.
             Ok(bytes) => serde_json::from_slice::<serde_json::Map<_, _>>(&bytes)
                 .and_then(|object| serde_json::from_value(object.into()))
                 .map_err(|error| {
@@ -204,7 +204,7 @@ mod tests {
             std::fs::write(&file, damaged).unwrap();
             assert_eq!(kept.preferred(), [""; 0]);
             assert!(kept.problem().is_some_and(|text| text.contains("it is damaged")), "{damaged}");
-            // What somebody wrote there is not lost.
+            // Existing content is not lost.
             assert!(kept.set("one", true).unwrap_err().to_string().contains("mend or remove it"));
             assert_eq!(std::fs::read_to_string(&file).unwrap(), damaged);
         }
@@ -217,7 +217,7 @@ mod tests {
         kept.set_disabled("three", None, true).unwrap();
         kept.set("one", true).unwrap();
         assert_eq!((kept.preferred(), kept.disabled()), (vec!["one".into()], vec!["three".to_string()]));
-        // One version of it; all of them stand for each.
+        // One version of it; an entry without a version matches each.
         assert!(kept.set_disabled("two", Some("1.0.0"), true).unwrap());
         assert_eq!(kept.disabled(), ["three", "two@1.0.0"]);
         assert!(!kept.set_disabled("two", Some("2.0.0"), false).unwrap());

@@ -1,4 +1,4 @@
-//! What of the environment may be believed.
+//! Whether the environment may be trusted.
 
 use std::path::PathBuf;
 

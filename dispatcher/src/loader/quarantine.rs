@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What kind of failure a trial ended with.
+/// The kind of failure of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,11 +22,11 @@ pub enum Cause {
     Crash,
     /// The library ended the process by itself.
     Exit,
-    /// The library did not come to an end within the time limit.
+    /// The library did not finish within the time limit.
     Hang,
-    /// What it handed over cannot be used or registered, or loading it changes the process.
+    /// Its tables cannot be used or registered, or loading it changes process state.
     Refused,
-    /// The record does not say.
+    /// Not recorded.
     #[default]
     Unknown,
 }
@@ -38,13 +38,13 @@ pub struct QuarantineRecord {
     pub sha256: String,
     /// Its size in bytes; `None` if the record is damaged. Files of another size need not be hashed.
     pub size: Option<u64>,
-    /// Where it lay.
+    /// Its path.
     #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
-    /// What kind of failure it was.
+    /// The kind of failure.
     #[serde(default)]
     pub cause: Cause,
-    /// What happened.
+    /// A description of the failure.
     pub reason: String,
     /// The state of host or machine that may have caused it: in another state the library is tried again.
     #[serde(default)]
@@ -130,7 +130,7 @@ impl Quarantine {
         records
     }
 
-    /// Keeps a record, in the place of an earlier one of the same library. Returns the record's path.
+    /// Stores a record, replacing an earlier one of the same library. Returns the record's path.
     ///
     /// # Errors
     /// A folder that cannot be written.
@@ -212,7 +212,7 @@ mod tests {
         );
         let untouched = quarantine.check(&records, 2, || panic!("another size needs no hash"));
         assert_eq!(untouched, Ok(()));
-        // What the machine may have caused counts in the machine's state alone.
+        // A failure that the machine may have caused counts only in that state of the machine.
         for (state, refused) in [(machine::boot(), true), ("another state", false)] {
             quarantine.add(&QuarantineRecord { holds_while: Some(state.into()), ..failed.clone() }).unwrap();
             let checked = quarantine.check(&quarantine.list(), 1, || sha256_file(&library));

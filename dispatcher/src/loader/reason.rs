@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// A closed range of ABI versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct AbiRange {
-    /// The lowest version spoken.
+    /// The lowest supported version.
     pub min: u32,
-    /// The highest version spoken.
+    /// The highest supported version.
     pub max: u32,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for AbiRange {
     }
 }
 
-/// What two libraries have in common, so that only the first is used.
+/// The property that two libraries share, so that only the first is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -46,14 +46,14 @@ impl fmt::Display for SameAs {
     }
 }
 
-/// How a kernel that a plugin handed over and its kernel records disagree.
+/// A difference between the kernels that a plugin registers and its kernel records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HandedOver {
-    /// A record tells of it, and it was not handed over.
+    /// Recorded, but not registered.
     Recorded,
-    /// It was handed over, and no record tells of it.
+    /// Registered, but not recorded.
     Unrecorded,
 }
 
@@ -129,12 +129,12 @@ pub enum Distrust {
         /// The file with the record.
         #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
-        /// What the system said, or what stands there instead of a hash.
+        /// The system's message, or the content found instead of a hash.
         detail: String,
     },
 }
 
-/// What to do about a file or folder that others may write. One that is shared on purpose stays as it is.
+/// The advice for a file or folder that others may write. One that is shared on purpose is left alone.
 fn remedy(path: &Path, mode: u32, change: &str) -> String {
     let shared = mode & 0o1000 != 0 || path.components().count() <= 2;
     match shared {

@@ -1,8 +1,8 @@
-//! The folders in which the system's loader looks for what a library needs (`DT_RPATH`, `DT_RUNPATH`, and names with a
-//! slash): code from there runs with the library's, so that they are trusted by the same rules, and so is what the needed
-//! libraries need in their turn.
+//! The folders in which the system's loader looks for needed libraries (`DT_RPATH`, `DT_RUNPATH`, and names with a
+//! slash): code from there runs with the library's privileges, so these folders are checked by the same rules, and so
+//! are the dependencies of the needed libraries.
 //!
-//! What lies in none of these folders comes from the system's own.
+//! Libraries in none of these folders come from the system's folders.
 
 use super::elf::{self, Inspected};
 use super::error::LoadError;
@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 /// More libraries than this are not looked at.
 const MAX_LIBRARIES: usize = 256;
 
-/// A library, and what its file says of others.
+/// A library, and the dependencies and folders in its file.
 struct Needing {
     path: PathBuf,
     needed: Vec<String>,
     run_path: Vec<String>,
 }
 
-/// Checks the folders that a library names, what it needs of that which lies there, and those in turn; `path` is its own,
-/// canonical.
+/// Checks the folders that a library names, the needed libraries in them, and their dependencies in turn; `path` is the
+/// library's canonical path.
 pub(super) fn check(policy: &TrustPolicy, path: &Path, checked: &Checked) -> Result<(), LoadError> {
     let (needed, run_path) = (checked.needed.clone(), checked.run_path.clone());
     let mut libraries = vec![Needing { path: path.to_path_buf(), needed, run_path }];
-    // A `DT_RPATH` holds for what is needed further down, too.
+    // A `DT_RPATH` also applies to indirect dependencies.
     let mut folders: Vec<String> = Vec::new();
     let mut next = 0;
     while let Some(library) = libraries.get(next) {
@@ -65,7 +65,7 @@ pub(super) fn check(policy: &TrustPolicy, path: &Path, checked: &Checked) -> Res
     Ok(())
 }
 
-/// The files that a name may stand for in a folder: the plain one, and those for better processors.
+/// The files that a name may refer to in a folder: the plain one, and hwcaps variants.
 fn files(folder: &str, name: &str) -> Vec<String> {
     let levels = std::fs::read_dir(format!("{folder}/glibc-hwcaps")).into_iter().flatten().flatten();
     let levels = levels.map(|level| level.path().join(name).to_string_lossy().into_owned());
@@ -74,7 +74,7 @@ fn files(folder: &str, name: &str) -> Vec<String> {
     std::iter::once(format!("{folder}/{name}")).chain(levels).filter(there).collect()
 }
 
-/// What a needed library needs. One that cannot be read names nothing: it fails when it is loaded, in the trial.
+/// The dependencies of a needed library. An unreadable one has none: it fails when it is loaded, in the trial.
 fn inspected(path: PathBuf) -> Option<Needing> {
     let (file, _) = precheck::open_regular(&path).ok()?;
     let Inspected { needed, run_path, .. } = elf::inspect(&ReadCache::new(file), &[]).ok()?;
@@ -89,7 +89,7 @@ fn expanded(library: &Path, entry: &str) -> String {
 
 fn one(policy: &TrustPolicy, library: &Path, entry: &str, is_file: bool) -> Result<(), String> {
     let expanded = expanded(library, entry);
-    // What other words stand for is the system's to say ($LIB, $PLATFORM): the folder above must be sound.
+    // Other tokens ($LIB, $PLATFORM) are expanded by the system: the folder above must be sound.
     let known = expanded.split_once('$').map_or(expanded.as_str(), |(head, _)| head);
     let folder = Path::new(known);
     if !folder.is_absolute() {

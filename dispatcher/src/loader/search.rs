@@ -1,10 +1,10 @@
-//! Where plugins are looked for, and what was found in each place.
+//! The search path of plugins, and the files found in each folder.
 //!
-//! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, the user's data folder, `backends/` beside the
-//! program (for a program in `bin/` also beside that folder), the system's. The user's own folder comes before what
-//! came with the program, so that a faster kernel put there wins. The working directory is never searched, so a relative
-//! entry in the environment is left out. A process with more rights than the user who started it does not look at the
-//! environment at all.
+//! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, the user's data folder, `backends/` next to the
+//! program (for a program in `bin/` also next to that folder), the system's folders. The user's own folder comes before
+//! what came with the program, so that a faster kernel put there wins. The working directory is never searched, so a
+//! relative entry in the environment is left out. A process with more rights than the user who started it ignores the
+//! environment.
 
 use super::error::LoadError;
 use super::privilege::{home_folder, is_privileged};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The environment variable with further folders, separated as in `PATH`.
 pub const PATH_VARIABLE: &str = "KEYWAY_BACKEND_PATH";
 
-/// How file names of shared libraries end on this system.
+/// The file extension of shared libraries on this system.
 pub const SUFFIX: &str = std::env::consts::DLL_EXTENSION;
 
 /// Who named a path.
@@ -30,7 +30,7 @@ pub enum Place {
     Environment,
     /// The user's data folder.
     User,
-    /// It lies beside the program.
+    /// Next to the program.
     Program,
     /// The system.
     System,
@@ -61,7 +61,7 @@ pub enum Skipped {
     SearchedBefore,
     /// The system did not let it be read.
     Unreadable {
-        /// What the system said.
+        /// The system's message.
         detail: String,
     },
 }
@@ -93,7 +93,7 @@ pub struct Searched {
     pub skipped: Option<Skipped>,
 }
 
-/// A library file found in one of the places.
+/// A library file found in one of the folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Index of the path in the list of searched ones: a lower one wins.
@@ -122,7 +122,7 @@ pub struct SearchPaths {
 }
 
 impl SearchPaths {
-    /// The places of this process, with `explicit` ones first.
+    /// The search paths of this process, with `explicit` ones first.
     pub fn of_process(explicit: Vec<PathBuf>) -> SearchPaths {
         let environment = std::env::var_os(PATH_VARIABLE).unwrap_or_default();
         SearchPaths {
@@ -137,7 +137,7 @@ impl SearchPaths {
         }
     }
 
-    /// Only the named paths and no other place.
+    /// Only the named paths and no other path.
     pub fn only(explicit: Vec<PathBuf>) -> SearchPaths {
         SearchPaths { explicit, ..SearchPaths::default() }
     }
@@ -162,7 +162,7 @@ impl SearchPaths {
         paths
     }
 
-    /// Looks into every place. Files come in the order of the places, then by name.
+    /// Searches every path. Files are ordered by search path, then by name.
     pub fn search(&self) -> (Vec<Searched>, Vec<Found>) {
         let mut searched = Vec::new();
         let mut found = Vec::new();
@@ -234,7 +234,7 @@ pub fn relative_entries(searched: &[Searched]) -> Option<String> {
     })
 }
 
-/// The entries of `KEYWAY_BACKEND_PATH` where nothing is, as one sentence; `None` if there is none.
+/// The entries of `KEYWAY_BACKEND_PATH` that do not exist, as one sentence; `None` if there is none.
 pub fn missing_entries(searched: &[Searched]) -> Option<String> {
     let missing = |s: &&Searched| s.place == Place::Environment && s.skipped.is_none() && !s.exists;
     let entries: Vec<String> =

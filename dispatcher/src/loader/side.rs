@@ -1,4 +1,4 @@
-//! Small files beside libraries and in the user's folders: records of hashes, of trials, preferences.
+//! Small files next to libraries and in the user's folders: records of hashes, of trials, preferences.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -6,13 +6,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Larger files than this are none of ours.
+/// The maximum size of such a file in bytes; a larger one is not ours.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Reads a small regular file. A pipe or a device in its place is an error and never blocks.
+/// Reads a small regular file. A pipe or a device is an error and never blocks.
 ///
 /// # Errors
-/// What the system says; `InvalidData` for what is no regular file, or too large.
+/// The system's error; `InvalidData` for a file that is not regular, or too large.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     open(path).map(|(bytes, _)| bytes)
 }
@@ -53,16 +53,16 @@ pub(super) fn make_folder_of(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), std::fs::create_dir_all)
 }
 
-/// Writes a file as a whole: whoever reads meanwhile gets the old content or the new. The folder is made if it is not
-/// there; nobody but the owner may write the file.
+/// Writes a file atomically: concurrent readers get the old content or the new. The folder is created if needed; only
+/// the owner may write the file.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     make_folder_of(path)?;
-    // Two processes, or two threads of one, may write the same file at once: each has a draft of its own.
+    // Two processes, or two threads of one, may write the same file at once: each has its own temporary file.
     let draft =
         path.with_extension(format!("{}-{}.tmp", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
     let written = OpenOptions::new()
@@ -85,10 +85,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A folder that this program alone changes; dropped, others may again.
 pub struct Locked(Option<File>);
 
-/// Keeps other programs that ask for the same from changing what is in `folder`. A file system without locks has none.
+/// Takes the advisory lock of `folder` against other programs that use it. On a file system without locks there is
+/// none.
 ///
 /// # Errors
-/// Another program that does not come to an end with its change.
+/// A timeout, if another program holds the lock too long.
 pub fn lock_folder(folder: &Path) -> io::Result<Locked> {
     let Ok(file) = File::open(folder) else { return Ok(Locked(None)) };
     let begun = Instant::now();
@@ -113,7 +114,7 @@ pub fn lock_folder(folder: &Path) -> io::Result<Locked> {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing it does the same, but for a copy of the descriptor in a child that was forked meanwhile.
+        // Closing it does the same, unless a forked child has a copy of the descriptor.
         let _ = self.0.as_ref().map(File::unlock);
     }
 }

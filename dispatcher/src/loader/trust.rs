@@ -1,19 +1,19 @@
 //! Whose files are loaded.
 //!
-//! A library runs with all rights of the program, so nobody may be able to put one there who could not
-//! replace the program anyway:
+//! A library runs with all rights of the program, so only users who could replace the program anyway may be able to
+//! place one:
 //! - the file, its folder and every folder above belong to root, the current (effective) user or the
 //!   program's owner, and others may not write them. A group may write only if it is its owner's private
 //!   group (group number = user number, as Debian and Fedora set up with umask 002) or the root group;
-//! - a sticky folder such as `/tmp` may stand above, since others cannot rename what is not theirs there,
+//! - a sticky folder such as `/tmp` may be an ancestor, since others cannot rename files there that they do not own,
 //!   but a library directly in one is refused;
-//! - a folder above that also lies above the program needs no check: who can replace it can replace the
-//!   program. A privileged process does not use this exception;
-//! - symlinks are resolved, and what counts is where the code lies; but a link whose folder others may write is refused,
+//! - an ancestor folder that is also an ancestor of the program needs no check: a user who can replace it can replace
+//!   the program. A privileged process does not use this exception;
+//! - symlinks are resolved, and the location of the code counts; but a link whose folder others may write is refused,
 //!   because they choose where it leads;
 //! - an access control list counts as the mode's bits do;
-//! - folders that the library itself names for what it needs are trusted by the same rules;
-//! - if `<file>.sha256` lies beside the library, its hash must be the file's.
+//! - folders that the library itself names for its dependencies are trusted by the same rules;
+//! - if `<file>.sha256` is next to the library, its hash must be the file's.
 
 use super::acl::{self, Writer};
 use super::error::LoadError;
@@ -67,11 +67,12 @@ impl TrustPolicy {
         self.check_folders(path, false)
     }
 
-    /// As [`check_folder`](Self::check_folder); `sticky` says whether a sticky folder is sound itself, not only above.
+    /// As [`check_folder`](Self::check_folder); `sticky` is whether a sticky folder is accepted itself, not only as an
+    /// ancestor.
     pub(super) fn check_folders(&self, path: &Path, sticky: bool) -> Result<(), LoadError> {
         for (depth, folder) in path.ancestors().enumerate() {
             if depth > 0 && self.program.as_deref().is_some_and(|program| program.starts_with(folder)) {
-                // All folders above this one lie above the program too.
+                // All ancestors of this folder are ancestors of the program too.
                 break;
             }
             self.check_one(folder, sticky || depth > 0)?;
@@ -84,7 +85,7 @@ impl TrustPolicy {
             .metadata()
             .map_err(|e| LoadError::Unreadable { detail: format!("{}: {e}", path.display()) })?;
         let mode = meta.mode() & 0o7777;
-        // Where there is a list, the group's bits are the bound of all that it names.
+        // With an access control list, the group bits are the mask of all its entries.
         let listed = match mode & 0o020 {
             0 => None,
             _ => acl::writers(path)
@@ -152,7 +153,7 @@ pub fn record_path(library: &Path) -> PathBuf {
     name.into()
 }
 
-/// Compares the file with the hash recorded beside it, if there is one.
+/// Compares the file with the hash recorded next to it, if there is one.
 pub fn check_recorded_hash(
     path: &Path,
     hash: impl FnOnce() -> Result<String, LoadError>,
@@ -256,7 +257,7 @@ mod tests {
         let name = std::ffi::CString::new(file.as_os_str().as_bytes()).unwrap();
         let set = |list: &[u8]| {
             let key = c"system.posix_acl_access";
-            // SAFETY: the names are C strings, and the list has as many bytes as is said, until the call returns.
+            // SAFETY: the names are C strings, and the list is valid for its length until the call returns.
             unsafe { libc::setxattr(name.as_ptr(), key.as_ptr(), list.as_ptr().cast(), list.len(), 0) == 0 }
         };
         if !set(&acl::tests::list(7, &[(0x02, 6, 54_321)])) {
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(why(policy.check(&file)), refused("user 54321"));
         assert!(set(&acl::tests::list(7, &[(0x08, 6, 54_322)])));
         assert_eq!(why(policy.check(&file)), refused("group 54322"));
-        // Without the right to write, or with one that the mask takes away, nobody else may.
+        // Without the right to write, or with one that the mask takes away, no one else may.
         for list in [acl::tests::list(7, &[(0x02, 4, 54_321)]), acl::tests::list(4, &[(0x02, 6, 54_321)])] {
             assert!(set(&list));
             assert_eq!(policy.check(&file), Ok(()));

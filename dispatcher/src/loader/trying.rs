@@ -1,9 +1,9 @@
 //! Which library is being tried or loaded now, so that one which ends the program that does so is not forgotten.
 //!
-//! One file for each hash and kind of work, in the folder of quarantine, which is locked from before the work until after it,
-//! and removed then. The system gives the lock up with the process: a file that nobody locks tells of a program that is gone.
-//! Several programs may try or load one library at once; the first alone has the file, and a lock that is held speaks against
-//! no library. A program that its user interrupts is not counted (`interrupt`).
+//! One file for each hash and kind of work, in the folder of quarantine, which is locked from before the work until
+//! after it, and removed then. The system releases the lock with the process: an unlocked file means that the program
+//! is gone. Several programs may try or load one library at once; the first alone has the file, and a held lock does
+//! not count against a library. A program that its user interrupts is not counted (`interrupt`).
 
 use super::interrupt;
 use super::quarantine::Quarantine;
@@ -15,21 +15,21 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// So many programs that came to their end at it are the library's doing. One may have been killed by its user, who did not
-/// want to wait for a driver, or by the system for want of memory.
+/// The number of programs that must end during the work before the library is blamed. A single one may have been killed
+/// by its user, who did not want to wait for a driver, or by the system for lack of memory.
 const ENOUGH: u32 = 2;
 
-/// What is done with a library.
+/// The kind of work on a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// It is tried in a process of its own.
+    /// A trial in a separate process.
     Trial,
     /// It is loaded into the program.
     Load,
 }
 
 impl Work {
-    /// How the name of its file ends.
+    /// The suffix of its file name.
     fn suffix(self) -> &'static str {
         match self {
             Work::Trial => "trying",
@@ -45,17 +45,17 @@ pub(super) struct Trying {
     watch: Box<interrupt::Watch>,
 }
 
-/// What is found before the work.
+/// The state before the work.
 pub(super) enum Before {
-    /// Nothing speaks against it. What is given is kept until it is over; it is none where another program does the same
-    /// with this library now, or where nothing can be written down.
+    /// The work may start. The value is held until the work is over; it is `None` if another program does the same work
+    /// on this library now, or if the file cannot be written.
     Try(Option<Trying>),
     /// Earlier work of this kind ended its programs.
     Ended,
 }
 
-/// Writes down that the library of this hash is being tried or loaded. A user who interrupts that within `limit` is impatient,
-/// and says nothing of the library. `forget` counts nothing of what earlier work left.
+/// Records that the library of this hash is being tried or loaded. An interrupt by the user within `limit` does not
+/// count against the library. `forget` ignores the counts of earlier work.
 pub(super) fn begin(
     quarantine: &Quarantine,
     sha256: &str,
@@ -69,7 +69,7 @@ pub(super) fn begin(
         return Before::Try(None);
     };
     let mut text = String::new();
-    // A damaged record is none.
+    // A damaged record counts as none.
     let _ = (&file).take(64).read_to_string(&mut text);
     let ended = text.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
     if ended >= ENOUGH && !forget {
@@ -77,7 +77,7 @@ pub(super) fn begin(
         return Before::Ended;
     }
     let ended = if forget { 0 } else { ended };
-    // The number is for people: what counts is the lock.
+    // The process id is informative; the lock decides.
     let line = format!("{} times begun, the last by process {}\n", ended + 1, std::process::id());
     let written = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(line.as_bytes()));
     // A full disk: it is not remembered.
@@ -99,7 +99,7 @@ fn open(path: PathBuf) -> Option<File> {
         .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
         .open(path)
         .ok()?;
-    // Locked first, so that it is seen whether another has removed the file since: what it says is not of this work.
+    // Locked first, so that it is seen whether another has removed the file since: its content is not about this work.
     let there = |file: &File| file.metadata().is_ok_and(|meta| meta.is_file() && meta.nlink() > 0);
     (file.try_lock().is_ok() && there(&file)).then_some(file)
 }
@@ -126,7 +126,7 @@ mod tests {
         let path = quarantine.folder.as_ref().unwrap().join(format!("{hash}.trying"));
         let limit = Duration::from_secs(30);
         let begin = |forget| begin(&quarantine, &hash, Work::Trial, limit, forget);
-        // What a process that is killed leaves: the file without a lock.
+        // The state that a killed process leaves: the file without a lock.
         let killed = || {
             let Before::Try(Some(mut trying)) = begin(false) else { panic!("not tried") };
             trying.file.unlock().unwrap();

@@ -1,9 +1,9 @@
 //! Which of several builds of one plugin is used.
 //!
-//! A version that the user chose (`keyway backend use`) comes first, and a build that failed the conformance suite on this
-//! machine last. Then the folder that comes first in the search order decides, so that a path named by the user overrides
-//! what is installed, even with an older version. Within one place the highest version wins, and of that
-//! the build that uses most of this processor.
+//! A version that the user chose (`keyway backend use`) comes first, and a build that failed the conformance suite on
+//! this machine last. Then the folder that comes first in the search order decides, so that a path named by the user
+//! overrides what is installed, even with an older version. Within one folder the highest version wins, and among its
+//! builds the one that uses most features of this processor.
 
 use super::cpu::CpuFeatures;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub enum PassedOver {
     },
     /// Another version is used.
     OtherVersion {
-        /// That version.
+        /// The chosen version.
         version: String,
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
@@ -39,7 +39,7 @@ pub enum PassedOver {
     },
     /// The user chose another version.
     NotTheChosen {
-        /// That version.
+        /// The chosen version.
         version: String,
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
@@ -60,13 +60,13 @@ pub enum PassedOver {
         /// The version, if not all of them are disabled.
         version: Option<String>,
     },
-    /// A library that is used has the same name and so little of what this one serves that it seems to be another plugin.
+    /// The library in use has the same name and so few of this one's kernels that it seems to be another plugin.
     Namesake {
         /// The name.
         name: String,
-        /// How many kernels of this one it lacks.
+        /// The number of kernels of this library that it lacks.
         lacks: usize,
-        /// How many this one has.
+        /// The number of kernels of this library.
         of: usize,
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
@@ -139,14 +139,14 @@ impl fmt::Display for PassedOver {
     }
 }
 
-/// What the choice depends on, for one library.
+/// The ranking criteria of one library.
 #[derive(Debug, Clone, Copy)]
 pub struct Build<'a> {
     /// Whether it is of the version that the user chose.
     pub chosen: bool,
     /// Whether it failed the conformance suite on this machine.
     pub failed: bool,
-    /// Rank of its place in the search order; a lower one wins.
+    /// Rank of its folder in the search order; a lower one wins.
     pub place: usize,
     /// The plugin's version.
     pub version: &'a str,
@@ -172,10 +172,10 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
     })
 }
 
-/// Orders the builds that this processor can run, the one to use first; the index tells them apart.
+/// Orders the builds that this processor can run, the one to use first; the index identifies each.
 ///
-/// "Uses more of the processor" is the number of features: each level of a processor family includes the
-/// one below, so no list of levels is needed, and a plugin may name levels of its own.
+/// "Uses more of the processor" is the number of features: each level of a processor family includes the one below, so
+/// no list of levels is needed, and a plugin may define its own levels.
 pub fn preference(builds: &[Build<'_>], cpu: &CpuFeatures) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..builds.len()).filter(|i| cpu.missing(builds[*i].features).is_empty()).collect();
@@ -261,7 +261,7 @@ mod tests {
         let version = || "1.10.0".to_string();
         assert_eq!(why(0), PassedOver::EarlierPlace { version: version(), older: true, used: "/x".into() });
         assert_eq!(why(1), PassedOver::OtherVersion { version: version(), used: "/x".into() });
-        // What failed comes last, and the version that the user chose first.
+        // Failed builds come last, and the version that the user chose first.
         let failed = [builds[0], builds[1], Build { failed: true, ..builds[2] }];
         assert_eq!(preference(&failed, &cpu), [1, 0, 2]);
         let why = reason(&failed[2], &failed[1], "/x".into(), &cpu);

@@ -1,9 +1,10 @@
-//! Libraries that passed a trial, so that the next start needs none, and those that a program has loaded since.
+//! Records of libraries that passed a trial, so that the next start needs none, and of libraries that a program has
+//! loaded since.
 //!
-//! One small file in the user's folder of state. It remembers the hash of each file by what the system says of it
-//! (device, inode, size, times), so that a start reads no library whole, and the hashes that passed, each with what the
-//! result depends on. That it cannot be read or written costs trials and keeps nothing from loading; it is believed only
-//! if nobody but its owner may write it.
+//! One small file in the user's folder of state. It caches the hash of each file by its metadata (device, inode, size,
+//! times), so that a start reads no library whole, and the hashes that passed, each with the state that the result
+//! depends on. If it cannot be read or written, libraries are tried again, and loading still works; it is trusted only
+//! if its owner alone may write it.
 
 use super::machine;
 use super::precheck::Stamp;
@@ -14,7 +15,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// More entries than this are not kept: the oldest go.
+/// The maximum number of entries; the oldest are dropped.
 const MAX_ENTRIES: usize = 512;
 /// A file that changed less than this long before it was read may change again without showing it in its times.
 const SETTLED_NS: i64 = 1_000_000_000;
@@ -32,14 +33,14 @@ struct Passed {
     system: String,
 }
 
-/// What the file holds, newest last.
+/// The content of the file, newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
     #[serde(default)]
     files: Vec<Hashed>,
     #[serde(default)]
     passed: Vec<Passed>,
-    /// What programs loaded, and lived.
+    /// Libraries that programs loaded without a crash.
     #[serde(default)]
     loaded: Vec<Passed>,
 }
@@ -75,7 +76,7 @@ impl Known {
     }
 }
 
-/// Whether this host on this system is among those of a hash.
+/// Whether this host on this system is recorded for a hash.
 fn is_in(list: &[Passed], sha256: &str) -> bool {
     let (host, system) = (machine::host(), machine::system());
     list.iter().any(|p| p.sha256 == sha256 && p.host == host && p.system == system)
@@ -91,7 +92,7 @@ fn note(list: &mut Vec<Passed>, sha256: &str) {
     list.drain(..surplus);
 }
 
-/// Something that a search or a trial found out.
+/// A fact that a search or a trial established.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum News {
     /// The hash of a file.
@@ -104,7 +105,7 @@ pub(super) enum News {
     Failed(String),
 }
 
-/// Where it is remembered which libraries passed a trial.
+/// The record of libraries that passed a trial.
 #[derive(Debug, Clone, Default)]
 pub struct Verified {
     /// The file; `None` remembers nothing.
@@ -112,7 +113,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// The current user's, in `XDG_STATE_HOME` or `~/.local/state`; none in a privileged process.
+    /// The record of the current user, in `XDG_STATE_HOME` or `~/.local/state`; none in a privileged process.
     pub fn of_user() -> Verified {
         Verified {
             file: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/verified.json")),
@@ -124,7 +125,8 @@ impl Verified {
         self.file.as_ref().and_then(read).unwrap_or_default()
     }
 
-    /// Adds to the file. What another process adds at the same moment may be lost, which costs it one more trial.
+    /// Adds to the file. An entry that another process adds at the same moment may be lost, which costs it one more
+    /// trial.
     pub(super) fn add(&self, news: &[News]) -> io::Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| !news.is_empty()) else { return Ok(()) };
         let before = self.read();

@@ -14,11 +14,11 @@ use std::path::Path;
 use std::sync::Once;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a trial that was asked for gave.
+/// The result of a requested trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trial {
-    /// The library was loaded, registered and asked for its devices in a process of its own.
+    /// The library was loaded, registered and asked for its devices in a separate process.
     Sound,
     /// It cannot be used.
     Failed(LoadError),
@@ -26,7 +26,7 @@ pub enum Trial {
     Untried(String),
 }
 
-/// The trials of one search, and what is to be remembered of them.
+/// The trials of one search, and the facts to store.
 pub(super) struct Vetting<'a> {
     config: &'a Config,
     known: Known,
@@ -41,7 +41,7 @@ pub(super) struct Vetted {
     pub(super) loading: Loading,
 }
 
-/// That a library is being loaded here.
+/// The record that a library is being loaded here.
 #[derive(Default)]
 pub(super) struct Loading {
     /// Its hash, where this is to be remembered.
@@ -70,7 +70,7 @@ impl<'a> Vetting<'a> {
         if !self.known.passed(&sha256) {
             match self.try_open(&candidate.path, &file, &sha256, stamp.id.size, false) {
                 Outcome::Sound => {}
-                // What the trial did not load is not loaded here: there it ended nothing but itself.
+                // A library that failed to load in the trial is not loaded here either.
                 Outcome::Answered(reason) => return Err(LoadError::Trial { reason }),
                 Outcome::Failed(failed) => {
                     return Err(self.record(&candidate.path, &sha256, stamp.id.size, &failed));
@@ -104,7 +104,7 @@ impl<'a> Vetting<'a> {
         self.news.extend(loading.sha256.map(News::Loaded));
     }
 
-    /// Tries a library. `again` is said by who wants to try one whose trials ended their programs.
+    /// Tries a library. `again` tries even a library whose earlier trials ended their programs.
     fn try_open(&mut self, path: &Path, file: &File, sha256: &str, size: u64, again: bool) -> Outcome {
         let program = match self.config.probe.find(path, &self.config.trust) {
             Ok(program) => program,
@@ -141,14 +141,14 @@ impl<'a> Vetting<'a> {
             holds_while: failed.holds_while.clone(),
             time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
         };
-        // Where nothing can be written down, the library is tried again by the next program.
+        // If nothing can be written, the library is tried again by the next program.
         probe::error(failed, self.config.quarantine.add(&record).unwrap_or_default())
     }
 
-    /// Remembers what was found out, also of files that were read for another reason.
+    /// Stores the established facts, also of files that were read for another reason.
     pub(super) fn finish(mut self, candidates: &[Candidate]) {
         self.news.extend(candidates.iter().filter_map(Candidate::news));
-        // What cannot be remembered is found out again.
+        // A fact that cannot be stored is established again next time.
         let _ = self.config.verified.add(&self.news);
     }
 }
@@ -168,8 +168,8 @@ fn warn_of_missing_probe(why: &str) {
     });
 }
 
-/// Tries a library whatever is known of it, and remembers what came of it. Its hash is read from its bytes and compared
-/// with the one recorded beside it; a record of quarantine is cleared.
+/// Tries a library whatever its records, and stores the result. Its hash is computed from its bytes and compared with
+/// the one recorded next to it; a quarantine record is cleared.
 pub(super) fn verify(config: &Config, path: &Path) -> Trial {
     let mut vetting = Vetting::new(config, Known::default());
     let trial = vetting.verify(path);
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::loader::{Discovery, Probe, Quarantine, Verified};
 
-    /// A folder with the smallest plugin, which cargo leaves beside the test program.
+    /// A folder with the smallest plugin, which cargo puts next to the test program.
     fn folder() -> (tempfile::TempDir, Config) {
         let folder = tempfile::tempdir().unwrap();
         let name =

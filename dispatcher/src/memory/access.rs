@@ -1,4 +1,4 @@
-//! What a storage tells of itself, and its bytes for the host.
+//! Properties of a storage, and access to its bytes from the host.
 
 use super::copy::is_host;
 use super::{Owner, Shared, Storage, host_vec, read_bytes};
@@ -6,8 +6,8 @@ use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 
 impl Storage {
-    /// Who gave the memory: the name of a host allocator or of a plugin, `host` where the program itself allocated, `vector`,
-    /// the name of a [`Blob`](super::Blob), `nobody` for no bytes.
+    /// The source of the memory: the name of a host allocator or of a plugin, `host` where the program itself
+    /// allocated, `vector`, the name of a [`Blob`](super::Blob), `nobody` for no bytes.
     pub fn allocator(&self) -> &str {
         match &self.0.owner {
             Owner::Nobody => "nobody",
@@ -20,8 +20,8 @@ impl Storage {
         }
     }
 
-    /// How many handles hold this storage, at some moment of the call: one for each tensor that is no view, and those that the
-    /// program has cloned. A view, and a clone of a tensor, hold the tensor.
+    /// The number of handles of this storage, at some moment during the call: one for each tensor that is not a view,
+    /// and handles that the program has cloned. A view, and a clone of a tensor, hold the tensor.
     #[doc(alias = "use_count")]
     pub fn strong_count(&self) -> usize {
         Shared::strong_count(&self.0)
@@ -54,7 +54,7 @@ impl Storage {
     /// ```
     ///
     /// # Errors
-    /// `OutOfMemory`; what the device reports.
+    /// `OutOfMemory`; the device's error.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = host_vec(self.bytes())?;
         bytes.resize(self.bytes(), 0);
@@ -78,10 +78,10 @@ impl Storage {
     /// before may. The caller upholds this.
     ///
     /// # Errors
-    /// `NotOnHost`; what the device reports.
+    /// `NotOnHost`; the device's error.
     pub unsafe fn as_bytes(&self) -> Result<&[u8]> {
         self.quiet_for_host("as_bytes")?;
-        // SAFETY: host memory of so many bytes, which lives as long as this handle; the caller keeps writers away.
+        // SAFETY: host memory of this many bytes, which lives as long as this handle; the caller excludes writers.
         Ok(unsafe { std::slice::from_raw_parts(self.data_ptr(), self.bytes()) })
     }
 
@@ -99,7 +99,7 @@ impl Storage {
     /// ```
     ///
     /// # Errors
-    /// `Held` where others hold the storage; `ReadOnly`, `NotOnHost`; what the device reports.
+    /// `Held` if the storage is shared; `ReadOnly`, `NotOnHost`; the device's error.
     pub fn as_bytes_mut(&mut self) -> Result<&mut [u8]> {
         const OP: &str = "as_bytes_mut";
         self.check_writable(OP)?;
@@ -108,7 +108,7 @@ impl Storage {
         }
         self.quiet_for_host(OP)?;
         self.bump_version();
-        // SAFETY: host memory of so many bytes, which only this handle reaches, and it is borrowed mutably.
+        // SAFETY: host memory of this many bytes, which only this handle reaches, and it is borrowed mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer().as_ptr(), self.bytes()) })
     }
 
@@ -145,7 +145,7 @@ impl Storage {
         Error::ReadOnly { op, owner: self.allocator().into() }
     }
 
-    /// That others hold the memory, or a tensor over it.
+    /// The error for a shared storage, or a shared tensor over it.
     #[cold]
     pub(crate) fn held(&self, op: &'static str, tensors: usize) -> Error {
         Error::Held { op, tensors, storages: self.strong_count() }

@@ -1,8 +1,8 @@
 //! Accessors: elements of strided host memory by their indices, for the price of a slice's.
 //!
-//! Ops write through shared handles, so a reference into the memory of a tensor is sound only where no handle is left to
-//! write by: [`AccessorMut`] borrows the one handle that there is, [`AccessorRef`] that or memory which nobody may write to.
-//! [`Accessor`] shares the memory and gives copies of elements alone, as if they lay in cells.
+//! Ops write through shared handles, so a reference into the memory of a tensor is sound only if no other handle could
+//! write: [`AccessorMut`] borrows a unique handle, [`AccessorRef`] a unique handle or read-only memory. [`Accessor`]
+//! shares the memory and returns copies of elements alone, as `Cell` does.
 
 use super::bytes::Element;
 use super::elements::Places;
@@ -14,7 +14,8 @@ use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
-/// Where the elements lie: all within memory that the host reads and that lives as long as the accessor, aligned to `T`.
+/// The address, sizes and strides of the elements: all within memory that the host reads and that lives as long as the
+/// accessor, aligned to `T`.
 struct Strided<T, const N: usize> {
     first: NonNull<T>,
     sizes: [usize; N],
@@ -78,11 +79,11 @@ impl<T: Element, const N: usize> Strided<T, N> {
         for (i, size) in index.into_iter().zip(self.sizes) {
             inside &= i < size;
         }
-        // SAFETY: the index is one of an element, and all elements lie within the memory, see `of`.
+        // SAFETY: the index is one of an element, and all elements are within the memory, see `of`.
         inside.then(|| unsafe { self.first.add(self.distance(index)) })
     }
 
-    /// The elements of the last dimension at an index of those before it, where they lie side by side.
+    /// The elements of the last dimension at an index of the dimensions before it, if they are contiguous.
     #[inline]
     fn row<const M: usize>(&self, at: [usize; M]) -> Option<(NonNull<T>, usize)> {
         const { assert!(M + 1 == N, "a row's index has one number less than an element's") };
@@ -98,7 +99,7 @@ impl<T: Element, const N: usize> Strided<T, N> {
         }
     }
 
-    /// All elements, where they lie side by side in row-major order.
+    /// All elements, if the tensor is contiguous.
     fn whole(&self) -> Option<(NonNull<T>, usize)> {
         dims::is_contiguous(&self.sizes, &self.strides).then(|| (self.first, dims::count(&self.sizes)))
     }
@@ -113,8 +114,8 @@ fn outside(index: &[usize], sizes: &[usize]) -> ! {
 
 /// The elements of a tensor that others may hold and change: it gives copies, never references.
 ///
-/// Each `get` reads what is there now. As with every reading of a tensor, work of other threads that changes it at the same
-/// time is the program's to keep apart; the accessor itself stays on its thread.
+/// Each `get` reads the current value. As with every read of a tensor, the program must synchronise with other threads
+/// that change it; the accessor itself stays on its thread.
 pub struct Accessor<'a, T, const N: usize> {
     at: Strided<T, N>,
     _shares: PhantomData<&'a Cell<T>>,
@@ -132,8 +133,8 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     /// Of these elements.
     ///
     /// # Errors
-    /// `Value` for a number of dimensions that is not `N`, elements outside the storage or not aligned; `NotOnHost`; what the
-    /// device reports.
+    /// `Value` for a number of dimensions that is not `N`, elements outside the storage or not aligned; `NotOnHost`;
+    /// the device's error.
     pub fn new(op: &'static str, storage: &'a Storage, places: Places<'_>) -> Result<Self> {
         Ok(Accessor { at: Strided::of(op, storage, places)?, _shares: PhantomData })
     }
@@ -151,7 +152,7 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     /// The element at this index; `None` outside.
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<T> {
-        // SAFETY: the place of an element in memory that lives and that the host reads; every bit pattern is one of a `T`.
+        // SAFETY: the address of an element in live memory that the host can read; every bit pattern is valid for `T`.
         self.at.find(index).map(|place| unsafe { place.read() })
     }
 
@@ -179,14 +180,14 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     /// ```
     ///
     /// # Safety
-    /// Nobody may write to the elements while the result or a reference from it is used: no op in place or with `out=`, on
-    /// any tensor that shares the storage, on any thread, and no work that was queued before. The caller upholds this.
+    /// The elements must not be written while the result or a reference from it is used: by no in-place or `out=` op on
+    /// any tensor that shares the storage, on any thread, nor by work queued before. The caller upholds this.
     pub unsafe fn assume_unwritten(self) -> AccessorRef<'a, T, N> {
         AccessorRef { at: self.at, _borrows: PhantomData }
     }
 }
 
-/// The elements of a tensor that nobody writes to while this lives.
+/// The elements of a tensor that is not written while this lives.
 pub struct AccessorRef<'a, T, const N: usize> {
     at: Strided<T, N>,
     _borrows: PhantomData<&'a [T]>,
@@ -219,7 +220,7 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
         Ok(AccessorRef { at, _borrows: PhantomData })
     }
 
-    /// Of memory that nobody else has.
+    /// An accessor of uniquely owned memory.
     pub(crate) fn of_exclusive(
         op: &'static str,
         storage: &'a mut Storage,
@@ -244,7 +245,7 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
     /// The element at this index; `None` outside.
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&'a T> {
-        // SAFETY: the place of an element in memory that lives for `'a` and that nobody writes to, see the constructors.
+        // SAFETY: the address of an element in memory that lives for `'a` and is not written, see the constructors.
         self.at.find(index).map(|place| unsafe { place.as_ref() })
     }
 
@@ -258,17 +259,17 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
         unsafe { self.at.first.add(self.at.distance(index)).as_ref() }
     }
 
-    /// The elements of the last dimension at an index of those before it; `None` outside, and where they do not lie side
-    /// by side.
+    /// The elements of the last dimension at an index of the dimensions before it; `None` if the index is out of range,
+    /// or if they are not contiguous.
     #[inline]
     pub fn row<const M: usize>(&self, index: [usize; M]) -> Option<&'a [T]> {
-        // SAFETY: elements that lie side by side, as in `get`.
+        // SAFETY: contiguous elements, as in `get`.
         self.at.row(index).map(|(first, n)| unsafe { std::slice::from_raw_parts(first.as_ptr(), n) })
     }
 
-    /// All elements, in row-major order; `None` where they do not lie so.
+    /// All elements; `None` if the tensor is not contiguous.
     pub fn as_slice(&self) -> Option<&'a [T]> {
-        // SAFETY: elements that lie side by side, as in `get`.
+        // SAFETY: contiguous elements, as in `get`.
         self.at.whole().map(|(first, n)| unsafe { std::slice::from_raw_parts(first.as_ptr(), n) })
     }
 }
@@ -288,7 +289,7 @@ impl<T: Element, const N: usize> Index<[usize; N]> for AccessorRef<'_, T, N> {
     }
 }
 
-/// The elements of a tensor whose memory nobody else holds, for reading and writing.
+/// The elements of a tensor whose memory is uniquely owned, for reading and writing.
 pub struct AccessorMut<'a, T, const N: usize> {
     at: Strided<T, N>,
     _borrows: PhantomData<&'a mut [T]>,
@@ -300,7 +301,7 @@ unsafe impl<T: Send, const N: usize> Send for AccessorMut<'_, T, N> {}
 unsafe impl<T: Sync, const N: usize> Sync for AccessorMut<'_, T, N> {}
 
 impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
-    /// Of memory that nobody else has. Counts as one change of the storage.
+    /// An accessor of uniquely owned memory. Counts as one change of the storage.
     pub(crate) fn of_exclusive(
         op: &'static str,
         storage: &'a mut Storage,
@@ -336,14 +337,14 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
     /// The element at this index; `None` outside.
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&T> {
-        // SAFETY: the place of an element in memory that lives for `'a` and that only this borrow reaches.
+        // SAFETY: the address of an element in memory that lives for `'a` and that only this borrow reaches.
         self.at.find(index).map(|place| unsafe { place.as_ref() })
     }
 
     /// The element at this index, for a change; `None` outside.
     #[inline(always)]
     pub fn get_mut(&mut self, index: [usize; N]) -> Option<&mut T> {
-        // SAFETY: as in `get`; elements share no place, and this borrow is the only one.
+        // SAFETY: as in `get`; elements do not overlap, and this borrow is the only one.
         self.at.find(index).map(|mut place| unsafe { place.as_mut() })
     }
 
@@ -367,17 +368,17 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
         unsafe { self.at.first.add(self.at.distance(index)).as_mut() }
     }
 
-    /// The elements of the last dimension at an index of those before it, for a change; `None` outside, and where they do not
-    /// lie side by side. [`AccessorMut::as_ref`] has rows to read.
+    /// The mutable elements of the last dimension at an index of the dimensions before it; `None` if the index is out
+    /// of range, or if they are not contiguous. [`AccessorMut::as_ref`] has rows to read.
     #[inline]
     pub fn row_mut<const M: usize>(&mut self, index: [usize; M]) -> Option<&mut [T]> {
-        // SAFETY: elements that lie side by side, as in `get_mut`.
+        // SAFETY: contiguous elements, as in `get_mut`.
         self.at.row(index).map(|(first, n)| unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), n) })
     }
 
-    /// All elements, in row-major order; `None` where they do not lie so.
+    /// All elements; `None` if the tensor is not contiguous.
     pub fn into_slice(self) -> Option<&'a mut [T]> {
-        // SAFETY: elements that lie side by side, as in `get_mut`; the accessor is given up.
+        // SAFETY: contiguous elements, as in `get_mut`; the accessor is consumed.
         self.at.whole().map(|(first, n)| unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), n) })
     }
 }

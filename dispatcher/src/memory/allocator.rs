@@ -1,7 +1,7 @@
 //! Host allocators that a program brings: who gives the memory of tensors on the CPU.
 //!
-//! One that is chosen comes before the backend that serves the CPU, whose kernels read any host memory. A call pays one
-//! load for it while none is chosen.
+//! A chosen allocator takes precedence over the backend that serves the CPU, whose kernels read any host memory. While
+//! none is chosen, an allocation pays one load for this.
 
 use super::host::ALIGN;
 use super::{Owner, Storage};
@@ -48,21 +48,21 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// ```
 ///
 /// # Safety
-/// What [`HostAllocator::allocate`] gives must be valid for reads and writes of the layout's size, aligned as it says, and
-/// nobody else's until it comes back by [`HostAllocator::free`]. The implementor upholds this.
+/// Memory returned by [`HostAllocator::allocate`] must be valid for reads and writes of the layout's size, aligned to
+/// its alignment, and uniquely owned until it is passed to [`HostAllocator::free`]. The implementor upholds this.
 pub unsafe trait HostAllocator: Send + Sync + 'static {
-    /// What a person calls it; [`Storage::allocator`] shows it.
+    /// The name shown to users by [`Storage::allocator`].
     fn name(&self) -> &str;
 
-    /// Memory of this layout, its content undefined; `None` if there is none left. The size is at least 1 byte, the
-    /// alignment 64 bytes.
+    /// Memory of this layout, uninitialised; `None` if there is none left. The size is at least 1 byte, the alignment
+    /// 64 bytes.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;
 
-    /// Takes memory back. A panic here is logged and goes no further.
+    /// Frees memory. A panic here is caught and logged.
     ///
     /// # Safety
-    /// `memory` came from [`HostAllocator::allocate`] of this allocator with this layout, is given back once, and nobody
-    /// uses it any more. The storage that held it upholds this.
+    /// `memory` came from [`HostAllocator::allocate`] of this allocator with this layout, is freed once, and is no
+    /// longer used. The storage that owned it upholds this.
     unsafe fn free(&self, memory: NonNull<u8>, layout: Layout);
 }
 
@@ -83,8 +83,8 @@ pub(super) fn in_use() -> bool {
     CHOICES.load(Ordering::Relaxed) != 0
 }
 
-/// Makes `allocator` give the host memory of all tensors from now on, on every thread that has not chosen one for itself;
-/// `None` leaves it to the backend that serves the CPU again. Returns the one before. Memory goes back to whoever gave it.
+/// Sets the allocator of the host memory of all tensors, on every thread without its own choice; `None` restores the
+/// backend that serves the CPU. Returns the previous one. Memory is freed by the allocator that allocated it.
 ///
 /// ```
 /// use keyway_dispatcher::memory::{HostAllocator, set_host_allocator};
@@ -148,7 +148,7 @@ pub struct AllocatorGuard {
     _not_send: PhantomData<*const ()>,
 }
 
-/// As [`set_host_allocator`], for this thread while the guard lives; `None` is for the backend that serves the CPU.
+/// [`set_host_allocator`] for this thread while the guard lives; `None` selects the backend that serves the CPU.
 ///
 /// ```
 /// # use keyway_dispatcher::memory::{HostAllocator, set_host_allocator};
@@ -203,7 +203,7 @@ fn chosen() -> Choice {
     }
 }
 
-/// Memory from the allocator that is chosen; `None` if none is.
+/// Memory from the chosen allocator; `None` if none is chosen.
 #[cold]
 pub(super) fn allocate(bytes: usize) -> Option<Result<Storage>> {
     let allocator = chosen()?;
@@ -222,7 +222,7 @@ pub(super) fn allocate(bytes: usize) -> Option<Result<Storage>> {
         None => failed("has no more"),
         Some(pointer) if !pointer.addr().get().is_multiple_of(ALIGN) => {
             let got = format!("{pointer:p} from `{}`", allocator.name());
-            // SAFETY: the allocator just gave this memory for this layout, and nobody else knows it.
+            // SAFETY: the allocator just returned this memory for this layout, and it is uniquely owned.
             unsafe { allocator.free(pointer, layout) };
             let expected = format!("an address that is a multiple of {ALIGN}");
             Some(Err(Error::Value { op: "allocate", argument: "host allocator's memory", expected, got }))
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering::SeqCst;
 
-    /// Counts what it holds; gives nothing beyond `most` bytes, and addresses that are off by `skew`.
+    /// Counts its live bytes; fails beyond `most` bytes, and returns addresses misaligned by `skew`.
     #[derive(Default)]
     struct Counting {
         held: AtomicUsize,
@@ -269,7 +269,7 @@ mod tests {
             }
             self.held.fetch_add(layout.size(), SeqCst);
             let wide = Layout::from_size_align(layout.size() + self.skew, layout.align()).ok()?;
-            // SAFETY: the size is not 0; the skew lies within the block.
+            // SAFETY: the size is not 0; the skew is within the block.
             NonNull::new(unsafe { std::alloc::alloc(wide).add(self.skew) })
         }
 

@@ -1,10 +1,10 @@
-//! Small blocks for the host's own objects (tensors, storages, nodes of a graph) and small pieces of host memory, kept for
-//! reuse.
+//! Small blocks for the host's own objects (tensors, storages, nodes of a graph) and small pieces of host memory,
+//! cached for reuse.
 //!
-//! A call makes and drops a few objects of a few sizes, always the same ones. A list for each size, local to the thread,
-//! serves them in a handful of instructions; the system's allocator takes some hundred for a pair of calls. A block may
-//! be freed on another thread than the one that made it: it then stays there. Each list is bounded, and a thread that
-//! ends gives its blocks back.
+//! A call creates and drops a few objects of a few sizes, always the same ones. A thread-local free list for each size
+//! serves them in a handful of instructions; the system's allocator takes some hundred for a malloc/free pair. A block
+//! freed on another thread than its own joins that thread's list. Each list is bounded, and a thread that ends frees
+//! its blocks.
 
 use super::sync::{alloc, dealloc};
 use std::alloc::Layout;
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 
 /// Blocks are multiples of this, and are aligned to at most this.
 const STEP: usize = 64;
-/// The sizes that are kept: 1 to this many steps.
+/// The cached sizes: 1 to this many steps.
 const CLASSES: usize = 12;
 /// The most blocks of one size that a thread keeps.
 const KEPT: usize = 64;
@@ -32,7 +32,8 @@ thread_local! {
     };
 }
 
-/// The list of blocks for this layout; `None` if such blocks are not kept. Under loom, which watches the allocator, none is.
+/// The list of blocks for this layout; `None` if such blocks are not cached. Under loom, which tracks the allocator,
+/// none are.
 const fn class(layout: Layout) -> Option<usize> {
     let steps = layout.size().div_ceil(STEP);
     if cfg!(loom) || steps == 0 || steps > CLASSES || layout.align() > STEP { None } else { Some(steps - 1) }
@@ -56,7 +57,7 @@ impl Lists {
         Some(block)
     }
 
-    /// Whether the block was taken in.
+    /// Returns whether the block was cached.
     ///
     /// # Safety
     /// The caller gives up `free`, a block of this class.
@@ -105,7 +106,7 @@ pub(super) fn take_bytes(layout: Layout) -> *mut u8 {
 /// Gives memory back.
 ///
 /// # Safety
-/// `memory` came from [`take_bytes`] of the same layout; the caller gives it up.
+/// `memory` came from [`take_bytes`] of the same layout; the caller no longer uses it.
 #[inline]
 pub(super) unsafe fn give_bytes(memory: NonNull<u8>, layout: Layout) {
     let layout = match class(layout) {
@@ -128,7 +129,7 @@ pub(super) fn take<T>() -> NonNull<T> {
     const { assert!(size_of::<T>() > 0) };
     let layout = const { Layout::new::<T>() };
     let found = match const { class(Layout::new::<T>()) } {
-        // While a thread ends its lists are gone, and the system serves.
+        // While a thread ends its lists are gone, and the system's allocator is used.
         Some(class) => LISTS
             .try_with(|lists| lists.pop(class))
             .ok()
@@ -142,7 +143,7 @@ pub(super) fn take<T>() -> NonNull<T> {
 /// Gives the memory of a `T` back.
 ///
 /// # Safety
-/// `memory` came from [`take`] of the same type; the caller gives it up, its value moved or dropped.
+/// `memory` came from [`take`] of the same type; the caller no longer uses it, its value moved or dropped.
 #[inline]
 pub(super) unsafe fn give<T>(memory: NonNull<T>) {
     // SAFETY: `take` made it with this layout; the caller gives it up.
@@ -156,13 +157,13 @@ mod tests {
     #[test]
     fn a_block_is_used_again_and_none_overlap() {
         let first = take::<[u64; 20]>();
-        // SAFETY: taken above, given once.
+        // SAFETY: taken above, freed once.
         unsafe { give(first) };
         let again = take::<[u64; 20]>();
         let other = take::<[u64; 20]>();
         assert_eq!(first, again);
         assert!(other.as_ptr().addr().abs_diff(again.as_ptr().addr()) >= 160);
-        // SAFETY: taken above, given once each.
+        // SAFETY: taken above, freed once each.
         unsafe {
             give(again);
             give(other);
@@ -176,7 +177,7 @@ mod tests {
         let there = std::thread::spawn(move || {
             for address in all {
                 let pointer = std::ptr::with_exposed_provenance_mut::<[u64; 3]>(address);
-                // SAFETY: taken by the other thread, which gave them up; each is given once.
+                // SAFETY: taken by the other thread, which no longer uses them; each is freed once.
                 unsafe { give(NonNull::new(pointer).unwrap()) };
             }
             LISTS.with(|lists| lists.lengths[0].get())
@@ -188,7 +189,7 @@ mod tests {
     fn large_objects_are_not_kept() {
         assert_eq!(class(Layout::new::<[u64; 1000]>()), None);
         let large = take::<[u64; 1000]>();
-        // SAFETY: taken above, given once.
+        // SAFETY: taken above, freed once.
         unsafe { give(large) };
     }
 }

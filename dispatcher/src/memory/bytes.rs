@@ -22,8 +22,8 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {
     fn read(bytes: &[u8]) -> Self;
 }
 
-/// A number type of which every bit pattern is a value, so that memory of its dtype can be read and written by reference. All of
-/// [`Plain`] but `bool`, whose elements are read as `u8`.
+/// A numeric type for which every bit pattern is valid, so that memory of its dtype can be read and written by
+/// reference. All of [`Plain`] but `bool`, whose elements are read as `u8`.
 ///
 /// ```
 /// use keyway_dispatcher::memory::bytes::Element;

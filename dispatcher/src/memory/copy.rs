@@ -1,4 +1,4 @@
-//! Bytes between storages, whatever devices they lie on.
+//! Copies of bytes between storages, on any devices.
 
 use super::in_use::{InUse, Use};
 use super::{Owner, Storage};
@@ -7,8 +7,8 @@ use crate::base::key::Device;
 use crate::device::{self as device_abi, DeviceEntry};
 use std::ptr::NonNull;
 
-/// Who copies a storage's bytes: the plugin that gave the memory, else the one that serves its device; `None` where the
-/// host reads them itself.
+/// The device entry that copies a storage's bytes: the plugin that allocated the memory, otherwise the plugin that
+/// serves its device; `None` if the host reads them itself.
 fn entry(storage: &Storage) -> Result<Option<&'static DeviceEntry>> {
     let device = storage.device();
     let entry = match storage.0.owner {
@@ -23,7 +23,7 @@ fn entry(storage: &Storage) -> Result<Option<&'static DeviceEntry>> {
     }
 }
 
-/// Refuses a range outside the storage. No bytes at all may begin anywhere, as those of an empty view do.
+/// Refuses a range outside the storage. An empty range may start anywhere, as an empty view does.
 fn check(storage: &Storage, offset: usize, bytes: usize) -> Result<()> {
     match offset.checked_add(bytes) {
         _ if bytes == 0 => Ok(()),
@@ -37,10 +37,10 @@ fn check(storage: &Storage, offset: usize, bytes: usize) -> Result<()> {
     }
 }
 
-/// Copies `bytes` bytes between two places, which must not overlap, waiting where the host is involved.
+/// Copies `bytes` bytes between two ranges, which must not overlap; blocks if the host is involved.
 ///
 /// # Errors
-/// `Value` for a range outside a storage; what the devices report.
+/// `Value` for a range outside a storage; errors of the devices.
 pub fn copy_bytes(
     target: &Storage,
     target_offset: usize,
@@ -71,11 +71,11 @@ pub fn copy_bytes(
     }
 }
 
-/// As [`copy_bytes`], but between a device and pinned host memory of it the copy is queued on this thread's stream and the
-/// call returns at once. Until the stream has come there (synchronise it or an event recorded after this, or call
-/// [`Storage::synchronize`] of the host's side) the source must not change, and the target's contents are not valid. The
-/// functions of this module wait by themselves; a kernel that works on the host's side does not. The pinned memory may be
-/// dropped: it is reused after the copy.
+/// [`copy_bytes`], but a copy between a device and its pinned host memory is queued on this thread's stream and the
+/// call returns at once. Until the stream has completed it (synchronise the stream or an event recorded after this, or
+/// call [`Storage::synchronize`] of the host's side) the source must not change, and the target's contents are not
+/// valid. The functions of this module wait by themselves; a kernel that uses the host's side does not. The pinned
+/// memory may be dropped: it is reused after the copy.
 ///
 /// # Errors
 /// As [`copy_bytes`].
@@ -133,15 +133,15 @@ fn places(
     if bytes == 0 {
         return Ok(None);
     }
-    // SAFETY: both ranges were checked to lie within their storages, which live as long as the borrows.
+    // SAFETY: both ranges were checked to be within their storages, which live as long as the borrows.
     Ok(Some(unsafe { (target.pointer().add(target_offset), source.pointer().add(source_offset)) }))
 }
 
 /// Bytes of one step between devices that do not know each other.
 const STAGE: usize = 4 << 20;
 
-/// Copies between devices of different kinds, through the host: while one piece goes up to the target, the next comes down
-/// from the source.
+/// Copies between devices of different kinds, through the host: the upload of one piece to the target overlaps the
+/// download of the next from the source.
 fn staged(
     target: &Storage,
     target_offset: usize,
@@ -162,7 +162,7 @@ fn staged(
         if let Some(piece) = next.next() {
             down(stages.1, piece)?;
         }
-        // Waits for the piece to be here, and returns when the target has taken it.
+        // Waits until the piece is in host memory, and returns when it is copied to the target.
         copy_bytes(target, target_offset + start, stages.0, 0, size)?;
         stages = (stages.1, stages.0);
     }
@@ -179,7 +179,7 @@ pub fn read_bytes(source: &Storage, offset: usize, target: &mut [u8]) -> Result<
         return Ok(());
     }
     source.synchronize()?;
-    // SAFETY: the range was checked to lie within the storage.
+    // SAFETY: the range was checked to be within the storage.
     let from = unsafe { source.pointer().add(offset) };
     // An address of the whole slice, not of its first byte alone.
     let (length, to) = (target.len(), NonNull::from(target).cast::<u8>());
@@ -199,8 +199,8 @@ pub(super) fn is_host(storage: &Storage) -> Result<bool> {
 }
 
 impl Storage {
-    /// Copies elements that lie `step` bytes apart, the first at `offset`, into a row of host memory. The storage must be
-    /// one that the host reads itself, and quiet.
+    /// Copies elements with a stride of `step` bytes, the first at `offset`, into contiguous host memory. The storage
+    /// must be host-readable and without pending work.
     pub(super) fn gather(&self, offset: usize, step: usize, to: &mut [u8], element: usize) -> Result<()> {
         let n = to.len() / element.max(1);
         if n == 0 {
@@ -208,8 +208,8 @@ impl Storage {
         }
         let last = (n - 1).checked_mul(step).and_then(|span| span.checked_add(offset));
         check(self, last.unwrap_or(usize::MAX), element)?;
-        // SAFETY: from the first byte of the first element to the last byte of the last, all lies within the storage, as
-        // was just checked, and so within memory that the host reads; `to` has room for `n` elements.
+        // SAFETY: from the first byte of the first element to the last byte of the last, the range is within the
+        // storage, as was just checked, and so within memory that the host reads; `to` has room for `n` elements.
         unsafe {
             let (from, to) = (self.pointer().as_ptr().cast_const().add(offset), to.as_mut_ptr());
             match element {
@@ -249,7 +249,7 @@ pub fn write_bytes(target: &Storage, offset: usize, source: &[u8]) -> Result<()>
     target.synchronize()?;
     target.note_use();
     let _written = written("write_bytes", target, offset, source.len())?;
-    // SAFETY: the range was checked to lie within the storage.
+    // SAFETY: the range was checked to be within the storage.
     let to = unsafe { target.pointer().add(offset) };
     let from = NonNull::from(source).cast::<u8>();
     match entry(target)? {

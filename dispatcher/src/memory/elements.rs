@@ -1,16 +1,17 @@
-//! Elements of strided memory, read by the host in row-major order, as many at a time as the reader wants.
+//! Elements of strided memory, read by the host in row-major order, in chunks of any size.
 
 use super::copy::{is_host, read_bytes};
 use super::{Storage, host_vec};
 use crate::base::dims::{Dims, count};
 use crate::base::error::Result;
 
-/// Elements that are read one by one where the host cannot read the memory and most of what lies between them is not wanted.
+/// The maximum number of elements read one by one if the host cannot read the memory and most of the bytes between them
+/// are not needed.
 const FEW: usize = 1024;
-/// Bytes that are read at once for elements that do not lie in a row, whatever else lies between them.
+/// The number of bytes read at once for strided elements, gaps included.
 const SPAN: usize = 1 << 20;
 
-/// Where elements lie in a storage, in elements.
+/// Offset, sizes and strides of elements in a storage, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The first element.
@@ -23,9 +24,9 @@ pub struct Places<'a> {
     pub element: usize,
 }
 
-/// What the elements are read from.
+/// The way in which elements are read.
 enum Source {
-    /// They lie in a row.
+    /// They are contiguous.
     Row,
     /// The host reads the memory.
     Host,
@@ -45,7 +46,7 @@ pub struct ElementReader {
     /// Of loops that are as few as possible.
     sizes: Dims,
     strides: Dims,
-    /// The place of the next element: its number, its index in the loops, its distance from the first.
+    /// The position of the next element: its linear index, its multi-index, its offset from the first.
     next: usize,
     index: Dims,
     at: usize,
@@ -53,10 +54,10 @@ pub struct ElementReader {
 }
 
 impl ElementReader {
-    /// Of these elements, which lie within the storage.
+    /// A reader of these elements, which must be within the storage.
     ///
     /// # Errors
-    /// What the device reports; `OutOfMemory`.
+    /// The device's error; `OutOfMemory`.
     pub fn new(storage: &Storage, places: Places<'_>) -> Result<ElementReader> {
         let Places { offset, element, .. } = places;
         let numel = count(places.sizes);
@@ -84,15 +85,15 @@ impl ElementReader {
         Ok(ElementReader { storage, source, begin, element, sizes, strides, next: 0, index, at: 0, numel })
     }
 
-    /// Elements that are still to come.
+    /// The number of elements not read yet.
     pub fn left(&self) -> usize {
         self.numel - self.next
     }
 
-    /// Fills `target` with the next elements, as many as it has room for; there must be as many left.
+    /// Fills `target` with the next elements; at least as many must be left.
     ///
     /// # Errors
-    /// `Value` for more elements than are left; what the device reports.
+    /// `Value` for more elements than are left; the device's error.
     pub fn read(&mut self, target: &mut [u8]) -> Result<()> {
         if matches!(self.source, Source::Row) {
             read_bytes(&self.storage, self.begin + self.next * self.element, target)?;
@@ -104,7 +105,7 @@ impl ElementReader {
         }
         let element = self.element;
         let mut target = target;
-        // There are loops: without any, the elements lie in a row.
+        // There is at least one loop: otherwise the elements are contiguous.
         let inner = self.sizes.len() - 1;
         while target.len() >= element && self.next < self.numel {
             let n = (target.len() / element).min(self.sizes[inner] - self.index[inner]);
@@ -157,7 +158,7 @@ fn loops(sizes: &[usize], strides: &[usize]) -> (Dims, Dims) {
     (merged, steps)
 }
 
-/// Copies elements that lie `step` bytes apart into a row.
+/// Copies elements with a stride of `step` bytes into contiguous memory.
 fn gather(from: &[u8], first: usize, step: usize, to: &mut [u8], element: usize) {
     for (i, to) in to.chunks_exact_mut(element).enumerate() {
         let at = first + i * step;

@@ -1,14 +1,14 @@
 //! The extension slot of a tensor or a storage: one value of a type that only the layer above knows, such as autograd metadata.
 //!
-//! `OnceLock<Box<dyn Any>>` was turned down for its cost: a tensor of a graph gets such a value when it is made and gives
-//! it up when it dies, and the lock and the system's allocator took a tenth of a recorded call.
+//! `OnceLock<Box<dyn Any>>` was rejected for its cost: a tensor of a graph gets such a value when it is created and
+//! drops it with itself, and the lock and the system's allocator took a tenth of a recorded call.
 
 use super::blocks;
 use std::any::TypeId;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What is known of a value whatever its type.
+/// The type-independent part of a block.
 struct Header {
     of: TypeId,
     /// Drops the value and gives its block back.
@@ -28,7 +28,7 @@ pub(crate) struct Extension(AtomicPtr<Header>);
 /// `block` is a whole `Block<T>` that the caller owns and gives up.
 unsafe fn free<T>(block: NonNull<Header>) {
     let block = block.cast::<Block<T>>();
-    // SAFETY: the caller owns the block and what is in it.
+    // SAFETY: the caller owns the block and its value.
     unsafe {
         block.drop_in_place();
         blocks::give(block);
@@ -37,7 +37,7 @@ unsafe fn free<T>(block: NonNull<Header>) {
 
 fn make<T: Send + Sync + 'static>(value: T) -> NonNull<Block<T>> {
     let block = blocks::take::<Block<T>>();
-    // SAFETY: `take` gave memory for a block, which nobody else has.
+    // SAFETY: `take` returned memory for a block, uniquely owned.
     unsafe { block.write(Block { header: Header { of: TypeId::of::<T>(), free: free::<T> }, value }) };
     block
 }
@@ -54,7 +54,7 @@ impl Extension {
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
         // Acquire: the value was written before its address was.
         let block = NonNull::new(self.0.load(Ordering::Acquire))?;
-        // SAFETY: the address is that of a block which lives as long as this does; its header tells its type.
+        // SAFETY: the address is that of a block which lives as long as this does; its header has its type.
         unsafe { (block.as_ref().of == TypeId::of::<T>()).then(|| &block.cast::<Block<T>>().as_ref().value) }
     }
 
@@ -64,14 +64,14 @@ impl Extension {
             let block = make(value()).cast::<Header>();
             let none = std::ptr::null_mut();
             if self.0.compare_exchange(none, block.as_ptr(), Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // SAFETY: another thread was first, so nobody has seen this block.
+                // SAFETY: another thread was first, so this block was never published.
                 unsafe { free::<T>(block) };
             }
         }
         self.get()
     }
 
-    /// Writes the value to where there is none yet; it, for a change.
+    /// Writes the value into an empty slot; returns it mutably.
     #[inline(always)]
     pub(crate) fn set_new<T: Send + Sync + 'static>(&mut self, value: T) -> Option<&mut T> {
         if !self.0.get_mut().is_null() {

@@ -34,7 +34,7 @@ impl Drop for Foreign {
     }
 }
 
-/// What gives memory back, and whose it is.
+/// The function that frees foreign memory, and the owner's name.
 struct Deleter {
     name: Box<str>,
     release: Box<dyn FnOnce() + Send>,
@@ -49,14 +49,14 @@ impl Deleter {
 }
 
 thread_local! {
-    /// Whether a deleter runs further up on the stack: memory whose owner leads to other such memory is given back one piece
-    /// after another, and not one within the other.
+    /// Whether a deleter runs further up on the stack: nested foreign memory is freed iteratively, not recursively.
     static RUNNING: Cell<bool> = const { Cell::new(false) };
-    // Without a destructor, so that it is there for what a thread drops while it ends. Whoever empties it frees its memory.
+    // Without a destructor, so that it is available to values that a thread drops while it ends. The code that empties
+    // it frees its memory.
     static WAITING: RefCell<ManuallyDrop<Vec<Deleter>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// Waits until nobody on the device uses foreign memory any more, which its owner will take back at once.
+/// Waits until no work on the device uses foreign memory any more, since its owner may reuse it at once.
 pub(super) fn quiet(device: Device) {
     if device == Device::CPU {
         return;
@@ -68,7 +68,7 @@ pub(super) fn quiet(device: Device) {
     }
 }
 
-/// An address that may go to another thread; what may be done with it there is said where it is made.
+/// An address that may be sent to another thread; its uses are documented at its creation.
 struct Address<T: ?Sized>(*mut T);
 
 // SAFETY: the address is used once, by whoever drops the last handle; `Blob`'s constructors ask for memory and owners
@@ -82,9 +82,9 @@ impl<T: ?Sized> Address<T> {
     }
 }
 
-/// Memory of somebody else, with what gives it back: the deleter runs exactly once, when the last tensor that uses the memory
-/// is dropped, on whatever thread that happens; or when the blob is dropped without having become a tensor, also because that
-/// was refused.
+/// Foreign memory with its deleter, which runs exactly once, when the last tensor that uses the memory is dropped, on
+/// whatever thread that happens; or when the blob is dropped without having become a tensor, also because that was
+/// refused.
 ///
 /// ```
 /// use keyway_dispatcher::memory::{Blob, Storage};
@@ -107,7 +107,7 @@ pub struct Blob {
 
 // SAFETY: the constructors ask for memory that may be used from any thread, and for an owner that may be dropped on any.
 unsafe impl Send for Blob {}
-// SAFETY: as for Send; a shared blob only tells its numbers.
+// SAFETY: as for Send; a shared blob only returns its fields.
 unsafe impl Sync for Blob {}
 
 fn value(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
@@ -131,12 +131,12 @@ impl Blob {
     /// ```
     ///
     /// # Safety
-    /// Until the deleter runs, `data` must be valid for reads and writes of `bytes` bytes on `device` from every thread, and
-    /// nobody may read or write it but through tensors that are made of the blob. If a tensor of bool is made of memory that
-    /// the host cannot read, each of its bytes must be 0 or 1. The caller upholds this.
+    /// Until the deleter runs, `data` must be valid for reads and writes of `bytes` bytes on `device` from every
+    /// thread, and it may be read or written only through tensors created from the blob. If a bool tensor is created
+    /// from memory that the host cannot read, each of its bytes must be 0 or 1. The caller upholds this.
     ///
     /// # Errors
-    /// `Value` for a null address of more than 0 bytes, or more bytes than lie behind the address; `NoDevice`,
+    /// `Value` for a null address of more than 0 bytes, or more bytes than the address space holds; `NoDevice`,
     /// `NoSuchDevice`.
     #[doc(alias = "from_blob")]
     pub unsafe fn from_raw_parts(
@@ -185,13 +185,13 @@ impl Blob {
     pub fn from_owner<T: Plain>(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Blob {
         let owner = Box::into_raw(Box::new(owner));
         // SAFETY: the box was just given up, and is borrowed from here until `release` takes it back, through this
-        // reference alone; it stays where it is, also what lies in the owner itself.
+        // reference alone; it does not move, nor does data stored in the owner itself.
         let slice = unsafe { &*owner }.as_ref();
         let (pointer, bytes) = (NonNull::from(slice).cast(), size_of_val(slice));
         Blob::of_owner(pointer, bytes, true, Address(owner))
     }
 
-    /// The slice that `owner` shows and that nobody else can reach, without a copy: a `Vec<T>`, a `Box<[T]>`, a private mapping.
+    /// The slice of `owner`, which owns it uniquely, without a copy: a `Vec<T>`, a `Box<[T]>`, a private mapping.
     /// Tensors over it may be written to.
     ///
     /// ```
@@ -204,7 +204,7 @@ impl Blob {
     /// ```
     pub fn from_owner_mut<T: Element>(owner: impl AsMut<[T]> + Send + Sync + 'static) -> Blob {
         let owner = Box::into_raw(Box::new(owner));
-        // SAFETY: as in `from_owner`; a mutable borrow lets nobody else at the slice until it ends with the box.
+        // SAFETY: as in `from_owner`; a mutable borrow excludes other access to the slice until it ends with the box.
         let slice = unsafe { &mut *owner }.as_mut();
         let bytes = size_of_val(slice);
         Blob::of_owner(NonNull::from(slice).cast(), bytes, false, Address(owner))
@@ -216,7 +216,8 @@ impl Blob {
         read_only: bool,
         owner: Address<O>,
     ) -> Blob {
-        // SAFETY: the address is that of a box that was given up, and this runs once, when the memory is used no more.
+        // SAFETY: the address is that of a box that was given up, and this runs once, when the memory is no longer
+        // used.
         let release = move || drop(unsafe { Box::from_raw(owner.get()) });
         let name = std::any::type_name::<O>().into();
         let owner = Box::new(Foreign { name, release: Some(Box::new(release)) });
@@ -251,7 +252,7 @@ impl Blob {
         self.bytes
     }
 
-    /// Where the memory lies.
+    /// The device of the memory.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -261,8 +262,8 @@ impl Blob {
         self.pointer.as_ptr()
     }
 
-    /// Refuses memory that elements of `dtype` cannot lie in: it must be aligned to an element, up to 8 bytes; and bytes of
-    /// bool must be 0 or 1, where the host can look.
+    /// Checks that the memory is valid for elements of `dtype`: aligned to an element, up to 8 bytes; bytes of bool
+    /// must be 0 or 1, if the host can read them.
     pub(super) fn check(&self, op: &'static str, dtype: DType) -> Result<()> {
         let align = (1 << dtype.storage_size()?.max(1).trailing_zeros()).min(8);
         if self.bytes > 0 && !self.pointer.addr().get().is_multiple_of(align) {
@@ -274,7 +275,7 @@ impl Blob {
             });
         }
         if dtype == DType::BOOL && self.device == Device::CPU {
-            // SAFETY: host memory of so many bytes by the constructors' contract, which nobody else writes to.
+            // SAFETY: host memory of this many bytes by the constructors' contract, which no one else writes.
             let bytes = unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.bytes) };
             if let Some(at) = bytes.iter().position(|byte| *byte > 1) {
                 let got = format!("{} at byte {at}", bytes[at]);
@@ -293,7 +294,7 @@ impl std::fmt::Debug for Blob {
 }
 
 impl Storage {
-    /// Takes memory of somebody else over for elements of `dtype`; where it is refused, it goes back to its owner.
+    /// A storage over foreign memory for elements of `dtype`; if it is refused, its deleter runs.
     ///
     /// ```
     /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -322,13 +323,13 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// 16 bytes, of which `bytes` are told of, and how often their deleter ran.
+    /// A blob of `bytes` bytes over 16 allocated ones, and a counter of deleter calls.
     fn counted(bytes: usize) -> (Result<Blob>, Arc<AtomicUsize>) {
         let runs = Arc::new(AtomicUsize::new(0));
         let count = runs.clone();
         let data = Box::into_raw(Box::new([7u64; 2]));
         let back = Address(data);
-        // SAFETY: the box was given up and comes back in the deleter alone; more bytes than it has are refused.
+        // SAFETY: the box was given up and is reclaimed in the deleter alone; more bytes than it has are refused.
         let blob = unsafe {
             Blob::from_raw_parts(data.cast(), bytes, Device::CPU, move |_| {
                 count.fetch_add(1, Ordering::SeqCst);

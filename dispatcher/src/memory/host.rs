@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 pub(super) const ALIGN: usize = 64;
 
-/// An empty vector with room for so many values.
+/// An empty vector with capacity for this many values.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -1,13 +1,14 @@
 //! Integers in use, a reader-writer lock on ranges of addresses: while an op reads indices, a mask or the structure of a sparse
 //! tensor, no other thread writes to them, and the other way round.
 //!
-//! A kernel looks at indices, then goes by them: changed in between, they lead beyond a tensor's memory. So each op notes the
-//! places where it reads integers, and those where it writes to them. Any number may read the same places at once, or write
-//! there; readers and writers wait for each other, whoever comes first goes first, and no thread waits for itself. Floats are
-//! not noted: of what is written meanwhile some is read and some is not, which leads nowhere.
+//! A kernel checks indices, then computes addresses from them: if they changed in between, it would access memory out
+//! of bounds. So each op records the address ranges in which it reads integers, and those in which it writes them. Any
+//! number of readers, or of writers, may use the same range at once; readers and writers exclude each other in
+//! first-come order, and no thread waits for itself. Floats are not recorded: a race on them gives mixed values, but no
+//! wrong address.
 //!
-//! No two ops wait for each other: an op enters one storage after the other, in the order of their addresses, each with all
-//! that it uses there. One that is in some already waits for those that are in the next, not for those that wait there.
+//! There is no deadlock: an op locks one storage after the other, in the order of their addresses, each with all its
+//! ranges there. An op that already holds some storage waits for holders of the next one, not for ops that wait for it.
 
 use super::Storage;
 use crate::base::dtype::DType;
@@ -20,16 +21,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What an op does with memory.
+/// The kind of access of an op to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// Reads it, and goes by what it has read.
+    /// Reads it, and computes addresses from the values.
     Read,
     /// Writes to it.
     Write,
 }
 
-/// Addresses in a storage, and what an op does there.
+/// An address range in a storage, and the kind of access.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) storage: &'a Storage,
@@ -44,18 +45,18 @@ pub(crate) fn may_choose(dtype: DType) -> bool {
     dtype.0 >= 64 || FLOATS & (1 << dtype.0) == 0
 }
 
-/// A place in use, or one that an op waits for.
+/// A range in use, or one that an op waits for.
 struct Entry {
     range: Range<usize>,
     kind: Use,
     thread: usize,
-    /// One number for all places of an op in one storage, later ones the larger.
+    /// One ticket for all ranges of an op in one storage; later ops have larger ones.
     ticket: u64,
     waits: bool,
 }
 
 impl Entry {
-    /// Whether an op of this thread cannot use a place beside this entry.
+    /// Whether this entry excludes an op of thread `thread` from a range.
     fn excludes(&self, place: &Place<'_>, thread: usize) -> bool {
         let meets = self.range.start < place.range.end && place.range.start < self.range.end;
         self.thread != thread && self.kind != place.kind && meets
@@ -71,7 +72,7 @@ struct Entries {
     generation: u32,
 }
 
-/// The places of the storages whose addresses lead here.
+/// The ranges of the storages whose addresses hash to this shard.
 struct Shard {
     entries: Mutex<Entries>,
     fewer: Condvar,
@@ -113,8 +114,8 @@ fn ignoring_poison<T>(result: Result<T, PoisonError<T>>) -> T {
 }
 
 impl Entries {
-    /// Whether some other thread's op is in the way of these places: one that uses them or, for an op that is behind `ticket`,
-    /// waits for them ahead of it.
+    /// Whether another thread's op blocks these ranges: one that uses them or, for an op with `ticket`, waits for them
+    /// ahead of it.
     fn are_taken(&self, places: &[Place<'_>], ticket: Option<u64>) -> bool {
         let thread = thread();
         let counts = |entry: &Entry| !entry.waits || ticket.is_some_and(|ticket| entry.ticket < ticket);
@@ -135,7 +136,7 @@ impl Entries {
 }
 
 thread_local! {
-    /// In how many storages this thread's ops are. Its address names the thread.
+    /// The number of storages that this thread's ops hold. Its address identifies the thread.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -143,20 +144,20 @@ fn thread() -> usize {
     INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
 }
 
-/// How long an op waits for those of other threads before it fails: longer than any takes, so that only a program in which two
-/// wait for each other sees the end of it.
+/// How long an op waits for those of other threads before it fails: longer than any takes, so that it expires only in a
+/// program with a deadlock.
 const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(60) };
 
 /// Places in use until this is dropped. Boxed by those who make one, so that a call without integers carries but a null.
 #[derive(Default)]
 pub(crate) struct InUse {
     entered: SmallVec<[(&'static Shard, u64); 4]>,
-    /// Whether some of what is read may be written to as floats, and so by ops that are not noted.
+    /// Whether some memory that is read may also be written as floats, by ops that are not recorded.
     pub(crate) may_be_written_as_floats: bool,
 }
 
 impl InUse {
-    /// Waits until no other thread is in the way, then uses all of these places.
+    /// Waits until no other thread blocks any of these ranges, then holds all of them.
     ///
     /// # Errors
     /// `InUse` of `op` after a minute.
@@ -193,7 +194,7 @@ impl InUse {
             if !in_time {
                 entries.list.retain(|entry| entry.ticket != ticket);
                 drop(entries);
-                // Those behind this one need not wait for it any more.
+                // Ops behind this one need not wait for it any more.
                 shard.fewer.notify_all();
                 let reads = places.iter().any(|place| place.kind == Use::Read);
                 return Err(Error::InUse { op, writes: reads });
@@ -230,12 +231,12 @@ fn address(storage: &Storage) -> usize {
     std::ptr::from_ref(&*storage.0).addr()
 }
 
-/// Which kinds of tensors lie in a storage, as far as it matters.
+/// The kinds of dtypes of the tensors over a storage: integers, floats.
 pub(super) struct Holds(AtomicU8);
 
-/// Tensors of integers lie there.
+/// There are integer tensors.
 const INTEGERS: u8 = 1;
-/// Tensors of floats may lie there too, whose writers are not noted.
+/// There may be float tensors too, whose writers are not recorded.
 const FLOATS_TOO: u8 = 2;
 
 impl Holds {
@@ -249,7 +250,7 @@ impl Storage {
         &self.0.holds.0
     }
 
-    /// Notes what the first tensor over a new storage holds.
+    /// Records the dtype of the first tensor over a new storage.
     #[inline(always)]
     pub(crate) fn begin_with(&self, dtype: DType) {
         if may_choose(dtype) {
@@ -257,7 +258,8 @@ impl Storage {
         }
     }
 
-    /// Notes what a tensor that is about to be made over this storage holds, once no op reads it that would not see its writers.
+    /// Records the dtype of a tensor about to be created over this storage, after waiting for ops that read integers
+    /// there and would not see its writers.
     ///
     /// # Errors
     /// As [`InUse::enter`].
@@ -279,7 +281,7 @@ impl Storage {
         Place { storage: self, range: first + bytes.start..first + bytes.end, kind }
     }
 
-    /// Whether tensors of integers lie here.
+    /// Whether there are integer tensors over this storage.
     pub(super) fn holds_integers(&self) -> bool {
         self.holds().load(Ordering::Relaxed) & INTEGERS != 0
     }
@@ -374,7 +376,7 @@ mod tests {
                 let _held = use_of(storage, Use::Read).unwrap();
                 send.send("reader").unwrap();
             });
-            // A thread that reads already is not kept out by one that waits for it.
+            // A thread that already reads is not blocked by a waiting one.
             drop(use_of(storage, Use::Read).unwrap());
             assert!(order.recv_timeout(Duration::from_millis(20)).is_err());
             drop(first);

@@ -58,9 +58,9 @@ enum Owner {
     Allocator(Arc<dyn HostAllocator>),
     /// A vector, which frees its memory itself.
     Vector(#[allow(dead_code)] Box<dyn std::any::Any + Send + Sync>),
-    /// Memory of somebody else, given back by dropping this.
+    /// Foreign memory, released by dropping this.
     Foreign(Box<Foreign>),
-    /// As `Foreign`, which others may read, so that nobody may write to it.
+    /// As `Foreign`, but shared with readers outside, so it must not be written.
     ReadOnly(Box<Foreign>),
 }
 
@@ -73,18 +73,18 @@ struct Inner {
     holds: in_use::Holds,
     /// The stream that the memory was allocated on, and is freed on.
     stream: StreamRef,
-    /// What few storages have.
+    /// Rarely used fields.
     rare: OnceLock<Box<Rare>>,
 }
 
-/// What few storages have, apart from the others so that these pay nothing for it.
+/// Rarely used fields, allocated separately so that other storages pay nothing for them.
 #[derive(Default)]
 struct Rare {
     /// Other streams that the memory was used on.
     streams: Mutex<Vec<StreamRef>>,
-    /// What a layer above keeps beside the memory.
+    /// Data that a layer above attaches to the memory.
     extension: Extension,
-    /// That observers were told of the storage.
+    /// Set once observers were notified of the storage.
     reported: OnceLock<observer::Reported>,
 }
 
@@ -157,8 +157,8 @@ impl Storage {
         }))
     }
 
-    /// Allocates memory, its content undefined, through whoever serves the device; on the CPU through the host allocator that
-    /// is chosen, if any.
+    /// Allocates uninitialised memory from the plugin that serves the device; on the CPU from the chosen host
+    /// allocator, if any.
     ///
     /// ```
     /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -202,7 +202,7 @@ impl Storage {
         }
     }
 
-    /// Where nobody serves the device: it is the host's memory or not there.
+    /// The allocation if no plugin serves the device: host memory, or an error.
     fn allocate_by_host(device: Device, bytes: usize) -> Result<Storage> {
         if device != Device::CPU {
             return Err(crate::base::error::Error::NoDevice { device });
@@ -213,8 +213,8 @@ impl Storage {
         Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
     }
 
-    /// Allocates host memory, its content undefined, that copies from and to `device` are fastest with and need not block:
-    /// page-locked ("pinned") memory where the device offers it, else plain. The storage lies on the CPU.
+    /// Allocates uninitialised host memory for fast and asynchronous copies from and to `device`: page-locked
+    /// ("pinned") memory if the device offers it, otherwise plain. The storage is on the CPU.
     ///
     /// # Errors
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`, `Backend`.
@@ -246,7 +246,7 @@ impl Storage {
     /// memory.
     ///
     /// # Errors
-    /// `Backend`: also what queued work before the copy failed with.
+    /// `Backend`: also errors of work queued before the copy.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0.owner {
             Owner::Pinned(block) => block.synchronize(),
@@ -282,19 +282,19 @@ impl Storage {
         self.0.bytes
     }
 
-    /// Where the memory lies.
+    /// The device of the memory.
     #[inline]
     pub fn device(&self) -> Device {
         self.0.device
     }
 
-    /// How many times the content has been changed in place.
+    /// The version: the number of in-place changes of the content.
     #[inline]
     pub fn version(&self) -> u32 {
         self.0.version.load(Ordering::Relaxed)
     }
 
-    /// Notes one change in place.
+    /// Increments the version for one in-place change.
     #[inline]
     pub fn bump_version(&self) {
         self.0.version.fetch_add(1, Ordering::Relaxed);
@@ -311,7 +311,7 @@ impl Storage {
                 self.keep_if_recorded(&stream);
                 self.note_use_on(stream);
             }
-            // Given back when the whole device is quiet, so only what is recorded counts.
+            // Released only when the whole device is idle, so only captured work counts.
             Owner::Foreign(_) | Owner::ReadOnly(_) if self.0.device != Device::CPU => {
                 self.keep_if_recorded(&device_abi::current_stream_ref(self.0.device));
             }
@@ -341,18 +341,18 @@ impl Storage {
         }
     }
 
-    /// What a layer above keeps beside this memory; `None` if there is nothing of this type.
+    /// The data that a layer above attached to this memory; `None` if there is none of this type.
     pub(crate) fn extension<T: 'static>(&self) -> Option<&T> {
         self.0.rare.get()?.extension.get()
     }
 
-    /// What a layer above keeps beside this memory, made by `make` if there is nothing. `None` if there is something of
-    /// another type.
+    /// The data that a layer above attached to this memory, created by `make` if there is none. `None` if there is data
+    /// of another type.
     pub(crate) fn extension_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.rare.get_or_init(Box::default).extension.get_or_init(make)
     }
 
-    /// Whether nobody else holds this memory.
+    /// Whether this memory is uniquely owned.
     pub fn is_unique(&self) -> bool {
         Shared::strong_count(&self.0) == 1
     }

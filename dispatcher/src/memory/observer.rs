@@ -70,7 +70,7 @@ fn call_all(callback: impl Fn(&dyn StorageObserver)) {
     }
 }
 
-/// Calls every observer, then reports what their callbacks dropped.
+/// Calls every observer, then reports storages that their callbacks dropped.
 fn report(callback: impl Fn(&dyn StorageObserver)) {
     REPORTING.set(true);
     call_all(callback);
@@ -132,7 +132,7 @@ mod tests {
         drop((before, a, b));
         let made = noting.0.lock().unwrap().clone();
         let number = |bytes| made.iter().find(|(_, b)| *b == bytes).map(|(number, _)| *number);
-        // Tests beside this one make storages too, but of other sizes.
+        // Concurrent tests create storages too, but of other sizes.
         assert!(number(7001).is_none());
         let (a, b) = (number(7002).unwrap(), number(7003).unwrap());
         let gone = |number| noting.1.lock().unwrap().iter().filter(|n| **n == number).count();

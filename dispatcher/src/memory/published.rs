@@ -4,8 +4,8 @@ use super::sync::{AtomicPtr, Ordering};
 
 /// A pointer to the current one of values that are never changed and never freed.
 ///
-/// `arc-swap` and hazard pointers were turned down: values are made only when a plugin comes or goes, so they may stay,
-/// and a reader pays one load.
+/// `arc-swap` and hazard pointers were rejected: values are created only when a plugin is loaded or retired, so they
+/// may leak, and a reader pays one load.
 pub(crate) struct Published<T: 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> Published<T> {
@@ -24,8 +24,8 @@ impl<T: Send + Sync + 'static> Published<T> {
     /// The current value.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&'static T> {
-        // Acquire: the value was written before its address was.
-        // SAFETY: the pointer is null or came from `publish`, which leaks the value and leaves nobody a way to change it.
+        // Acquire: the value was written before its address was. SAFETY: the pointer is null or came from `publish`,
+        // which leaks the value and leaves no way to change it.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
@@ -50,7 +50,7 @@ impl<T: Send + Sync + 'static> Published<T> {
         let value: *mut T = Box::leak(Box::new(value));
         // Release: for the Acquire of `get`.
         self.0.store(value, Ordering::Release);
-        // SAFETY: leaked above, and nobody holds the mutable reference any more.
+        // SAFETY: leaked above, and the mutable reference no longer exists.
         unsafe { &*value }
     }
 }

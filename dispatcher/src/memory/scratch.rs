@@ -1,4 +1,4 @@
-//! Memory that a kernel asks for and gives back before it returns.
+//! Scratch memory that a kernel allocates and frees within one call.
 
 use super::host;
 use crate::base::error::{Error, Result};
@@ -57,7 +57,7 @@ struct Scratch {
     used_on: Mutex<Vec<StreamRef>>,
 }
 
-// SAFETY: the memory is plain bytes that nobody reads here; the device's contract lets it be freed on any thread.
+// SAFETY: the memory is plain bytes that are not read here; the device's contract allows freeing on any thread.
 unsafe impl Send for Scratch {}
 // SAFETY: as for Send.
 unsafe impl Sync for Scratch {}

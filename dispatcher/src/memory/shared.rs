@@ -1,9 +1,9 @@
 //! [`Shared`]: the reference-counted pointer of tensors, storages and nodes of a graph.
 //!
-//! `std::sync::Arc` was turned down for the cost of the usual case: most tensors have one strong reference for life, and
-//! dropping the last `Arc` takes two locked instructions besides the allocator's work. Here both counts lie in one word,
-//! so one plain load tells the only reference that it is unique; and the memory comes from lists local to the thread. What is
-//! there of `Arc`'s interface means what it means there.
+//! `std::sync::Arc` was rejected for the cost of the usual case: most tensors have one strong reference for life, and
+//! dropping the last `Arc` takes two locked instructions besides the allocator's work. Here both counts are in one
+//! word, so one plain load shows that a reference is unique; and the memory comes from thread-local free lists. The
+//! part of `Arc`'s interface that exists has the same meaning.
 
 use super::blocks;
 use super::sync::{AtomicU64, Ordering, fence};
@@ -14,11 +14,12 @@ use std::ptr::NonNull;
 
 /// One strong reference, in the lower half of the counts.
 const STRONG: u64 = 1;
-/// One weak reference, in the upper half. All strong references together hold one: the implicit weak reference.
+/// One weak reference, in the upper half. All strong references share one: the implicit weak reference.
 const WEAK: u64 = 1 << 32;
-/// A unique reference: one strong and the implicit weak one. Nobody else has a handle, so nobody can make one.
+/// A unique reference: one strong and the implicit weak one. No other handle exists, so none can be created
+/// concurrently.
 const UNIQUE: u64 = STRONG + WEAK;
-/// More handles than this are taken for a leak that would overflow the counts.
+/// The maximum number of handles; more are treated as a leak that would overflow the counts.
 const MOST: u64 = 1 << 31;
 
 struct Block<T> {
@@ -60,8 +61,8 @@ fn overflow() -> ! {
     std::process::abort()
 }
 
-/// Makes a [`Shared`] structure, given as it is written out, field by field where it stays: the compiler puts a large one
-/// together elsewhere and copies it, piece by piece.
+/// Constructs a [`Shared`] structure from a struct literal, field by field in its final location: otherwise the
+/// compiler builds a large one on the stack and copies it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! shared {
@@ -71,7 +72,7 @@ macro_rules! shared {
         let write = |to: *mut $type| {
             $(
                 let value = $value;
-                // SAFETY: the place of a field of the structure that `to` is room for, to which nothing was written yet.
+                // SAFETY: the address of a field of the structure that `to` has room for, not yet initialised.
                 unsafe { (&raw mut (*to).$field).write(value) };
             )*
         };
@@ -83,17 +84,17 @@ macro_rules! shared {
 pub use shared;
 
 impl<T> Shared<T> {
-    /// Moves a value to a place of its own.
+    /// Moves a value into a new block.
     #[inline(always)]
     pub fn new(value: T) -> Shared<T> {
         Shared::new_with(|| value)
     }
 
-    /// Makes a value in a place of its own; a large one is not moved there.
+    /// Creates a value in a new block; a large one is not moved.
     #[inline(always)]
     pub fn new_with(make: impl FnOnce() -> T) -> Shared<T> {
         let block = blocks::take::<Block<T>>();
-        // SAFETY: `take` gave memory for a block, which nobody else has. If `make` panics, the memory is lost.
+        // SAFETY: `take` returned memory for a block, uniquely owned. If `make` panics, the memory is lost.
         unsafe {
             (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(UNIQUE));
             (&raw mut (*block.as_ptr()).value).write(make());
@@ -104,12 +105,12 @@ impl<T> Shared<T> {
     /// See [`shared!`].
     ///
     /// # Safety
-    /// `write` writes a whole value to the place that it is given, and reads nothing there; [`shared!`] upholds this.
+    /// `write` writes a whole value to the address that it is given, and reads nothing there; [`shared!`] upholds this.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn in_place(write: impl FnOnce(*mut T)) -> Shared<T> {
         let block = blocks::take::<Block<T>>();
-        // SAFETY: `take` gave memory for a block, which nobody else has; the caller writes the value. If that panics, the
+        // SAFETY: `take` returned memory for a block, uniquely owned; the caller writes the value. If that panics, the
         // memory is lost.
         unsafe {
             (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(UNIQUE));
@@ -155,7 +156,7 @@ impl<T> Shared<T> {
     /// As [`Shared::get_mut`], for a value that must not be moved; the caller does not.
     #[inline(always)]
     pub(crate) fn get_pinned_mut(this: &mut Shared<T>) -> Option<&mut T> {
-        // Acquire: what happened through other references before they were dropped happens before the change.
+        // Acquire: accesses through other references before they were dropped happen before the change.
         if this.counts().load(Ordering::Acquire) != UNIQUE {
             return None;
         }
@@ -191,10 +192,10 @@ impl<T> Shared<T> {
     /// One more strong reference to the value at this address.
     ///
     /// # Safety
-    /// `value` came from [`Shared::as_ptr`] of a handle that still lives; the caller upholds this.
+    /// `value` came from [`Shared::as_ptr`] of a live handle; the caller upholds this.
     #[inline]
     pub(crate) unsafe fn retain(value: *const T) -> Shared<T> {
-        // SAFETY: the caller guarantees that the value lies in a block.
+        // SAFETY: the caller guarantees that the value is in a block.
         let block = unsafe { value.byte_sub(std::mem::offset_of!(Block<T>, value)) };
         let block = NonNull::new(block.cast_mut().cast::<Block<T>>());
         let Some(block) = block else { overflow() };
@@ -203,7 +204,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Gives a strong reference up. Whether it was the last: then nobody else can reach the value.
+/// Releases a strong reference. Returns whether it was the last, so that nothing else can reach the value.
 ///
 /// # Safety
 /// The caller has the reference and uses it no more.
@@ -225,7 +226,7 @@ unsafe fn release_strong<T>(block: NonNull<Block<T>>) -> bool {
 /// Gives up the implicit weak reference, and the block if it was the last.
 ///
 /// # Safety
-/// [`release_strong`] said that the caller's was the last strong reference, and the value was moved or dropped.
+/// [`release_strong`] returned that the caller's was the last strong reference, and the value was moved or dropped.
 #[inline(always)]
 unsafe fn release_implicit_weak<T>(block: NonNull<Block<T>>) {
     // SAFETY: the implicit weak reference keeps the block; it is given up once, after the last strong one.
@@ -286,7 +287,7 @@ impl<T> Drop for Shared<T> {
                 release_implicit_weak(block);
             }
         }
-        // SAFETY: this handle goes; the value is dropped by the last.
+        // SAFETY: this handle is consumed; the value is dropped by the last.
         unsafe {
             if release_strong(self.block) {
                 last(self.block);
@@ -312,7 +313,7 @@ impl<T> Weak<T> {
 
 impl<T> Drop for Weak<T> {
     fn drop(&mut self) {
-        // SAFETY: this handle goes.
+        // SAFETY: this handle is consumed.
         unsafe { release_weak(self.block) }
     }
 }
@@ -334,7 +335,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// A value that tells when it is dropped.
+    /// A value whose drop can be observed.
     fn noted() -> (Shared<Arc<()>>, Arc<()>) {
         let mark = Arc::new(());
         (Shared::new(mark.clone()), mark)
@@ -389,7 +390,7 @@ mod tests {
     #[test]
     fn a_strong_reference_is_made_of_an_address() {
         let (a, mark) = noted();
-        // SAFETY: the address is that of a value that `a` keeps.
+        // SAFETY: the address is of a value that `a` keeps alive.
         let b = unsafe { Shared::retain(Shared::as_ptr(&a)) };
         drop(a);
         assert_eq!(Arc::strong_count(&mark), 2);

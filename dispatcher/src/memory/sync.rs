@@ -1,5 +1,5 @@
-//! The atomics and the allocator of what is free of locks here: the standard library's, and loom's for the models that
-//! `cargo xtask loom` runs in every order of their threads' steps.
+//! Atomics and allocator of the lock-free code: the standard library's, or loom's for the models that `cargo xtask
+//! loom` runs in every interleaving of their threads.
 
 #[cfg(not(loom))]
 pub(super) use std::alloc::{alloc, dealloc};

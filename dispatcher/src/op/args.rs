@@ -56,7 +56,7 @@ from_number!(bool => Bool as bool);
 macro_rules! from_size {
     ($($type:ty),*) => {$(
         impl From<$type> for Arg<'_> {
-            /// What i64 does not hold is a floating-point number.
+            /// A number that does not fit i64 is a floating-point number.
             #[inline]
             fn from(value: $type) -> Self {
                 i64::try_from(value).map_or(Arg::Float(value as f64), Arg::Int)
@@ -78,7 +78,7 @@ impl<'a> Arg<'a> {
         value.map_or(Arg::None, Into::into)
     }
 
-    /// What came, for messages.
+    /// A description of the value for messages.
     pub fn describe(&self) -> String {
         match self {
             Arg::None => "nothing".into(),
@@ -95,7 +95,7 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// Where the results go.
+/// The target of the results.
 #[derive(Clone, Copy, Debug)]
 pub enum Out<'a> {
     /// Into new tensors.
@@ -111,7 +111,7 @@ pub enum Out<'a> {
 pub struct Call<'a> {
     /// Op and arguments.
     pub args: Args<'a>,
-    /// Where the results go.
+    /// The target of the results.
     pub out: Out<'a>,
 }
 
@@ -144,8 +144,9 @@ impl<'a> Args<'a> {
         values.iter().copied().chain(defaults).collect()
     }
 
-    /// Fails unless there is one argument for each parameter, of its kind. For calls by name, which the compiler does
-    /// not check: a plugin's kernel reads as many arguments as its signature has, and each as its letter says.
+    /// Fails unless there is one argument for each parameter, of its kind. For boxed calls by name, which the compiler
+    /// does not check: a plugin's kernel reads the number of arguments in its signature, each with the type of its
+    /// letter.
     ///
     /// # Errors
     /// [`Error::Value`].
@@ -194,7 +195,7 @@ impl<'a> Args<'a> {
     /// A tensor.
     ///
     /// # Errors
-    /// [`Error::Value`] when something else came; so for all below.
+    /// [`Error::Value`] if the argument is of another kind; the same for all methods below.
     #[inline]
     pub fn tensor(&self, i: usize) -> Result<&'a TensorRef> {
         match self.get(i) {

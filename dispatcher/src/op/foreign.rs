@@ -1,21 +1,21 @@
-//! What a plugin says of an op that it brings, besides its schema and its rule.
+//! A plugin's description of its op, besides schema and rule.
 
 use super::OpEntry;
 use keyway_sdk::abi::tensor::KernelFn;
 use std::sync::OnceLock;
 
-/// What a plugin says of an op that it brings.
+/// A plugin's description of its op.
 #[derive(Debug)]
 pub struct ForeignOp {
     /// The op that is this one's backward.
     pub backward: Option<BackwardOp>,
-    /// The entry of that op, once somebody has looked it up: a plugin that comes later may bring it.
+    /// The entry of that op, cached at its first lookup: a plugin loaded later may register it.
     pub backward_entry: OnceLock<&'static OpEntry>,
     /// Computes it with other ops.
     pub decomposition: Option<KernelFn>,
     /// Valid calls, as JSON; see `keyway_sdk::abi::op::RawOp::samples`. Empty for none.
     pub samples: &'static str,
-    /// What it is, on f64.
+    /// The reference function, on f64.
     pub reference: Option<KernelFn>,
 }
 

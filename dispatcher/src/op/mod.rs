@@ -1,5 +1,5 @@
-//! What the dispatcher knows of an op: its schema, its rule, and how it may be written with others. The ops
-//! themselves are defined above; no op is named here.
+//! Ops as seen by the dispatcher: schema, rule, and decomposition. The ops themselves are defined above; no op is named
+//! here.
 
 mod args;
 mod foreign;
@@ -27,13 +27,13 @@ pub type Outputs = SmallVec<[TensorRef; 2]>;
 pub struct OpSpec {
     /// See [`Schema::parse`].
     pub schema: &'static str,
-    /// How the outputs come about.
+    /// The rule that computes the metadata of the outputs.
     pub rule: Rule,
-    /// How to do without a kernel of its own.
+    /// The decomposition for calls without a kernel.
     pub decomposition: Option<Decomposition>,
-    /// What the layer that defined the op keeps with it.
+    /// Data attached by the layer that defined the op.
     pub extra: Option<&'static (dyn Any + Send + Sync)>,
-    /// What a plugin that brought the op says of it besides.
+    /// Further data of an op that a plugin registered.
     pub foreign: Option<&'static ForeignOp>,
     /// Who defined it.
     pub owner: &'static str,
@@ -41,7 +41,7 @@ pub struct OpSpec {
 
 /// A registered op.
 pub struct OpEntry {
-    /// Its place in the table.
+    /// Its index in the table.
     pub id: usize,
     /// Its name.
     pub name: &'static str,
@@ -49,7 +49,7 @@ pub struct OpEntry {
     pub schema: Schema,
     /// As it was registered.
     pub spec: OpSpec,
-    /// Parameters where a bare number may stand for a tensor; bit `i` for parameter `i`.
+    /// Tensor parameters that also accept a scalar; bit `i` for parameter `i`.
     pub number_slots: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What a rule says of a call: outputs, compute dtype, and how a kernel wants its arguments.
+//! The result of a rule for a call: outputs, compute dtype, and the form of the kernel's arguments.
 
 use super::Args;
 use crate::base::dims::Dims;
@@ -6,7 +6,7 @@ use crate::base::dtype::DType;
 use crate::base::error::Result;
 use smallvec::SmallVec;
 
-/// How an output's strides are chosen.
+/// The choice of an output's strides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strides {
     /// From the arguments, as an element-wise op keeps their memory format.
@@ -14,13 +14,13 @@ pub enum Strides {
     /// In the order of the elements of argument `i`, if that has the output's shape; without gaps.
     Like(usize),
     /// In the format of the images among the arguments of the mask, which has bit `i` for argument `i`, whatever their
-    /// shapes: channels_last if any argument of 3 to 5 dimensions lies in that order, else row-major. One that is both,
-    /// with one channel or one pixel, decides only where no other is row-major, and then by its strides. For ops such as
+    /// shapes: channels_last if any argument of 3 to 5 dimensions is, otherwise contiguous. An argument that is both,
+    /// with one channel or one pixel, decides only if no other is contiguous, and then by its strides. For ops such as
     /// convolution and pooling.
     Images(u32),
     /// Row-major.
     Contiguous,
-    /// These. Rare, and kept apart so that a plan stays small.
+    /// These strides. Rare, and boxed so that a plan stays small.
     Exact(Box<Dims>),
 }
 
@@ -59,7 +59,7 @@ pub struct OutSpec {
     pub strides: Strides,
 }
 
-/// What a rule says about a call. Masks have bit `i` for argument `i`.
+/// The result of a rule for a call. Masks have bit `i` for argument `i`.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The dtype that the kernel is chosen by.
@@ -87,7 +87,7 @@ impl Plan {
     }
 
     /// The plan of an element-wise op: the arguments in `inputs` are cast to the dtype of the computation and broadcast
-    /// together, and the result may lie where one of them does.
+    /// together, and the result may alias one of them.
     ///
     /// # Errors
     /// [`Error::Broadcast`](crate::Error::Broadcast).

@@ -1,15 +1,15 @@
-//! How the outputs of an op come about, and how an op is written with others.
+//! Rules that compute the outputs' metadata of an op, and decompositions of an op into others.
 
 use super::{Args, Outputs, Plan, Typing, ViewSpec};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use keyway_sdk::abi::tensor::KernelFn;
 
-/// How the outputs of an op come about.
+/// The rule that determines the outputs of an op.
 #[derive(Clone, Copy)]
 pub enum Rule {
-    /// Each element of the output comes from those at its place in the arguments of the mask, which has bit `i` for
-    /// argument `i`. They are cast to one dtype and broadcast together; the function states the dtypes.
+    /// Each element of the output is computed from the elements at its index in the arguments of the mask, which has
+    /// bit `i` for argument `i`. They are cast to one dtype and broadcast together; the function states the dtypes.
     Elementwise(u32, fn(&Args<'_>) -> Result<Typing>),
     /// The host allocates what the function states, a kernel fills it.
     Structured(fn(&Args<'_>) -> Result<Plan>),
@@ -32,7 +32,7 @@ impl Rule {
     }
 }
 
-/// How an op is written with other ops: the last candidate of each of its keys.
+/// The decomposition of an op into other ops: the last candidate of each of its keys.
 #[derive(Clone, Copy)]
 pub struct Decomposition {
     /// Calls the other ops.
@@ -59,7 +59,7 @@ pub enum PartDtype {
     Compute,
     /// f32 for f16 and bf16, so that several steps are rounded once; else the compute dtype of the call.
     Widened,
-    /// This one, whatever that of the call.
+    /// A fixed dtype, whatever the dtype of the call.
     Fixed(DType),
 }
 

@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 /// The kind of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A tensor; a bare number is taken where the op promotes.
+    /// A tensor; a scalar is accepted if the op promotes.
     Tensor,
     /// A tensor or nothing.
     OptionalTensor,
@@ -67,7 +67,7 @@ impl Kind {
 pub struct Param {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// Its kind.
     pub kind: Kind,
     /// Whether nothing may be given.
     pub optional: bool,
@@ -76,7 +76,7 @@ pub struct Param {
 }
 
 impl Param {
-    /// The value that stands where nothing is given at the end of a call by name; `None` for a parameter without a
+    /// The default value for an argument omitted at the end of a call by name; `None` for a parameter without a
     /// default, or with one that is not a plain value.
     pub fn default_arg(&self) -> Option<Arg<'static>> {
         let text = self.default?;
@@ -94,7 +94,7 @@ impl Param {
     }
 }
 
-/// What stands between quotation marks of either kind, or the text itself.
+/// The text between quotation marks of either kind, or the text itself.
 fn unquoted(text: &str) -> &str {
     let between = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
     between('\'').or_else(|| between('"')).unwrap_or(text)
@@ -111,7 +111,7 @@ pub struct Schema {
     pub params: Vec<Param>,
     /// Number of outputs; `None` for a list whose length depends on the arguments.
     pub outputs: Option<usize>,
-    /// Parameter kinds and outputs as letters, `TTs>T`: what a kernel is written against.
+    /// Parameter kinds and outputs as letters, `TTs>T`: the signature of a kernel.
     pub signature: String,
 }
 
@@ -119,7 +119,7 @@ impl Schema {
     /// Reads a schema.
     ///
     /// # Errors
-    /// [`Error::Registration`] that names what could not be read.
+    /// [`Error::Registration`] that names the part that cannot be parsed.
     pub fn parse(text: &'static str) -> Result<Schema> {
         let wrong = |reason: String| Error::Registration { what: "op", name: text.to_string(), reason };
         let (name, rest) = text.split_once('(').ok_or_else(|| wrong("there is no `(`".into()))?;
@@ -172,7 +172,7 @@ impl Schema {
         Ok(Schema { text, name, params, outputs, signature })
     }
 
-    /// Parameters where a bare number may stand for a tensor; bit `i` for parameter `i`.
+    /// Tensor parameters that also accept a scalar; bit `i` for parameter `i`.
     pub fn number_slots(&self) -> u32 {
         let tensor = |(i, p): (usize, &Param)| if p.kind == Kind::Tensor && i < 32 { 1 << i } else { 0 };
         self.params.iter().enumerate().map(tensor).fold(0, |mask, bit| mask | bit)

@@ -1,4 +1,4 @@
-//! What plugins and layers register.
+//! Entries that plugins and layers register.
 
 use super::{Conversion, InterposerSpec};
 use crate::base::error::{Error, Result};
@@ -48,7 +48,7 @@ pub struct LayoutEntry {
     pub plugin: &'static PluginEntry,
 }
 
-/// What can be done with tensors of one layout on one kind of device.
+/// The operations on tensors of one layout on one kind of device.
 #[derive(Debug)]
 pub struct LayoutOpsEntry {
     /// The layout.
@@ -63,10 +63,10 @@ pub struct LayoutOpsEntry {
     pub plugin: &'static PluginEntry,
 }
 
-/// What a functionality key does with a call; the key set is what is left to act below it.
+/// The handler of a dispatch key; the key set contains the keys that act below it.
 pub type Handler = dyn Fn(&Call<'_>, KeySet) -> Result<Outputs> + Send + Sync;
 
-/// A functionality above the backends.
+/// A handler of a dispatch key above the backends.
 pub struct FunctionalEntry {
     /// Its key.
     pub key: DispatchKey,
@@ -74,11 +74,11 @@ pub struct FunctionalEntry {
     pub name: String,
     /// Whether it does something for an op; where not, calls fall through to the next key.
     pub applies: fn(&OpEntry) -> bool,
-    /// What it does.
+    /// The handler.
     pub handler: Box<Handler>,
     /// Whose it is; `None` for the program's own.
     pub plugin: Option<&'static PluginEntry>,
-    /// What an interposer of a plugin declares; `None` for any other functionality.
+    /// The declaration of a plugin's interposer; `None` for any other handler.
     pub interposer: Option<InterposerSpec>,
 }
 
@@ -89,15 +89,15 @@ impl FunctionalEntry {
     }
 }
 
-/// What a device does with a call that nobody serves there.
+/// The fallback policy of a device, for calls that no candidate serves there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FallbackPolicy {
     /// The call fails.
     #[default]
     Error,
-    /// The call goes to this kind of device, with a line in the log.
+    /// The call runs on this kind of device, with a line in the log.
     Warn(u16),
-    /// The call goes to this kind of device.
+    /// The call runs on this kind of device.
     Allow(u16),
 }
 
@@ -127,8 +127,8 @@ impl FallbackPolicy {
         Ok(if allow { FallbackPolicy::Allow(kind) } else { FallbackPolicy::Warn(kind) })
     }
 
-    /// What is wrong with the policy, as a clause, if no plugin brings the device that calls would go to. To be asked once
-    /// all plugins are loaded.
+    /// The error in the policy, as a clause, if no plugin provides the fallback device. Valid once all plugins are
+    /// loaded.
     pub fn trouble(self) -> Option<String> {
         let to = self.target().filter(|to| !is_there(*to))?;
         let mut there = vec![Device::CPU.name()];

@@ -1,4 +1,4 @@
-//! Interposers among the functionality keys: which ops they want, which of them acts first, and the keys they take.
+//! Interposers among the dispatch keys: their op patterns, their order, and the assignment of keys.
 //!
 //! A key is an identity only: threads hold it to switch an interposer on and off, so it never moves while its plugin is
 //! in use. Which of several acts first is decided by their declared order.
@@ -14,7 +14,7 @@ use keyway_sdk::abi::interposer::RawInterposer;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// What an interposer declares.
+/// The declaration of an interposer.
 #[derive(Debug)]
 pub struct InterposerSpec {
     /// Names of ops, `*` for any text; empty for every op.
@@ -35,7 +35,7 @@ impl InterposerSpec {
     }
 }
 
-/// Whether `text` fits `pattern`, in which `*` stands for any text.
+/// Whether `text` matches `pattern`, in which `*` matches any text.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or("");
@@ -53,7 +53,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 const KEYS: std::ops::RangeInclusive<u8> =
     DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number();
 
-/// The rank by which interposers act: the highest first. Names decide among those of one plugin.
+/// The sort key of interposers: the highest acts first. Names decide among interposers of one plugin.
 fn rank(entry: &FunctionalEntry) -> (i32, Reverse<usize>, Reverse<&str>) {
     let order = entry.interposer.as_ref().map_or(0, |spec| spec.order);
     (order, Reverse(entry.plugin.map_or(usize::MAX, |p| p.order)), Reverse(&entry.name))
@@ -162,7 +162,7 @@ impl Batch {
         KEYS.map(DispatchKey).find(|key| !live(key))
     }
 
-    /// Gives the interposers of a retired plugin, which is about to come back, other keys where theirs are taken.
+    /// Assigns other keys to the interposers of a retired plugin that is about to be restored, if theirs are in use.
     /// Fails, and changes nothing, where there are too few.
     pub(super) fn take_keys_again(&mut self, plugin: &'static PluginEntry) -> bool {
         let mine = |f: &&'static FunctionalEntry| f.plugin.is_some_and(|p| std::ptr::eq(p, plugin));

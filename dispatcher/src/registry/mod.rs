@@ -1,4 +1,4 @@
-//! What has been registered, and the table that is resolved from it.
+//! The registry of plugins and ops, and the dispatch table resolved from it.
 
 mod conversion;
 mod entries;

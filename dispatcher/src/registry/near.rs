@@ -1,8 +1,8 @@
-//! Names that come near one that does not exist.
+//! Names similar to one that does not exist, for messages.
 
 use super::table::current;
 
-/// The ops whose names come near this one, the nearest first; at most five.
+/// The ops with similar names, the nearest first; at most five.
 pub fn near_ops(text: &str) -> Vec<&'static str> {
     let within = |name: &str| name.contains(text) || text.contains(name);
     let mut names: Vec<(usize, usize, &'static str)> = current()
@@ -15,14 +15,14 @@ pub fn near_ops(text: &str) -> Vec<&'static str> {
     names.into_iter().take(5).map(|(_, _, name)| name).collect()
 }
 
-/// The one of these names that comes nearest to another, if one comes near at all, in whatever case it is written.
+/// The most similar of these names, ignoring case; `None` if none is similar.
 pub(crate) fn nearest_of<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = &text.to_lowercase();
     let ranked = names.into_iter().map(|name| (edit_distance(text, &name.to_lowercase()), name));
     ranked.min().filter(|(letters, _)| *letters <= text.len() / 4 + 1).map(|(_, name)| name)
 }
 
-/// How many letters must change to turn one name into the other (Levenshtein's distance).
+/// The Levenshtein distance of two names.
 pub fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

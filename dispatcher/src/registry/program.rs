@@ -1,11 +1,12 @@
-//! Functionalities that the program itself registers by name, each under the first free of the keys that are kept for them.
+//! Handlers that the program itself registers by name, each under the first free of the dispatch keys reserved for
+//! them.
 
 use super::state::lock;
 use super::{FunctionalEntry, Handler};
 use crate::base::error::{Error, Result};
 use crate::base::key::DispatchKey;
 
-/// Registers a functionality of the program's own, for every op, and gives its key. Those that came later act first.
+/// Registers a handler of the program for every op, and returns its dispatch key. Handlers registered later act first.
 ///
 /// # Errors
 /// [`Error::Registration`] for an empty name or one that is taken, and where all keys of the program are in use.

@@ -1,4 +1,4 @@
-//! How the table is resolved from what has been registered.
+//! Resolves the dispatch table from the registered entries.
 
 use super::state::{Batch, Dirty, State, is_retired};
 use super::table::{Cell, Generation, Layouts, OpRows, Row, current_if_any, publish};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 
 impl Batch {
-    /// Resolves what has changed and makes it current.
+    /// Resolves the changed parts and publishes the new generation.
     pub(crate) fn publish(&mut self) -> &'static Generation {
         let state = &mut *self.state;
         state.generation += 1;
@@ -59,8 +59,8 @@ impl Batch {
     }
 }
 
-/// Decides who serves each device. Of several the best has the device's name; each of the others is a device of its own,
-/// `name@plugin`, so that memory and kernels of two plugins never meet.
+/// Decides which plugin serves each device. The best one gets the device's name; each of the others becomes a separate
+/// device, `name@plugin`, so that memory and kernels of two plugins never mix.
 fn settle_devices(state: &mut State) {
     let mut by_kind: BTreeMap<u16, Vec<&'static DeviceEntry>> = BTreeMap::new();
     for &entry in &state.devices {
@@ -119,7 +119,7 @@ fn resolve_op(state: &mut State, op: &'static OpEntry) -> &'static [Layouts] {
         let aliases = state.aliases.iter().filter(|((kind, _), _)| *kind == kernel.device);
         let alias_kinds = aliases.map(|(_, alias)| alias.kind);
         for kind in std::iter::once(kernel.device).chain(alias_kinds) {
-            // On a device that nobody brings there is no memory, so that a kernel for it serves nothing.
+            // A device that no plugin provides has no memory, so a kernel for it serves nothing.
             if is_there(kind) && may_serve(kernel.plugin, kernel.device, server(kind)) {
                 let layouts = best.entry(kind).or_default().entry(kernel.layout.id()).or_default();
                 layouts.entry(kernel.dtype).or_default().push(kernel);

@@ -1,4 +1,4 @@
-//! Who may serve a key: the one ordered list that the call, `explain`, listings, the profiler and the suite read.
+//! The candidates of a key: the one ordered list read by the call, `explain`, listings, the profiler and the suite.
 //!
 //! An op that must leave its device leaves it once, whole: where a part of its decomposition is not served on the device, the
 //! device's fallback comes first if the other device serves the op itself.
@@ -25,7 +25,7 @@ pub enum Candidate {
     Kernel(&'static KernelEntry),
     /// The op's decomposition into others.
     Decomposition,
-    /// The same op on another kind of device, because the device's policy says so.
+    /// The same op on another kind of device, by the device's fallback policy.
     Fallback {
         /// The other device's kind.
         to: u16,
@@ -35,7 +35,7 @@ pub enum Candidate {
 }
 
 impl Candidate {
-    /// The plugin's name, or how else the key is served.
+    /// The plugin's name, or the kind of candidate.
     pub fn name(&self) -> &'static str {
         match self {
             Candidate::View => "(view)",
@@ -60,9 +60,9 @@ fn is_host_cast(op: &OpEntry, layout: Layout, dtype: DType) -> bool {
     known && CASTS.get().is_some_and(|casts| casts.contains(&op.id))
 }
 
-/// The candidates of a key in the order in which they are asked: the host where it needs nobody, else kernels of the exact
-/// layout by priority, kernels of the layout's parent, and then either the op's decomposition, or the host for casts of a
-/// plugin's dtype and the device's fallback.
+/// The candidates of a key in the order in which they are tried: the host if it serves the call alone, otherwise
+/// kernels of the exact layout by priority, kernels of the layout's parent, and then either the op's decomposition, or
+/// the host for casts of a plugin's dtype and the device's fallback.
 pub fn candidates(
     generation: &Generation,
     rows: &OpRows,
@@ -108,14 +108,14 @@ fn without_leaving(
     found
 }
 
-/// Who serves a key: the first candidate that can. A decomposition can where each of its parts is served for its dtype, a
-/// fallback where the other device serves the key.
+/// The first candidate that can serve a key. A decomposition can if each of its parts is served for its dtype, a
+/// fallback if the other device serves the key.
 pub fn server(op: &OpEntry, device: Device, layout: Layout, dtype: DType) -> Option<Candidate> {
     Search { generation: current(), may_leave: true }.server(op, device, layout, dtype, 0)
 }
 
-/// The first part of an op's decomposition that nobody serves for a call of this key, with the dtype that it is wanted
-/// for; `None` where all parts are served, or there is no decomposition.
+/// The first part of an op's decomposition that no candidate serves for a call of this key, with the dtype that it is
+/// wanted for; `None` where all parts are served, or there is no decomposition.
 pub fn first_missing_part(
     op: &OpEntry,
     device: Device,
@@ -135,8 +135,8 @@ pub fn first_leaving_part(
     Search { generation: current(), may_leave: false }.missing_part(op, device, layout, dtype, 0)
 }
 
-/// Whether a call of a composite op that no kernel serves runs whole on the device that its own falls back to, and not as
-/// its decomposition: a part is not served here, and the other device serves the op.
+/// Whether a call of a composite op that no kernel serves runs whole on the fallback device, and not as its
+/// decomposition: a part is not served here, and the other device serves the op.
 #[inline]
 pub(crate) fn leaves_whole(
     generation: &'static Generation,
@@ -173,14 +173,14 @@ fn leaves_whole_cached(
     })
 }
 
-/// Ops that lead to each other deeper than this are taken for a circle.
+/// The maximum nesting of decompositions; deeper ones are treated as a cycle.
 const MAX_DEPTH: usize = 16;
 
-/// Who serves what in one generation.
+/// The candidates in one generation.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     generation: &'a Generation,
-    /// Whether another device may serve.
+    /// Whether a fallback to another device is allowed.
     may_leave: bool,
 }
 

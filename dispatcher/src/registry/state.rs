@@ -1,4 +1,4 @@
-//! What has been registered, and how it is changed.
+//! The registered entries, and changes to them.
 
 use super::table::Row;
 use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry, LayoutOpsEntry};
@@ -34,12 +34,12 @@ pub(crate) struct State {
     pub(super) generation: u64,
 }
 
-/// What the next generation must resolve anew.
+/// The parts that the next generation must resolve again.
 #[derive(Default)]
 pub(super) struct Dirty {
     /// Every op.
     pub(super) all: bool,
-    /// Who serves which device.
+    /// The plugin that serves each device.
     pub(super) devices: bool,
     /// These ops.
     pub(super) ops: HashSet<&'static str>,
@@ -59,7 +59,7 @@ pub(crate) fn lock() -> Batch {
 /// Registers ops and makes them visible.
 ///
 /// # Errors
-/// [`Error::Registration`] for a schema that cannot be read or a name that is taken; none is registered then.
+/// [`Error::Registration`] for a schema that cannot be read or a name already in use; none is registered then.
 pub fn register_ops(specs: &[OpSpec]) -> Result<Vec<&'static OpEntry>> {
     let mut batch = lock();
     let entries =
@@ -68,10 +68,10 @@ pub fn register_ops(specs: &[OpSpec]) -> Result<Vec<&'static OpEntry>> {
     Ok(entries)
 }
 
-/// Registers a functionality key.
+/// Registers the handler of a dispatch key.
 ///
 /// # Errors
-/// [`Error::Registration`] when the key is taken.
+/// [`Error::Registration`] if the key is in use.
 pub fn register_functional(entry: FunctionalEntry) -> Result<()> {
     let mut batch = lock();
     batch.functional(entry)?;
@@ -79,14 +79,14 @@ pub fn register_functional(entry: FunctionalEntry) -> Result<()> {
     Ok(())
 }
 
-/// The key of a functionality or an interposer, by its name. An interposer that is on by default acts on threads that
-/// do not exclude its key, any other functionality where a tensor or the thread brings its key.
+/// The dispatch key of a handler or an interposer, by its name. An interposer that is on by default acts on threads
+/// that do not exclude its key, any other handler if a tensor or the thread has its key.
 pub fn find_functional(name: &str) -> Option<DispatchKey> {
     let batch = lock();
     batch.state.functional.iter().find(|f| f.name == name && !is_retired(f.plugin)).map(|f| f.key)
 }
 
-/// Says what a kind of device does with a call that nobody serves there.
+/// Sets the fallback policy of a kind of device, for calls that no candidate serves there.
 ///
 /// # Errors
 /// `Value` for a policy with which a call would go in a circle.
@@ -96,7 +96,7 @@ pub fn set_fallback(device_kind: u16, policy: FallbackPolicy) -> Result<()> {
     })
 }
 
-/// Says what every kind of device does that has no policy of its own; the device that calls go to serves them itself.
+/// Sets the fallback policy of every kind of device without its own policy; the fallback device serves calls itself.
 ///
 /// # Errors
 /// As [`set_fallback`].
@@ -124,7 +124,7 @@ fn change_fallback(change: impl FnOnce(&mut Fallbacks)) -> Result<()> {
     Ok(())
 }
 
-/// What devices do with calls that nobody serves there.
+/// The fallback policies of devices.
 #[derive(Clone, Default)]
 pub(super) struct Fallbacks {
     by_kind: HashMap<u16, FallbackPolicy>,
@@ -157,7 +157,7 @@ impl Fallbacks {
                 if to == start {
                     return Some(way);
                 }
-                // A circle that does not lead back here is found from its own members.
+                // A cycle without this device is found from its own members.
                 if way.len() > self.by_kind.len() + 2 {
                     return None;
                 }
@@ -167,7 +167,7 @@ impl Fallbacks {
     }
 }
 
-/// Puts these plugins before all others where several serve one key, the first of them first, whatever their priorities.
+/// Ranks these plugins before all others where several serve one key, in this order, whatever their priorities.
 ///
 /// # Errors
 /// `Value` for a plugin that is not loaded; nothing is changed then.
@@ -195,7 +195,7 @@ pub(crate) const MAX_PRIORITY: i32 = 1 << 23;
 /// Above every priority that a plugin may declare.
 const PREFERRED: i32 = 2 * MAX_PRIORITY;
 
-/// Whether somebody has preferred the plugin, see [`prefer`].
+/// Whether the plugin was preferred, see [`prefer`].
 pub fn is_preferred(plugin: &PluginEntry) -> bool {
     plugin.priority() >= PREFERRED
 }
@@ -211,8 +211,8 @@ pub fn retire(plugin: &str) -> bool {
     change_plugin(plugin, |p| p.retired.store(true, Ordering::Relaxed))
 }
 
-/// Puts a retired plugin back. Returns whether there is such a plugin, and room for its interposers: while it was
-/// retired others may have taken all keys.
+/// Restores a retired plugin. Returns whether there is such a plugin, and free keys for its interposers: others may
+/// have taken all keys meanwhile.
 pub fn restore(plugin: &str) -> bool {
     let mut batch = lock();
     let retired = |p: &&'static PluginEntry| p.name == plugin && p.retired.load(Ordering::Relaxed);
@@ -248,12 +248,12 @@ pub fn kernels() -> Vec<&'static KernelEntry> {
     lock().state.kernels.clone()
 }
 
-/// All device types that somebody serves, the winner of each kind only.
+/// All device types that a plugin serves, the winner of each kind only.
 pub fn devices() -> Vec<&'static DeviceEntry> {
     (0..DEVICES.len() as u16).filter_map(server).collect()
 }
 
-/// A kernel that serves nothing, because it was written against another signature than the op has.
+/// A kernel that serves nothing, because its signature differs from the op's.
 #[derive(Clone, Copy, Debug)]
 pub struct LeftOut {
     /// The kernel.
@@ -280,7 +280,7 @@ pub fn layouts() -> Vec<&'static LayoutEntry> {
 }
 
 impl Batch {
-    /// Runs `change`; if it fails, what it registered is taken out again.
+    /// Runs `change`; if it fails, its registrations are rolled back.
     pub(crate) fn all_or_nothing<T>(&mut self, change: impl FnOnce(&mut Batch) -> Result<T>) -> Result<T> {
         let (ops, functional) = (self.state.ops.len(), self.state.functional.len());
         change(self).inspect_err(|_| {
@@ -292,7 +292,7 @@ impl Batch {
         })
     }
 
-    /// Adds a plugin with what it brings besides ops and interposers.
+    /// Adds a plugin with its entries except ops and interposers.
     pub(crate) fn add(
         &mut self,
         plugin: &'static PluginEntry,

@@ -1,4 +1,4 @@
-//! The resolved table: what serves each (op, device, layout, dtype), decided when something is registered.
+//! The resolved dispatch table: the kernels of each (op, device, layout, dtype), computed at registration.
 //!
 //! Readers never lock: a generation is immutable, and registering publishes the next one with one atomic
 //! store. Generations and their rows are never freed, because a reader may hold them; they are made only
@@ -13,14 +13,14 @@ use crate::base::key::{Device, Layout};
 use crate::memory::Published;
 use crate::op::OpEntry;
 
-/// The kernels of one key of one op, in the order in which they are asked: those of the exact layout by priority, then
-/// those of its parent. What comes after them (the op's decomposition, the device's fallback) is the same for all keys of
-/// an op or a device, see [`super::serving`].
+/// The kernels of one key of one op, in the order in which they are tried: kernels of the exact layout by priority,
+/// then kernels of its parent. The later candidates (the op's decomposition, the device's fallback) are the same for
+/// all keys of an op or a device, see [`super::serving`].
 #[derive(Clone, Copy, Default)]
 pub struct Cell {
     /// The first.
     pub kernel: Option<&'static KernelEntry>,
-    /// Those that are asked when the first does not serve a call.
+    /// The kernels tried after the first refuses a call.
     pub rest: &'static [&'static KernelEntry],
 }
 
@@ -43,7 +43,7 @@ pub(super) type Layouts = &'static [Row];
 pub struct OpRows {
     /// The op.
     pub op: &'static OpEntry,
-    /// The functionality keys that do something for this op.
+    /// The dispatch keys with a handler for this op.
     pub functional: u64,
     /// By device number.
     pub(super) devices: &'static [Layouts],
@@ -73,13 +73,13 @@ impl Generation {
     /// The kernels of this key.
     #[inline]
     pub fn cell(&self, rows: &OpRows, device: Device, layout: Layout, dtype: DType) -> &'static Cell {
-        // A number that was given after this generation was made is beyond the end of its own list.
+        // A number assigned after this generation was built is beyond the end of its list.
         let row =
             rows.devices.get(device.kind as usize).and_then(|layouts| layouts.get(layout.id() as usize));
         row.and_then(|row| row.get(dtype.code() as usize)).unwrap_or(&NO_KERNEL)
     }
 
-    /// What a kind of device does with a call that nobody serves there.
+    /// The fallback policy of a kind of device.
     pub fn fallback(&self, kind: u16) -> FallbackPolicy {
         self.fallback.get(kind as usize).copied().unwrap_or(self.default_fallback)
     }
@@ -116,7 +116,7 @@ pub(super) fn current_if_any() -> Option<&'static Generation> {
     CURRENT.get()
 }
 
-/// The first generation, for readers that come before any registration.
+/// The first generation, for readers before any registration.
 #[cold]
 fn first() -> &'static Generation {
     CURRENT.get_or_first(super::lock, |mut batch| batch.publish())

@@ -1,5 +1,6 @@
-//! What a plugin brings that can have no effect: kernels of ops, devices, layouts and dtypes that nobody brings, and names
-//! of ops that do not exist. Another plugin may bring what is missing, so this is asked once all are loaded.
+//! Entries of a plugin that can have no effect: kernels for ops, devices, layouts and dtypes that no plugin provides,
+//! and names of ops that do not exist. Another plugin may provide them, so this is computed once all plugins are
+//! loaded.
 
 use super::interposers::{interposers, matches};
 use super::near::{near_ops, nearest_of};
@@ -22,7 +23,7 @@ pub enum Unreached {
     Op {
         /// The op that they name.
         op: &'static str,
-        /// How many they are.
+        /// The number of kernels.
         kernels: usize,
         /// The op that was perhaps meant.
         near: Option<&'static str>,
@@ -33,7 +34,7 @@ pub enum Unreached {
         what: &'static str,
         /// Its name.
         name: &'static str,
-        /// How many they are.
+        /// The number of kernels.
         kernels: usize,
         /// The one that was perhaps meant.
         near: Option<&'static str>,
@@ -56,7 +57,7 @@ pub enum Unreached {
     Interposer {
         /// The interposer.
         name: String,
-        /// What it names.
+        /// The unresolved op name.
         op: String,
         /// The op that was perhaps meant.
         near: Option<&'static str>,
@@ -118,8 +119,8 @@ impl fmt::Display for Unreached {
     }
 }
 
-/// What no call reaches of the plugins in use that `wanted` picks, by plugin; those of which all is reached are left out.
-/// Kernels written against another signature are told by [`left_out`](super::left_out).
+/// The unreachable entries of the plugins in use that `wanted` selects, by plugin; plugins without any are omitted.
+/// Kernels with another signature are reported by [`left_out`](super::left_out).
 pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginEntry, Vec<Unreached>)> {
     let generation = current();
     let ops: HashMap<&str, &OpEntry> = generation.ops().map(|rows| (rows.op.name, rows.op)).collect();
@@ -194,7 +195,7 @@ fn nearest(op: &str) -> Option<&'static str> {
     near_ops(op).first().copied()
 }
 
-/// The device, layout or dtype whose name comes nearest: one that some plugin brings, or one of Keyway's own.
+/// The device, layout or dtype with the most similar name, provided by some plugin or built in.
 fn nearest_place(what: &str, name: &str) -> Option<&'static str> {
     let generation = current();
     let devices = || (0..DEVICES.len() as u16).filter(|kind| is_there(*kind)).map(|kind| DEVICES.name(kind));
@@ -213,7 +214,7 @@ fn nearest_place(what: &str, name: &str) -> Option<&'static str> {
     }
 }
 
-/// The first of a kernel's device, layout and dtype that nobody brings.
+/// The first of a kernel's device, layout and dtype that no plugin provides.
 fn missing_place(
     generation: &Generation,
     device: u16,

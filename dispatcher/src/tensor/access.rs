@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::memory::bytes::Element;
 use crate::memory::{Accessor, AccessorMut, AccessorRef, Places, Shared, Storage};
 
-/// What a tensor's elements are read or written as.
+/// The host type as which a tensor's elements are read or written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Reading,
@@ -22,7 +22,7 @@ fn composite(op: &'static str, tensor: &TensorImpl) -> Error {
 }
 
 impl TensorImpl {
-    /// Whether the tensor, or a component of it, lies in read-only memory.
+    /// Whether the tensor, or a component of it, is in read-only memory.
     pub fn is_read_only(&self) -> bool {
         match self.storage() {
             Some(storage) => storage.is_read_only(),
@@ -52,7 +52,7 @@ impl TensorImpl {
         self.storage().ok_or_else(|| composite(op, self))
     }
 
-    /// Refuses another host type than that of the elements. Bytes of bool may be read as `u8`.
+    /// Checks that the host type is that of the elements. Bytes of bool may be read as `u8`.
     fn check_type<T: Element>(&self, op: &'static str, wanted: Wanted) -> Result<()> {
         let dtype = self.dtype();
         let bytes = wanted == Wanted::Reading && dtype == DType::BOOL && T::DTYPE == DType::U8;
@@ -62,7 +62,7 @@ impl TensorImpl {
         Err(Error::DType { op, argument: "self", expected: T::DTYPE.to_string(), got: dtype })
     }
 
-    /// The elements as a slice sees them, where they lie in row-major order without gaps.
+    /// Checks that the tensor is contiguous, so that its elements form a slice.
     fn check_contiguous(&self, op: &'static str) -> Result<()> {
         self.storage_for(op)?;
         if self.is_contiguous() {
@@ -87,7 +87,7 @@ impl TensorImpl {
         Accessor::new(OP, storage, Lie::of(self).places())
     }
 
-    /// Elements by reference: of a tensor that nobody else holds, or of read-only memory.
+    /// Elements by reference, of a uniquely owned tensor or of read-only memory.
     ///
     /// # Errors
     /// As [`TensorImpl::accessor`]; `Held`.
@@ -96,19 +96,19 @@ impl TensorImpl {
         reading("accessor_ref", tensor, &lie)
     }
 
-    /// Elements by mutable reference, of a tensor that nobody else holds.
+    /// Elements by mutable reference, of a uniquely owned tensor.
     ///
     /// # Errors
-    /// As [`TensorImpl::accessor`]; `Held`, `ReadOnly`; `Overlap` where elements share a place.
+    /// As [`TensorImpl::accessor`]; `Held`, `ReadOnly`; `Overlap` if elements overlap.
     pub fn accessor_mut<T: Element, const N: usize>(tensor: &mut TensorRef) -> Result<AccessorMut<'_, T, N>> {
         let lie = Lie::of(tensor);
         writing("accessor_mut", tensor, &lie)
     }
 
-    /// All elements in row-major order, as they lie: of a tensor that nobody else holds, or of read-only memory.
+    /// All elements of a contiguous tensor as a slice: of a uniquely owned tensor, or of read-only memory.
     ///
     /// # Errors
-    /// As [`TensorImpl::accessor_ref`]; `Value` for elements that lie otherwise.
+    /// As [`TensorImpl::accessor_ref`]; `Value` if the tensor is not contiguous.
     pub fn as_slice<T: Element>(tensor: &mut TensorRef) -> Result<&[T]> {
         const OP: &str = "as_slice";
         tensor.check_contiguous(OP)?;
@@ -120,7 +120,7 @@ impl TensorImpl {
     /// As [`TensorImpl::as_slice`], for a change.
     ///
     /// # Errors
-    /// As [`TensorImpl::accessor_mut`]; `Value` for elements that lie otherwise.
+    /// As [`TensorImpl::accessor_mut`]; `Value` if the tensor is not contiguous.
     pub fn as_slice_mut<T: Element>(tensor: &mut TensorRef) -> Result<&mut [T]> {
         const OP: &str = "as_slice_mut";
         tensor.check_contiguous(OP)?;
@@ -130,7 +130,7 @@ impl TensorImpl {
     }
 }
 
-/// Where elements lie, apart from the tensor that is borrowed for them.
+/// Offset, sizes and strides of elements, copied out of the tensor that is borrowed for them.
 struct Lie {
     offset: usize,
     sizes: Dims,
@@ -177,8 +177,8 @@ fn writing<'a, T: Element, const N: usize>(
     AccessorMut::of_exclusive(op, exclusive_storage(op, tensor)?, lie.places())
 }
 
-/// The storage of a tensor that nobody else holds, and whose base, if it is a view, nobody else holds. Whether somebody else
-/// has the storage is for the accessors to ask, which must not be made of another storage in its place.
+/// The storage of a uniquely owned tensor, whose base, if it is a view, is uniquely owned too. The accessors check that
+/// the storage is not shared; they must be built from this storage and no other.
 fn exclusive_storage<'a>(op: &'static str, tensor: &'a mut TensorRef) -> Result<&'a mut Storage> {
     let storages = tensor.storage_for(op)?.strong_count();
     let of_base = tensor.base().map_or(0, Shared::strong_count);

@@ -1,4 +1,4 @@
-//! Data derived from a tensor, kept beside the memory that it is derived from.
+//! Data derived from a tensor, cached with the storage that it is derived from.
 
 use super::{TensorImpl, TensorRef};
 use crate::device::{StreamRef, current_stream_ref, same_stream};
@@ -6,20 +6,20 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many pieces of derived data one storage keeps; the oldest goes first.
+/// The maximum number of cached entries of one storage; the oldest is evicted first.
 const MOST: usize = 8;
 
 /// A piece of derived data.
 pub(crate) struct Derived {
-    /// What kind of data it is: a number that its maker chose.
+    /// The kind of data: a number chosen by its creator.
     pub(crate) key: u64,
-    /// The version of the memory that it was made of.
+    /// The version of the memory from which it was computed.
     pub(crate) version: u32,
     /// The data.
     pub(crate) value: TensorRef,
 }
 
-/// The elements that derived data was made of, as the plugin saw them: a call may have broadcast the tensor.
+/// The elements from which derived data was computed, as the plugin saw them: a call may have broadcast the tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Elements {
     /// Address of the first.
@@ -32,7 +32,7 @@ pub(crate) struct Elements {
     pub(crate) strides: SmallVec<[i64; 8]>,
 }
 
-/// Derived data and what it was made of.
+/// Derived data and the elements from which it was computed.
 struct Entry {
     derived: Derived,
     elements: Elements,
@@ -46,7 +46,7 @@ impl Entry {
     }
 }
 
-/// What a storage keeps.
+/// The cache of a storage.
 #[derive(Default)]
 struct Kept(Mutex<VecDeque<Entry>>);
 
@@ -63,7 +63,7 @@ impl TensorImpl {
         let kept: &Kept = storage.extension()?;
         let now = storage.version();
         let mut entries = kept.lock();
-        // Dropped after the lock is given up: what goes may hold much, and leads to other storages.
+        // Dropped after the lock is released: entries may own much memory, and lead to other storages.
         let mut gone: Vec<Entry> = Vec::new();
         while let Some(at) = entries.iter().position(|e| e.derived.version != now) {
             gone.extend(entries.remove(at));
@@ -75,8 +75,8 @@ impl TensorImpl {
         found
     }
 
-    /// Keeps derived data until the memory is freed or its version moves on, or it is the oldest of too many. Nothing of a
-    /// version that has passed is kept.
+    /// Caches derived data until the memory is freed, its version changes, or the entry is evicted as the oldest. Data
+    /// of an outdated version is not cached.
     pub(crate) fn keep_derived(&self, derived: Derived, elements: Elements) {
         let Some(storage) = self.storage() else { return };
         if storage.version() != derived.version {
@@ -169,7 +169,7 @@ mod tests {
         (0..3 * MOST as u64).for_each(|key| keep(&tensor, key, &value));
         assert_eq!(Shared::strong_count(&value), 1 + MOST);
         assert!(found(&tensor, 0).is_none() && found(&tensor, 3 * MOST as u64 - 1).is_some());
-        // The same key again takes the place of the old one.
+        // The same key again replaces the old entry.
         keep(&tensor, 3 * MOST as u64 - 1, &new(&[1]));
         assert_eq!(Shared::strong_count(&value), MOST);
     }

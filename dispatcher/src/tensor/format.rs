@@ -10,7 +10,8 @@ pub enum Format {
     Contiguous,
     /// Channels innermost, and not row-major.
     ChannelsLast,
-    /// Both at once, as with one channel or one pixel; the strides of the dimensions of size 1 do not say channels_last.
+    /// Both at once, as with one channel or one pixel; the strides of the dimensions of size 1 are not those of
+    /// channels_last.
     Either,
     /// Both at once; the strides of the dimensions of size 1 are those of channels_last, which is meant.
     EitherLast,
@@ -38,7 +39,7 @@ impl Format {
         }
     }
 
-    /// Whether elements lie in row-major order without gaps.
+    /// Whether the tensor is contiguous (row-major, without gaps).
     #[inline]
     pub fn is_contiguous(self) -> bool {
         matches!(self, Format::Contiguous | Format::Either | Format::EitherLast)
@@ -55,7 +56,7 @@ impl Format {
     }
 }
 
-/// What the formats of a call's images agree on.
+/// The combined memory format of a call's images.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Images {
     last: bool,
@@ -78,21 +79,21 @@ impl Images {
         }
     }
 
-    /// Whether all of them lie in both formats at once, and the strides of one say channels_last.
+    /// Whether all of them are in both formats at once, and the strides of one are those of channels_last.
     pub(crate) fn are_meant_alone(self) -> bool {
         self.meant && !self.last && !self.row_major
     }
 
-    /// Whether a result is channels_last: if one of the images lies in that order, with or without gaps. Those that lie in
-    /// both formats at once decide only where no other is row-major, and then by their strides.
+    /// Whether a result is channels_last: if one of the images is, with or without gaps. Images in both formats at once
+    /// decide only if no other is contiguous, and then by their strides.
     pub fn are_channels_last(self) -> bool {
         self.last || (self.meant && !self.row_major)
     }
 }
 
 impl TensorImpl {
-    /// Whether the elements lie with the channels innermost, with or without gaps; of one that lies in both formats at once,
-    /// whether its strides say so.
+    /// Whether the channels are innermost, with or without gaps; for a tensor in both formats at once, whether its
+    /// strides are those of channels_last.
     pub fn is_in_channels_last_order(&self) -> bool {
         let mut images = Images::default();
         images.add(self);

@@ -1,6 +1,6 @@
-//! The sizes and strides of one tensor, side by side: no heap up to [`INLINE`] dimensions, and nothing to drop.
+//! The sizes and strides of one tensor in one structure: no heap up to [`INLINE`] dimensions, and nothing to drop.
 
-/// Dimensions that are kept in place. Images have 4 and volumes 5.
+/// The number of dimensions stored inline. Images have 4 and volumes 5.
 const INLINE: usize = 5;
 
 /// Sizes and strides; a composite tensor has sizes only.
@@ -19,7 +19,7 @@ impl Geometry {
         Geometry { ndim: 0, strided: true, inline: [[0; INLINE]; 2], heap: None }
     }
 
-    /// Becomes that of a strided tensor; both lists have one entry for each dimension.
+    /// Sets the geometry of a strided tensor; both lists have one entry for each dimension.
     #[inline(always)]
     pub(crate) fn set(&mut self, sizes: &[usize], strides: &[usize]) {
         self.ndim = sizes.len() as u32;
@@ -32,13 +32,13 @@ impl Geometry {
         self.inline[1].iter_mut().zip(strides).for_each(|(to, &stride)| *to = stride);
     }
 
-    /// Becomes that of a composite tensor.
+    /// Sets the geometry of a composite tensor.
     pub(crate) fn set_composite(&mut self, sizes: &[usize]) {
         self.set(sizes, &[]);
         self.strided = false;
     }
 
-    /// Becomes that of a new row-major tensor.
+    /// Sets the geometry of a new contiguous tensor.
     #[inline(always)]
     pub(crate) fn set_row_major(&mut self, sizes: &[usize]) {
         if sizes.len() > INLINE {

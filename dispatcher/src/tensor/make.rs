@@ -1,4 +1,4 @@
-//! How tensors are made: each where it stays, and within its storage.
+//! Constructors of tensors: each is built in its final location, and checked to be within its storage.
 
 use super::geometry::Geometry;
 use super::{Attrs, Composite, Format, OwnRaw, TensorImpl, TensorRef, ViewOf, ViewOrigin};
@@ -16,7 +16,7 @@ fn no_view(base: &TensorImpl) -> Error {
     Error::Layout { op: "view", layout: base.layout(), reason: "has no strides to view" }
 }
 
-/// Where the elements of a strided tensor lie in its storage.
+/// The range of a strided tensor in its storage.
 struct Span<'a> {
     offset: usize,
     sizes: &'a [usize],
@@ -25,12 +25,12 @@ struct Span<'a> {
 }
 
 impl Span<'_> {
-    /// The number of elements, if all of them lie within the storage.
+    /// The number of elements, if all of them are within the storage.
     #[inline(always)]
     fn numel_within(&self, op: &'static str, storage: &Storage) -> Result<usize> {
         match dims::extent(self.offset, self.sizes, self.strides) {
             Some((numel, end)) if ends_within(storage, numel, end, self.dtype) => Ok(numel),
-            // Sizes that are too large by themselves say so.
+            // Sizes that overflow by themselves get their own error.
             _ => match dims::numel(op, self.sizes)? {
                 0 if self.sizes.len() == self.strides.len() => Ok(0),
                 _ => Err(self.outside(op, storage)),
@@ -56,7 +56,7 @@ fn ends_within(storage: &Storage, numel: usize, end: usize, dtype: DType) -> boo
     numel == 0 || end.checked_mul(dtype.size()).is_some_and(|end| end <= storage.bytes())
 }
 
-/// Marks what is made in inference mode, where `included` are the thread's keys.
+/// Adds the inference key to tensors created in inference mode; `included` are the thread's keys.
 #[inline(always)]
 fn birth_keys(included: KeySet) -> u64 {
     included.intersect(KeySet::of(DispatchKey::INFERENCE)).0
@@ -66,7 +66,7 @@ impl TensorImpl {
     /// A strided tensor over part of a storage.
     ///
     /// # Errors
-    /// `SizeOverflow`, `Undescribed`, or `Value` when the elements would lie outside the storage.
+    /// `SizeOverflow`, `Undescribed`, or `Value` if the elements would be outside the storage.
     pub fn strided(
         storage: Storage,
         offset: usize,
@@ -100,14 +100,14 @@ impl TensorImpl {
         }))
     }
 
-    /// Makes a tensor where it will stay: every tensor is made here. `fill` writes to it in place, because a structure
-    /// of this size that was just written is slow to move.
+    /// Creates a tensor in its final location: every tensor is created here. `fill` writes to it in place, because
+    /// moving a structure of this size right after writing it is slow.
     #[inline(always)]
     fn place(fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
         TensorImpl::place_with(birth_keys(local_keys().0), fill)
     }
 
-    /// As [`TensorImpl::place`], with keys to begin with.
+    /// As [`TensorImpl::place`], with initial keys.
     #[inline(always)]
     fn place_with(keys: u64, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
         let mut tensor = shared!(TensorImpl {
@@ -144,7 +144,7 @@ impl TensorImpl {
     /// A new contiguous tensor, its elements undefined.
     ///
     /// # Errors
-    /// `SizeOverflow`, `Undescribed`, and what the allocation reports.
+    /// `SizeOverflow`, `Undescribed`, and errors of the allocation.
     #[inline]
     pub fn empty(sizes: &[usize], dtype: DType, device: Device) -> Result<TensorRef> {
         let numel = dims::numel("empty", sizes)?;
@@ -161,7 +161,7 @@ impl TensorImpl {
     /// anything was written. The memory of other devices stays as it is.
     ///
     /// # Errors
-    /// Those of waiting for the device, whose earlier work may still use memory that it reuses.
+    /// Errors of waiting for the device, whose earlier work may still use memory that it reuses.
     pub fn zeroed_for_host(tensor: TensorRef) -> Result<TensorRef> {
         if let Some(storage) = tensor.storage() {
             storage.zero_for_host()?;
@@ -172,7 +172,7 @@ impl TensorImpl {
     /// A new contiguous tensor on the device and in the sizes of a row-major one, its elements undefined.
     ///
     /// # Errors
-    /// `Undescribed`, and what the allocation reports.
+    /// `Undescribed`, and errors of the allocation.
     #[inline]
     pub(crate) fn empty_like(like: &TensorImpl, dtype: DType) -> Result<TensorRef> {
         // The product of the sizes was counted when `like` was made.
@@ -189,7 +189,7 @@ impl TensorImpl {
     /// A new tensor with these strides, its elements undefined.
     ///
     /// # Errors
-    /// `SizeOverflow`, `Undescribed`, and what the allocation reports.
+    /// `SizeOverflow`, `Undescribed`, and errors of the allocation.
     pub fn empty_strided(sizes: Dims, strides: Dims, dtype: DType, device: Device) -> Result<TensorRef> {
         let numel = dims::numel("empty", &sizes)?;
         if strides.len() != sizes.len() {
@@ -279,7 +279,7 @@ impl TensorImpl {
         }))
     }
 
-    /// As [`TensorImpl::place`], of a view.
+    /// [`TensorImpl::place`] for a view.
     #[inline(always)]
     fn place_view(base: &TensorRef, many: bool, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
         let (included, excluded) = local_keys();
@@ -298,7 +298,7 @@ impl TensorImpl {
         })
     }
 
-    /// The same memory and geometry as a tensor of its own, of which autograd knows nothing.
+    /// A new tensor with the same memory and geometry, detached from autograd.
     pub fn shallow_copy(&self) -> TensorRef {
         let of_layout = match &self.composite {
             Some(_) => KeySet::of(DispatchKey::LAYOUT_FALLBACK).0,
@@ -336,7 +336,7 @@ mod tests {
             assert!(matches!(six(offset, &sizes, &strides), Err(Error::Value { .. })));
         }
         assert_eq!(six(0, &[1 << 40, 1 << 40, 0], &[1, 1, 1]).unwrap().numel(), 0);
-        // One element shown more often than can be counted.
+        // One element expanded to more than can be counted.
         assert!(matches!(six(0, &[1 << 60, 4], &[0, 0]), Err(Error::SizeOverflow { .. })));
         assert!(matches!(six(0, &[1], &[1, 1]), Err(Error::Value { .. })));
     }

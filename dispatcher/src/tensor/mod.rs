@@ -45,14 +45,14 @@ impl Composite {
         Box::new(made)
     }
 
-    /// Counts changes of the whole and of each component. Versions only grow, so the sum tells any change.
+    /// The sum of the versions of the tensor and of each component. Versions only grow, so the sum detects any change.
     fn version(&self) -> u32 {
         let own = self.version.load(Ordering::Relaxed);
         self.components.iter().fold(own, |sum, component| sum.wrapping_add(component.version()))
     }
 }
 
-/// How a view was made, which decides what an in-place change to it means for autograd.
+/// The origin of a view, which decides how autograd treats an in-place change to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ViewOrigin {
     /// With the graph on.
@@ -71,7 +71,7 @@ struct ViewOf {
 
 /// Geometry, dtype, layout and keys over a storage. Immutable but for its extension slot.
 pub struct TensorImpl {
-    /// What plugins see; also where dtype, layout, device and the number of elements are kept.
+    /// The raw form that plugins see; it also stores dtype, layout, device and the number of elements.
     raw: OwnRaw,
     /// `None` for a composite tensor, and for a view, which keeps its base and so its base's storage.
     own_storage: Option<Storage>,
@@ -87,7 +87,7 @@ pub struct TensorImpl {
 }
 
 impl TensorImpl {
-    /// What plugins see of this tensor, valid while it lives; for a composite one without its components.
+    /// The raw form of this tensor that plugins see, valid while it lives; for a composite one without its components.
     #[inline(always)]
     pub(crate) fn raw(&self) -> &OwnRaw {
         &self.raw
@@ -102,7 +102,7 @@ impl TensorImpl {
         }
     }
 
-    /// Where the first element lies, in elements from the storage's start.
+    /// The offset of the first element from the storage's start, in elements.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
@@ -144,7 +144,7 @@ impl TensorImpl {
         Layout(self.raw.get().layout)
     }
 
-    /// The layout that a call of this tensor alone is dispatched by: `channels_last` where the strides say so.
+    /// The layout that a call of this tensor alone is dispatched by: `channels_last` if the strides are.
     #[inline]
     pub fn dispatch_layout(&self) -> Layout {
         match self.format {
@@ -165,13 +165,13 @@ impl TensorImpl {
         self.format
     }
 
-    /// Whether elements lie in row-major order without gaps.
+    /// Whether the tensor is contiguous (row-major, without gaps).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.format.is_contiguous()
     }
 
-    /// Whether elements lie in row-major order without gaps and in no other format at once.
+    /// Whether the tensor is contiguous and in no other format at once.
     #[inline]
     pub(crate) fn is_row_major(&self) -> bool {
         self.format == Format::Contiguous
@@ -194,8 +194,8 @@ impl TensorImpl {
                     && dims::same(self.strides(), other.strides())))
     }
 
-    /// The addresses from a strided tensor's first element to the end of its last one; `None` for what is composite or has no
-    /// elements, which meets nothing.
+    /// The addresses from a strided tensor's first element to the end of its last one; `None` for a composite or empty
+    /// tensor, which overlaps nothing.
     #[inline]
     pub fn reach(&self) -> Option<Range<usize>> {
         if self.numel() == 0 || !self.is_strided() {
@@ -210,8 +210,8 @@ impl TensorImpl {
         Some(begin..begin + (last + 1) * self.dtype().size())
     }
 
-    /// Whether the memory of two strided tensors meets, from the first element of each to its last; `reach` is that of `other`. What
-    /// is composite meets nothing.
+    /// Whether the address ranges of two strided tensors overlap, each from its first element to its last; `reach` is
+    /// the range of `other`. A composite tensor overlaps nothing.
     #[inline]
     pub(crate) fn meets(&self, other: &TensorImpl, reach: Option<&Range<usize>>) -> bool {
         match (self.reach(), reach) {
@@ -248,7 +248,7 @@ impl TensorImpl {
         self.composite.as_ref()?.attrs.raw(i)
     }
 
-    /// How many times the content has been changed in place; of a composite tensor, also through its components.
+    /// The version: the number of in-place changes of the content; of a composite tensor, also through its components.
     #[inline]
     pub fn version(&self) -> u32 {
         match (self.storage(), &self.composite) {
@@ -258,18 +258,18 @@ impl TensorImpl {
         }
     }
 
-    /// Whether the content of a composite tensor has been changed in place since this was made.
+    /// Whether the content of a composite tensor has been changed in place since its creation.
     pub fn changed_since_made(&self) -> bool {
         self.composite.as_ref().is_some_and(|composite| composite.version() != composite.born)
     }
 
-    /// Whether the tensor or a component of it lies in this storage.
+    /// Whether the tensor or a component of it is in this storage.
     pub(crate) fn uses(&self, storage: &Storage) -> bool {
         self.storage().is_some_and(|own| own.same_as(storage))
             || self.components().iter().any(|component| component.uses(storage))
     }
 
-    /// Notes one change in place.
+    /// Records one in-place change.
     #[inline]
     pub fn bump_version(&self) {
         match (self.storage(), &self.composite) {
@@ -281,7 +281,7 @@ impl TensorImpl {
         }
     }
 
-    /// The functionality keys that this tensor brings to a call.
+    /// The dispatch keys that this tensor adds to a call.
     #[inline]
     pub fn keys(&self) -> KeySet {
         let own = self.keys.load(Ordering::Relaxed);
@@ -314,20 +314,20 @@ impl TensorImpl {
         self.view_of.as_ref().map(|v| &v.base)
     }
 
-    /// How this view was made; `None` for a tensor that is not a view.
+    /// The origin of this view; `None` for a tensor that is not a view.
     #[inline]
     pub fn view_origin(&self) -> Option<ViewOrigin> {
         self.view_of.as_ref().map(|v| v.origin)
     }
 
-    /// The extension slot's value: what a layer above keeps with the tensor, made once.
+    /// The extension slot's value: data that a layer above attaches to the tensor, created once.
     #[inline]
     pub fn extension<T: 'static>(&self) -> Option<&T> {
         self.extension.get()
     }
 
-    /// Fills the empty extension slot of a tensor that nobody else has yet, and adds `key`, without any locked
-    /// instruction; the value, for a change. `None`, and nothing done, for any other tensor.
+    /// Fills the empty extension slot of a uniquely owned tensor, and adds `key`, without any atomic read-modify-write;
+    /// returns the value mutably. `None`, without effect, for any other tensor.
     #[inline]
     pub fn extend_new<T: Default + Send + Sync + 'static>(
         tensor: &mut TensorRef,

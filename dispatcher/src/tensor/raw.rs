@@ -6,12 +6,12 @@ use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
 use std::ffi::c_void;
 
-/// The raw form that a tensor carries of itself, so that a call only points to it. Its addresses lead into the tensor,
-/// which therefore never moves; [`OwnRaw::settle`] writes them once the tensor has its place.
+/// The raw form stored in a tensor itself, so that a call only points to it. It has addresses within the tensor, which
+/// therefore never moves; [`OwnRaw::settle`] writes them once the tensor is in its final location.
 pub(crate) struct OwnRaw(RawTensor);
 
-// SAFETY: the addresses lead into the tensor that holds this and into its storage; both live as long as this does, are
-// shared between threads with it, and nobody writes to the tensor through them.
+// SAFETY: the addresses point into the tensor that contains this and into its storage; both live as long as this does,
+// are shared between threads with it, and the tensor is never written through them.
 unsafe impl Send for OwnRaw {}
 // SAFETY: as for Send.
 unsafe impl Sync for OwnRaw {}
@@ -85,7 +85,7 @@ impl OwnRaw {
         &self.0
     }
 
-    /// Of a tensor with the same content as that of `raw`, which has no place yet.
+    /// The raw form of a tensor with the same content as that of `raw`, not yet in its final location.
     #[inline(always)]
     pub(crate) fn of(raw: &RawTensor) -> OwnRaw {
         OwnRaw(RawTensor { ..*raw })

@@ -1,4 +1,4 @@
-//! Results of users' functions that share memory with an input: what a change in place of that input means for them.
+//! Results of users' functions that share memory with an input: the effect of an in-place change of that input on them.
 //!
 //! Such a result has the derivative that its function gives, not that of a view, so it is no view of the input. A change
 //! of the result itself would have to give the input a history through the function, and is refused. A change of the

@@ -75,8 +75,9 @@ where
 /// Runs `function` on `inputs` without keeping what its derivative needs, and runs it again in backward.
 /// Parameters that the function captures get their gradients too, in that second run, also where no input needs one.
 ///
-/// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws its random numbers, on every device, and leaves the generators as they are; a generator
-/// that the function itself puts in their place with [`rng::using`](crate::rng::using) goes on instead.
+/// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws the same random
+/// numbers, on every device, and leaves the generators unchanged; a generator that the function itself installs with
+/// [`rng::using`](crate::rng::using) goes on instead.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -228,7 +228,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// Argument `i`, a tensor that the definition saves, or the number that came in its place.
+    /// Argument `i`, a tensor that the definition saves, or the scalar that was passed instead.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;

@@ -32,7 +32,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Keeps tensors for backward: inputs, outputs, or others. They are checked for in-place changes.
+    /// Saves tensors for backward: inputs, outputs, or others. They are checked for in-place changes.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,8 +1,8 @@
 //! Dropping graphs of any depth: what a dropped node or tensor leads to is dropped after it, not within it.
 //!
-//! A node keeps others by its edges, and by whatever a hook, a function or a saved tensor holds: closures of users, whose
-//! contents nobody here can see. So the outermost drop of a thread notes that it runs, each drop within it hands over what
-//! it would have dropped, and the outermost one drops that when its own work is done.
+//! A node keeps others by its edges, and by whatever a hook, a function or a saved tensor holds: closures of users,
+//! whose contents are opaque. So the outermost drop of a thread sets a flag, each nested drop queues its nodes, and the
+//! outermost one drops the queue when its own work is done: recursion becomes iteration.
 
 use super::node::Node;
 use std::any::Any;

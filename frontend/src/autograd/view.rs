@@ -1,5 +1,5 @@
-//! In-place changes of views: the base gets a history in which part of it was replaced, and every view of
-//! it a history as a view of the base as it is now.
+//! In-place changes of views: the base gets a rebased history in which part of it was replaced, and every view a
+//! history as a view of the new base.
 
 use super::engine::Made;
 use super::meta;

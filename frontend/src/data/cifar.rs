@@ -63,7 +63,7 @@ impl Cifar {
         }
     }
 
-    /// Reads any whole number of records. `origin` names the data in errors.
+    /// Reads any number of whole records. `origin` names the data in errors.
     ///
     /// ```
     /// use keyway::data::cifar::{Cifar, RECORD};

@@ -1,7 +1,7 @@
 //! The handwritten digits: 1,797 images of 8x8 pixels and their labels.
 //!
 //! Optical Recognition of Handwritten Digits (E. Alpaydin, C. Kaynak, 1998), the test part of the UCI Machine Learning
-//! Repository's set, CC BY 4.0. The file lies in `frontend/data` and is embedded, so that a program has it wherever it
+//! Repository's set, CC BY 4.0. The file is in `frontend/data` and is embedded, so that a program has it wherever it
 //! runs.
 
 use super::error::{DataError, read};

@@ -13,9 +13,9 @@ const BUFFER: usize = 1 << 16;
 /// was, and the new file is gone. A device or a pipe is written to as it is. A link is followed, so that it stays a link;
 /// permissions of an old file are kept.
 ///
-/// The new file is locked while it is written. One that nobody locks was left by a process that was killed; the next
-/// call for the same folder removes it. A limit on the size of files (`ulimit -f`) is an error like that of a full disk:
-/// the signal SIGXFSZ is held back from this thread for the time of the call.
+/// The new file is locked while it is written. An unlocked one was left by a killed process; the next call for the same
+/// folder removes it. A limit on the size of files (`ulimit -f`) is an error like that of a full disk: the signal
+/// SIGXFSZ is held back from this thread for the time of the call.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

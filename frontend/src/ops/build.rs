@@ -144,7 +144,7 @@ impl Built {
         Ok(self)
     }
 
-    /// Calls the op with these tensors in the place of the built ones.
+    /// Calls the op with these tensors instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -163,7 +163,7 @@ impl Built {
         })
     }
 
-    /// Gives `run` the arguments, with these tensors in the place of the built ones.
+    /// Calls `run` with the arguments, with these tensors instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

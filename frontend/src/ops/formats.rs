@@ -24,8 +24,7 @@ pub fn check_images(op: &'static str, argument: &'static str, sizes: &[usize]) -
     Err(Error::Shape { op, argument, expected, got: sizes.into() })
 }
 
-/// The strides of a result of these sizes: channels_last where `t` lies in that order and has as many dimensions, else
-/// row-major.
+/// The strides of a result of these sizes: channels_last if `t` is and has as many dimensions, otherwise contiguous.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

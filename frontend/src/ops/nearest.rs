@@ -1,4 +1,4 @@
-//! Which of the known names somebody may have meant.
+//! The known name most similar to a misspelt one.
 
 use keyway_dispatcher::registry::edit_distance;
 

@@ -1,4 +1,4 @@
-//! A learning rate in place of options: `Sgd::new(parameters, 0.1)`.
+//! A learning rate instead of options: `Sgd::new(parameters, 0.1)`.
 
 use super::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, GradScaler, GradScalerOptions,

@@ -1,5 +1,5 @@
-//! A trace as a file: the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. What the format
-//! has no place for, the figures of all calls, stands in one more member of the outer object, which they pass over.
+//! A trace as a file: the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. Data outside
+//! the format, the figures of all calls, is in one more member of the outer object, which they ignore.
 
 use super::error::TraceError;
 use super::report::Report;

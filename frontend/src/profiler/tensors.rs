@@ -1,5 +1,4 @@
-//! The tensors of a call: as a code that tells kinds of calls apart, as text, in bytes, and in which order they lie in
-//! memory.
+//! The tensors of a call: as a code that identifies kinds of calls, as text, in bytes, and their memory format.
 
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};

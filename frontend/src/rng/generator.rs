@@ -1,11 +1,11 @@
-//! Where a random op's seed and offset come from: a place in the stream that is documented in
+//! The source of a random op's seed and offset: a position in the stream that is documented in
 //! [`philox::element`](crate::rng::philox::element).
 //!
 //! Decisions:
 //! - a generator is two integers, not a running state: an op reserves the blocks that it needs under a lock
 //!   and the kernel computes them in any order;
-//! - each device has a generator, so that work on one does not change the numbers of another;
-//!   [`using`] puts another generator in its place for one thread, instead of a parameter of every op.
+//! - each device has a generator, so that work on one does not change the numbers of another; [`using`] replaces it by
+//!   another generator for one thread, instead of a parameter of every op.
 
 use super::Philox;
 use crate::{Result, Tensor};

@@ -1,4 +1,4 @@
-//! Where a new tensor lies and what it holds: `DType::F16`, `"cuda:0"`, `(DType::F32, Device::CPU)`.
+//! The device and dtype of a new tensor: `DType::F16`, `"cuda:0"`, `(DType::F32, Device::CPU)`.
 
 use super::MemoryFormat;
 use crate::defaults::{default_device, default_dtype};

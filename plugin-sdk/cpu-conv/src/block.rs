@@ -23,7 +23,7 @@ pub const TALL: usize = match ROWS {
 /// thousands of products for each result: the sums of chains are summed in turn.
 const CHAIN: usize = 128;
 
-/// A part of what is summed: where it begins in both operands, and its length.
+/// A run of the reduction dimension: its offsets in both operands, and its length.
 #[derive(Clone, Copy)]
 pub struct Run {
     pub a: usize,
@@ -31,16 +31,16 @@ pub struct Run {
     pub depth: usize,
 }
 
-/// What is summed, in chains of like length, near [`CHAIN`]: a run is cut where a chain ends. So sums are the same however runs are made of
-/// the same products.
+/// The reduction dimension, cut into chains of similar length, near [`CHAIN`]: a run is cut where a chain ends. So
+/// results do not depend on how the same products are divided into runs.
 pub struct Chains {
     runs: Vec<Run>,
-    /// Where each chain ends among the runs.
+    /// The end of each chain, as an index into the runs.
     ends: Vec<usize>,
 }
 
 impl Chains {
-    /// Those of runs whose products are `step` and `next` apart in the operands.
+    /// The chains of runs whose products have strides `step` and `next` in the operands.
     pub fn of(of: &[Run], step: usize, next: usize) -> Chains {
         let depth: usize = of.iter().map(|run| run.depth).sum();
         let longest = depth.div_ceil(((depth + CHAIN / 2) / CHAIN).max(1));
@@ -65,7 +65,7 @@ impl Chains {
     }
 }
 
-/// The operands: the numbers of row `r` at depth `k` of a run are `a[run.a + r * row + k * step]`, and those of the columns
+/// The operands: the element of row `r` at depth `k` of a run is `a[run.a + r * row + k * step]`, and the columns are
 /// `b[run.b + k * next..][..WIDE]`.
 #[derive(Clone, Copy)]
 pub struct Operands<'a> {
@@ -108,8 +108,8 @@ pub unsafe fn block(of: &Operands<'_>, (rows, columns): (usize, usize), sums: &m
     }
 }
 
-/// Computes the sums of a chain and adds those of the chains before it. A function of its own with plain loops over constants, for the
-/// compiler to find that the sums fit its registers.
+/// The micro-kernel of one chain, whose result is added to the chains before it. A separate function with plain loops
+/// over constants, so that the compiler keeps the register tile in registers.
 ///
 /// # Safety
 /// As for [`block`].

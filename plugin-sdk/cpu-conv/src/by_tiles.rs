@@ -1,8 +1,8 @@
 //! Convolutions of bf16 by the processor's tile unit, where it has one.
 //!
-//! Rows of tiles are neighbouring places of the kernel, read from the flat copy of [`planes`](super::planes) or, where no tap
-//! leaves the image, from the image itself; a block of 32 places and 32 channels goes through all taps and channels without
-//! leaving the tiles, and is rounded once. The unit takes subnormal numbers for 0.
+//! Rows of tiles are neighbouring output positions, read from the flat copy of [`planes`](super::planes) or, if no tap
+//! leaves the image, from the image itself; a block of 32 positions and 32 channels is accumulated over all taps and
+//! channels in the tile registers, and is rounded once. The unit takes subnormal numbers for 0.
 
 use super::gathered::{Product, Weight};
 use super::planes::{Part, Planes, copy_few};
@@ -15,15 +15,17 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use std::any::TypeId;
 
-/// Elements of the copied rows, about: they stay in the second cache.
+/// Elements of the copied rows, about: they stay in L2.
 const BAND: usize = 1 << 17;
-/// Elements of the packed weight up to which it stays in the second cache beside them.
+/// The maximum number of elements of the packed weight for which it stays in L2 with the tiles' rows.
 const NEAR: usize = 1 << 19;
-/// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
+/// The number of work items beyond which more do not help, and the number of rows below which a band mostly copies rows
+/// that its neighbour also copies.
 const ENOUGH: usize = 16;
 const SHORT: usize = 4;
-/// Work, in multiplications divided by [`SIDE`], that is worth handing to a thread: some 200 us of tiles. A band of rows, of which it
-/// copies what its neighbour copies, has twice as much at least, and a part of a large weight, of which each is read once, half.
+/// Work, in multiplications divided by [`SIDE`], that is worth another thread: some 200 us of tiles. A band of rows,
+/// which also copies rows of its neighbour, has at least twice as much, and a part of a large weight, which is read
+/// once, half.
 const GRAIN: usize = 1 << 21;
 /// Elements of the weight that are worth handing to a thread.
 const PACKED: usize = 1 << 18;
@@ -37,9 +39,9 @@ pub fn unit<T: 'static>() -> Option<Native> {
     if TypeId::of::<T>() == TypeId::of::<bf16>() { Native::find() } else { None }
 }
 
-/// How the places are cut into parts: where sums go over places, by the sizes alone.
+/// The partition of the output positions into parts: if positions are the reduction dimension, by the sizes alone.
 pub struct Cut {
-    /// Samples and rows of places that a part has at most.
+    /// The maximum number of samples and of rows of positions in a part.
     pub samples: usize,
     pub rows: usize,
     bands: usize,
@@ -48,8 +50,8 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Of this many samples and rows of places, in parts of about `most` elements. Parts have several samples where
-    /// these are small, as long as there are `enough` parts.
+    /// A partition of this many samples and rows of positions, in parts of about `most` elements. Parts have several
+    /// samples if these are small, as long as there are `enough` parts.
     pub fn of(planes: &Planes, sizes: [usize; 2], most: usize, enough: usize) -> Cut {
         let [samples, height] = sizes;
         let row = planes.pitch * planes.pixel * planes.count();
@@ -74,7 +76,7 @@ impl Cut {
     }
 }
 
-/// The copies that a convolution is computed from. What would mostly multiply zeros is refused.
+/// The copies that a convolution is computed from. A copy of mostly zeros is refused.
 pub fn planes<T: Pixel>(
     input: &Volume<'_, T>,
     axes: &[Axis; 2],
@@ -109,7 +111,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
             (first..first + planes.pixel).step_by(SIDE).map(|at| at * size_of::<u16>())
         })
         .collect();
-    // A panel that is taken once is packed where it is taken, and stays in the second cache.
+    // A panel that is used once is packed right before its use, and stays in L2.
     let once = cut.count == 1 && !near;
     // SAFETY: as the caller guarantees.
     let mut weight = unsafe { packed::<U, T>(of, &planes, if once { 0 } else { blocks }) }?;
@@ -135,7 +137,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                 let (g, i) = (task % of.groups, task / of.groups);
                 let part = cut.part(i, g * of.channels);
                 let flat = planes.flat(&part);
-                // Blocks of an image that is read where it lies end with its last place.
+                // Blocks of an image that is read in place end with its last position.
                 let in_place = planes.in_place && flat >= SIDE;
                 // SAFETY: the caller guarantees the elements; there is room for the planes of a part.
                 let left = unsafe {
@@ -193,8 +195,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     })
 }
 
-/// Writes the results of 32 flat places from `begin` on, but for those before `first`; those that go to planes are turned in
-/// `stage`.
+/// Writes the results of 32 flat positions from `begin` on, except those before `first`; results in row-major order are
+/// transposed through `stage`.
 ///
 /// # Safety
 /// As for [`run`].
@@ -210,12 +212,12 @@ unsafe fn write<T: Pixel>(
 ) {
     let [step, plane, _, down, across] = of.out.strides;
     let (channels, channel) = (SIDE.min(of.rows - row), g * of.rows + row);
-    // What a sum plus it is the sum, also one of -0.
+    // -0 is the neutral addend, also for a sum of -0.
     let mut added = [-0f32; SIDE];
     if !bias.is_empty() {
         added[..channels].copy_from_slice(&bias[channel..channel + channels]);
     }
-    // Writes what is summed up of a place.
+    // Writes the accumulators of one position.
     let write_place = |to: *mut T, add: *const T, place: usize| {
         let sums = sums[(place - begin) * SIDE..].as_ptr();
         let store = |v: usize, n: usize| {
@@ -227,7 +229,7 @@ unsafe fn write<T: Pixel>(
                 write_some(to.wrapping_add(v), 1, n, result);
             }
         };
-        // Two loops, of which the compiler writes the first one out.
+        // Two loops: the compiler unrolls the first one.
         if channels == SIDE {
             (0..SIDE).step_by(Numbers::LANES).for_each(|v| store(v, Numbers::LANES));
         } else {
@@ -236,7 +238,7 @@ unsafe fn write<T: Pixel>(
     };
     let tall = planes.tall(part);
     let end = (begin + SIDE).min(planes.flat(part));
-    // Neighbouring places that are results: where the first lies, its flat place, and how many they are.
+    // Runs of neighbouring positions that are results: the first one, its flat position, and the length.
     let runs = || {
         let mut next = first;
         std::iter::from_fn(move || {
@@ -253,7 +255,8 @@ unsafe fn write<T: Pixel>(
             None
         })
     };
-    // All channels of the block, as they are: what is added stays in registers, and rounding is one run of instructions.
+    // All channels of the block without epilogue: the addend stays in registers, and rounding is one run of
+    // instructions.
     let plain = channels == SIDE && of.epilogue.is_none();
     if plain && !of.is_staged() {
         const VECTORS: usize = SIDE / Numbers::LANES;
@@ -351,7 +354,7 @@ unsafe fn packed<U: Unit, T: Pixel>(
 /// A panel of a group's weight.
 ///
 /// # Safety
-/// As for [`run`]; there must be room for it, which nobody else may use.
+/// As for [`run`]; `to` must have room for the block, uniquely owned.
 unsafe fn pack_block<U: Unit, T: Pixel>(
     of: &Product<'_, T>,
     planes: &Planes,

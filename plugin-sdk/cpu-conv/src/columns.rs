@@ -6,13 +6,13 @@ use crate::image::Pixel;
 use crate::turn::turn;
 use keyway_cpu_loops::vectors::widen;
 
-/// Channels that are widened at once: two lines of the cache, which processors fetch together.
+/// The number of channels widened at once: two cache lines, which processors fetch together.
 pub const CHANNELS: usize = 32;
 
 /// Writes the elements of up to [`WIDE`] rows as `[channels][WIDE]`, with zeros where there are no rows.
 ///
 /// # Safety
-/// From here on there must be an element for each row and channel, and `channels * WIDE` places, which nobody else may use;
+/// `from` must have an element for each row and channel, and `to` room for `channels * WIDE` elements, uniquely owned;
 /// the caller upholds this.
 pub unsafe fn columns<T: Pixel>(
     from: *const T,

@@ -1,5 +1,6 @@
-//! Depthwise convolutions, one kernel for each channel: vectors of channels, of neighbouring places at once. Images with dense
-//! channels are read where they lie, and taps that leave them are passed over; others are turned to rows with a border first.
+//! Depthwise convolutions, one kernel for each channel: vectors of channels, at several neighbouring output positions
+//! at once. Channels-last images are read in place, and taps outside them are skipped; others are first transposed to
+//! rows with zero padding.
 
 use super::WORK;
 use super::epilogue::Epilogue;
@@ -12,25 +13,26 @@ use keyway_cpu_loops::vectors::{Vector, read_some, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 
-/// Numbers that the places of a piece of work read, about.
+/// The approximate number of elements that the positions of a work item read.
 const BAND: usize = 1 << 15;
 const LANES: usize = Numbers::LANES;
-/// Neighbouring places that are computed together: with their sums, what they read finds registers. And those of a short rest.
+/// The number of neighbouring positions computed together, so that accumulators and operands fit the registers; and the
+/// number for a short remainder.
 const PLACES: usize = if LANES == 16 { 8 } else { 4 };
 const FEW: usize = 4;
-/// What is read where there is no pixel, seen as a vector of any type.
+/// Zero padding, read as a vector of any type.
 pub(super) static ZEROS: [f32; LANES] = [0.0; LANES];
 
-/// Pixels of a row that such places read, at most.
+/// The maximum number of pixels of a row that such positions read.
 const READ: usize = PLACES + 6;
 
-/// Where vector `v` of so many channels begins: the last one may begin within the one before it, so that it is whole. Fewer
-/// channels than a vector has are one that is not.
+/// The first channel of vector `v`: the last vector may overlap the one before it, so that it is whole. Fewer channels
+/// than lanes are one partial vector.
 pub fn vector(v: usize, channels: usize) -> usize {
     (v * LANES).min(channels.saturating_sub(LANES))
 }
 
-/// Whether results go to planes of which there are fewer than a vector has numbers: vectors of places serve these.
+/// Whether results are in row-major order with fewer channels than lanes: these are computed by vectors of positions.
 pub fn are_few<T: Pixel>(of: &Product<'_, T>) -> bool {
     of.is_staged() && of.groups < LANES
 }
@@ -45,7 +47,7 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     let (weight, bias) = unsafe { packed(of) }?;
     let pixels = Band::of(&of.axes, 1)?;
     let is_turned = !has_dense_channels(&of.input) || of.is_staged();
-    // Long rows are turned for some channels at a time.
+    // Long rows are transposed for some channels at a time.
     let fit = BAND / (pixels.rows(1) * pixels.row).max(1);
     let blocks = if is_turned { of.groups.div_ceil(fit.max(LANES)) } else { 1 };
     let block = of.groups.div_ceil(blocks).next_multiple_of(LANES).min(of.groups);
@@ -66,7 +68,7 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     })
 }
 
-/// What is computed of some channels.
+/// The computation of some channels.
 struct Part<'a, T> {
     of: &'a Product<'a, T>,
     channels: Range<usize>,
@@ -145,17 +147,17 @@ impl<T: Pixel> Part<'_, T> {
     }
 }
 
-/// Where some places of a row of results go, and what is added to them lies.
+/// The addresses of the results of some positions of a row, and of the tensor that is added to them.
 #[derive(Clone, Copy)]
 struct Results<T> {
     to: *mut T,
     add: *const T,
-    /// Elements from place to place.
+    /// The stride from position to position, in elements.
     across: usize,
 }
 
 impl<T> Results<T> {
-    /// From place `x` on.
+    /// The addresses from position `x` on.
     #[inline(always)]
     fn from(self, x: usize) -> Self {
         let at = x * self.across;
@@ -163,16 +165,17 @@ impl<T> Results<T> {
     }
 }
 
-/// How the places of a row are computed.
+/// The computation of a row of positions.
 struct Line<'a, T> {
     epilogue: &'a Epilogue<'a, T>,
-    /// The dimension along a row of what is read, and the elements of it from pixel to pixel.
+    /// The dimension along an input row, and its stride from pixel to pixel, in elements.
     axis: Axis,
     pixel: usize,
     channels: usize,
-    /// Places of which no tap leaves the row.
+    /// Positions at which no tap leaves the row.
     inner: Range<usize>,
-    /// Whether there are some taps of which each reads at a place what the one before it reads at the next place.
+    /// Whether each tap reads at a position the pixel that the tap before it reads at the next position (sliding
+    /// window).
     slides: bool,
     /// The weight from the first of these channels on and the bias, and numbers of the weight from tap to tap.
     weight: &'a [f32],
@@ -180,7 +183,7 @@ struct Line<'a, T> {
     next: usize,
 }
 
-/// Rows of what is read, by their row of taps.
+/// Input rows, by their row of taps.
 type Rows<S> = [(usize, *const S)];
 
 impl<'a, T: Pixel> Line<'a, T> {
@@ -202,7 +205,7 @@ impl<'a, T: Pixel> Line<'a, T> {
     /// Writes a row of results.
     ///
     /// # Safety
-    /// As for [`run`]: the rows must hold what their taps read, and nobody else may use the results.
+    /// As for [`run`]: the rows must contain the pixels that their taps read, and the results must be uniquely owned.
     unsafe fn write<S: Pixel>(&self, rows: &Rows<S>, to: Results<T>) {
         let mut x = 0;
         while x < self.axis.count {
@@ -231,7 +234,7 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// Where a tap reads a channel at a place; it must not leave the row.
+    /// The address that a tap reads for a channel at a position; it must not leave the row.
     #[inline(always)]
     fn read<S>(&self, row: *const S, x: usize, tap: usize, c: usize) -> *const S {
         let pixel = (x * self.axis.step).wrapping_add_signed(self.axis.taps[tap]);
@@ -248,17 +251,17 @@ impl<'a, T: Pixel> Line<'a, T> {
         unsafe { Numbers::load(self.weight.as_ptr().add((row * self.axis.taps.len() + tap) * self.next + c)) }
     }
 
-    /// Where the vectors of channels begin.
+    /// The first channels of the vectors.
     #[inline(always)]
     fn starts(&self) -> impl Iterator<Item = usize> {
         let channels = self.channels;
         (0..channels.div_ceil(LANES)).map(move |v| vector(v, channels))
     }
 
-    /// Writes up to `P` places of whole vectors of channels.
+    /// Writes up to `P` positions of whole vectors of channels.
     ///
     /// # Safety
-    /// As for [`Line::write`]; these are `P` places of which no tap leaves the row, or taps slide.
+    /// As for [`Line::write`]; these are `P` positions at which no tap leaves the row, or taps slide.
     #[inline(always)]
     unsafe fn places<S: Pixel, const P: usize>(&self, rows: &Rows<S>, places: &Range<usize>, to: Results<T>) {
         let is_inner = |x: usize| self.inner.contains(&x);
@@ -301,7 +304,7 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// Writes a place of a vector of channels, or of those that there are.
+    /// Writes one position of a vector of channels, which may be partial.
     ///
     /// # Safety
     /// As for [`Line::write`].
@@ -320,7 +323,7 @@ impl<'a, T: Pixel> Line<'a, T> {
     }
 
     /// # Safety
-    /// The place must have so many channels from here on, and nobody else may use them.
+    /// The position must have `n` channels from this address on, uniquely owned.
     #[inline(always)]
     unsafe fn put(&self, to: Results<T>, c: usize, n: usize, sum: Numbers) {
         // SAFETY: as the caller guarantees.
@@ -330,7 +333,7 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// The sums of `n` channels at `P` places, by some taps of each row.
+    /// The sums of `n` channels at `P` positions, over some taps of each row.
     ///
     /// # Safety
     /// As for [`Line::write`]; these taps do not leave the row.
@@ -359,8 +362,8 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// [`Line::places`] where each row of taps reads neighbouring pixels, which are loaded once. At an `EDGE` those beyond the
-    /// row are 0. A function of its own, for the compiler to find that what is read fits its registers.
+    /// [`Line::places`] for rows of taps that read neighbouring pixels, which are loaded once. At an `EDGE` pixels
+    /// beyond the row are 0. A separate function, so that the compiler keeps the operands in registers.
     ///
     /// # Safety
     /// As for [`Line::places`]; there are `K` taps in a row, which slide, and leave it only at an edge.

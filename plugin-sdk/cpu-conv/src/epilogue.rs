@@ -1,5 +1,5 @@
-//! What becomes of a sum before it is written: a tensor is added to it, and an activation applied. The sums of `conv` and its
-//! gradients stay as they are.
+//! The epilogue of a convolution: a tensor is added to the accumulators, and an activation applied. `conv` and its
+//! gradients have none.
 
 use crate::image::{Numbers, Pixel, unsupported};
 use crate::turn::Staged;
@@ -21,10 +21,10 @@ enum Activation {
     Silu,
 }
 
-/// What is done to each sum.
+/// The operations on each accumulator.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a, T> {
-    /// A tensor that lies as the result does.
+    /// A tensor with the strides of the result.
     add: Option<Lanes<'a, T>>,
     activation: Activation,
 }
@@ -38,7 +38,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
     /// Arguments 7 and 8 of `conv_act`.
     ///
     /// # Errors
-    /// A tensor that lies otherwise than the result; an activation that this library does not know.
+    /// A tensor whose strides differ from the result's; an unknown activation.
     pub fn of(call: &Call<'a>, out: &Volume<'a, T>) -> Result<Self, Error> {
         let activation = match call.str(8)? {
             "none" => Activation::None,
@@ -64,7 +64,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         self.add.is_none() && self.activation == Activation::None
     }
 
-    /// The sum with a tensor that lies as the result does, or 0 where that is negative.
+    /// The sum with a tensor of the result's strides, followed by ReLU.
     #[cfg(test)]
     pub fn relu_of_sum_with(add: Lanes<'a, T>) -> Self {
         Epilogue { add: Some(add), activation: Activation::Relu }
@@ -81,10 +81,10 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         self.add.is_some()
     }
 
-    /// Copies what is added to an area of the result to where that is staged, from where [`Epilogue::apply`] can read it.
+    /// Copies the addend of an area of the result to the staging buffer, where [`Epilogue::apply`] reads it.
     ///
     /// # Safety
-    /// As for [`Staged::take`], of a volume that lies as the result does.
+    /// As for [`Staged::take`], of a volume with the strides of the result.
     pub unsafe fn stage(
         &self,
         to: &Staged<T>,
@@ -99,16 +99,16 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         }
     }
 
-    /// What is added at an element of the result.
+    /// The addend at an element of the result.
     #[inline(always)]
     pub fn place(&self, at: usize) -> *const T {
         self.add.map_or(null(), |add| add.as_ptr().cast_const().wrapping_add(at))
     }
 
-    /// What becomes of the sums of `n` neighbouring channels.
+    /// Applies the epilogue to the sums of `n` neighbouring channels.
     ///
     /// # Safety
-    /// Where a tensor is added, it must have `n` elements at `add`.
+    /// If a tensor is added, it must have `n` elements at `add`.
     #[inline(always)]
     pub unsafe fn apply(&self, add: *const T, n: usize, sum: Numbers) -> Numbers {
         let sum = match self.add {
@@ -135,7 +135,7 @@ fn negative(vector: Numbers) -> Numbers {
     Numbers::splat(-1.0).mul_add(vector, Numbers::splat(-0.0))
 }
 
-/// A function of its own, since few vectors are not whole.
+/// A separate function, since few vectors are partial.
 ///
 /// # Safety
 /// There must be `n` elements.
@@ -146,7 +146,7 @@ unsafe fn few<T: Pixel>(from: *const T, n: usize) -> Numbers {
 }
 
 impl Activation {
-    /// A function of its own, so that the loops around it stay small.
+    /// A separate function, so that the loops around it stay small.
     #[inline(never)]
     fn each(self, vector: Numbers) -> Numbers {
         let mut lanes = [0.0; LANES];
@@ -155,7 +155,7 @@ impl Activation {
         match self {
             Activation::None | Activation::Relu | Activation::Relu6 => {}
             Activation::Hardswish => lanes.iter_mut().for_each(|x| {
-                // Minus infinity times 0 would be no number.
+                // Minus infinity times 0 would be NaN.
                 let x0 = bounded(*x, -3.0, f32::INFINITY);
                 *x = x0 * (bounded(x0 + 3.0, 0.0, 6.0) / 6.0);
             }),
@@ -173,7 +173,7 @@ fn bounded(x: f32, low: f32, high: f32) -> f32 {
     if x > high { high } else { x }
 }
 
-/// `x / (1 + e^-x)`. Below -87 it is less than 1e-35 and taken as there.
+/// `x / (1 + e^-x)`. Below -87 it is less than 1e-35, and the value at -87 is used.
 #[inline(always)]
 fn silu(x: f32) -> f32 {
     let x = bounded(x, -87.0, f32::INFINITY);
@@ -182,13 +182,13 @@ fn silu(x: f32) -> f32 {
     x * if x < 0.0 { power * right } else { right }
 }
 
-/// `e^x` for x from -87 to 0, within two units of the last place: `2^n` times the power series of what is left, which lies
-/// within half of `ln 2`.
+/// `e^x` for x from -87 to 0, within 2 ULP: `2^n` times the power series of the remainder, whose magnitude is at most
+/// half of `ln 2`.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     /// A number to which whole ones are added without their fractions.
     const WHOLE: f32 = 12_582_912.0;
-    /// `ln 2` in two parts, of which the first has so few digits that its multiples are exact.
+    /// `ln 2` in two parts (Cody-Waite): the first has so few bits that its multiples are exact.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     const SERIES: [f32; 6] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5];
     let t = x * std::f32::consts::LOG2_E + WHOLE;
@@ -196,7 +196,7 @@ fn exp(x: f32) -> f32 {
     let r = (x - n * LN_2[0]) - n * LN_2[1];
     let series = SERIES.iter().fold(0.0, |sum, factor| sum * r + factor);
     let power = 1.0 + (r + r * r * series);
-    // The whole number is in the low bits of `t`.
+    // The integer is in the low bits of `t`.
     power * f32::from_bits(t.to_bits().wrapping_add(127) << 23)
 }
 

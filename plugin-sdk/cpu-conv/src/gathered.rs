@@ -1,5 +1,5 @@
-//! A convolution: at each place the products of a kernel with what lies under it, of which `conv` is one and
-//! `conv_input_grad` one for each remainder of its strides.
+//! The direct convolution: at each output position the dot product of a kernel with its window. `conv` is one such
+//! convolution, `conv_input_grad` one for each stride phase.
 
 use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
@@ -15,19 +15,20 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Numbers of the copied rows, about: with a block's part of the weight they stay in the second cache.
+/// Numbers of the copied rows, about: with a block's part of the weight they stay in L2.
 const BAND: usize = 1 << 16;
-/// Places whose results are staged at once, about: they stay in the first cache.
+/// Places whose results are staged at once, about: they stay in L1.
 const STAGED: usize = 192;
-/// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
+/// The number of work items beyond which more do not help, and the number of rows below which a band mostly copies rows
+/// that its neighbour also copies.
 const ENOUGH: usize = 32;
 const SHORT: usize = 4;
 /// Multiplications that take as long as it takes to move an element of the weight.
 const MOVED: usize = 16;
-/// Places of an image below which they are taken as one row, where the kernel is a single element.
+/// The number of positions of an image below which they are treated as one row, for 1x1 kernels.
 const SMALL: usize = 1024;
 
-/// The kernels: an element's place is the sum of those of its group, row (the channel of the result), channel and tap.
+/// The kernels: an element's offset is the sum of the offsets of its group, row (the output channel), channel and tap.
 pub struct Weight<'a, T> {
     pub data: Lanes<'a, T>,
     pub group: usize,
@@ -36,7 +37,7 @@ pub struct Weight<'a, T> {
     pub taps: Vec<usize>,
 }
 
-/// What is computed. Taps of the axes are in ascending order, those of the weight in the same.
+/// The problem to compute. Taps of the axes are in ascending order, and taps of the weight in the same order.
 pub struct Product<'a, T> {
     pub input: Volume<'a, T>,
     pub groups: usize,
@@ -45,21 +46,21 @@ pub struct Product<'a, T> {
     pub rows: usize,
     pub axes: [Axis; 2],
     pub weight: Weight<'a, T>,
-    /// Where results go.
+    /// The output.
     pub out: Volume<'a, T>,
     /// A number for each row of all groups.
     pub bias: Option<Vec<T>>,
-    /// What becomes of a result and its bias.
+    /// The epilogue, after the bias.
     pub epilogue: Epilogue<'a, T>,
 }
 
-/// Neighbouring places of a row that are computed together: as many as there are blocks, as even as can be.
+/// The ranges of neighbouring positions of a row that form a block, as even as possible.
 pub fn tiles(count: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.div_ceil(TALL);
     (0..parts).map(move |i| i * count / parts..(i + 1) * count / parts)
 }
 
-/// Where the numbers of each tap lie in copied rows, as runs that are as long as they can be.
+/// The offsets of each tap's elements in copied rows, as runs of maximal length.
 pub fn runs(axes: &[Axis; 2], row: usize, pixel: usize, channels: usize) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
@@ -78,7 +79,8 @@ pub fn runs(axes: &[Axis; 2], row: usize, pixel: usize, channels: usize) -> Vec<
 }
 
 impl<T: Pixel> Product<'_, T> {
-    /// Refuses what [`Product::run`] does, for a caller that computes several and must know before the first one writes.
+    /// Refuses the cases that [`Product::run`] refuses, for a caller that computes several products and must know
+    /// before the first one writes.
     pub fn check(&self) -> Result<(), Error> {
         let depthwise = self.groups > 1 && self.channels == 1 && self.rows == 1;
         if self.is_empty() || self.weight.taps.is_empty() {
@@ -100,7 +102,7 @@ impl<T: Pixel> Product<'_, T> {
         Ok(())
     }
 
-    /// How many groups are computed as one.
+    /// The number of groups computed as one.
     fn together(&self) -> Result<usize, Error> {
         together::count::<T>(self.groups, self.rows, self.channels)
     }
@@ -112,8 +114,8 @@ impl<T: Pixel> Product<'_, T> {
     /// Computes it.
     ///
     /// # Safety
-    /// All elements that sizes, strides and taps name must exist, the input be an [`image`](crate::image::image), and nobody
-    /// else may use the elements of the results.
+    /// All elements that sizes, strides and taps name must exist, the input be an [`image`](crate::image::image), and
+    /// the elements of the results must be uniquely owned.
     pub unsafe fn run(mut self) -> Result<(), Error> {
         if self.is_empty() {
             return Ok(());
@@ -131,7 +133,7 @@ impl<T: Pixel> Product<'_, T> {
             return unsafe { depthwise::run(&self) };
         }
         let together = self.together()?;
-        // What the weight reads from.
+        // The owner of the memory that the weight reads.
         let _kernels;
         // SAFETY: as the caller guarantees.
         if together > 1 && unsafe { together::is_finite(&self.input) }? {
@@ -176,7 +178,7 @@ impl<T: Pixel> Product<'_, T> {
         }
     }
 
-    /// Takes the places of a small image as one row, where each reads the one pixel of its own.
+    /// Treats the positions of a small image as one row, if each reads only its own pixel.
     fn flatten(&mut self) {
         let [_, _, _, height, width] = self.input.sizes;
         let single = |axis: &Axis| axis.taps == [0] && axis.step == 1 && axis.count == axis.size;
@@ -189,7 +191,7 @@ impl<T: Pixel> Product<'_, T> {
         }
     }
 
-    /// Whether the image can be read where it lies: its numbers are summed as they are, and no tap leaves it.
+    /// Whether the image can be read in place: its elements need no conversion, and no tap leaves it.
     fn in_place(&self) -> bool {
         TypeId::of::<T>() == TypeId::of::<f32>()
             && has_dense_channels(&self.input)
@@ -199,7 +201,7 @@ impl<T: Pixel> Product<'_, T> {
     /// # Safety
     /// As for [`Product::run`].
     pub unsafe fn in_blocks(&self) -> Result<(), Error> {
-        // Without a band the image is read where it lies.
+        // Without a band the image is read in place.
         let band = match self.in_place() {
             true => None,
             false => Some(Band::of(&self.axes, self.channels)?),
@@ -214,7 +216,8 @@ impl<T: Pixel> Product<'_, T> {
         let (samples, height) = (self.out.sizes[0], self.axes[0].count);
         let tall = (BAND / (row * step[0]).max(1)).clamp(1, height);
         let few = height.div_ceil(ENOUGH.div_ceil(samples)).max(SHORT.min(height));
-        // A small image takes each block of the weight once, which is then packed where it is taken: it stays in the cache.
+        // A small image uses each block of the weight once, which is packed right before its use, so that it stays in
+        // cache.
         let once = samples == 1 && tall == height && blocks >= ENOUGH / 2;
         let tall = if once { tall } else { tall.min(few) };
         let bands = height.div_ceil(tall);
@@ -278,7 +281,7 @@ impl<T: Pixel> Product<'_, T> {
         })
     }
 
-    /// What the first tap of the first place of a row reads, of an image that is read where it lies.
+    /// The address that the first tap reads at the first position of a row, in an image that is read in place.
     fn first_read(&self, sample: usize, place: usize, channel: usize) -> *const f32 {
         let [y, x] = [0, 1].map(|d| self.axes[d].taps.first().copied().unwrap_or(0).cast_unsigned());
         let [step, _, _, down, across] = self.input.strides;
@@ -291,16 +294,17 @@ impl<T: Pixel> Product<'_, T> {
         !has_dense_channels(&self.out)
     }
 
-    /// Rows of places that are staged at once.
+    /// The number of rows of positions that are staged at once.
     fn staged_rows(&self) -> usize {
         (STAGED / self.axes[1].count).clamp(1, self.axes[0].count)
     }
 
-    /// The blocks of some rows of places and [`WIDE`] rows of results; `down` is the step of the operand from row to row.
+    /// Computes the blocks of some rows of positions and [`WIDE`] output channels; `down` is the step of the operand
+    /// from row to row.
     ///
     /// # Safety
-    /// As for [`Product::run`]; the operands must hold the numbers of these places, and if results [are
-    /// staged](Product::is_staged) there must be room for so many [rows](Product::staged_rows).
+    /// As for [`Product::run`]; the operands must contain the elements of these positions, and if results [are
+    /// staged](Product::is_staged) there must be room for that many [rows](Product::staged_rows).
     unsafe fn rows_of(
         &self,
         of: &Operands<'_>,
@@ -330,7 +334,7 @@ impl<T: Pixel> Product<'_, T> {
                 // SAFETY: as the caller guarantees; there is room for these rows.
                 unsafe { self.epilogue.stage(&to, &self.out, sample, channel..channel + channels, area) };
             }
-            // What is added to what is staged was put in its place.
+            // The addend of staged results was copied to the staging buffer.
             let (to, add, across) = match staged {
                 0 => (self.out.data.as_ptr().wrapping_add(at), self.epilogue.place(at), self.out.strides[4]),
                 _ => {
@@ -392,7 +396,7 @@ impl<T: Pixel> Product<'_, T> {
     /// A block of the weight of a group, as `[taps][channels][WIDE]`.
     ///
     /// # Safety
-    /// As for [`Product::run`]; there must be places for the block, which nobody else may use.
+    /// As for [`Product::run`]; `to` must have room for the block, uniquely owned.
     unsafe fn pack(&self, (g, block): (usize, usize), to: *mut f32) {
         let Weight { data, group, row, taps, .. } = &self.weight;
         let first = block * WIDE;

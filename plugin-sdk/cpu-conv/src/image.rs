@@ -14,7 +14,7 @@ pub trait Pixel: Lanes<Acc = f32, Vector = Numbers> {}
 
 impl<T: Lanes<Acc = f32, Vector = Numbers>> Pixel for T {}
 
-/// What this library does not do; the strided kernels do it.
+/// The error for a case that this library does not support; the strided kernels do.
 pub fn unsupported(what: &str) -> Error {
     Error::Unsupported { what: what.into() }
 }
@@ -49,15 +49,15 @@ pub fn has_dense_channels<T>(image: &Volume<'_, T>) -> bool {
     image.strides[1] == 1
 }
 
-/// Rows of an image that some places of a kernel read, row by row and pixel by pixel, with zeros where there is no pixel.
+/// Copied rows of an image that some output positions read, with zero padding.
 pub struct Band {
     /// Elements from row to row.
     pub row: usize,
-    /// Rows of the image from one place to the next, and pixels.
+    /// The stride between positions, in rows and pixels of the image.
     pub step: [usize; 2],
-    /// The first row and pixel that a place reads, from that of the first place.
+    /// The first row and pixel that a position reads, relative to the position's own.
     first: [isize; 2],
-    /// Rows and pixels over which the taps of one place reach.
+    /// The extent of the taps of one position, in rows and pixels.
     reach: [usize; 2],
     /// Channels of a pixel that are copied.
     pub channels: usize,
@@ -65,7 +65,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// Of places along two axes. Taps are in ascending order.
+    /// A band for positions along two axes. Taps are in ascending order.
     ///
     /// # Errors
     /// `Unsupported` where rows would be mostly zeros.
@@ -81,24 +81,24 @@ impl Band {
         Ok(Band { row: width * channels, step, first, reach, channels, width })
     }
 
-    /// Rows that so many places down read.
+    /// The number of rows that `places` rows of positions read.
     pub fn rows(&self, places: usize) -> usize {
         (places.max(1) - 1) * self.step[0] + self.reach[0]
     }
 
-    /// The copied row that a row of taps reads at the first place.
+    /// The copied row that a row of taps reads at the first position.
     pub fn down(&self, tap: isize) -> usize {
         (tap - self.first[0]).cast_unsigned()
     }
 
-    /// The dimension along a copied row, of which the image's is this.
+    /// The dimension along a copied row, given the image's.
     pub fn across(&self, axis: &Axis) -> Axis {
         let taps = axis.taps.iter().map(|tap| tap - self.first[1]).collect();
         Axis { size: self.width, stride: self.channels, taps, ..axis.clone() }
     }
 
-    /// Where what the places of these rows read lies in an image: of each row the pixels that the image has, of those from the
-    /// first that is read on, and the first of them in the image.
+    /// The part of an image that the positions of these rows read: for each row the range of pixels within the image,
+    /// counted from the first pixel read, and the first of them in the image.
     fn reads<T: Copy>(
         &self,
         image: &Volume<'_, T>,
@@ -124,11 +124,11 @@ impl Band {
         })
     }
 
-    /// Copies what the places of these rows read of some channels of an image.
+    /// Copies the pixels that the positions of these rows read, for some channels of an image.
     ///
     /// # Safety
-    /// The image must hold the elements that it names, and be an [`image`]; `to` must have `rows(places.len()) * row` places,
-    /// which nobody else may use.
+    /// The image must contain the elements that its sizes describe, and be an [`image`]; `to` must have room for
+    /// `rows(places.len()) * row` elements, uniquely owned.
     pub unsafe fn copy<T: Pixel>(
         &self,
         to: *mut f32,

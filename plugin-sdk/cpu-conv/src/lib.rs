@@ -1,22 +1,23 @@
 //! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad` of images, for Keyway plugins whose kernels run on the CPU.
 //!
-//! The functions are kernels, which a plugin registers. Images lie in channels_last or in row-major order: those in row-major
-//! order are turned as they are copied, and results as they are written, so that all that is between is the same.
+//! The functions are kernels, which a plugin registers. Images are channels_last or contiguous: contiguous ones are
+//! transposed while they are copied, and results while they are written, so that the code in between is the same.
 //!
-//! The rows that a kernel reads are copied once, widened and with their border of zeros, so that every tap is a constant
-//! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
-//! a convolution with the kernel turned round, for each remainder of the strides; that of the weight sums over pixels what
-//! lies in the same copied rows. A 3x3 kernel with stride 1 over enough channels takes fewer products by Winograd's algorithms, and so
-//! does its gradient.
-//! Where the processor has a unit of tiles for bf16, that computes all three, from copies that are not widened. Of kernels for
-//! each channel there is no such block: vectors of channels are read where the images lie, for neighbouring places at once.
+//! The rows that a kernel reads are copied once, widened and with zero padding, so that every tap is a constant offset
+//! and a register tile is accumulated over all taps and channels (implicit GEMM). The gradient of the input is a
+//! convolution with the flipped kernel, for each stride phase; the gradient of the weight reduces over the pixels of
+//! the same copied rows. A 3x3 kernel with stride 1 over enough channels takes fewer products by Winograd's algorithms,
+//! and so does its gradient. If the processor has a tile unit for bf16 (AMX), it computes all three, from copies that
+//! are not widened. Depthwise convolutions have no such tile: vectors of channels are read in place, for several
+//! neighbouring output positions at once.
 //!
 //! Decisions:
-//! - a crate of its own, since backends that are libraries of their own cannot call each other: each that links it is fast
-//!   alone. The CPU backend's library is some 0.4 MB larger for it;
-//! - images in row-major order are turned, to no larger memory than the rows that are copied anyway. Vectors of places instead
-//!   of channels would need no turning, and a second engine with transforms and tiles of its own; turning takes a twentieth
-//!   of the time of a 3x3 kernel. Only kernels of one element, for which it is a fifth, go from planes to planes;
+//! - a separate crate, since backends that are separate libraries cannot call each other: each links its own copy. The
+//!   CPU backend's library is some 0.4 MB larger for it;
+//! - contiguous images are transposed, in no more memory than the rows that are copied anyway. Vectors of positions
+//!   instead of channels would need no transpose, but a second engine with its own transforms and tiles; the transpose
+//!   takes a twentieth of the time of a 3x3 kernel. Only 1x1 kernels, for which it is a fifth, work on contiguous
+//!   images directly;
 //! - both orders give the same bits, since sums are the same.
 
 mod block;
@@ -55,7 +56,7 @@ pub use operands::Operands;
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 20;
 
-/// An image of any strides, that of a single channel being 1.
+/// An image of any strides; the stride of a single channel is set to 1.
 fn results<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     if of.sizes[2] != 1 || of.sizes.contains(&0) {
         return Err(unsupported("a convolution of volumes or of nothing"));
@@ -65,7 +66,7 @@ fn results<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     Ok(Volume { strides: [sample, channel, depth, row, column], ..of })
 }
 
-/// The kernel's own depth has no place here: with an input of depth 1 a larger one reads zeros.
+/// The depth of the kernel is dropped: with an input of depth 1 a deeper kernel reads zeros.
 fn flat<T>(weight: &Volume<'_, T>, moves: &Moves) -> Result<(), Error> {
     if weight.sizes[2] != 1 || moves.padding[0] != 0 || moves.stride[0] != 1 {
         return Err(unsupported("a convolution of volumes"));
@@ -152,7 +153,7 @@ pub unsafe fn conv_input_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Erro
             epilogue: Epilogue::NONE,
         })
     };
-    // Of several products none has written when one is refused. There may be as many as pixels.
+    // All products are checked before one writes. There may be as many products as pixels.
     if moves.stride != [1; 3] {
         moves.remainders(sizes, kernel).try_for_each(|of| product(of)?.check())?;
     }

@@ -7,7 +7,7 @@ use keyway_sdk::author::{Call, Element, Error, Lanes};
 
 /// The tensors of a call of `conv`, `conv_act`, `conv_input_grad` or `conv_weight_grad`, and how the kernel moves.
 ///
-/// They are taken from the call once, for kernels that hand on to others what they do not serve.
+/// Read from the call once, for kernels that fall back to others.
 pub struct Operands<'a, T> {
     /// The first two arguments.
     pub inputs: [Volume<'a, T>; 2],
@@ -15,14 +15,14 @@ pub struct Operands<'a, T> {
     pub bias: Option<(Lanes<'a, T>, usize)>,
     /// The result.
     pub out: Volume<'a, T>,
-    /// How the kernel moves.
+    /// Stride, padding, dilation and groups.
     pub moves: Moves,
-    /// What is done to each sum.
+    /// The epilogue.
     pub epilogue: Epilogue<'a, T>,
 }
 
 impl<'a, T: Pixel> Operands<'a, T> {
-    /// Those of a call of `conv_act`, whose last arguments say what is done to each sum.
+    /// The operands of a call of `conv_act`, whose last arguments define the epilogue.
     ///
     /// # Errors
     /// Arguments of other kinds; as `Epilogue::of`.
@@ -33,7 +33,7 @@ impl<'a, T: Pixel> Operands<'a, T> {
 }
 
 impl<'a, T: Element> Operands<'a, T> {
-    /// Those of a gradient's call.
+    /// The operands of a gradient's call.
     ///
     /// # Errors
     /// Arguments of other kinds.
@@ -47,7 +47,7 @@ impl<'a, T: Element> Operands<'a, T> {
         })
     }
 
-    /// Those of a call of `conv`, whose third argument is the bias.
+    /// The operands of a call of `conv`, whose third argument is the bias.
     ///
     /// # Errors
     /// Arguments of other kinds.

@@ -63,7 +63,7 @@ impl<T: Pixel> Tensor<T> {
 
     pub fn volume(&mut self) -> Volume<'_, T> {
         let ([n, c, h, w], [sample, channel, row, column]) = (self.sizes, self.strides);
-        // SAFETY: the vector has the elements, which nobody else uses meanwhile.
+        // SAFETY: the vector has the elements, uniquely owned meanwhile.
         let data = unsafe { Lanes::new(self.data.as_mut_ptr()) };
         Volume { data, sizes: [n, c, 1, h, w], strides: [sample, channel, 0, row, column] }
     }

@@ -1,6 +1,6 @@
-//! Copies of an image from which tiles are read: pixels lie at a constant pitch with zeros where the image has none, so that
-//! the places of a kernel, taken as one flat row, read each tap at a constant distance from their own pixel. Behind each row
-//! of places lie some that are none; what is computed there is left.
+//! Copies of an image from which tiles are read: pixels have a constant pitch with zero padding, so that the output
+//! positions, taken as one flat row, read each tap at a constant distance from their own pixel. Each row of positions
+//! is followed by some padding positions, whose results are discarded.
 
 use crate::image::has_dense_channels;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -8,24 +8,25 @@ use keyway_cpu_loops::tiles::SIDE;
 use keyway_cpu_loops::transpose;
 use std::ops::Range;
 
-/// Channels up to which the taps of a row may be taken as channels, and the most elements that a pixel then has.
+/// The maximum number of channels for which the taps of a row may be treated as channels, and the maximum number of
+/// elements of a pixel then.
 const FEW: usize = 16;
 const FOLDED: usize = 128;
-/// Pixels of a row below which rows are turned together.
+/// The number of pixels of a row below which rows are transposed together.
 const NARROW: usize = 8;
 
-/// How a copy lies. With strides, rows and columns are parted into a plane for each remainder that taps have, and there
-/// neighbouring places read neighbouring pixels.
+/// The geometry of a copy. With strides, rows and columns are de-interleaved into one plane for each stride phase of
+/// the taps, in which neighbouring positions read neighbouring pixels.
 pub struct Planes {
     /// Elements of a pixel: whole steps of tiles, with zeros behind the channels.
     pub pixel: usize,
     /// Pixels from row to row.
     pub pitch: usize,
-    /// Rows that taps reach beyond those of the places.
+    /// The number of rows that taps reach beyond the rows of the positions.
     pub reach: usize,
     /// Places of a row.
     pub width: usize,
-    /// Taps of which each has its place in the copy: those of the kernel, or its rows.
+    /// The number of taps with separate offsets in the copy: the taps of the kernel, or its rows.
     pub taps: usize,
     channels: usize,
     step: [usize; 2],
@@ -40,20 +41,21 @@ pub struct Planes {
     pub in_place: bool,
 }
 
-/// What is copied at a time.
+/// The part that is copied at a time.
 #[derive(Clone)]
 pub struct Part {
     pub samples: Range<usize>,
-    /// Rows of places: those of the whole image where there are several samples.
+    /// Rows of positions: the whole image if there are several samples.
     pub rows: Range<usize>,
     pub first_channel: usize,
 }
 
-/// Rows of an image with dense channels: where they lie, or turned.
+/// Rows of an image with dense channels: in place, or transposed.
 struct Turned<'a, T> {
     image: &'a Volume<'a, T>,
     channels: usize,
-    /// The rows that were turned together, and memory for them; those of small images are so few pixels that their rows are.
+    /// The rows that were transposed together, and memory for them; rows of small images have so few pixels that
+    /// several are.
     rows: Range<usize>,
     memory: Vec<u16>,
     from: *const u16,
@@ -64,7 +66,7 @@ impl<'a, T> Turned<'a, T> {
         Turned { image, channels, rows: 0..0, memory: Vec::new(), from: std::ptr::null() }
     }
 
-    /// Begins with these channels of a sample, of which some rows are read.
+    /// Starts with these channels of a sample and the rows to read.
     ///
     /// # Safety
     /// The image must have them.
@@ -126,8 +128,8 @@ struct Row {
 }
 
 impl Planes {
-    /// Of places along two axes, whose taps are in ascending order. Where the image may be read where it lies, it is an image
-    /// of as many channels.
+    /// Planes for positions along two axes, whose taps are in ascending order. If the image may be read in place, it
+    /// has `channels` channels.
     pub fn of(axes: &[Axis; 2], channels: usize, may_be_in_place: bool) -> Planes {
         let step = [0, 1].map(|d| axes[d].step);
         let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
@@ -178,13 +180,14 @@ impl Planes {
         }
     }
 
-    /// Whether most of a copy would be zeros, since taps lie much further apart than the image is large.
+    /// Whether most of a copy would be zeros, since the distance of taps is much larger than the image.
     pub fn mostly_zeros(&self, axes: &[Axis; 2]) -> bool {
         let far = |beyond: usize, axis: &Axis| beyond > 4 * (axis.count + axis.size / axis.step) + SIDE;
         far(self.reach, &axes[0]) || far(self.pitch - self.width, &axes[1])
     }
 
-    /// Pixels of a plane for so many rows, with those that a block of places reads beyond the last row.
+    /// The number of pixels of a plane with `rows` rows, including those that a block of positions reads beyond the
+    /// last row.
     pub fn plane(&self, rows: usize) -> usize {
         (rows * self.pitch + SIDE - 1).next_multiple_of(SIDE)
     }
@@ -199,24 +202,24 @@ impl Planes {
         part.rows.len() + self.reach
     }
 
-    /// Flat places of a part, from the first to the last that is one.
+    /// The number of flat positions of a part, from the first to the last valid one.
     pub fn flat(&self, part: &Part) -> usize {
         ((part.samples.len() - 1) * self.tall(part) + part.rows.len() - 1) * self.pitch + self.width
     }
 
-    /// For each tap its plane, and the pixels from a place's own to the one that it reads.
+    /// For each tap its plane, and the distance in pixels from a position's own pixel to the one that it reads.
     pub fn distances(&self) -> impl Iterator<Item = (usize, usize)> {
         self.places.iter().map(|&(plane, y, x)| (plane, y * self.pitch + x))
     }
 
-    /// Which tap of the kernel and which channel an element of the copy's pixels stands for; none for those behind them.
+    /// The kernel tap and the channel of an element of the copy's pixels; `None` for padding elements.
     pub fn meaning(&self, tap: usize, element: usize) -> Option<(usize, usize)> {
         let folded = self.columns[0].len();
         (element < folded * self.channels)
             .then(|| (tap * folded + element / self.channels, element % self.channels))
     }
 
-    /// What the first place of a part reads first, of an image that is read where it lies.
+    /// The first address that the first position of a part reads, in an image that is read in place.
     pub fn first_read<T>(&self, image: &Volume<'_, T>, part: &Part) -> *const u16 {
         let [y, x] = self.first.map(isize::cast_unsigned);
         let [sample, _, _, down, across] = image.strides;
@@ -224,11 +227,11 @@ impl Planes {
         image.data.as_ptr().cast_const().cast::<u16>().wrapping_add(at)
     }
 
-    /// Copies what the places of a part read.
+    /// Copies the pixels that the positions of a part read.
     ///
     /// # Safety
-    /// It must be an [`image`](crate::image::image), hold the elements that it names, each of two bytes, and the part be of it;
-    /// `to` must have the [`Planes::size`] of planes of `plane` pixels, which nobody else may use.
+    /// It must be an [`image`](crate::image::image), contain the elements that its sizes describe, each of two bytes,
+    /// and the part be of it; `to` must have the [`Planes::size`] of planes of `plane` pixels, uniquely owned.
     pub unsafe fn copy<T>(&self, to: *mut u16, plane: usize, image: &Volume<'_, T>, part: &Part) {
         let tall = self.tall(part);
         let line = self.pitch * self.pixel;
@@ -269,7 +272,7 @@ impl Planes {
     /// As for [`Planes::copy`].
     unsafe fn copy_row(&self, to: *mut u16, Row { from, size, across }: Row, columns: &[usize]) {
         let (c, pixel) = (self.channels, self.pixel);
-        // The columns of the copy of which this one lies in the image.
+        // The columns of the copy for which this column is in the image.
         let inside = |column: usize| {
             let first = self.first[1] + column.cast_signed();
             let reaching =
@@ -349,7 +352,7 @@ const HALF: usize = SIDE / 2;
 /// Copies some elements, mostly so few that a call would take longer.
 ///
 /// # Safety
-/// There must be `n` elements and places apart from them.
+/// `from` must have `n` elements and `to` room for them, without overlap.
 #[inline(always)]
 pub unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
     /// Copies from both ends, which meet or overlap.

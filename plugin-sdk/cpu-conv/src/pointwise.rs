@@ -1,5 +1,5 @@
-//! Convolutions by kernels of one element, of planes to planes: products of matrices whose columns are places, which need not
-//! be turned.
+//! Pointwise (1x1) convolutions of contiguous images: matrix products whose columns are output positions, without a
+//! transpose.
 
 use crate::WORK;
 use crate::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
@@ -11,9 +11,10 @@ use keyway_cpu_loops::vectors::{Vector, load_some, widen, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 
-/// Numbers of the copied places, about: with a part of the weight they stay in the second cache.
+/// The approximate number of copied elements: with a part of the weight they stay in L2.
 const COPIED: usize = 1 << 16;
-/// Numbers of the weight above which it is read from afar for each piece, and groups of places that are then worth it.
+/// The number of weight elements above which the weight is read from beyond L2 for each piece, and the number of groups
+/// of positions that then pay for it.
 const FAR: usize = 1 << 18;
 const MANY: usize = 4;
 /// Places of a plane that is large.
@@ -29,7 +30,7 @@ pub fn is_one<T: Pixel>(of: &Product<'_, T>) -> bool {
     of.axes.iter().all(single) && planes(&of.input) && planes(&of.out)
 }
 
-/// Computes it: the places of all samples in order, in groups of [`WIDE`].
+/// Computes it: the positions of all samples in order, in groups of [`WIDE`].
 ///
 /// # Safety
 /// As for [`Product::run`].
@@ -70,19 +71,19 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     })
 }
 
-/// Places that lie in one plane and one group.
+/// Positions in one plane and one group.
 struct Piece {
     sample: usize,
-    /// The first in its plane, and how many.
+    /// The first position in its plane, and the number of positions.
     place: usize,
     count: usize,
-    /// Where the first lies among all places of the groups that are computed at once.
+    /// The index of the first among all positions of the groups that are computed at once.
     at: usize,
-    /// Places of the group behind the last that are none.
+    /// The number of padding positions of the group after the last.
     behind: usize,
 }
 
-/// The places of all samples in groups of [`WIDE`].
+/// The positions of all samples in groups of [`WIDE`].
 #[derive(Clone, Copy)]
 struct Places {
     samples: usize,
@@ -91,8 +92,8 @@ struct Places {
 }
 
 impl Places {
-    /// Whether the last places of a plane share a group with the first of the next: of large planes the last group is but a
-    /// small part.
+    /// Whether the last positions of a plane share a group with the first of the next; in large planes a partial last
+    /// group costs little.
     fn follow(self) -> bool {
         self.plane < LARGE
     }
@@ -131,10 +132,10 @@ impl Places {
     }
 }
 
-/// Copies places of a group's channels as `[places / WIDE][channels][WIDE]`, with zeros behind the last.
+/// Packs positions of a group's channels as `[places / WIDE][channels][WIDE]`, padded with zeros.
 ///
 /// # Safety
-/// As for [`Product::run`]; there must be room, which nobody else may use.
+/// As for [`Product::run`]; `to` must have room, uniquely owned.
 unsafe fn copy<T: Pixel>(of: &Product<'_, T>, g: usize, pieces: &[Piece], to: *mut f32) {
     let [step, channel, ..] = of.input.strides;
     for c in 0..of.channels {
@@ -153,10 +154,11 @@ unsafe fn copy<T: Pixel>(of: &Product<'_, T>, g: usize, pieces: &[Piece], to: *m
     }
 }
 
-/// Computes the results of some places and up to [`WIDE`] rows of a group.
+/// Computes the results of some positions and up to [`WIDE`] rows of a group.
 ///
 /// # Safety
-/// As for [`Product::run`], with the copied places and the packed block of the weight; the results must be of nobody else.
+/// As for [`Product::run`], with the packed positions and the packed block of the weight; the results must be uniquely
+/// owned.
 unsafe fn multiply<T: Pixel>(
     of: &Product<'_, T>,
     (g, first): (usize, usize),
@@ -191,7 +193,7 @@ unsafe fn multiply<T: Pixel>(
                         write_some(to.wrapping_add(at), 1, n, result);
                     }
                 };
-                // Two loops, of which the compiler writes the first one out.
+                // Two loops: the compiler unrolls the first one.
                 if count == WIDE {
                     (0..WIDE).step_by(Numbers::LANES).for_each(|v| put(v, 0, Numbers::LANES));
                 } else {

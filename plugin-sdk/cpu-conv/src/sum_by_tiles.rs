@@ -1,9 +1,10 @@
 //! `conv_weight_grad` of bf16 by the processor's tile unit.
 //!
-//! What is summed over are places, so both operands are turned: the flat copy of the input lies as one line of pixels for each
-//! channel, in which the pixels that a tap reads begin at a constant distance, and the gradients lie at the same flat places,
-//! with zeros at those that are none. The unit takes subnormal numbers for 0. A pixel that is infinite or no number would meet
-//! those zeros, too: then the caller sums over the places alone.
+//! The reduction dimension is the output positions, so both operands are transposed: the flat copy of the input is one
+//! line of pixels for each channel, in which the pixels that a tap reads start at a constant distance, and the
+//! gradients are at the same flat positions, with zeros at padding positions. The unit treats subnormal numbers as 0.
+//! An infinite or NaN pixel would be multiplied by those zeros, too: then the caller reduces over the valid positions
+//! alone.
 
 use super::by_tiles::{Cut, pack_right};
 use super::planes::{Part, Planes};
@@ -16,14 +17,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements of the copied rows, about.
 const BAND: usize = 1 << 17;
-/// Steps of 32 places after which sums are put down, so that the lines of a block stay in the first cache.
+/// The number of steps of 32 positions after which accumulators are stored, so that the lines of a block stay in L1.
 const DEPTH: usize = 12;
-/// Parts into which samples are cut at least, where there are as many.
+/// The minimum number of parts of the samples, if there are that many samples.
 const ENOUGH: usize = 4;
-/// The bands are cut into so many parts at most, each with sums of its own, of so many numbers in all.
+/// The maximum number of parts of the bands, each with its own partial sums, and the maximum number of elements of all
+/// partial sums.
 const PARTS: usize = 8;
 const SUMS: usize = 1 << 23;
-/// The bits of infinity in bf16, above which there is no number.
+/// The bits of infinity in bf16; larger ones are NaN.
 const INFINITY: u16 = 0x7f80;
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 24;
@@ -31,8 +33,8 @@ const WORK: usize = 1 << 24;
 /// The gradient of the weight, where no size is 0; or `false`, with results written in part, where a pixel is not finite.
 ///
 /// # Safety
-/// The volumes must hold the elements that they name, of bf16, `grad` and `input` be [images](crate::image::image), and nobody
-/// else may use those of `out`.
+/// The volumes must contain the elements that their sizes describe, of bf16, `grad` and `input` be
+/// [images](crate::image::image), and the elements of `out` be uniquely owned.
 pub unsafe fn run<U: Unit, T: Pixel>(
     unit: U,
     grad: &Volume<'_, T>,
@@ -50,7 +52,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     }
     let cut = Cut::of(&planes, [grad.sizes[0], grad.sizes[3]], BAND, ENOUGH);
     let plane = planes.plane(cut.samples * (cut.rows + planes.reach));
-    // A line is an odd number of cache lines long, lest the lines of a tile meet in the first cache.
+    // A line is an odd number of cache lines long, lest the lines of a tile meet in L1.
     let line = plane + if (plane / SIDE).is_multiple_of(2) { SIDE } else { 0 };
     let wide = rows.next_multiple_of(SIDE);
     let size = planes.taps * planes.pixel * wide;
@@ -99,12 +101,12 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     Ok(true)
 }
 
-/// What is summed. Sums lie as `[taps][pixel][wide]`.
+/// The reduction. Sums are stored as `[taps][pixel][wide]`.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
     planes: Planes,
-    /// Pixels of a plane, and elements of a line, of which each element of a pixel has one in each plane.
+    /// The number of pixels of a plane, and of elements of a line; each plane has one line for each element of a pixel.
     plane: usize,
     line: usize,
     rows: usize,
@@ -112,11 +114,11 @@ struct Sum<'a, T> {
 }
 
 impl<T: Pixel> Sum<'_, T> {
-    /// Adds the products of some rows of places, if all of their pixels are finite, and returns whether they are.
+    /// Adds the products of some rows of positions, if all of their pixels are finite, and returns whether they are.
     ///
     /// # Safety
-    /// As for [`run`]; nobody else may use the sums and the memory, which has room for these rows, and this thread is within
-    /// [`Unit::with_tiles`].
+    /// As for [`run`]; the sums and the memory, which has room for these rows, must be uniquely owned, and this thread
+    /// is within [`Unit::with_tiles`].
     unsafe fn add<U: Unit>(
         &self,
         unit: U,
@@ -172,7 +174,7 @@ impl<T: Pixel> Sum<'_, T> {
     /// As for [`Sum::add`].
     unsafe fn turn<U: Unit>(&self, to: *mut u16, copied: *const u16, part: &Part) -> bool {
         let pixel = self.planes.pixel;
-        // The last block of places reads this far.
+        // The last block of positions reads this far.
         let pixels = self.planes.plane(part.samples.len() * self.planes.tall(part));
         let (mut tile, mut largest) = ([0u16; STEP], 0);
         for plane in 0..self.planes.count() {
@@ -199,10 +201,11 @@ impl<T: Pixel> Sum<'_, T> {
         largest < INFINITY
     }
 
-    /// Copies a group's gradients to their flat places, with zeros behind those of each place and where none is.
+    /// Copies a group's gradients to their flat positions, with zeros after each position's gradients and at padding
+    /// positions.
     ///
     /// # Safety
-    /// As for [`Sum::add`], with so many places.
+    /// As for [`Sum::add`], with room for `flat` positions.
     unsafe fn copy_grad(&self, to: *mut u16, flat: usize, part: &Part, g: usize) {
         let [step, channel, _, down, across] = self.grad.strides;
         let Sum { planes, wide, .. } = self;

@@ -1,5 +1,6 @@
-//! `conv_weight_grad` of depthwise convolutions, one kernel for each channel: vectors of channels, whose sums for some elements of the kernel stay in
-//! registers over some rows of places. Operands with dense channels are read where they lie; others are turned first.
+//! `conv_weight_grad` of depthwise convolutions, one kernel for each channel: vectors of channels, whose accumulators
+//! for some kernel taps stay in registers over some rows of output positions. Channels-last operands are read in place;
+//! others are transposed first.
 
 use super::WORK;
 use super::depthwise::{ZEROS, vector};
@@ -14,11 +15,12 @@ use std::ops::Range;
 const LANES: usize = Numbers::LANES;
 /// Rows of the kernel, and elements of each, whose sums stay in registers.
 const TAPS: usize = 3;
-/// Neighbouring places that are gone through together: with the sums, what they read finds registers.
+/// The number of neighbouring positions processed together, so that accumulators and operands fit the registers.
 const PLACES: usize = if LANES == 16 { 4 } else { 2 };
 /// Places of the rows over which sums stay in registers, about.
 const TOGETHER: usize = 32;
-/// Channels whose sums lie together: what they read lies side by side in memory, and a turned chunk fits the second cache.
+/// The number of channels whose sums are contiguous: their operands are contiguous in memory, and a transposed chunk
+/// fits L2.
 const WIDE: usize = 8 * LANES;
 /// Pieces of work beyond which more would not help.
 const ENOUGH: usize = 32;
@@ -41,7 +43,7 @@ pub unsafe fn run<T: Pixel>(
     let [_, height, width] = moves.axes(input, places, kernel)?;
     let own = [1, 2].map(|d| Axis::of(grad, d, places[d], 1, vec![0]));
     let of = Sum { grad, input, axes: [height, width], own };
-    // It refuses what is too far apart, wherever it lies.
+    // It refuses taps that are too far apart, also for images read in place.
     Band::of(&of.axes, 1)?;
     let (channels, taps) = (moves.groups, kernel.iter().product::<usize>());
     let chunks = chunks(grad.sizes[0], places[1], places[2]);
@@ -83,7 +85,7 @@ pub unsafe fn run<T: Pixel>(
 /// Adds up the parts of all sums, of `size` numbers, in their order, and writes them to where they belong.
 ///
 /// # Safety
-/// The weight must have these elements for each channel, which nobody else may use.
+/// The weight must have these elements for each channel, uniquely owned.
 unsafe fn put<T: Pixel>(out: &Volume<'_, T>, sums: &[f32], size: usize, taps: &[usize]) {
     let channels = out.sizes[0];
     for v in 0..channels.div_ceil(LANES) {
@@ -100,7 +102,7 @@ unsafe fn put<T: Pixel>(out: &Volume<'_, T>, sums: &[f32], size: usize, taps: &[
     }
 }
 
-/// What is summed.
+/// The reduction.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
@@ -130,7 +132,7 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// The same, from operands that are copied, and turned where their channels lie apart.
+    /// The same, from operands that are copied, and transposed if their channels are not dense.
     ///
     /// # Safety
     /// As for [`run`].
@@ -166,14 +168,14 @@ impl<T: Pixel> Sum<'_, T> {
     }
 }
 
-/// What some rows of the kernel read for a row of places, and the gradients of those.
+/// The input rows that some rows of the kernel read for a row of positions, and the gradients of the positions.
 #[derive(Clone, Copy)]
 struct Row<S> {
     image: [*const S; TAPS],
     grad: *const S,
 }
 
-/// How the places of a row read.
+/// The access pattern of a row of positions.
 struct Line<'a> {
     axis: &'a Axis,
     /// Channels of a pixel.
@@ -183,7 +185,7 @@ struct Line<'a> {
     place: usize,
 }
 
-/// Elements of the kernel: of some of its rows those from `first` on, of which the first of all is element `tap`.
+/// Kernel taps: in some rows those from `first` on; the first of all is tap `tap`.
 #[derive(Clone, Copy)]
 struct Taps {
     first: usize,
@@ -191,12 +193,12 @@ struct Taps {
 }
 
 impl Line<'_> {
-    /// Adds the products of some rows of places to the sums of all elements of the kernel, which lie [`WIDE`] apart, of the
-    /// vectors of channels that begin at `starts`.
+    /// Adds the products of some rows of positions to the sums of all kernel taps, which are [`WIDE`] elements apart,
+    /// for the vectors of channels that begin at `starts`.
     ///
     /// # Safety
-    /// The rows that `read` gives for a row of places and one of taps must hold what is read there, where there is one, and
-    /// those of `grad` a gradient for each place.
+    /// The rows that `read` returns for a row of positions and a row of taps must contain the pixels read there, if
+    /// there are any, and the rows of `grad` a gradient for each position.
     unsafe fn add<S: Pixel>(
         &self,
         places: &Range<usize>,
@@ -212,7 +214,7 @@ impl Line<'_> {
             let places = some..(some + together).min(places.end);
             for top in (0..height).step_by(TAPS) {
                 let tall = top..(top + TAPS).min(height);
-                // Neighbouring rows of places that read by the same rows of the kernel.
+                // Neighbouring rows of positions that use the same rows of the kernel.
                 let read_by = |y: usize| {
                     let inside = |t: &usize| read(y, *t).is_some();
                     let first = tall.clone().find(inside).unwrap_or(tall.end);
@@ -241,7 +243,7 @@ impl Line<'_> {
     }
 
     /// # Safety
-    /// As for [`Line::add`], of so many rows of taps and taps of each.
+    /// As for [`Line::add`], for this number of rows of taps and of taps in each.
     unsafe fn tile<S: Pixel>(
         &self,
         rows: &[Row<S>],
@@ -274,7 +276,7 @@ impl Line<'_> {
         by_size!((1, 1)(1, 2)(1, 3)(2, 1)(2, 2)(2, 3)(3, 1)(3, 2)(3, 3));
     }
 
-    /// A function of its own with plain loops over constants, for the compiler to find that the sums fit its registers.
+    /// A separate function with plain loops over constants, so that the compiler keeps the accumulators in registers.
     ///
     /// # Safety
     /// As for [`Line::tile`]; a row has vectors of channels.
@@ -318,7 +320,7 @@ impl Line<'_> {
         }
     }
 
-    /// Adds the products of [`PLACES`] places, of which no tap leaves the row.
+    /// Adds the products of [`PLACES`] positions at which no tap leaves the row.
     ///
     /// # Safety
     /// As for [`Line::fixed`].
@@ -368,7 +370,7 @@ impl Line<'_> {
         each_row(row, sums, add);
     }
 
-    /// Adds the products of a place, at which what a tap reads beyond the row is 0.
+    /// Adds the products of a position; pixels beyond the row are 0.
     ///
     /// # Safety
     /// As for [`Line::fixed`].

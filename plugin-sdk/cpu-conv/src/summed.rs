@@ -1,5 +1,5 @@
-//! `conv_weight_grad`: for each element of the kernel the products of the output's gradient with what that element read,
-//! summed over all places.
+//! `conv_weight_grad`: for each kernel tap the products of the output's gradient with the pixels that the tap read,
+//! reduced over all output positions.
 
 use super::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
@@ -14,24 +14,25 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Places whose products are summed before they are added to the sums so far, about, so that no sum has too many terms; and
-/// rows of places below which a chunk mostly copies what its neighbour copies.
+/// The approximate number of positions whose products are summed before they are added to the total, which bounds
+/// rounding errors; and the number of rows of positions below which a chunk mostly copies rows that its neighbour also
+/// copies.
 const TERMS: usize = 512;
 const SHORT: usize = 8;
-/// Numbers of the copied rows of both operands, about: they stay in the second cache.
+/// Numbers of the copied rows of both operands, about: they stay in L2.
 const COPIED: usize = 1 << 19;
 /// Pieces of work beyond which more would not help.
 const ENOUGH: usize = 32;
 /// Columns of a tile up to which its numbers are read where they are, not put one behind the other first.
 const FEW: usize = 2;
-/// Numbers from one place to the next of the operand whose rows are a block's.
+/// The pitch, in elements, between positions of the operand whose rows are a block's.
 const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
 
 /// The gradient of the weight, which is not empty.
 ///
 /// # Safety
-/// The volumes must hold the elements that they name, `grad` and `input` be [images](crate::image::image), and nobody else
-/// may use those of `out`.
+/// The volumes must contain the elements that their sizes describe, `grad` and `input` be
+/// [images](crate::image::image), and the elements of `out` be uniquely owned.
 pub unsafe fn run<T: Pixel>(
     grad: &Volume<'_, T>,
     input: &Volume<'_, T>,
@@ -100,7 +101,7 @@ pub struct Chunk {
     pub rows: Range<usize>,
 }
 
-/// All places, in chunks of about [`TERMS`] that are as even as can be.
+/// All positions, in chunks of about [`TERMS`] that are as even as possible.
 pub fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
     let even = |count: usize, most: usize| {
         let parts = count.div_ceil(most);
@@ -115,19 +116,19 @@ pub fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
     (0..samples).flat_map(of).collect()
 }
 
-/// Where the operands lie: in copies, or where they are if they are numbers with dense channels.
+/// The source of the operands: copies, or the tensors in place if they are f32 with dense channels.
 #[derive(Clone, Copy)]
 struct Lie {
-    /// Whether no tap leaves the image, which is then read where it lies.
+    /// Whether no tap leaves the image, which is then read in place.
     image_in_place: bool,
-    /// Whether the gradients are whole blocks, which are then read where they lie.
+    /// Whether the gradients are whole blocks, which are then read in place.
     grad_in_place: bool,
     /// Numbers of the image from row to row and from pixel to pixel.
     row: usize,
     pixel: usize,
-    /// The first row and pixel of the image that its first place reads, where it lies.
+    /// The first row and pixel that the first position reads, for an image read in place.
     first: [usize; 2],
-    /// Numbers of the gradients from place to place.
+    /// The stride of the gradients from position to position, in elements.
     place: usize,
 }
 
@@ -141,7 +142,7 @@ impl Lie {
     ) -> Lie {
         let is_f32 = TypeId::of::<T>() == TypeId::of::<f32>();
         let image_in_place = is_f32 && has_dense_channels(input) && axes.iter().all(Axis::stays_inside);
-        // Of more columns the places lie so far apart that they push each other out of the cache.
+        // With more columns the positions are so far apart that they evict each other from the cache.
         let whole = rows.is_multiple_of(WIDE) && rows <= FEW * WIDE;
         let grad_in_place = is_f32 && dense(*grad).is_ok() && whole;
         let (row, pixel) = match image_in_place {
@@ -154,22 +155,22 @@ impl Lie {
     }
 }
 
-/// What is summed, for one group.
+/// The reduction, for one group.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
     out: &'a Volume<'a, T>,
     group: usize,
-    /// Rows of the weight, whose gradients a place has side by side.
+    /// The number of rows of the weight, whose gradients are contiguous at a position.
     rows: usize,
     width: usize,
     band: &'a Band,
     lie: Lie,
-    /// Elements of the kernel: a strip of them whose numbers lie one behind the other in the copied rows, and a tile of it.
+    /// Kernel taps: a strip whose elements are contiguous in the copied rows, and a tile of it.
     blocks: &'a Vec<(Run, Range<usize>)>,
 }
 
-/// Where the copied rows of some chunks lie: those of the image, and the gradients as `[columns][places][WIDE]`.
+/// The copied rows of some chunks: rows of the image, and the gradients packed as `[columns][places][WIDE]`.
 struct Copied<'a> {
     image: Lanes<'a, f32>,
     grad: Lanes<'a, f32>,
@@ -188,7 +189,7 @@ impl<T: Pixel> Sum<'_, T> {
         let [image, grad] = [samples * self.band.rows(rows) * self.band.row, columns * places * WIDE];
         let sizes =
             [if self.lie.image_in_place { 0 } else { image }, if self.lie.grad_in_place { 0 } else { grad }];
-        // What is read where it lies takes as much of a cache as a copy would.
+        // An operand that is read in place takes as much cache as a copy would.
         let reads = image + grad;
         let together = (COPIED / reads.max(1)).clamp(1, chunks.len().max(1));
         let totals = if chunks.len() > 1 { self.blocks.len() * columns * TALL * WIDE } else { 0 };
@@ -245,10 +246,10 @@ impl<T: Pixel> Sum<'_, T> {
         Ok(())
     }
 
-    /// Copies what the places of a chunk read of a sample, and their gradients.
+    /// Copies the pixels that the positions of a chunk read in a sample, and their gradients.
     ///
     /// # Safety
-    /// As for [`run`]; the chunk must have room, of which nobody else may use this sample's.
+    /// As for [`run`]; the chunk must have room, and this sample's part must be uniquely owned.
     unsafe fn copy(&self, to: &Copied<'_>, i: usize, chunk: &Chunk, sample: usize) {
         let nth = sample - chunk.samples.start;
         let (rows, places) = (self.band.rows(chunk.rows.len()), chunk.rows.len() * self.width);
@@ -298,12 +299,12 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// Adds the products of a chunk to the sums of some blocks of one tile: of the first chunk they are the sums, and those of
-    /// the last are written to where they belong.
+    /// Adds the products of a chunk to the sums of some blocks of one tile: the first chunk initialises the sums, and
+    /// the last one writes them to the output.
     ///
     /// # Safety
-    /// As for [`run`]; the chunk's rows must be copied, there must be totals for all blocks if there are several chunks, and
-    /// nobody else may use the totals and results of these.
+    /// As for [`run`]; the chunk's rows must be copied, there must be totals for all blocks if there are several
+    /// chunks, and their totals and results must be uniquely owned.
     unsafe fn add(
         &self,
         copied: &Copied<'_>,
@@ -365,7 +366,7 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// What the first tap of a chunk's first place reads, of an image that is read where it lies.
+    /// The address that the first tap reads at a chunk's first position, in an image that is read in place.
     fn first_read(&self, chunk: &Chunk) -> *const f32 {
         let [sample, _, _, down, across] = self.input.strides;
         let [top, left] = self.lie.first;
@@ -376,14 +377,14 @@ impl<T: Pixel> Sum<'_, T> {
         self.input.data.as_ptr().cast_const().wrapping_add(at).cast()
     }
 
-    /// The gradients of a chunk's first place, which are read where they lie.
+    /// The gradients of a chunk's first position, which are read in place.
     fn first_grad(&self, chunk: &Chunk) -> *const f32 {
         let [sample, _, _, down, _] = self.grad.strides;
         let at = chunk.samples.start * sample + chunk.rows.start * down + self.group * self.rows;
         self.grad.data.as_ptr().cast_const().wrapping_add(at).cast()
     }
 
-    /// The places of a chunk, row by row, as they lie in the copies or where they are. A chunk of several samples has all of
+    /// The positions of a chunk, row by row, as runs in the copies or in place. A chunk of several samples has all of
     /// their rows.
     fn rows_of(&self, chunk: &Chunk) -> Vec<Run> {
         let rows = chunk.rows.len();
@@ -408,10 +409,12 @@ impl<T: Pixel> Sum<'_, T> {
         runs
     }
 
-    /// Puts what the places of a chunk read for the `n` elements of a tile one behind the other, [`PITCH`] apart.
+    /// Packs the pixels that the positions of a chunk read for the `n` taps of a tile contiguously, with a pitch of
+    /// [`PITCH`].
     ///
     /// # Safety
-    /// The image must hold what the places read from a tile's first element on; a copy as many numbers behind the last.
+    /// The image must contain the pixels that the positions read from a tile's first element on; a copy that many
+    /// elements after the last.
     unsafe fn gather(&self, image: *const f32, chunk: &Chunk, n: usize, to: &mut [f32]) {
         let mut places = to.chunks_exact_mut(PITCH);
         let mut all: usize = self.rows_of(chunk).iter().map(|run| run.depth).sum();
@@ -419,7 +422,7 @@ impl<T: Pixel> Sum<'_, T> {
             for (x, place) in places.by_ref().take(run.depth).enumerate() {
                 let from = image.wrapping_add(run.a + x * self.band.step[1] * self.lie.pixel);
                 all -= 1;
-                // Behind the last element of an image that is read where it lies there is nothing.
+                // There is no padding after the last element of an image that is read in place.
                 let is_last = self.lie.image_in_place && all < PITCH;
                 for at in (0..PITCH).step_by(Numbers::LANES) {
                     let n = if is_last { n.saturating_sub(at).min(Numbers::LANES) } else { Numbers::LANES };
@@ -433,10 +436,10 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// Writes sums to where they belong: those of `n` elements of the kernel from `first` on, of the rows of a column.
+    /// Writes sums to the output: the sums of `n` kernel taps from `first` on, for the rows of a column.
     ///
     /// # Safety
-    /// As for [`run`]; nobody else may use these results.
+    /// As for [`run`]; these results must be uniquely owned.
     unsafe fn lay(&self, (first, n): (usize, usize), column: usize, sums: &[[f32; WIDE]; PITCH]) {
         const ROW: usize = PITCH + Numbers::LANES;
         let mut turned = [[0.0; ROW]; WIDE];

@@ -84,7 +84,7 @@ fn volume(data: &mut [bf16], [n, c, h, w]: [usize; 4], contiguous: bool) -> Volu
         true => [c * h * w, h * w, h * w, w, 1],
         false => [h * w * c, 1, h * w * c, w * c, c],
     };
-    // SAFETY: the slice has the elements, which nobody else uses meanwhile.
+    // SAFETY: the slice has the elements, uniquely owned meanwhile.
     Volume { data: unsafe { Lanes::new(data.as_mut_ptr()) }, sizes: [n, c, 1, h, w], strides }
 }
 

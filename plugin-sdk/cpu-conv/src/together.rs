@@ -1,8 +1,9 @@
 //! Groups of few channels, several of them as one.
 //!
-//! A block of sums has vectors of channels, which a group of two or four does not fill. So neighbouring groups are computed as one, whose
-//! kernels are 0 where a row and a channel are of different groups: more products, and yet fewer instructions. A pixel that is infinite
-//! or no number would meet those zeros: then each group is computed by itself.
+//! A register tile has vectors of channels, which a group of two or four does not fill. So neighbouring groups are
+//! computed as one with a block-diagonal kernel, 0 where a row and a channel are of different groups: more products,
+//! and yet fewer instructions. An infinite or NaN pixel would be multiplied by those zeros: then each group is computed
+//! by itself.
 
 use crate::gathered::Weight;
 use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Channels of groups that are computed as one, at most: a vector of the widest processors, or a block of others.
 const MOST: usize = 16;
 
-/// How many groups of so many rows and channels of this type are computed as one. Groups of single channels are refused: others go
-/// through them plane by plane.
+/// The number of groups with this many rows and channels that are computed as one. Groups of single channels are
+/// refused: other kernels compute them plane by plane.
 pub fn count<T: Pixel>(groups: usize, rows: usize, channels: usize) -> Result<usize, Error> {
     if groups > 1 && rows.min(channels) < 2 {
         return Err(unsupported("groups of single channels"));
@@ -30,7 +31,7 @@ pub fn count<T: Pixel>(groups: usize, rows: usize, channels: usize) -> Result<us
 /// Kernels of `count` groups each, with zeros between them: the memory that holds them, from which the returned weight reads.
 ///
 /// # Safety
-/// The elements that the weight names must exist, and the result must outlive what is computed with it.
+/// The elements that the weight describes must exist, and the result must outlive what is computed with it.
 pub unsafe fn weight<'a, T: Pixel>(
     of: &Weight<'a, T>,
     [groups, count, rows, channels]: [usize; 4],
@@ -77,7 +78,7 @@ pub unsafe fn is_finite<T: Pixel>(image: &Volume<'_, T>) -> Result<bool, Error> 
                         read_some(from.wrapping_add(first), 1, count)
                     }
                 };
-                // Infinity times 0 is no number, and nothing makes it one again.
+                // Infinity times 0 is NaN, and NaN propagates.
                 sums[v % 4] = numbers.mul_add(Numbers::splat(0.0), sums[v % 4]);
             }
         }
@@ -93,7 +94,7 @@ pub unsafe fn is_finite<T: Pixel>(image: &Volume<'_, T>) -> Result<bool, Error> 
     Ok(finite.into_inner())
 }
 
-/// The gradient of the weight, of which what lies between groups is not kept.
+/// The gradient of the weight, without the blocks between groups.
 ///
 /// # Safety
 /// As for [`summed::run`].

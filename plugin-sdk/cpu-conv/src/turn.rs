@@ -1,23 +1,24 @@
-//! Images in row-major order: what is read is turned to dense channels as it is copied, and what is written back to planes.
+//! Contiguous images: inputs are transposed to dense channels while they are copied, and results back to planes while
+//! they are written.
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::transpose;
 pub use keyway_cpu_loops::widen_transposed as turn;
 use std::ops::Range;
 
-/// Results with dense channels, as they lie before they are [put](Staged::put) to where they belong.
+/// Results with dense channels, staged before they are [copied](Staged::put) to the output.
 pub struct Staged<T> {
     pub from: *const T,
-    /// Elements from place to place, and from row to row.
+    /// The strides from position to position, and from row to row, in elements.
     pub across: usize,
     pub down: usize,
 }
 
 impl<T: Copy> Staged<T> {
-    /// Copies channels of some rows and columns of places.
+    /// Copies channels of some rows and columns of positions.
     ///
     /// # Safety
-    /// There must be the results, and places for them in the sample, which nobody else may use; the caller upholds this.
+    /// The results must exist, and the sample have room for them, uniquely owned; the caller upholds this.
     pub unsafe fn put(
         &self,
         to: &Volume<'_, T>,
@@ -45,11 +46,10 @@ impl<T: Copy> Staged<T> {
         }
     }
 
-    /// The opposite of [`Staged::put`]: copies what is in those places to where the results are staged.
+    /// The opposite of [`Staged::put`]: copies those elements to the staging buffer.
     ///
     /// # Safety
-    /// The sample must have the elements, and there must be places for them, which nobody else may use; the caller upholds
-    /// this.
+    /// The sample must have the elements, and the buffer room for them, uniquely owned; the caller upholds this.
     pub unsafe fn take(
         &self,
         from: &Volume<'_, T>,

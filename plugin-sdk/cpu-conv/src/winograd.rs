@@ -1,15 +1,16 @@
 //! 3x3 convolutions with stride 1 by Winograd's algorithms F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray, arXiv:1509.09308):
 //! the four results of a tile take 16 products for each channel, not 36, and the sixteen of a larger one 36, not 144.
 //!
-//! A tile's results are sums and differences of what lies in its 4x4 or 6x6 pixels, so one number that is not finite would
-//! reach results whose pixels it is none of, and sums of large numbers could overflow on their way to a small result. Where
-//! the squares of the pixels of some tiles or of the weight add up to more than [`Transforms::LARGE`], or to no number, the
+//! A tile's results are sums and differences of its 4x4 or 6x6 pixels, so one non-finite pixel would reach results
+//! whose window does not contain it, and sums of large numbers could overflow on the way to a small result. If the
+//! squares of the pixels of some tiles or of the weight add up to more than [`Transforms::LARGE`], or to NaN, the
 //! caller computes all results directly.
 //!
-//! Errors are small beside the largest result of a tile, not beside each: by F(2x2) no larger than those of sums in one chain where
-//! the pixels are of like size, which is one to two times the direct kernel's, by F(4x4) one to six times as large. So the latter is
-//! taken only where the program lets the factors of f32 be rounded. That is said of f32 alone, and results in f16 and bf16 that
-//! are small beside others would show such errors: they keep F(2x2).
+//! Errors are small relative to the largest result of a tile, not to each result: with F(2x2) no larger than those of a
+//! sequential sum of pixels of similar magnitude, which is one to two times the direct kernel's error, with F(4x4) one
+//! to six times as large. So F(4x4) is used only if the program allows the factors of f32 to be rounded. That setting
+//! is about f32 alone, and f16 and bf16 results that are small relative to others would show such errors: they use
+//! F(2x2).
 
 mod algorithms;
 mod choice;
@@ -37,8 +38,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tiles::Tiles;
 pub use weight_grad::WeightGrad;
 
-/// Numbers of a piece's transformed pixels and sums, about: they stay in the second cache beside a block of the weight. Twice
-/// as many where the whole weight has more than so many numbers, which each piece reads from afar.
+/// The approximate number of elements of a piece's transformed pixels and sums: they stay in L2 with a block of the
+/// weight. Twice as many if the whole weight has more elements than the second constant, since each piece then reads it
+/// from beyond L2.
 const PIECE: usize = 1 << 17;
 const FAR: usize = 1 << 20;
 /// Pieces of work beyond which more would not help, and blocks of results below which a part of a piece would mostly
@@ -84,7 +86,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
     let work = most.min(all.count()) * products * of.channels * (of.rows / parts);
     let large = AtomicBool::new(false);
     parallel_try(pieces * parts, WORK / work.max(1), |range| {
-        // Rows of products must not lie a multiple of 4096 bytes apart, which many places of a cache share.
+        // Rows of products must not lie a multiple of 4096 bytes apart, which would map to the same cache sets.
         let apart = most.min(all.count()) * pitch + Numbers::LANES;
         let groups = most.min(all.count()).div_ceil(TALL);
         // SAFETY: pixels and sums are written before they are read, and so are rows and staged results.
@@ -166,8 +168,8 @@ unsafe fn multiply<T: Pixel>(
 /// Transforms a block's sums and writes its results.
 ///
 /// # Safety
-/// As for [`Product::run`]; the results must be this block's alone, and if they are staged there must be room for those of
-/// all rows that the piece has tiles of.
+/// As for [`Product::run`]; the results must be uniquely owned by this block, and if they are staged there must be room
+/// for all rows in which the piece has tiles.
 unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     of: &Product<'_, T>,
     all: &Tiles,
@@ -183,7 +185,7 @@ unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const 
         bias.iter_mut().zip(&numbers[first..first + channels]).for_each(|(to, from)| *to = from.to_acc());
     }
     let [height, width] = [0, 1].map(|d| of.axes[d].count);
-    // Where the results of an image begin, and the steps from row to row and from place to place.
+    // The address of an image's results, and the strides from row to row and from position to position.
     let stage = Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE };
     let first_row = all.rows(piece).start;
     let (to, [step, down, across]) = match of.is_staged() {
@@ -199,7 +201,7 @@ unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const 
             (Staged { from: stage.from.wrapping_add(at), ..stage }, image, [rows, columns])
         })
     };
-    // What is added to what is staged is put in its place.
+    // The addend of staged results is copied to the staging buffer.
     let add = match of.is_staged() {
         true => to.cast_const(),
         false => of.epilogue.place(first),
@@ -210,7 +212,7 @@ unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const 
             unsafe { of.epilogue.stage(&to, &of.out, image, first..first + channels, area) };
         }
     }
-    // Where results go that no place takes, and what is added to them.
+    // A dummy target for results outside the output, and their addend.
     let (mut spare, zeros) = ([T::from_acc(0.0); WIDE], [T::from_acc(0.0); WIDE]);
     for (group, rows) in gathered::tiles(piece.len()).enumerate() {
         for (r, tile) in rows.enumerate() {

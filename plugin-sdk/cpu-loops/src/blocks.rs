@@ -1,10 +1,10 @@
 //! The strided iteration of element-wise kernels over their operands, compiled once for all functions.
 //!
-//! Work is cut into blocks, rectangles of the two innermost dimensions. An operand that is at unit stride along a
-//! block's rows is given to the function where it lies, the output as an input too. Of one that repeats an element
-//! along them, the function is given a chunk of copies. Any other is copied into a dense block that stays in the
-//! first-level cache: a repeated value once for as long as it stays the same, a transposed operand some columns at a
-//! time, so that each cache line of it is read once.
+//! Work is cut into blocks, rectangles of the two innermost dimensions. An operand with unit stride along a block's
+//! rows is passed to the function in place, whether output or input. For one that repeats an element along them, the
+//! function gets a chunk of copies. Any other is copied into a dense block that stays in L1: a repeated value once for
+//! as long as it stays the same, a transposed operand some columns at a time, so that each cache line of it is read
+//! once.
 
 use crate::elementwise::Cost;
 use crate::inner_loop::{Addresses, InnerLoop, LANES, Repeated};
@@ -16,15 +16,15 @@ use std::mem::MaybeUninit;
 
 /// Bytes of a copied block.
 const BLOCK: usize = 8 * 1024;
-/// Bytes of all copied blocks. Where an operand lies across, its block takes as much of them as it can, and is about
-/// as high as it is wide: the longer the pieces that are read on both sides, the less it counts that each begins with
-/// a wait for memory.
+/// The size of all copied blocks in bytes. The block of a transposed operand takes as much of it as it can, and is
+/// about square: the longer the runs that are read on both sides, the less the memory latency at the start of each
+/// matters.
 const ARENA: usize = OPERANDS * BLOCK;
 /// The function is called for each row of a block if the rows are at least that long, else for whole blocks.
 const LONG: usize = 64;
 /// The most elements of a block that needs no copies.
 const DIRECT: usize = 16 * 1024;
-/// What blocks begin at multiples of.
+/// The alignment of blocks.
 const CACHE_LINE: usize = 64;
 
 #[cold]
@@ -66,7 +66,7 @@ pub(crate) fn by_blocks(
     })
 }
 
-/// The dimensions to iterate over; none if there are no elements.
+/// The dimensions to iterate over; `None` if there are no elements.
 fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
     let mut strides: [Option<&[i64]>; OPERANDS] = [None; OPERANDS];
     strides[0] = Some(out.strides());
@@ -90,7 +90,7 @@ fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
     Ok(Some(dims))
 }
 
-/// Memory for copied blocks and for chunks of what is repeated, and what is in it.
+/// Memory for copied blocks and for chunks of repeated elements, with its current content.
 struct Arena {
     blocks: MaybeUninit<Bytes>,
     chunks: [Chunk; OPERANDS],
@@ -124,7 +124,7 @@ struct Blocks<'a> {
     count: usize,
     /// The operands that are copied into blocks.
     copied: [bool; OPERANDS],
-    /// Where in the arena each one's block begins.
+    /// The offset of each operand's block in the arena.
     places: PerOperand,
     /// Bytes of the arena for each.
     share: usize,
@@ -135,7 +135,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// `apart` tells the inputs that may be read while the output is written.
+    /// `apart` marks the inputs that may be read while the output is written.
     fn new(
         dims: Dims,
         on: &'a Operands,
@@ -246,7 +246,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Fills the chunks of what repeats one element along row `r` of the block at `from`.
+    /// Fills the chunks of operands that repeat one element along row `r` of the block at `from`.
     ///
     /// # Safety
     /// As for [`Blocks::run`].

@@ -37,7 +37,7 @@ impl<T: Plain> Deref for Contiguous<'_, T> {
     }
 }
 
-/// What this crate adds to a view.
+/// Extension methods of a view.
 pub trait ViewExt<'a, T: Plain> {
     /// The elements as a slice in row-major order: borrowed where [`View::as_slice`] can, else copied.
     fn contiguous(&self) -> Result<Contiguous<'a, T>, Error>;
@@ -122,7 +122,7 @@ fn with_dense<T: Plain, R>(
     then(Operand { tensor: &tensor, bytes: size_of::<T>() })
 }
 
-/// Copies a view to a slice of as many elements, in row-major order.
+/// Copies a view to a slice of equal length, in row-major order.
 fn gather<T: Plain>(from: View<'_, T>, to: &mut [T]) -> Result<(), Error> {
     debug_assert_eq!(from.numel(), to.len());
     let view = Operand::of_input(&from);
@@ -131,7 +131,7 @@ fn gather<T: Plain>(from: View<'_, T>, to: &mut [T]) -> Result<(), Error> {
     })
 }
 
-/// Copies a slice in row-major order to a view of as many elements.
+/// Copies a slice in row-major order to a view with equal element count.
 fn scatter<T: Plain>(from: &[T], to: ViewMut<'_, T>) -> Result<(), Error> {
     debug_assert_eq!(from.len(), to.numel());
     let view = Operand::of_output(&to);

@@ -1,15 +1,14 @@
-//! Copies of elements side by side.
+//! Copies of contiguous elements.
 
 /// Bytes that are copied at once, and the most that are copied here and not by the system's function: for rows so short
 /// the call takes as long as the copy.
 const CHUNK: usize = 64;
 const SHORT: usize = 2048;
 
-/// Copies `n` elements side by side.
+/// Copies `n` contiguous elements.
 ///
 /// # Safety
-/// There must be `n` elements and places for them, which do not meet, and nobody else may use the places; the caller upholds
-/// this.
+/// `from` must have `n` elements and `to` room for them, without overlap and uniquely owned; the caller upholds this.
 #[inline(always)]
 pub unsafe fn copy_dense<T: Copy>(to: *mut T, from: *const T, n: usize) {
     let bytes = n * size_of::<T>();
@@ -34,10 +33,10 @@ fn is_close_behind(to: usize, from: usize) -> bool {
     matches!(to.wrapping_sub(from) % PAGE, 1..32)
 }
 
-/// Copies bytes, at least `SIZE` of them, so many at once.
+/// Copies at least `SIZE` bytes, `SIZE` at a time.
 ///
 /// # Safety
-/// They must exist at both addresses, and those of the target be nobody else's.
+/// The bytes must be valid at both addresses, and the target uniquely owned.
 #[inline(always)]
 unsafe fn copy_chunks<const SIZE: usize>(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: as the caller guarantees.

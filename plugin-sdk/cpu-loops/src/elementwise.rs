@@ -1,7 +1,7 @@
 //! Element-wise kernels: a function of one element of each input, applied everywhere.
 //!
-//! Any strides and any rank are served; an element's value does not depend on strides, threads or pieces, as long as
-//! the function is a function.
+//! Any strides and any rank are supported; an element's value does not depend on strides, threads or pieces, as long as
+//! the function is pure.
 
 use crate::contiguous::{Contiguous, ContiguousOut, ViewExt, contiguous_out};
 use crate::fast_path::apply;
@@ -11,7 +11,7 @@ use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
 use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut, Widen};
 
-/// What one element costs, which decides how small a piece of work is worth another thread.
+/// The cost of one element, which decides the smallest piece of work that is worth another thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cost {
     /// Some arithmetic: bound by memory.
@@ -96,8 +96,8 @@ pub fn map3<A: Element, B: Element, C: Element, O: Element>(
     apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B, *const C), *mut O, _>(&f))
 }
 
-/// `f(a, out)` on slices of equal length, for functions that work on blocks. `f` must treat each element
-/// alike, wherever it lies in the slice, and write all of `out`, whose content at first is unspecified.
+/// `f(a, out)` on slices of equal length, for functions that work on blocks. `f` must treat each element alike,
+/// wherever it is in the slice, and write all of `out`, whose initial content is unspecified.
 #[inline]
 pub fn map1_slices<A: Plain, O: Plain>(
     a: View<'_, A>,
@@ -138,7 +138,7 @@ pub fn map2_slices<A: Plain, B: Plain, O: Plain>(
     )
 }
 
-/// The loops of this crate on the arguments and output 0 of a call: what most element-wise kernels are. Types are
+/// The loops of this crate on the arguments and output 0 of a call: the form of most element-wise kernels. Types are
 /// checked as [`Call::view`] and [`Call::out`] check them.
 pub trait CallExt<'a> {
     /// `output 0 = f()` for each element; as [`map0`].
@@ -212,27 +212,26 @@ pub trait CallExt<'a> {
         f: impl Fn(A::Wide, B::Wide) -> O::Wide + Sync,
     ) -> Result<(), Error>;
 
-    /// As [`CallExt::map1_wide`], for a function that is a type of its own.
+    /// As [`CallExt::map1_wide`], for a function with a named type.
     fn map1_wide_by<A: Widen, O: Widen>(
         &self,
         cost: Cost,
         f: impl Function<(A::Wide,), O::Wide>,
     ) -> Result<(), Error>;
 
-    /// As [`CallExt::map2_wide`], for a function that is a type of its own.
+    /// As [`CallExt::map2_wide`], for a function with a named type.
     fn map2_wide_by<A: Widen, B: Widen, O: Widen>(
         &self,
         cost: Cost,
         f: impl Function<(A::Wide, B::Wide), O::Wide>,
     ) -> Result<(), Error>;
 
-    /// Argument `index`, a tensor of `T`, as a slice in row-major order: borrowed where that is possible,
-    /// else copied. The copy is what makes an in-place call safe.
+    /// Argument `index`, a tensor of `T`, as a slice in row-major order: borrowed if possible, otherwise copied. The
+    /// copy makes an in-place call safe.
     fn contiguous<T: Plain>(&self, index: usize) -> Result<Contiguous<'a, T>, Error>;
 
-    /// Output `index`, a tensor of `T`, as a slice in row-major order: the memory itself where that is
-    /// possible, else a buffer that is written back when it is dropped. What it holds at first is
-    /// unspecified.
+    /// Output `index`, a tensor of `T`, as a slice in row-major order: the memory itself if possible, otherwise a
+    /// buffer that is written back when it is dropped. The initial content is unspecified.
     fn contiguous_out<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error>;
 
     /// As `contiguous_out`, of the bits of elements whose dtype may be another of the same size.
@@ -401,7 +400,7 @@ fn apply_to_call(
     apply(cost, &operands[..types.len()], inner)
 }
 
-/// Applies `inner` to output 0, argument 0 and argument 1, whose elements are those of the indices of a dimension.
+/// Applies `inner` to output 0, argument 0 and argument 1, whose elements are the indices of a dimension.
 #[inline(never)]
 fn along(
     call: &Call<'_>,

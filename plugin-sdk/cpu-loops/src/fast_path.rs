@@ -1,7 +1,7 @@
 //! The contiguous fast path: operands that are one run of elements each.
 //!
-//! Operands that lie densely in one order, beside inputs of one element, need no strided iteration: the inner loop is
-//! given their addresses. All else goes by [`crate::blocks`].
+//! Operands that are dense with equal strides, and inputs of one element, need no strided iteration: the inner loop
+//! gets their addresses. All other cases use [`crate::blocks`].
 
 use crate::blocks::by_blocks;
 use crate::elementwise::Cost;
@@ -12,7 +12,7 @@ use keyway_sdk::author::{Error, parallel_for};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Applies `inner` over all operands; the first is the output. An input of one element stands for any shape.
+/// Applies `inner` over all operands; the first is the output. An input of one element is broadcast to any shape.
 pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
     let n = out.numel();
@@ -28,8 +28,8 @@ pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) 
     Ok(())
 }
 
-/// Whether all operands are contiguous and of one shape, and no input meets the output but as `inner` allows: what most
-/// small calls are, told from numbers at hand. One element has no shape to compare.
+/// Whether all operands are contiguous and of one shape, and no input overlaps the output except as `inner` allows: the
+/// common small call, detected from cached fields. One element has no shape to compare.
 #[inline(always)]
 fn flat(out: &Operand<'_>, ins: &[Operand<'_>], inner: InnerLoop<'_>) -> bool {
     let (n, begin) = (out.numel(), out.tensor.data as usize);
@@ -68,8 +68,8 @@ fn by_strides(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Res
     })
 }
 
-/// Which inputs repeat one element, if all operands but those lie in the output's order, densely from their first
-/// element on. An output has no element twice, so it is dense if it spans no more than its elements.
+/// Which inputs repeat one element, if all other operands are dense in the output's order. An output has no element
+/// twice, so it is dense if it spans no more than its elements.
 #[inline(always)]
 fn dense(
     out: &Operand<'_>,
@@ -104,7 +104,7 @@ fn dense(
     Some(repeated)
 }
 
-/// Applies `inner` to a part of operands of which some repeat one element, or whose output is streamed.
+/// Applies `inner` to a part of the operands if some repeat one element, or the output is streamed.
 ///
 /// # Safety
 /// As for [`InnerLoop::run`], with one element at the address of each operand that is repeated; as for [`stream::run`] if

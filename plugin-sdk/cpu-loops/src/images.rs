@@ -4,8 +4,7 @@ use crate::reserve;
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 use std::ops::Range;
 
-/// A tensor of `[first, second, spatial..]` with three spatial dimensions, of which those that it lacks come first and have
-/// one element.
+/// A tensor of `[first, second, spatial..]` with three spatial dimensions; missing ones come first and have size 1.
 #[derive(Clone, Copy)]
 pub struct Volume<'a, T> {
     /// The first element.
@@ -70,7 +69,7 @@ impl<'a, T: Element> Volume<'a, T> {
         let [n, c, ..] = self.sizes;
         let [sample, channel, ..] = self.strides;
         let begin: usize = (0..3).map(|d| of.first[d] * self.strides[d + 2]).sum();
-        // A single element has no step, and a stride that is far larger than the image none that memory could hold.
+        // A single element has no step, and a stride far larger than the image could overflow.
         let step = |d: usize| if of.counts[d] > 1 { moves.stride[d] } else { 1 };
         let [depth, height, width] = [0, 1, 2].map(|d| self.strides[d + 2] * step(d));
         Volume {
@@ -81,7 +80,8 @@ impl<'a, T: Element> Volume<'a, T> {
         }
     }
 
-    /// Where those elements of each kernel lie whose number in each spatial dimension is one of these, from its first.
+    /// The offsets, from the kernel's first element, of the elements whose index in each spatial dimension is one of
+    /// these.
     ///
     /// # Errors
     /// Out of memory.
@@ -107,15 +107,15 @@ fn wrong(sizes: &[i64]) -> Error {
     }
 }
 
-/// How a kernel moves over an input.
+/// The parameters of a convolution.
 pub struct Moves {
-    /// Elements from one place of the kernel to the next.
+    /// The stride: input elements between neighbouring output positions.
     pub stride: [usize; 3],
     /// Elements of 0 before and after the input.
     pub padding: [usize; 3],
     /// Elements from one of the kernel's to the next.
     pub dilation: [usize; 3],
-    /// Parts of the channels, each with kernels of its own.
+    /// The number of groups of channels, each with its own kernels.
     pub groups: usize,
 }
 
@@ -133,7 +133,7 @@ impl Moves {
         })
     }
 
-    /// The spatial dimensions of an image under a kernel of these sizes with so many places.
+    /// The spatial dimensions of an image under a kernel of these sizes, with these numbers of output positions.
     ///
     /// # Errors
     /// Out of memory.
@@ -151,9 +151,9 @@ impl Moves {
         Ok([axis(0)?, axis(1)?, axis(2)?])
     }
 
-    /// The element that the first place of the kernel reads by its element `t` along dimension `d`.
+    /// The index of the element that tap `t` reads at the first output position, along dimension `d`.
     fn tap(&self, d: usize, t: usize) -> isize {
-        // Of numbers that no memory could hold there are no places.
+        // With numbers beyond any memory there are no output positions.
         t.wrapping_mul(self.dilation[d]).wrapping_sub(self.padding[d]).cast_signed()
     }
 
@@ -174,8 +174,8 @@ impl Moves {
         })
     }
 
-    /// What the elements of the input with remainder `r` by the stride are read by, along dimension `d`: the numbers of
-    /// these taps, and the place of the kernel at which each of them reads the first such element.
+    /// The taps that read the input elements of stride phase `r`, along dimension `d`: their indices, and the output
+    /// position at which each of them reads the first such element.
     fn readers(&self, d: usize, r: usize, kernel: usize) -> (Vec<usize>, Vec<isize>) {
         let stride = self.stride[d] as isize;
         let read = |t: usize| (r + self.padding[d]) as isize - (t * self.dilation[d]) as isize;
@@ -187,15 +187,16 @@ impl Moves {
 pub struct Remainder {
     /// The first of them.
     pub first: [usize; 3],
-    /// How many they are.
+    /// The number of elements.
     pub counts: [usize; 3],
     /// The elements of the kernel that read them, in its own order.
     pub taps: [Vec<usize>; 3],
-    /// The place of the kernel at which each of these reads the first of them.
+    /// The output position at which each tap reads the first element.
     pub reads: [Vec<isize>; 3],
 }
 
-/// A spatial dimension: at place `j`, tap `t` of the kernel reads element `j * step + taps[t]`, which is 0 outside.
+/// A spatial dimension: at output position `j`, tap `t` of the kernel reads element `j * step + taps[t]`, which is 0
+/// outside.
 #[derive(Clone)]
 pub struct Axis {
     /// Elements of the source.
@@ -204,9 +205,9 @@ pub struct Axis {
     pub stride: usize,
     /// Places of the kernel.
     pub count: usize,
-    /// Elements from one place to the next; of a single place, 1.
+    /// Input elements between neighbouring output positions; 1 for a single position.
     pub step: usize,
-    /// What the taps read at the first place.
+    /// The elements that the taps read at the first position.
     pub taps: Vec<isize>,
 }
 
@@ -217,39 +218,39 @@ impl Axis {
         Axis { size: image.sizes[d + 2], stride: image.strides[d + 2], count, step, taps }
     }
 
-    /// Whether most of what the places pass over is read by none of them, since these or the taps lie far apart: a copy of it
-    /// with its border is not worth making, and may be larger than memory.
+    /// Whether most elements in the range of the positions are not read, since positions or taps are far apart: a
+    /// padded copy of it is not worth its cost, and may be larger than memory.
     pub fn is_sparse(&self) -> bool {
         let [first, last] = [self.taps.iter().min(), self.taps.iter().max()].map(|tap| tap.map_or(0, |t| *t));
         let passed = (self.count.max(1) - 1).saturating_mul(self.step).saturating_add(last.abs_diff(first));
         passed / 8 > self.count.saturating_mul(self.taps.len()).saturating_add(8)
     }
 
-    /// Whether no tap leaves the image at any place.
+    /// Whether no tap leaves the image at any position.
     pub fn stays_inside(&self) -> bool {
         let last = (self.count.max(1) - 1) * self.step;
         let reads = |place: usize, tap: &isize| place.cast_signed() + tap;
         self.taps.iter().all(|tap| reads(0, tap) >= 0 && reads(last, tap) < self.size.cast_signed())
     }
 
-    /// The element that a tap reads at a place.
+    /// The element that a tap reads at a position.
     #[inline(always)]
     pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
         let at = (place * self.step) as isize + self.taps[tap];
         (at >= 0 && (at as usize) < self.size).then_some(at as usize)
     }
 
-    /// The elements that the kernel reads at a place, in the order of its own.
+    /// The elements that the kernel reads at a position, in the order of its taps.
     pub fn reads(&self, place: usize) -> impl Iterator<Item = usize> {
         (0..self.taps.len()).filter_map(move |tap| self.element(place, tap))
     }
 
-    /// Those of the places in the range at which a tap reads an element.
+    /// The positions in the range at which a tap reads inside the image.
     #[inline]
     pub fn inside(&self, tap: usize, places: Range<usize>) -> Range<usize> {
         let first = self.taps[tap];
         let step = self.step as isize;
-        // The first place at which `place * step + first` is at least `from`.
+        // The first position at which `place * step + first` is at least `from`.
         let reaching = |from: isize| {
             (from - first).max(0).div_euclid(step) as usize
                 + usize::from((from - first).max(0).rem_euclid(step) > 0)
@@ -258,7 +259,7 @@ impl Axis {
         begin..reaching(self.size as isize).clamp(begin, places.end)
     }
 
-    /// Those of the places at which each of some taps reads an element; taps are in ascending order.
+    /// The positions at which each of some taps reads inside the image; taps are in ascending order.
     pub fn all_inside(&self, taps: Range<usize>) -> Range<usize> {
         let all = 0..self.count;
         let both = |a: Range<usize>, b: Range<usize>| a.start.max(b.start)..a.end.min(b.end);
@@ -282,7 +283,7 @@ mod tests {
         let axes = moves.axes(&image([1, 1, 1, 9, 20]), [1, 2, 1], [1, 3, 2]).unwrap();
         let taps: Vec<&[isize]> = axes.iter().map(|axis| &axis.taps[..]).collect();
         assert_eq!(taps, [&[0][..], &[-3, 1, 5], &[-5, 2]]);
-        // A single place has no next one.
+        // A single position has no next one.
         assert_eq!(axes.map(|axis| (axis.size, axis.count, axis.step)), [(1, 1, 1), (9, 2, 2), (20, 1, 1)]);
         assert!(moves.axes(&image([1; 5]), [1; 3], [usize::MAX; 3]).is_err());
     }
@@ -292,7 +293,8 @@ mod tests {
         let axis = |count, step, taps: &[isize]| {
             Axis::of(&image([1, 1, 1, 1, 33]), 2, count, step, taps.to_vec()).is_sparse()
         };
-        // As networks have them: strides, dilations of 18 and 36, a step as wide as the kernel, a single place.
+        // Typical cases of networks: strides, dilations of 18 and 36, a stride as wide as the kernel, a single
+        // position.
         for (count, step, taps) in [
             (112, 2, vec![-3, -2, -1, 0, 1, 2, 3]),
             (33, 1, vec![-18, 0, 18]),

@@ -4,12 +4,12 @@
 //! of work among threads know operands by the size of their elements alone, and are compiled once
 //! ([`crate::blocks`]).
 //!
-//! A function of elements is applied to a chunk of them at a time, whose results are written when all of its inputs
-//! are read. The loop over a chunk is vectorised without a check for memory that overlaps, an input may be the output,
-//! and an input that repeats one element is a chunk of copies of it to which the loop comes back.
+//! A function of elements is applied to a chunk at a time, whose results are written after all of its inputs are read.
+//! The loop over a chunk is vectorised without a check for overlapping memory, an input may be the output, and an input
+//! that repeats one element is a chunk of copies, reread for each chunk.
 //!
-//! What is left behind the last whole chunk is computed by vectors, too, and by the same code: with some of the elements
-//! before it once more, or, where an input is the output or there are fewer elements than a chunk has, copied into one.
+//! The tail after the last whole chunk is computed by vectors, too, and by the same code: together with some of the
+//! elements before it, or, if an input is the output or there are fewer elements than a chunk, copied into a chunk.
 //!
 //! A function of wide values ([`Wide`]) is given the elements widened. Its results are narrowed a chunk at a time, for
 //! which there are vector instructions that the compiler does not find in a loop over elements.
@@ -33,7 +33,7 @@ pub(crate) const LANES: usize = 64;
 /// Fewer elements than these behind the last chunk are computed one by one.
 const FEW: usize = 8;
 
-/// A function of elements that is a type of its own: its arguments are a tuple. Each closure of the tuple is one.
+/// A function of elements with a named type: its arguments are a tuple. Closures of the tuple implement it.
 ///
 /// The compiler does not make a loop over a closure vector code if the closure is too large to be inlined into it; `call`
 /// can have `#[inline(always)]`, and a closure cannot.
@@ -49,29 +49,29 @@ impl<Arguments, Value, F: Fn(Arguments) -> Value + Sync> Function<Arguments, Val
     }
 }
 
-/// The place of an input's elements, and what a function is given of them.
+/// The address of an input's elements, and their conversion to a function's argument.
 pub(crate) trait Input: Copy {
-    /// What the function is given of an element.
+    /// The type that the function gets for an element.
     type Value: Copy;
     /// The size of an element.
     const BYTES: usize;
 
     /// The elements at this address.
     fn at(address: *const u8) -> Self;
-    /// What the function is given of the element at `i`.
+    /// The function's argument for the element at `i`.
     ///
     /// # Safety
     /// The caller guarantees an element at `i`.
     unsafe fn load(self, i: usize) -> Self::Value;
-    /// The place `n` elements further.
+    /// The address `n` elements further.
     fn past(self, n: usize) -> Self;
 }
 
-/// What a function gives for an output's elements.
+/// The conversion of a function's result to an output's elements.
 pub(crate) trait Output {
     /// The output's elements.
     type Element: Element;
-    /// What the function gives for one.
+    /// The type that the function returns for an element.
     type Value: Copy;
 
     /// The element of a value.
@@ -152,19 +152,19 @@ impl<T: Widen> Output for Wide<T> {
 
 /// The inputs of an elementwise function: a tuple of up to three.
 pub(crate) trait Inputs: Copy {
-    /// What the function is given of one element of each input.
+    /// The function's arguments for one element of each input.
     type Item: Copy;
-    /// The size of an element of each, 0 where there is none.
+    /// The element size of each input in bytes, 0 if there is none.
     const BYTES: [usize; 3];
 
     /// The first of these addresses.
     fn of(addresses: (*const u8, *const u8, *const u8)) -> Self;
-    /// What the function is given of the elements at `i`.
+    /// The function's arguments for the elements at `i`.
     ///
     /// # Safety
     /// The caller guarantees an element of each input at `i`.
     unsafe fn load(self, i: usize) -> Self::Item;
-    /// The inputs `n` elements further, but for those that are repeated.
+    /// The inputs `n` elements further, except repeated ones.
     fn past(self, n: usize, repeated: Repeated) -> Self;
 }
 
@@ -251,8 +251,8 @@ impl<'a> InnerLoop<'a> {
         self.copies
     }
 
-    /// The number of elements in a chunk, at most [`LANES`]; 0 for a function of whole runs, of which no input may
-    /// be repeated or be the output.
+    /// The number of elements in a chunk, at most [`LANES`]; 0 for a function of whole runs, whose inputs may neither
+    /// be repeated nor be the output.
     #[inline(always)]
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
@@ -261,9 +261,9 @@ impl<'a> InnerLoop<'a> {
     /// Applies the function to `n` elements.
     ///
     /// # Safety
-    /// Each operand must have `n` elements of the function's types at its address, aligned; an input that is repeated
-    /// as many as a chunk has, or `n` if that is fewer. An input meets the output only if it is at the same address
-    /// with elements of the same size, and neither that nor repeated if there are no chunks. The caller's iteration upholds this.
+    /// Each operand must have `n` elements of the function's types at its address, aligned; a repeated input one chunk,
+    /// or `n` if that is fewer. An input may overlap the output only if it is at the same address with elements of the
+    /// same size, and neither that nor repeated if there are no chunks. The caller's iteration upholds this.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, [out, a, b, c]: Addresses, repeated: Repeated, n: usize) {
         // SAFETY: as the caller guarantees; the function is borrowed for the life of `self`.
@@ -324,7 +324,8 @@ unsafe fn elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>, const N
 /// Applies a function to the chunk of `lanes` elements from `first` on.
 ///
 /// # Safety
-/// As for [`InnerLoop::run`] of the elements up to the last of the chunk; `bytes` are those of each operand's elements.
+/// As for [`InnerLoop::run`] for the elements up to the last of the chunk; `bytes` are the element sizes of the
+/// operands.
 #[inline(always)]
 unsafe fn last(
     run: Run,
@@ -344,8 +345,8 @@ unsafe fn last(
 /// are copies of the first, so that the function sees no others.
 ///
 /// # Safety
-/// As for [`InnerLoop::run`] of the elements up to the last of `rest`; `bytes` are those of each operand's elements, and
-/// `lanes` those of a chunk.
+/// As for [`InnerLoop::run`] for the elements up to the last of `rest`; `bytes` are the element sizes of the operands,
+/// and `lanes` is the length of a chunk.
 #[inline(never)]
 unsafe fn padded(
     run: Run,

@@ -11,23 +11,24 @@
 //! }
 //! ```
 //!
-//! [`CallExt`] adds `map0` to `map3`, `map1_wide` to `map3_wide` for narrow floats, `contiguous` and `contiguous_out` to the SDK's `Call`, [`ViewExt`] adds
-//! `contiguous` to its `View`, and the functions [`map0`] to [`map3`], [`map1_slices`] and [`map2_slices`] take any
-//! views. The host gives the inputs already broadcast to the output's shape (stride 0 where expanded); an input of
-//! one element stands for any shape; the output may be exactly one of the inputs.
+//! [`CallExt`] adds `map0` to `map3`, `map1_wide` to `map3_wide` for narrow floats, `contiguous` and `contiguous_out`
+//! to the SDK's `Call`, [`ViewExt`] adds `contiguous` to its `View`, and the functions [`map0`] to [`map3`],
+//! [`map1_slices`] and [`map2_slices`] take any views. The host passes the inputs already broadcast to the output's
+//! shape (stride 0 where expanded); an input of one element is broadcast to any shape; the output may be exactly one of
+//! the inputs.
 //!
 //! Decisions:
-//! - a crate of its own beside `keyway-sdk`: a plugin for a device whose memory the host cannot read has no use for
-//!   these loops and does not compile them; it iterates by [`keyway_sdk::author::strided`];
-//! - `contiguous` and `contiguous_out` are here and not in the SDK, although they are no loops: each copies where
-//!   strides or an in-place call ask for it, and a copy of strided memory is one of the loops of this crate. A second,
-//!   slower copy in the SDK was turned down, since nobody could tell from a call which of the two it uses;
+//! - a separate crate from `keyway-sdk`: a plugin for a device whose memory the host cannot read has no use for these
+//!   loops and does not compile them; it iterates with [`keyway_sdk::author::strided`];
+//! - `contiguous` and `contiguous_out` are here and not in the SDK, although they are not loops: each copies if strides
+//!   or an in-place call require it, and a copy of strided memory is one of the loops of this crate. A second, slower
+//!   copy in the SDK was rejected, since a call would not show which of the two it uses;
 //! - extension traits, so that a kernel reads the same whether a method is the SDK's or of this crate;
 //! - for each function one loop at unit stride is compiled and nothing else; the strided iteration, and the copies of
 //!   operands into small dense blocks, is code that all functions share;
 //! - dimensions are collapsed and put in the output's order, so a dense tensor of any memory format is one loop;
 //! - the loop bodies are plain Rust that the compiler vectorises for the level of the build; no run-time feature
-//!   detection but that of the tile unit ([`tiles`]), which no level has.
+//!   detection except for the tile unit ([`tiles`]), which no level includes.
 
 mod blocks;
 mod contiguous;
@@ -56,7 +57,7 @@ pub use narrow::{Slices, narrow_slice, zip_wide};
 pub use tasks::parallel_try;
 pub use transpose::{transpose, widen_transposed};
 
-/// What a kernel's file imports: the extension traits and [`Cost`].
+/// The prelude of a kernel's file: the extension traits and [`Cost`].
 pub mod prelude {
     pub use crate::{CallExt, Cost, ViewExt};
 }

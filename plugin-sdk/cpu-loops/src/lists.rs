@@ -2,7 +2,8 @@
 
 use keyway_sdk::author::Error;
 
-/// An empty list with room for so many elements. A list that grows beyond what there is ends the program.
+/// An empty list with capacity for this many elements, or an error: a list that grows beyond available memory aborts
+/// the program.
 ///
 /// # Errors
 /// Out of memory.

@@ -3,14 +3,14 @@
 use crate::inner_loop::{Inputs, Wide, chunks};
 use keyway_sdk::author::{Plain, Widen};
 
-/// Elements that are computed and narrowed together.
+/// The number of elements computed and narrowed together.
 const CHUNK: usize = 32;
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// Up to three slices: what [`zip_wide`] reads.
+/// Up to three slices, the inputs of [`zip_wide`].
 pub trait Slices: Copy + sealed::Sealed {
     /// An element of each.
     type Item: Copy;
@@ -50,8 +50,8 @@ slices!(A 0);
 slices!(A 0, B 1);
 slices!(A 0, B 1, C 2);
 
-/// `to[i] = f(from[i])` for as many elements as all slices have, where `f` gives values of the type that arithmetic is
-/// done in; they are narrowed as by [`CallExt::map1_wide`](crate::CallExt::map1_wide).
+/// `to[i] = f(from[i])` for the length of the shortest slice, where `f` returns values of the computation type; they
+/// are narrowed as by [`CallExt::map1_wide`](crate::CallExt::map1_wide).
 #[inline(always)]
 pub fn zip_wide<S: Slices, T: Widen>(from: S, to: &mut [T], f: impl Fn(S::Item) -> T::Wide + Sync) {
     let n = to.len().min(from.shortest());
@@ -59,7 +59,7 @@ pub fn zip_wide<S: Slices, T: Widen>(from: S, to: &mut [T], f: impl Fn(S::Item) 
     unsafe { chunks::<S::Pointers, Wide<T>, _, CHUNK>(&f, to.as_mut_ptr(), from.pointers(), 0, n) }
 }
 
-/// Narrows as many elements as both slices have.
+/// Narrows elements, for the length of the shorter slice.
 #[inline(always)]
 pub fn narrow_slice<T: Widen<Wide: Plain>>(wide: &[T::Wide], to: &mut [T]) {
     zip_wide((wide,), to, |(x,)| x);

@@ -1,4 +1,4 @@
-//! What an element-wise kernel reads and writes, known by the size of its elements alone.
+//! The operands of an element-wise kernel, typed by the size of their elements alone.
 
 use crate::inner_loop::Addresses;
 use crate::pack::{Rectangle, pack};
@@ -76,8 +76,7 @@ impl<'a> Operand<'a> {
         own.0 < other.1 && other.0 < own.1
     }
 
-    /// Whether an element of this operand is at the same address and of the same size as that of the other, if they
-    /// have the same strides.
+    /// Whether the elements of this operand have the same addresses and size as the other's, given equal strides.
     #[inline(always)]
     pub(crate) fn coincides(&self, other: &Operand<'_>) -> bool {
         self.tensor.data == other.tensor.data && self.bytes == other.bytes
@@ -116,7 +115,7 @@ impl Operands {
         }
     }
 
-    /// The addresses of the elements at these offsets. That of an operand which is not there stays null.
+    /// The addresses of the elements at these offsets. The address of an absent operand stays null.
     pub(crate) fn at(&self, offsets: PerOperand) -> Addresses {
         let at = |k: usize| self.data[k].wrapping_add(offsets[k] * self.bytes[k]);
         [at(0), at(1), at(2), at(3)]

@@ -37,7 +37,7 @@ pub(crate) struct BlockIterator {
     pub(crate) columns: Dim,
     height: usize,
     width: usize,
-    /// Whether the next block is the one below, not the one beside.
+    /// Whether the next block is below, not to the right.
     down: bool,
 }
 
@@ -62,8 +62,7 @@ impl BlockIterator {
         (self.height, self.width) = (height.max(1), width.max(1));
     }
 
-    /// Goes down the blocks below each other first: what is the same in all rows is then the same in one block after
-    /// the other.
+    /// Visits blocks in column order: operands that are the same in all rows then stay the same from block to block.
     pub(crate) fn go_down(&mut self) {
         self.down = true;
     }

@@ -1,9 +1,9 @@
 //! Outputs larger than the caches, written around them.
 //!
-//! A store reads its cache line first, and that line takes the place of another; for an output of which nothing is left
-//! in the caches when it is read next, both are lost. Here a function writes a small block that stays in L1, and the block
-//! is copied to the output by non-temporal stores, the widest of the level that is compiled. Smaller outputs are written
-//! as usual, since the next to read them would pay more than is saved here.
+//! A store reads its cache line first (write allocate), and that line evicts another; for an output larger than the
+//! caches both are wasted. Here a function writes a small block that stays in L1, and the block is copied to the output
+//! by non-temporal stores, the widest of the compiled level. Smaller outputs are written as usual, since their next
+//! reader would lose more than is saved here.
 //!
 //! On Intel's processors blocks of four pages are written in turn: that keeps more memory banks and prefetchers busy, and
 //! without it such stores gain nothing. On AMD's it costs half of the bandwidth (Zen 3, `add` of f32: 31.7 ms by 16-byte
@@ -53,7 +53,7 @@ fn is_amd() -> bool {
     false
 }
 
-/// As [`InnerLoop::run`], for an output that [`pays`]; `bytes` are those of each operand's elements.
+/// As [`InnerLoop::run`], for an output that [`pays`]; `bytes` are the element sizes of the operands.
 ///
 /// # Safety
 /// As for [`InnerLoop::run`], and no input is the output.
@@ -84,7 +84,7 @@ unsafe fn in_turn(
     let from = |i: usize| -> Addresses {
         std::array::from_fn(|k| if repeated >> k & 1 == 1 { at[k] } else { at[k].wrapping_add(i * bytes[k]) })
     };
-    // An output's elements lie at multiples of their size, so whole ones lead to the next cache line.
+    // An output's elements are aligned to their size, so a whole number of them reaches the next cache line.
     let head = (at[0].addr().wrapping_neg() % LINE / element).min(n);
     let (page, block) = (PAGE / element, BLOCK / element);
     let end = head + (n - head) / (page * pages) * (page * pages);
@@ -117,7 +117,8 @@ unsafe fn in_turn(
 /// Copies a block by non-temporal stores.
 ///
 /// # Safety
-/// There must be a block at both addresses, the target at a multiple of [`LINE`]; [`fence`] comes before anybody else reads.
+/// There must be a block at both addresses, the target at a multiple of [`LINE`]; [`fence`] must be called before other
+/// threads read.
 #[inline(always)]
 unsafe fn store(to: *mut u8, from: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// [`parallel_for`] with a body that may fail: the first error that is seen is returned, once all has ended.
 ///
 /// # Errors
-/// What the body returns, or what the host's service does.
+/// The error of the body, or of the host's service.
 pub fn parallel_try(
     n: usize,
     grain: usize,

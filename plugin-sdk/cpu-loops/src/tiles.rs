@@ -1,8 +1,8 @@
-//! Products of bf16 by the tile unit of some x86-64 processors (AMX), or by the dot products of vectors that more have
-//! (AVX-512 BF16), both of which sum in f32.
+//! Products of bf16 by the tile unit of some x86-64 processors (AMX), or by vector dot products, which more processors
+//! have (AVX-512 BF16); both accumulate in f32.
 //!
-//! Here alone features are asked for at run time: these are a matter of the processor and, of tiles, of the system's leave, and
-//! none of the levels that libraries are built for has them. Both take subnormal numbers for 0.
+//! Run-time feature detection is used here alone: these features depend on the processor and, for tiles, on permission
+//! of the system, and no level that libraries are built for includes them. Both treat subnormal numbers as 0.
 
 #[cfg(target_arch = "x86_64")]
 mod dots;

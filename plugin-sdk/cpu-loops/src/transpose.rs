@@ -1,14 +1,14 @@
-//! Transposed copies: a tile of some rows is turned within vector registers, so that both sides are read and written
-//! by the vector.
+//! Transposed copies: a tile of some rows is transposed in vector registers, so that both sides are accessed by whole
+//! vectors.
 //!
-//! The compiler does not find these exchanges in plain loops, which take more than twice as long. So they are written
-//! with the intrinsics of AVX, used where the build's level has it; elsewhere the rows are read side by side.
+//! The compiler does not generate these shuffles from plain loops, which take more than twice as long. So they are
+//! written with AVX intrinsics, used if the build's level has it; otherwise several rows are read in parallel.
 
 use crate::vectors::{Lanes, widen};
 use keyway_sdk::author::Real;
 use std::any::TypeId;
 
-/// Rows that are read side by side: with them a cache line of 4-byte elements is written at once.
+/// The number of rows read in parallel: together they fill a cache line of 4-byte elements.
 const ROWS: usize = 16;
 /// Whether this build has the vectors.
 const VECTORS: bool = cfg!(all(target_arch = "x86_64", target_feature = "avx"));
@@ -17,7 +17,7 @@ const VECTORS: bool = cfg!(all(target_arch = "x86_64", target_feature = "avx"));
 /// `r < rows` and `c < columns`. The steps are elements from one row to the next, of at most 8 bytes each.
 ///
 /// # Safety
-/// `from` must have the elements and `to` places for them, which do not meet; the caller upholds this.
+/// `from` must have the elements and `to` room for them, without overlap; the caller upholds this.
 pub unsafe fn transpose<W: Copy>(
     to: *mut W,
     to_step: usize,
@@ -45,7 +45,7 @@ unsafe fn turn<W: Copy, const AVX: bool>(
         let some = match rows - r {
             ROWS.. => ROWS,
             HALF.. => HALF,
-            // The last rows are a tile together with some that are copied once more.
+            // The last tile overlaps rows that were already copied.
             _ if AVX && rows >= HALF => {
                 r = rows - HALF;
                 HALF
@@ -66,13 +66,13 @@ unsafe fn turn<W: Copy, const AVX: bool>(
     }
 }
 
-/// Elements that are widened at once: two lines of the cache, which processors fetch together.
+/// The number of elements widened at once: two cache lines, which processors fetch together.
 const SOME: usize = 32;
 
-/// Widens rows of elements to columns of numbers: element `c` of row `r` goes to `to[c * to_step + r]`.
+/// Widens rows of elements to columns of f32: element `c` of row `r` goes to `to[c * to_step + r]`.
 ///
 /// # Safety
-/// There must be the elements, and places for the numbers, which nobody else may use; the caller upholds this.
+/// `from` must have the elements, and `to` room for the results, uniquely owned; the caller upholds this.
 pub unsafe fn widen_transposed<T: Lanes>(
     to: *mut T::Acc,
     to_step: usize,
@@ -112,7 +112,7 @@ mod vectors {
 mod vectors {
     use std::arch::x86_64::*;
 
-    /// Copies tiles of `n` rows, and returns how many columns that were: all of them, or none.
+    /// Copies tiles of `n` rows, and returns the number of columns copied: all of them, or none.
     ///
     /// # Safety
     /// As for [`transpose`](super::transpose); `n` must be a multiple of 8, and the processor have AVX.
@@ -141,7 +141,7 @@ mod vectors {
             return 0;
         }
         for first in (0..columns).step_by(wide) {
-            // The last columns are a tile together with some that are copied once more.
+            // The last tile overlaps columns that were already copied.
             let c = first.min(columns - wide);
             // SAFETY: the caller guarantees the elements, the places and the processor; the types are of the size of
             // `W`, and their vectors are moved as bits.
@@ -227,7 +227,7 @@ mod vectors {
     }
 
     /// # Safety
-    /// There must be 4 elements in each of 8 rows, and places for as many columns.
+    /// There must be 4 elements in each of 8 rows, and room for as many columns.
     #[inline]
     #[target_feature(enable = "avx")]
     unsafe fn four_of_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {

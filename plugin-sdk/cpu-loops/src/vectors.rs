@@ -1,13 +1,13 @@
-//! Vectors of the level that the library is built for, and how elements come into them.
+//! SIMD vectors of the level that the library is built for, and loads and stores of elements.
 
 use keyway_sdk::author::{Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 /// A vector register of numbers.
 pub trait Vector: Copy {
-    /// What it holds.
+    /// The type of a lane.
     type Number: Real;
-    /// How many.
+    /// The number of lanes.
     const LANES: usize;
     /// The same number in each lane.
     fn splat(number: Self::Number) -> Self;
@@ -19,9 +19,9 @@ pub trait Vector: Copy {
     /// Writes the numbers from here on.
     ///
     /// # Safety
-    /// There must be `LANES` places, which nobody else may use.
+    /// `to` must have room for `LANES` values, uniquely owned.
     unsafe fn store(self, to: *mut Self::Number);
-    /// Reads `n` numbers, of which a vector has at least as many; lanes beyond hold 0.
+    /// Loads `n` values, at most the number of lanes; other lanes are 0.
     ///
     /// # Safety
     /// There must be `n` of them.
@@ -34,10 +34,10 @@ pub trait Vector: Copy {
             Self::load(copy.as_ptr())
         }
     }
-    /// Writes the first `n` numbers, of which a vector has at least as many.
+    /// Stores the first `n` lanes, at most the number of lanes.
     ///
     /// # Safety
-    /// There must be `n` places, which nobody else may use.
+    /// `to` must have room for `n` values, uniquely owned.
     #[inline(always)]
     unsafe fn store_few(self, to: *mut Self::Number, n: usize) {
         let mut copy = [Self::Number::ZERO; MOST];
@@ -47,10 +47,10 @@ pub trait Vector: Copy {
             copy.iter().take(n).enumerate().for_each(|(i, number)| *to.add(i) = *number);
         }
     }
-    /// Reads a number for each lane, from places counted from here on.
+    /// Gathers one value for each lane, at indices relative to this address.
     ///
     /// # Safety
-    /// There must be the numbers, and as many places as lanes.
+    /// The values must be valid to read, and there must be one index per lane.
     #[inline(always)]
     unsafe fn gather(from: *const Self::Number, at: *const i32) -> Self {
         let mut copy = [Self::Number::ZERO; MOST];
@@ -63,10 +63,10 @@ pub trait Vector: Copy {
     }
     /// Whether [`Vector::pick`] is one instruction.
     const PICKS: bool = false;
-    /// For each lane the number at a place of those that `self` and `other` hold one after the other.
+    /// A two-source permute: for each lane the value at an index into the lanes of `self` followed by those of `other`.
     ///
     /// # Safety
-    /// There must be as many places as lanes, each below twice as many.
+    /// There must be one index per lane, each below twice the number of lanes.
     #[inline(always)]
     unsafe fn pick(self, other: Self, at: *const i32) -> Self {
         let mut both = [Self::Number::ZERO; 2 * MOST];
@@ -90,14 +90,14 @@ pub trait Lanes: Float {
     /// Reads and widens the elements from here on.
     ///
     /// # Safety
-    /// There must be as many as the vector has lanes.
+    /// `from` must have one element per lane.
     unsafe fn read(from: *const Self) -> Self::Vector;
     /// Rounds to nearest even and writes the elements from here on.
     ///
     /// # Safety
-    /// There must be as many places as the vector has lanes, which nobody else may use.
+    /// `to` must have room for one element per lane, uniquely owned.
     unsafe fn write(to: *mut Self, vector: Self::Vector);
-    /// Reads `n` elements, of which a vector has at least as many; lanes beyond hold 0.
+    /// Loads `n` elements, at most the number of lanes; other lanes are 0.
     ///
     /// # Safety
     /// There must be `n` of them.
@@ -110,10 +110,10 @@ pub trait Lanes: Float {
             Self::read(copy.as_ptr())
         }
     }
-    /// Writes the first `n` lanes, of which a vector has at least as many.
+    /// Stores the first `n` lanes, at most the number of lanes.
     ///
     /// # Safety
-    /// There must be `n` places, which nobody else may use.
+    /// `to` must have room for `n` elements, uniquely owned.
     #[inline(always)]
     unsafe fn write_few(to: *mut Self, n: usize, vector: Self::Vector) {
         let mut copy = [Self::from_acc(Self::Acc::ZERO); MOST];
@@ -141,7 +141,7 @@ pub unsafe fn load_some<V: Vector>(from: *const V::Number, n: usize) -> V {
 /// Stores up to a vector of numbers.
 ///
 /// # Safety
-/// There must be `n` places, which nobody else may use, and `n` be at most the vector's lanes.
+/// `to` must have room for `n` elements, uniquely owned, and `n` be at most the number of lanes.
 #[inline(always)]
 pub unsafe fn store_some<V: Vector>(to: *mut V::Number, n: usize, vector: V) {
     // SAFETY: as the caller guarantees.
@@ -171,7 +171,7 @@ pub unsafe fn read_some<T: Lanes>(from: *const T, step: usize, n: usize) -> T::V
 /// Writes up to a vector of elements at a stride.
 ///
 /// # Safety
-/// There must be `n` places, which nobody else may use, and `n` be at most the vector's lanes.
+/// `to` must have room for `n` elements, uniquely owned, and `n` be at most the number of lanes.
 #[inline(always)]
 pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T::Vector) {
     // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
@@ -191,7 +191,7 @@ pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T:
 /// Widens a row.
 ///
 /// # Safety
-/// There must be `n` elements and places, and nobody else may use the places.
+/// `from` must have `n` elements, and `to` room for them, uniquely owned.
 #[inline]
 pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
     let whole = n - n % T::Vector::LANES;
@@ -208,7 +208,7 @@ pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
 /// Rounds numbers to nearest even and writes them `step` apart.
 ///
 /// # Safety
-/// There must be as many places, which nobody else may use.
+/// `to` must have room for as many elements, uniquely owned.
 #[inline]
 pub unsafe fn narrow<T: Lanes>(to: *mut T, step: usize, from: &[T::Acc]) {
     for i in (0..from.len()).step_by(T::Vector::LANES) {
@@ -256,7 +256,7 @@ pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
     halves(&mut lanes[..2 * V::LANES], |a, b| a + b)
 }
 
-/// The largest of some numbers that are not none. A NaN may be lost.
+/// The maximum of a nonempty list. A NaN may be lost.
 #[inline(always)]
 pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
     const VECTORS: usize = 4;
@@ -287,7 +287,7 @@ pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
     halves(&mut lanes, larger)
 }
 
-/// Rows of a matrix that are read at once: twice as many sums have to stay in registers.
+/// Rows of a matrix that are read at once: the register tile holds twice as many accumulators.
 pub const ROWS: usize = level::ROWS;
 
 /// A vector of the processor's.
@@ -352,7 +352,7 @@ macro_rules! vector {
     };
 }
 
-/// How elements are read into a vector, and written from it.
+/// Loads and stores of elements.
 macro_rules! elements {
     ($(
         $t:ty, $v:ty, $from:ident => $read:expr, ($to:ident, $vector:ident) => $write:expr
@@ -436,8 +436,8 @@ mod level {
         bf16, __m512, from => wide(_mm256_loadu_si256(from.cast())),
             (to, v) => _mm256_storeu_si256(to.cast(), upper_half(v)),
             n few wide(_mm256_maskz_loadu_epi16(first(n), from.cast())), {
-                // Not under a mask: of a mask that the compiler knows to name one lane LLVM 22 makes a store of the lane as it
-                // was before it was narrowed, over the element beside it.
+                // No masked store: for a mask known to select one lane, LLVM 22 stores the lane before it is narrowed,
+                // overwriting the neighbouring element.
                 let mut copy = [0u16; 16];
                 _mm256_storeu_si256(copy.as_mut_ptr().cast(), upper_half(v));
                 copy.iter().take(n).enumerate().for_each(|(i, half)| *to.add(i) = bf16::from_bits(*half));
@@ -462,7 +462,8 @@ mod level {
         unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves))) }
     }
 
-    /// Half of the last place is added, and 1 less where that place is even. A NaN stays one by its first bit.
+    /// Round to nearest even: half a ULP is added, minus 1 if the last bit is even. A NaN stays one by its first
+    /// fraction bit.
     #[inline(always)]
     fn upper_half(v: __m512) -> __m256i {
         // SAFETY: the build's level has the instructions.
@@ -522,7 +523,8 @@ mod level {
             let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
         }, (to, v) => {
-            // Half of the last place is added, and 1 less where that place is even. A NaN stays one by its first bit.
+            // Round to nearest even: half a ULP is added, minus 1 if the last bit is even. A NaN stays one by its first
+            // fraction bit.
             let bits = _mm256_castps_si256(v);
             let upper = _mm256_srli_epi32::<16>(bits);
             let half = _mm256_add_epi32(_mm256_and_si256(upper, _mm256_set1_epi32(1)), _mm256_set1_epi32(0x7fff));
@@ -535,7 +537,7 @@ mod level {
     }
 }
 
-/// Elsewhere arrays, whose loops the compiler turns into what there is.
+/// On other targets arrays, whose loops the compiler vectorises.
 #[cfg(not(all(
     target_arch = "x86_64",
     target_feature = "avx2",
@@ -549,7 +551,7 @@ mod level {
     pub(super) const ROWS: usize = 1;
     const LANES: usize = 8;
 
-    /// Numbers side by side.
+    /// An array of lanes.
     #[derive(Clone, Copy)]
     pub struct Array<T>([T; LANES]);
 
@@ -572,7 +574,7 @@ mod level {
         }
         #[inline(always)]
         fn mul_add(self, a: Self, b: Self) -> Self {
-            // Rounded twice: without an instruction of its own, rounding once takes a call for each number.
+            // Two roundings: without an FMA instruction, one rounding takes a library call for each element.
             Array(std::array::from_fn(|i| self.0[i] * a.0[i] + b.0[i]))
         }
         #[inline(always)]

@@ -6,7 +6,7 @@ use keyway_sdk::author::{Element, Float, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::fmt::Debug;
 
-/// Lengths on both sides of a chunk and of a row that is given to the function where it lies.
+/// Lengths on both sides of a chunk and of a row that is given to the function in place.
 const LENGTHS: [i64; 9] = [1, 7, 31, 32, 33, 63, 64, 100, 1000];
 
 /// Numbers whose sums and products need rounding, as they are stored.

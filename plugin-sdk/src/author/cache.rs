@@ -1,4 +1,4 @@
-//! Data derived from a tensor and kept beside its memory: packed weights, row pointers.
+//! Data derived from a tensor and cached with its memory: packed weights, row pointers.
 
 use super::call::Call;
 use super::error::Error;
@@ -7,7 +7,7 @@ use super::host::lendable;
 use super::tensor::{OwnedTensor, Tensor, no_host};
 use std::sync::atomic::AtomicU8;
 
-/// Names one kind of derived data. Its address is what counts, so it is always a `static`:
+/// The key of one kind of derived data. Its address is the identity, so it is always a `static`:
 ///
 /// ```
 /// static PACKED: keyway_sdk::author::CacheKey = keyway_sdk::author::CacheKey::new();
@@ -30,14 +30,15 @@ impl CacheKey {
 }
 
 impl Call<'_> {
-    /// What `make` made of `tensor` in an earlier call, or makes now. The host keeps it beside the tensor's memory until
-    /// that is freed or changed in place, a few of the latest for each piece of memory; a view with other sizes, strides
-    /// or place has data of its own, and so has each shape that it is broadcast to, and each stream.
+    /// The data that `make` derives from `tensor`, cached from an earlier call or computed now. The host caches it with
+    /// the tensor's memory until the memory is freed or changed in place, and only a few of the latest for each
+    /// storage; a view with other sizes, strides or offset has its own entry, and so has each shape to which it is
+    /// broadcast, and each stream.
     ///
-    /// A number in the place of a tensor, and an output, keep nothing: their data is made anew each time.
+    /// A scalar passed as a tensor, and an output, have no cache: their data is computed each time.
     ///
-    /// `make` must use nothing of the call but `tensor`. Two threads may both make the data. Changes are those that the host
-    /// sees: where somebody else writes to memory that he lent to the host, the data is out of date and nobody knows.
+    /// `make` must depend on nothing of the call but `tensor`. Two threads may both compute the data. Only changes that
+    /// the host sees invalidate it: if the owner of foreign memory writes to it, the data is stale without notice.
     pub fn cached(
         &self,
         tensor: &Tensor<'_>,

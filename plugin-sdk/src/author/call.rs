@@ -14,12 +14,12 @@ use std::ffi::c_void;
 /// A function that a plugin gives to be called with a call.
 pub type CallFn = fn(&Call<'_>) -> Result<(), Error>;
 
-/// One call of a kernel. Every accessor checks the index, the tag and the dtype and answers
-/// [`Error::InvalidArgument`] where they are wrong; none allocates unless it fails.
+/// One call of a kernel. Every accessor checks the index, the tag and the dtype and returns [`Error::InvalidArgument`]
+/// if they are wrong; none allocates unless it fails.
 ///
-/// While a kernel runs, other threads' ops do not write to the integers and bools among its arguments, and what it has checked of
-/// them stays so until it returns. Floats may change under it, where a program lets threads race: a kernel that reads them twice keeps
-/// within its memory whatever it finds. An element-wise kernel is kept from nothing.
+/// While a kernel runs, other threads' ops do not write to the integers and bools among its arguments, so values that
+/// it has checked stay valid until it returns. Floats may change concurrently, if a program lets threads race: a kernel
+/// that reads them twice must stay in bounds whatever the values. An element-wise kernel gets no such protection.
 #[derive(Debug)]
 pub struct Call<'a> {
     raw: &'a RawCall,
@@ -29,7 +29,7 @@ pub struct Call<'a> {
     taken: Cell<u64>,
 }
 
-/// What a tag is called in messages.
+/// The name of a tag in messages.
 fn tag_name(code: u32) -> &'static str {
     const NAMES: [&str; 10] = [
         "nothing",
@@ -76,9 +76,9 @@ impl<'a> Call<'a> {
     /// Wraps a raw call.
     ///
     /// # Safety
-    /// `raw` and all that it points to must be as [`RawCall`] says for `'a`, arguments unchanged but
-    /// through this call's outputs, outputs disjoint from each other. There must be one `Call` for a raw
-    /// call at a time. The host upholds the first, [`run_kernel`](crate::__private::run_kernel) the second.
+    /// `raw` and everything it points to must satisfy the contract of [`RawCall`] for `'a`, arguments unchanged except
+    /// through this call's outputs, outputs disjoint from each other. There must be one `Call` for a raw call at a
+    /// time. The host upholds the first, [`run_kernel`](crate::__private::run_kernel) the second.
     #[inline]
     pub unsafe fn new(raw: &'a RawCall) -> Self {
         Call {
@@ -209,7 +209,7 @@ impl<'a> Call<'a> {
         Ok(self.tagged(index, tag::DTYPE, "a dtype")?.value as u16)
     }
 
-    /// What argument `index` is, see [`codes::tag`](crate::abi::codes::tag).
+    /// The tag of argument `index`, see [`codes::tag`](crate::abi::codes::tag).
     pub(crate) fn tag(&self, index: usize) -> Result<u32, Error> {
         match self.args.get(index) {
             Some(arg) => Ok(arg.tag),
@@ -250,8 +250,8 @@ impl<'a> Call<'a> {
         self.tensor_as(index, element)
     }
 
-    /// Argument `index`, a strided tensor of elements of this type in memory that the host can read: what
-    /// [`Call::view`] checks, for code that knows the type as a value.
+    /// Argument `index`, a strided tensor of elements of this type in memory that the host can read: the checks of
+    /// [`Call::view`], for code that has the type as a value.
     #[inline(always)]
     pub fn tensor_as(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
         let tensor = self.tensor(index)?;
@@ -297,8 +297,8 @@ impl<'a> Call<'a> {
         self.output_as(index, element)
     }
 
-    /// Output `index`, a strided tensor of elements of this type in memory that the host can write, which is given
-    /// once: what [`Call::out`] checks, for code that knows the type as a value.
+    /// Output `index`, a strided tensor of elements of this type in memory that the host can write, which is returned
+    /// once: the checks of [`Call::out`], for code that has the type as a value.
     #[inline(always)]
     pub fn output_as(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
         let tensor = self.output(index)?;
@@ -358,7 +358,7 @@ impl<'a> Tensors<'a> {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()

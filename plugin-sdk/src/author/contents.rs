@@ -1,4 +1,4 @@
-//! What a plugin's set-up function fills in.
+//! The contents of a plugin, filled in by its set-up function.
 
 use super::export::KernelItems;
 use super::host::{Level, NameKind, intern, log};
@@ -60,7 +60,7 @@ impl Contents {
     /// Writes the lists to the host's structure.
     ///
     /// # Safety
-    /// `out` must be valid for writes of the size that its `struct_size` says; the host upholds this.
+    /// `out` must be valid for writes of the size in its `struct_size`; the host upholds this.
     pub(crate) unsafe fn write(self, out: *mut PluginContents) {
         let kernels: Vec<RawKernel> =
             inventory::iter::<KernelItems>.into_iter().flat_map(KernelItems::raw).collect();

@@ -1,4 +1,4 @@
-//! A device as a trait, and the table made of it.
+//! A device as a trait, and the ABI table built from it.
 
 use super::error::Error;
 use super::guard::guarded;
@@ -9,7 +9,7 @@ use crate::abi::extension::{CaptureApi, PeerApi, ReportApi};
 use crate::abi::table::{Table, fill};
 use std::ffi::c_void;
 
-/// What one device says of itself.
+/// The properties of one device.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties {
     /// Processing units: cores, multiprocessors.
@@ -18,7 +18,7 @@ pub struct Properties {
     pub total_memory: u64,
     /// See [`crate::abi::codes::device_flag`].
     pub flags: u64,
-    /// What a person calls the device.
+    /// The name shown to users.
     pub name: &'static str,
 }
 
@@ -29,15 +29,15 @@ pub(super) fn lacks(what: &str) -> Error {
 
 /// The functions of one device type. [`device_api`] makes the table of it, each entry under the guard.
 ///
-/// Pointers and queues are those that this device gave, in use as the contract of [`DeviceApi`] says; the
-/// host upholds this, and therefore the functions that take them are `unsafe`.
+/// Pointers and queues are those that this device returned, valid as the contract of [`DeviceApi`] requires; the host
+/// upholds this, and therefore the functions that take them are `unsafe`.
 #[allow(clippy::missing_safety_doc, unused_variables)]
 pub trait Device: 'static {
     /// The device's name: `cpu`, or `vendor.example/npu`.
     const NAME: &'static str;
     /// See [`crate::abi::codes::device_flag`].
     const FLAGS: u64;
-    /// Higher wins where two plugins serve one device.
+    /// The priority: the plugin with the higher one serves the device.
     const PRIORITY: u32 = 100;
     /// Whether the stream and event functions are there.
     const STREAMS: bool = false;
@@ -52,10 +52,10 @@ pub trait Device: 'static {
     const PEER: Option<&'static PeerApi> = None;
     /// Captured work, of [`capture_api`](super::capture_api). Experimental.
     const CAPTURE: Option<&'static CaptureApi> = None;
-    /// What the device says of itself, of [`report_api`](super::report_api). Experimental.
+    /// The device's report, built by [`report_api`](super::report_api). Experimental.
     const REPORT: Option<&'static ReportApi> = None;
 
-    /// The number of devices; an error says why there are none.
+    /// The number of devices; an error gives the reason why there are none.
     fn count() -> Result<u32, Error>;
     /// The properties of one device.
     fn properties(index: u32) -> Result<Properties, Error>;
@@ -79,8 +79,8 @@ pub trait Device: 'static {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error>;
-    /// Copies between two devices of this type, or within one; the areas do not overlap. From and to are
-    /// (index, address, stream); the copy comes after the work of both streams, and their later work after it.
+    /// Copies between two devices of this type, or within one; the areas do not overlap. From and to are (index,
+    /// address, stream); the copy is ordered after earlier work of both streams and before their later work.
     unsafe fn copy_between(
         to: (u32, *mut c_void, Queue),
         from: (u32, *const c_void, Queue),
@@ -147,8 +147,8 @@ pub trait Device: 'static {
     fn set_memory_limit(index: u32, bytes: u64) -> Result<(), Error> {
         Err(lacks("a memory limit"))
     }
-    /// Host memory that the devices of this type copy from and to directly, aligned to 64 bytes at least. The host
-    /// keeps what is freed, so it asks seldom.
+    /// Page-locked host memory for direct copies from and to the devices of this type, aligned to at least 64 bytes.
+    /// The host caches freed blocks, so calls are rare.
     fn pinned_allocate(index: u32, bytes: u64) -> Result<*mut c_void, Error> {
         Err(lacks("pinned memory"))
     }
@@ -166,7 +166,7 @@ pub trait Device: 'static {
     ) -> Result<(), Error> {
         Err(lacks("copies that do not block"))
     }
-    /// Queues a copy to pinned memory, which nobody reads until the work of `stream` so far is done.
+    /// Queues a copy to pinned memory, which is not read until `stream` has reached this point.
     unsafe fn copy_to_host_async(
         index: u32,
         target: *mut c_void,
@@ -191,7 +191,7 @@ pub(super) unsafe fn give<T>(out: *mut T, work: impl FnOnce() -> Result<T, Error
     })
 }
 
-/// Fills in the reader's structure as far as it goes.
+/// Fills in the reader's structure up to its size.
 ///
 /// # Safety
 /// As [`fill`]; the host upholds this.

@@ -1,4 +1,4 @@
-//! The further interfaces of a device as traits, and the tables made of them. Experimental, see
+//! The optional interfaces of a device as traits, and the ABI tables built from them. Experimental, see
 //! [`crate::abi::extension`].
 
 use super::device::{Device, entry, give, lacks};
@@ -57,12 +57,12 @@ pub const fn capture_api<D: Capture>() -> CaptureApi {
     }
 }
 
-/// What a device says of itself, for people and for tools that show it. Named by [`Device::REPORT`].
+/// The report of a device about itself, for users and for tools that display it. Set as [`Device::REPORT`].
 pub trait Report: Device {
-    /// The facts of this type of device, present or not, with a word or two as the name of each: which libraries of the system
-    /// were found, where they were looked for, what works without one that is missing.
+    /// The facts of this type of device, present or not, each with a name of a word or two: the system libraries that
+    /// were found, the folders that were searched, the features that work without a missing one.
     fn facts() -> Vec<(&'static str, String)>;
-    /// What the memory of a device is cut into, as JSON of the form that [`ReportApi`] describes.
+    /// The segments and blocks of a device's memory, as JSON of the form that [`ReportApi`] describes.
     fn memory(index: u32) -> Result<String, Error> {
         let _ = index;
         Err(lacks("an account of memory"))

@@ -37,7 +37,7 @@ pub struct Limits {
     pub epsilon: f64,
 }
 
-/// A dtype that the plugin brings: an [`Element`] of the plugin's own, and what the host must know of it. The element's
+/// A dtype that the plugin provides: its own [`Element`] type, and the properties that the host needs. The element's
 /// `from_f64` rounds to nearest, ties to even.
 ///
 /// ```
@@ -81,7 +81,7 @@ pub trait DType: Element {
     const PROMOTES_TO: &'static str = "";
     /// Range and precision; must be given unless the category is [`Category::Other`].
     const LIMITS: Option<Limits> = None;
-    /// Prints one element; `None` prints what [`Element::to_f64`] gives.
+    /// Prints one element; `None` prints the value of [`Element::to_f64`].
     const FORMAT: Option<fn(Self) -> String> = None;
 }
 
@@ -173,7 +173,7 @@ pub struct DTypeNumber {
 const UNKNOWN: u16 = u16::MAX;
 
 impl DTypeNumber {
-    /// That of `T`, for the static in its [`Element::dtype`].
+    /// The dtype number of `T`, for the static in its [`Element::dtype`].
     pub const fn of<T: Element>() -> DTypeNumber {
         DTypeNumber { name: T::NAME, bytes: size_of::<T>(), number: AtomicU16::new(UNKNOWN) }
     }
@@ -198,7 +198,7 @@ impl DTypeNumber {
     }
 }
 
-/// The most dtypes of plugins whose sizes are kept.
+/// The maximum number of plugin dtypes whose sizes are cached.
 const KEPT: usize = 96;
 
 /// Sizes of the dtypes that this library has an [`Element`] for; 0 if unknown.

@@ -7,8 +7,8 @@ use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-/// A Rust type that a tensor's memory may hold: those of the built-in dtypes, and types of a plugin's own for dtypes that
-/// it brings (see [`DType`](super::DType)).
+/// A Rust type that a tensor's memory may hold: the types of the built-in dtypes, and a plugin's own types for dtypes
+/// that it provides (see [`DType`](super::DType)).
 ///
 /// # Safety
 /// - The size is 1, 2, 4 or 8 bytes, the alignment is equal to it, and there is no padding.
@@ -20,7 +20,8 @@ pub unsafe trait Element:
 {
     /// The dtype's name, as `register_kernel!` and the schema write it.
     const NAME: &'static str;
-    /// The dtype's number: a constant for a built-in dtype, else what a [`DTypeNumber`](super::DTypeNumber) gives.
+    /// The dtype's number: a constant for a built-in dtype, otherwise the value of a
+    /// [`DTypeNumber`](super::DTypeNumber).
     fn dtype() -> u16;
 
     /// Converts as `as` does: saturating for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
@@ -65,15 +66,16 @@ pub struct ElementType {
 }
 
 impl ElementType {
-    /// That of a Rust type.
+    /// The element type of a Rust type.
     #[inline(always)]
     pub fn of<T: Element>() -> ElementType {
-        // What is known by its size alone is copied as an integer of that size.
+        // An element known by its size alone is copied as an integer of that size.
         const { assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8) && align_of::<T>() == size_of::<T>()) };
         ElementType { dtype: T::dtype(), bytes: size_of::<T>() as u16 }
     }
 
-    /// This dtype if its elements have the size of `T`, else that of `T`, which a tensor of the dtype is not.
+    /// This dtype if its elements have the size of `T`; otherwise the dtype of `T`, with which a tensor of this dtype
+    /// fails the check.
     pub(crate) fn bits_of<T: Plain>(dtype: u16) -> ElementType {
         let own = ElementType::of::<T>();
         if known_size(dtype) == Some(own.bytes()) { ElementType { dtype, ..own } } else { own }
@@ -92,8 +94,8 @@ impl ElementType {
     }
 }
 
-/// An element type of which every bit pattern is a value: all but `bool`. Only these may be borrowed as
-/// slices of tensor memory, since another library may have written any byte there.
+/// An element type for which every bit pattern is valid: all but `bool`. Only these may be borrowed as slices of tensor
+/// memory, since another library may have written any byte there.
 ///
 /// # Safety
 /// Every bit pattern of the type's size is a value of it.
@@ -151,7 +153,7 @@ pub trait Real:
     fn is_nan(self) -> bool;
 }
 
-/// An integer element type; `bool` is none.
+/// An integer element type; `bool` is not one.
 pub trait Int:
     Plain
     + Display
@@ -185,7 +187,7 @@ macro_rules! saturate {
             let above = nearest as i128 > $int::MAX as i128;
             if above { $float::from_bits(nearest.to_bits() - 1) } else { nearest }
         };
-        // A NaN is none of these, and becomes 0.
+        // A NaN fails both comparisons and becomes 0.
         let held = if $value >= LOW { $value } else { LOW };
         let held = if $value > HIGH { HIGH } else { held };
         let held = if $value.is_nan() { 0.0 } else { held };
@@ -452,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_float_beside_a_tie_is_rounded_to_its_side() {
-        // Half way between two bf16, of which the lower is even, and the next float up and down.
+        // Half way between two bf16, the lower one even, and the next float up and down.
         let tie = f32::from_bits(0x3f80_8000);
         for (x, bits) in [(tie, 0x3f80), (tie.next_up(), 0x3f81), (tie.next_down(), 0x3f80)] {
             assert_eq!(bf16::from_f32(x).to_bits(), bits);

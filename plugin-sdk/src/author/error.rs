@@ -3,13 +3,13 @@
 use crate::abi::codes::status;
 use std::fmt;
 
-/// What a kernel, an allocator or a plugin's set-up may answer instead of a result.
+/// The error of a kernel, an allocator or a plugin's set-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// These arguments are not served here; the host may look elsewhere.
+    /// These arguments are not supported; the host may try another candidate.
     Unsupported {
-        /// What is not served.
+        /// The unsupported property.
         what: String,
     },
     /// An allocation did not fit.
@@ -23,19 +23,19 @@ pub enum Error {
     InvalidArgument {
         /// The argument's name.
         argument: &'static str,
-        /// What was expected.
+        /// The expected value.
         expected: String,
-        /// What came.
+        /// The actual value.
         got: String,
     },
     /// The device is gone.
     DeviceLost {
-        /// The device and what it said.
+        /// The device and its message.
         detail: String,
     },
     /// The work failed.
     Failed {
-        /// What failed, and how.
+        /// A description of the failure.
         detail: String,
     },
     /// A host service answered with this status; its message is already set.

@@ -11,8 +11,8 @@ use crate::abi::tensor::KernelFn;
 use crate::abi::{ABI_MAX, ABI_MIN, RawStr, codes};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The kernels of one `register_kernel!`, gathered by `inventory` inside this library. What they have in common is kept
-/// once: a library has thousands, and each text is an address more for the loader to set.
+/// The kernels of one `register_kernel!`, gathered by `inventory` inside this library. Their common data is stored
+/// once: a library has thousands, and each string costs the loader a relocation.
 pub struct KernelItems {
     /// See [`codes::kernel_flag`].
     pub flags: u32,
@@ -71,7 +71,7 @@ pub fn get_interface(id: u32, version: u32, api: &'static PluginApi) -> *const u
 /// Runs a plugin's set-up function and hands the result to the host.
 ///
 /// # Safety
-/// `host` and `out` must be valid as [`PluginApi::initialize`] says; the host upholds this.
+/// `host` and `out` must be valid as [`PluginApi::initialize`] requires; the host upholds this.
 #[doc(hidden)]
 pub unsafe fn initialize(
     host: *const crate::abi::host::HostApi,
@@ -93,7 +93,7 @@ pub unsafe fn initialize(
 /// Runs one kernel under the guard.
 ///
 /// # Safety
-/// `call` must be valid as [`KernelFn`](crate::abi::tensor::KernelFn) says; the host upholds this.
+/// `call` must be valid as [`KernelFn`](crate::abi::tensor::KernelFn) requires; the host upholds this.
 // Takes a function pointer, so that the guard is compiled once and not for each of a library's kernels.
 #[doc(hidden)]
 pub unsafe fn run_kernel(
@@ -121,7 +121,7 @@ pub const fn digits<const N: usize>(mut value: u32) -> [u8; N] {
     out
 }
 
-/// How many decimal digits a number has.
+/// The number of decimal digits of a number.
 #[doc(hidden)]
 pub const fn digit_count(value: u32) -> usize {
     let mut count = 1;
@@ -157,7 +157,7 @@ pub const fn check_texts(texts: &[&str]) {
     }
 }
 
-/// Stops the build if a plugin's name is none.
+/// Fails the build if a plugin's name is invalid.
 #[doc(hidden)]
 pub const fn check_name(name: &str) {
     assert!(
@@ -195,9 +195,9 @@ pub fn no_setup(_: &mut Contents) -> Result<(), Error> {
 /// | `setup: \|contents\| ..` | nothing | brings devices, layouts, ops and interposers, see [`Contents`](crate::author::Contents) |
 ///
 /// Kernels are not listed or counted here. Each [`register_kernel!`](crate::register_kernel) leaves an item for this
-/// library and a record in its file; the host refuses the library if what it hands over is not what its records say.
-/// What it cannot see is a module that was not built at all. Kernels in a library crate below this one are linked only
-/// if the crate is named here: `use my_kernels as _;`.
+/// library and a record in its file; the host refuses the library if the kernels it registers differ from its records.
+/// It cannot detect a module that was not built at all. Kernels in a library crate below this one are linked only if
+/// the crate is named here: `use my_kernels as _;`.
 #[macro_export]
 macro_rules! plugin {
     (@list) => { "" };
@@ -325,8 +325,8 @@ macro_rules! plugin {
 /// Registers one kernel for one op, device and layout, and each of the given dtypes.
 ///
 /// The kernel is a `fn(&Call) -> Result<(), Error>`; the signature is that of the op, in the letters of
-/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `flags: allocates` marks a kernel that makes its own outputs. A dtype
-/// is named as it is, or by a string literal: `"vendor.example/fp8_e4m3" => run`.
+/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `flags: allocates` marks a kernel that allocates its own outputs.
+/// A dtype is an identifier, or a string literal: `"vendor.example/fp8_e4m3" => run`.
 ///
 /// ```ignore
 /// register_kernel! {

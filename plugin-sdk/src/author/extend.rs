@@ -1,4 +1,4 @@
-//! Entries that the host calls, made of the functions of authors' traits.
+//! Entry points that the host calls, generated from the functions of authors' traits.
 
 /// A guarded kernel entry for a function of a trait.
 macro_rules! kernel_entry {

@@ -1,9 +1,10 @@
 //! Conversions between `f32` and the 16-bit floats, in forms that the compiler makes vector code of.
 //!
-//! Their results are those of the `half` crate, bit for bit: rounded to nearest even, with subnormal numbers, the sign
-//! of zero and the first bits of a NaN, which becomes a quiet one (but from bf16 to `f32`). Without processor support they have no branches, so
-//! that a loop over elements is vectorised. To `f32` that holds with support as well, whose instruction the compiler
-//! knows for a cast. Back it does not, since that instruction takes a rounding mode, so there is a function of chunks.
+//! Results are bit-identical to those of the `half` crate: rounded to nearest even, with subnormal numbers, the sign of
+//! zero and the first bits of a NaN, which becomes quiet (except from bf16 to `f32`). Without processor support they
+//! have no branches, so that a loop over elements is vectorised. Conversions to `f32` vectorise with support as well,
+//! since the compiler uses the instruction for a cast. Conversions back do not, since that instruction takes a rounding
+//! mode, so there is a function for chunks.
 
 use half::{bf16, f16};
 
@@ -87,7 +88,7 @@ pub(super) fn f32_to_f16_chunk<const N: usize>(from: &[f32; N]) -> [f16; N] {
 
 /// The bit of an `f32` that makes a NaN a quiet one.
 const QUIET: u32 = 1 << 22;
-/// What an exponent of `f32` is more than the same of `f16`, in its place.
+/// The difference of the exponent biases of `f32` and `f16`, shifted to the exponent field.
 const REBIAS: u32 = (127 - 15) << 23;
 
 /// As the fallback of [`f16_to_f32`].
@@ -114,9 +115,10 @@ fn f16_to_f32_by_bits(x: f16) -> f32 {
 fn f32_to_f16_by_bits(x: f32) -> f16 {
     let bits = x.to_bits();
     let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
-    // Half a unit in the last place is added, less one where what is kept is even. From 65520 on that gives infinity.
+    // Round to nearest even: half a ULP is added, minus one if the retained part is even. From 65520 on the result is
+    // infinity.
     let normal = magnitude.wrapping_sub(REBIAS).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
-    // The last place of 0.5 is the least f16: the sum is rounded to it.
+    // The ULP of 0.5 is the smallest f16: the sum is rounded to a multiple of it.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let special = if magnitude > f32::INFINITY.to_bits() { 0x7e00 | magnitude >> 13 & 0x3ff } else { 0x7c00 };
     let value = if magnitude < REBIAS + (1 << 23) {
@@ -147,8 +149,8 @@ pub(super) fn f32_to_bf16(x: f32) -> bf16 {
 mod tests {
     use super::*;
 
-    /// Every sign, exponent and first bits of an `f32`, with the rest that rounding may hang on: none, the least, all,
-    /// and those around a tie at each place where the last bit of a result may be.
+    /// Every sign, exponent and leading fraction bits of an `f32`, with trailing bits that decide rounding: none, the
+    /// lowest, all, and those around a tie at each possible last bit of a result.
     fn floats() -> impl Iterator<Item = f32> {
         let near = |tie: u32| [tie - 1, tie, tie + 1];
         let rests: Vec<u32> =

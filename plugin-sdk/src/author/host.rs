@@ -20,7 +20,7 @@ pub(super) fn done(status: i32) -> Result<(), Error> {
     if status == 0 { Ok(()) } else { Err(Error::Host { status }) }
 }
 
-/// How grave a log line is.
+/// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Something failed.
@@ -53,19 +53,20 @@ pub fn num_threads() -> usize {
     host_api().map_or(1, |host| (host.num_threads)() as usize).max(1)
 }
 
-/// How exactly the program wants products and convolutions of f32.
+/// The precision of f32 matrix products and convolutions that the program requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MatmulPrecision {
     /// In f32.
     Highest,
-    /// The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32. Another algorithm may
-    /// be taken instead, such as Winograd's by larger tiles, whose errors are far smaller than such a rounding's beside the
-    /// largest result.
+    /// The factors may be rounded to TF32 (10 fraction bits); accumulation is in f32. Instead another algorithm may be
+    /// used, such as Winograd's with larger tiles, whose errors relative to the largest result are far smaller than
+    /// those of such a rounding.
     High,
 }
 
-/// What the program has set, for one call. `Highest` where the host is older than this setting, or newer and has another one.
+/// The setting of the program, valid for one call. `Highest` if the host is older than this setting, or has an unknown
+/// newer one.
 pub fn float32_matmul_precision() -> MatmulPrecision {
     // SAFETY: any number may be asked for.
     let set = host_api().map(|host| unsafe { (host.setting)(setting::FLOAT32_MATMUL_PRECISION) });
@@ -75,7 +76,7 @@ pub fn float32_matmul_precision() -> MatmulPrecision {
     }
 }
 
-/// What the trampoline needs: the body, and the first panic of any chunk.
+/// The data of the trampoline: the body, and the first panic of any chunk.
 struct Job<'a> {
     body: &'a (dyn Fn(Range<usize>) + Sync),
     stop: AtomicBool,
@@ -95,9 +96,9 @@ unsafe extern "C" fn trampoline(context: *mut c_void, begin: u64, end: u64) {
     }
 }
 
-/// Runs `body` over pieces of `0..n` on the host's pool, each of at least `grain` but the last; on this
-/// thread if `n <= grain` or there is no host. Returns when all is done. Where the pieces lie depends on
-/// the number of threads. A panic in `body` goes on in the caller once the other pieces have ended.
+/// Runs `body` over pieces of `0..n` on the host's pool, each of at least `grain` elements except the last; on this
+/// thread if `n <= grain` or there is no host. Returns when all is done. The bounds of the pieces depend on the number
+/// of threads. A panic in `body` resumes in the caller once the other pieces have ended.
 #[inline]
 pub fn parallel_for<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: F) -> Result<(), Error> {
     if n <= grain.max(1) {
@@ -150,7 +151,7 @@ where
     })
 }
 
-/// What a name names.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// A device such as `cpu`.
@@ -181,7 +182,7 @@ pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
     }
 }
 
-/// The name that a number of the host's stands for.
+/// The name of an interned number of the host.
 pub fn name(kind: NameKind, number: u16) -> Result<&'static str, Error> {
     let host = host_api().ok_or_else(no_host)?;
     let mut out = RawStr::EMPTY;
@@ -207,9 +208,9 @@ pub struct Scratch<T> {
 /// Whose memory scratch memory is.
 #[derive(Clone, Copy, Debug)]
 enum Origin {
-    /// Rust's allocator's, or nobody's where there is none.
+    /// Rust's allocator, or no memory at all.
     Rust,
-    /// The host's, with what it said about the owner.
+    /// The host, with the owner that it returned.
     Host(*const c_void),
 }
 
@@ -334,7 +335,7 @@ pub enum Arg<'a> {
     Dtype(u16),
 }
 
-/// An op's output must not be an argument: what the other op gives back could then share its memory.
+/// An op's output must not be an argument: the result of the other op could then share its memory.
 pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
     let got = match tensor.origin {
         TensorOrigin::Output => "an output of this call",
@@ -423,14 +424,14 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
     owned.into_iter().collect()
 }
 
-/// How the elements of a new strided tensor lie.
+/// The memory format of a new strided tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format<'a> {
     /// Row-major without gaps.
     Contiguous,
     /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
     ChannelsLast,
-    /// By these strides, in elements: one for each size, and a place of its own for each element.
+    /// These strides, in elements: one for each size, without overlapping elements.
     Strides(&'a [i64]),
 }
 

@@ -43,14 +43,14 @@ pub trait Interposer: 'static {
     const ORDER: i32 = 0;
     /// Whether it acts until a thread excludes it, or only where a thread switches it on.
     const DEFAULT_ON: bool = true;
-    /// Called for each call. Ops that it calls itself do not come back to it.
+    /// Called for each call. Ops that it calls itself do not call it again.
     ///
     /// # Errors
-    /// An error fails the call. That of [`Interposed::run_next`] reaches the caller as it was.
+    /// An error fails the call. An error of [`Interposed::run_next`] reaches the caller unchanged.
     fn run(call: &mut Interposed<'_>) -> Result<(), Error>;
 }
 
-/// Where the results of a call go.
+/// The target of a call's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// To new tensors.
@@ -61,7 +61,7 @@ pub enum Form {
     Out,
 }
 
-/// An argument of any kind, to be looked at or handed on to [`call_op`](super::call_op).
+/// An argument of any kind, to be inspected or passed to [`call_op`](super::call_op).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Argument<'a> {
@@ -131,7 +131,8 @@ impl<'a> Interposed<'a> {
         self.op
     }
 
-    /// How many calls of other ops this one is part of: 0 for a call of the program's own.
+    /// The nesting depth, that is the number of calls of other ops that contain this one: 0 for a call of the program's
+    /// own.
     pub fn depth(&self) -> usize {
         self.raw.depth as usize
     }
@@ -162,7 +163,7 @@ impl<'a> Interposed<'a> {
         })
     }
 
-    /// Where the results go.
+    /// The target of the results.
     pub fn form(&self) -> Form {
         match self.raw.flags {
             f if f & interposed_flag::IN_PLACE != 0 => Form::InPlace,
@@ -174,7 +175,7 @@ impl<'a> Interposed<'a> {
     /// Replaces argument `index` by another of the kind that the op's schema states, before [`Interposed::run_next`].
     ///
     /// # Errors
-    /// Another kind, an index beyond the last, argument 0 of an in-place call, or a call that has run.
+    /// An argument of another kind, an index out of range, argument 0 of an in-place call, or a call that has run.
     pub fn set_argument(&mut self, index: usize, arg: Arg<'_>) -> Result<(), Error> {
         let lent = Lent::of(&arg)?;
         // SAFETY: `context` is this call's; the argument and what it points to live until the host has copied them.
@@ -184,7 +185,7 @@ impl<'a> Interposed<'a> {
     /// Runs the rest of the call. Where this is not called, each output must be set.
     ///
     /// # Errors
-    /// What the rest of the call reports; a second call.
+    /// The error of the rest of the call; a second call of this function.
     pub fn run_next(&mut self) -> Result<(), Error> {
         let mut count = 0;
         // SAFETY: `context` is this call's, and `count` is valid for the write.
@@ -193,14 +194,14 @@ impl<'a> Interposed<'a> {
         Ok(())
     }
 
-    /// The number of outputs: as the schema states it or, once the call has run, as many as it made. `None` before
-    /// that where it depends on the arguments.
+    /// The number of outputs: the number in the schema or, once the call has run, the actual one. `None` before that if
+    /// it depends on the arguments.
     pub fn output_count(&self) -> Option<usize> {
         let stated = (self.raw.n_outputs != u32::MAX).then_some(self.raw.n_outputs as usize);
         self.n_outputs.or(stated)
     }
 
-    /// Output `index` as it stands after [`Interposed::run_next`].
+    /// Output `index` after [`Interposed::run_next`].
     ///
     /// # Errors
     /// A call that has not run, or an index beyond the last output.
@@ -233,7 +234,8 @@ impl<'a> Interposed<'a> {
 }
 
 /// # Safety
-/// `call` and all that it points to must be valid until this returns, as [`RawInterposed`] says; the host upholds this.
+/// `call` and all that it points to must be valid until this returns, as [`RawInterposed`] requires; the host upholds
+/// this.
 unsafe extern "C" fn entry<I: Interposer>(call: *const RawInterposed) -> i32 {
     guarded(|| {
         // SAFETY: per this function's contract.

@@ -1,4 +1,4 @@
-//! Lists of tensors that a kernel goes through together, as a step of an optimiser does.
+//! Lists of tensors that a kernel processes together, as a fused (foreach) optimiser step does.
 
 use super::call::Call;
 use super::element::dtype_size;
@@ -7,24 +7,24 @@ use super::tensor::Tensor;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// The tensors at one place of the lists, by their first elements. All have `count` elements, which lie in one order without
-/// gaps.
+/// The tensors at one index of the lists, by the addresses of their first elements. All have `count` elements and are
+/// dense with equal strides.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<const W: usize> {
     /// The outputs, one of each changed list.
     pub changed: [*mut c_void; W],
-    /// What is read alone.
+    /// The read-only tensor.
     pub read: *const c_void,
     /// Elements of each.
     pub count: usize,
 }
 
-/// What [`Call::groups`] finds.
+/// The result of [`Call::groups`].
 #[derive(Debug)]
 pub struct Groups<'a, const W: usize> {
     /// The groups, in the order of the lists.
     pub groups: Vec<Group<W>>,
-    /// Outputs that are not their arguments, which are given first: what is copied before the outputs are changed in place.
+    /// Pairs of argument and output that do not share memory: to be copied before the outputs are changed in place.
     pub apart: Vec<(Tensor<'a>, Tensor<'a>)>,
 }
 
@@ -32,14 +32,14 @@ fn refused<T>(what: &str) -> Result<T, Error> {
     Err(Error::Unsupported { what: what.to_string() })
 }
 
-/// The addresses from a tensor's first element to the end of its last; none where it has no elements.
+/// The addresses from a tensor's first element to the end of its last; empty if it has no elements.
 fn reach(t: &Tensor<'_>, size: usize) -> Range<usize> {
     let begin = t.data_ptr().addr();
     let last: i64 = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| (n - 1).max(0) * s).sum();
     begin..begin + if t.numel() == 0 { 0 } else { (last as usize + 1) * size }
 }
 
-/// Whether elements lie side by side, in whatever order of the dimensions.
+/// Whether the tensor is non-overlapping and dense, in any order of the dimensions.
 fn is_dense(t: &Tensor<'_>) -> bool {
     let mut dims: Vec<_> = t.sizes().iter().zip(t.strides()).filter(|(size, _)| **size != 1).collect();
     dims.sort_by_key(|(_, stride)| **stride);
@@ -52,7 +52,7 @@ fn is_dense(t: &Tensor<'_>) -> bool {
         })
 }
 
-/// Where outputs lie, in the order of the addresses.
+/// The address ranges of outputs, sorted.
 struct Places(Vec<(Range<usize>, usize)>);
 
 impl Places {
@@ -77,12 +77,13 @@ impl Places {
 }
 
 impl<'a> Call<'a> {
-    /// The tensors of the list arguments `changed` and `read`, by their place in the lists, for a call whose outputs are those
-    /// of `changed`, list by list, of one dtype. No output shares memory with anything but its own argument.
+    /// The tensors of the list arguments `changed` and `read`, by their index in the lists, for a call whose outputs
+    /// correspond to `changed`, list by list, of one dtype. No output shares memory with anything except its own
+    /// argument.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for lists of different lengths, for tensors of one group that do not lie in one order without
-    /// gaps, and for outputs that share memory; [`Error::InvalidArgument`] for arguments that are no lists.
+    /// [`Error::Unsupported`] for lists of different lengths, for tensors of one group that are not dense with equal
+    /// strides, and for outputs that share memory; [`Error::InvalidArgument`] for arguments that are not lists.
     pub fn groups<const W: usize>(&self, changed: [usize; W], read: usize) -> Result<Groups<'a, W>, Error> {
         let reads = self.tensors(read)?;
         let count = reads.len();

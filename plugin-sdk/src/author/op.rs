@@ -1,4 +1,4 @@
-//! Ops that a plugin brings, as traits, and the tables made of them.
+//! Ops that a plugin provides, as traits, and the ABI tables built from them.
 
 use super::call::{Call, CallFn};
 use super::error::Error;
@@ -10,12 +10,12 @@ use crate::abi::op::{RawOp, RawOutput, RawPlan};
 use crate::abi::tensor::RawCall;
 use std::ops::Deref;
 
-/// What an element-wise op computes of the promoted dtype of its arguments.
+/// The result dtype of an element-wise op, given the promoted dtype of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elementwise {
-    /// That dtype, as `mul`.
+    /// The promoted dtype, as for `mul`.
     Promoted(u32),
-    /// That dtype, or f32 of integers, as `exp`.
+    /// The promoted dtype, or f32 for integers, as for `exp`.
     Float(u32),
     /// bool, as `eq`.
     Bool(u32),
@@ -42,8 +42,7 @@ pub enum Elementwise {
 pub trait Op: 'static {
     /// See [`RawOp::schema`].
     const SCHEMA: &'static str;
-    /// For an op of which each element needs those at its place alone: which arguments are broadcast together and
-    /// promoted. There is no need for a rule then.
+    /// For an element-wise op: the arguments that are broadcast together and promoted. No rule is needed then.
     const ELEMENTWISE: Option<Elementwise> = None;
     /// See [`RawOp::backward`]; empty for none.
     const BACKWARD: &'static str = "";
@@ -51,7 +50,7 @@ pub trait Op: 'static {
     const SAVES: u32 = u32::MAX;
     /// The outputs that the backward op takes.
     const SAVES_OUTPUTS: u32 = u32::MAX;
-    /// Whether the backward op takes, last, an `int[]` that says which gradients are wanted.
+    /// Whether the last argument of the backward op is an `int[]` that marks the required gradients.
     const BACKWARD_WANTS: bool = false;
     /// Computes the op with others, through [`call_op`](super::call_op) and [`Call::set_output`].
     const DECOMPOSITION: Option<CallFn> = None;
@@ -59,10 +58,10 @@ pub trait Op: 'static {
     const PARTS: &'static [RawStr] = &[];
     /// Valid calls, see [`RawOp::samples`].
     const SAMPLES: &'static str = "";
-    /// What the op is, written for f64, by which kernels are judged.
+    /// The reference implementation in f64, against which kernels are tested.
     const REFERENCE: Option<CallFn> = None;
 
-    /// States each output with [`RuleCall::state`], from the arguments' metadata. As it stands: one output like argument
+    /// States each output with [`RuleCall::state`], from the arguments' metadata. The default: one output like argument
     /// 0, which must be a tensor.
     ///
     /// # Errors
@@ -73,14 +72,14 @@ pub trait Op: 'static {
     }
 }
 
-/// How the elements of an output lie.
+/// The memory format of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement<'a> {
     /// Row-major without gaps.
     Contiguous,
     /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
     ChannelsLast,
-    /// By these strides: a place for each element, and no gaps.
+    /// These strides: non-overlapping and dense.
     Strides(&'a [i64]),
     /// As an element-wise op keeps the format of the arguments that [`Compute::broadcast`] names.
     Preserve,
@@ -90,7 +89,7 @@ pub enum Placement<'a> {
     Images(u32),
 }
 
-/// How the outputs of a call are computed. Masks have bit `i` for argument `i`.
+/// The plan by which the outputs of a call are computed. Masks have bit `i` for argument `i`.
 #[derive(Clone, Copy, Debug)]
 pub struct Compute(RawPlan);
 
@@ -133,7 +132,7 @@ impl Compute {
         Compute(RawPlan { contiguous: arguments, ..self.0 })
     }
 
-    /// An output may be exactly the memory of an argument: in-place calls need no copy.
+    /// An output may alias an argument exactly: in-place calls need no copy.
     #[must_use]
     pub const fn alias(self) -> Compute {
         Compute(RawPlan { alias: 1, ..self.0 })
@@ -148,12 +147,12 @@ impl RuleCall<'_> {
     /// States output `index`, row-major. Outputs are stated in order.
     ///
     /// # Errors
-    /// An index out of order, a dtype that is none, or a negative size; so for [`RuleCall::state_as`].
+    /// An index out of order, an invalid dtype, or a negative size; the same for [`RuleCall::state_as`].
     pub fn state(&self, index: usize, dtype: u16, sizes: &[i64]) -> Result<(), Error> {
         self.state_as(index, dtype, sizes, Placement::Contiguous)
     }
 
-    /// States output `index`, and how its elements lie.
+    /// States output `index`, and its memory format.
     ///
     /// # Errors
     /// As [`RuleCall::state`]; strides with gaps or overlaps, or another number of them.
@@ -198,7 +197,7 @@ impl RuleCall<'_> {
     /// States how the outputs are computed.
     ///
     /// # Errors
-    /// A dtype that is none.
+    /// An invalid dtype.
     pub fn compute(&self, compute: Compute) -> Result<(), Error> {
         let host = host_api().ok_or_else(no_host)?;
         // SAFETY: `context` is this call's; the host copies the structure.

@@ -33,8 +33,8 @@ static OUT_OF_REACH: Bits = Bits::new();
 /// The names of the host-accessible devices that this library brought.
 static OWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// Whether the host may read the memory of a device through its pointers: that of the CPU, which is device 0, and of
-/// devices that this library brought and called host-accessible.
+/// Whether the host may read the memory of a device through its pointers: true for the CPU, which is device 0, and for
+/// devices of this library declared host-accessible.
 #[inline(always)]
 pub(super) fn reaches(device: u16) -> bool {
     device == 0 || REACHABLE.has(device) || (!OUT_OF_REACH.has(device) && is_own_alias(device))

@@ -3,8 +3,8 @@
 use super::error::Error;
 use super::strided::{Strided, row_major};
 
-/// Which elements of an input each element of an output is made of: the iteration of `sum`, `amax`, `argmax` and their
-/// like, for kernels of a device whose memory the host cannot read.
+/// The index mapping of a reduction, from each output element to the input elements that it reduces: the iteration of
+/// `sum`, `amax`, `argmax` and the like, for kernels of a device whose memory the host cannot read.
 ///
 /// ```
 /// use keyway_sdk::author::strided::Reduction;
@@ -28,9 +28,9 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// The reduction of an input over `dims`, of which negative ones count from the end. All dimensions are reduced if
-    /// there is no list or an empty one. `out` has the output's strides, which has a size of 1 for each reduced
-    /// dimension if `keepdim` is set, and no dimension for it if not.
+    /// The reduction of an input over `dims`; negative ones count from the end. All dimensions are reduced if there is
+    /// no list or an empty one. `out` has the strides of the output, which has size 1 in each reduced dimension if
+    /// `keepdim` is set, and lacks these dimensions otherwise.
     ///
     /// [`Error::InvalidArgument`] for a dimension that the input has not, for a wrong number of strides, and as
     /// [`Strided::new`].
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn terms_are_numbered_in_row_major_order_however_they_lie() {
-        // A transposed 2 x 3 matrix: element (row, column) lies at row + 2 column.
+        // A transposed 2 x 3 matrix: element (row, column) is at offset row + 2 column.
         let over = Reduction::new(&[2, 3], &[1, 2], None, false, &[]).unwrap();
         let mut terms: Vec<_> = over.terms.offsets().collect();
         terms.sort_unstable();

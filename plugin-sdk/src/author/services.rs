@@ -7,7 +7,7 @@ use crate::abi::host::HostApi;
 use crate::abi::table::{Table, complete, stated_size};
 use std::mem::MaybeUninit;
 
-/// What a service answers that the host does not have.
+/// The result of a service that the host lacks.
 trait Answer {
     fn absent() -> Self;
 }
@@ -109,7 +109,7 @@ const NO_HOST: HostApi = HostApi {
 /// `None` where there is no table or it is shorter than any host's.
 ///
 /// # Safety
-/// `host` must be null or point to a table that is as large as it says and lives as long as the process; the host
+/// `host` must be null or point to a table of the size in its first field that lives as long as the process; the host
 /// upholds this.
 pub(super) unsafe fn whole(host: *const HostApi) -> Option<&'static HostApi> {
     if host.is_null() || !host.is_aligned() {

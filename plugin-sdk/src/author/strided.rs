@@ -19,13 +19,13 @@
 //! # Ok::<(), keyway_sdk::Error>(())
 //! ```
 //!
-//! All numbers are in elements. A kernel that computes offsets on the device itself takes [`Strided::dims`] along.
-//! The order in which elements are visited is that of the first operand's memory, so the output is given first. Where
-//! the number of an element counts, as for random numbers, [`row_major`] strides are given first: their offsets are
-//! the numbers. Reductions have [`Reduction`].
+//! All numbers are in elements. A kernel that computes offsets on the device itself passes [`Strided::dims`] to it.
+//! Elements are visited in the memory order of the first operand, so the output is passed first. If the linear index of
+//! an element matters, as for random numbers, [`row_major`] strides are passed first: their offsets are the linear
+//! indices. Reductions have [`Reduction`].
 //!
-//! Sizes and strides come from the host, which may be wrong: [`Strided::new`] checks them once, and what it made
-//! cannot overflow. [`Dims`] and [`Odometer`] below it are what host loops build on (`keyway-cpu-loops`).
+//! Sizes and strides come from the host, which may be wrong: [`Strided::new`] checks them once, so that later offsets
+//! cannot overflow. [`Dims`] and [`Odometer`] are the lower level on which host loops build (`keyway-cpu-loops`).
 
 use super::error::Error;
 pub use super::reduction::Reduction;
@@ -96,8 +96,8 @@ impl<const N: usize> Dims<N> {
 
     /// Dimensions in the order of the first operand's strides (largest first, then the next one's), those of size 1
     /// dropped and neighbours merged where every operand allows it. Never empty. An operand without strides has one
-    /// element for all indices; any other has as many strides as there are sizes. Nothing is checked, and products
-    /// wrap; no size may be 0: see [`Strided::new`].
+    /// element for all indices; any other has one stride per size. Nothing is checked, and products wrap; no size may
+    /// be 0: see [`Strided::new`].
     pub fn collapse(sizes: &[i64], strides: &[Option<&[i64]>; N]) -> Dims<N> {
         let mut sorted = Dims::new(sizes.len());
         for (d, &size) in sizes.iter().enumerate() {
@@ -245,7 +245,7 @@ pub struct Strided<const N: usize> {
 /// Elements at even distances: `len` of them, from `offsets` on, [`Strided::steps`] apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<const N: usize> {
-    /// Where each operand's elements begin.
+    /// The offset of each operand's first element.
     pub offsets: [usize; N],
     /// The number of elements.
     pub len: usize,
@@ -290,12 +290,12 @@ impl<const N: usize> Strided<N> {
         self.numel
     }
 
-    /// The dimensions, outermost first, at least one: what a device needs to compute offsets itself.
+    /// The dimensions, outermost first, at least one, from which a device can compute offsets itself.
     pub fn dims(&self) -> &[Dim<N>] {
         &self.dims
     }
 
-    /// Whether all operands lie densely in one order (of any memory format), so that the elements are those at
+    /// Whether all operands are dense with equal strides (in any memory format), so that the elements are at offsets
     /// `0..numel` of each.
     pub fn is_contiguous(&self) -> bool {
         match *self.dims() {
@@ -320,8 +320,7 @@ impl<const N: usize> Strided<N> {
         starts.map(move |offsets| Run { offsets, len })
     }
 
-    /// The distance from one element of a run to the next, for each operand: 1 where its elements lie in a row, 0
-    /// where one stands for all.
+    /// The stride of each operand along a run: 1 if contiguous, 0 if one element is broadcast.
     pub fn steps(&self) -> [usize; N] {
         self.dims().last().map_or([0; N], |inner| inner.strides)
     }

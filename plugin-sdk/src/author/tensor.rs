@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-/// Where a tensor comes from, which decides how its memory may be reached.
+/// The origin of a tensor, which decides the aliasing of its memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'a> {
     /// An argument of the call that has these outputs; they may share its memory.
@@ -97,7 +97,7 @@ impl<'a> Tensor<'a> {
         self.raw.device_index
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Whether the tensor is contiguous (row-major, without gaps).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.raw.flags & tensor_flag::CONTIGUOUS != 0
@@ -109,8 +109,8 @@ impl<'a> Tensor<'a> {
         self.raw.flags & tensor_flag::HOST_SCALAR != 0
     }
 
-    /// The number that this tensor stands for, where the caller gave one in the place of a tensor: not rounded to the dtype,
-    /// for kernels that compute in a wider type than that of the elements.
+    /// The scalar that the caller passed instead of a tensor, if this tensor represents one: not rounded to the dtype,
+    /// for kernels that compute in a wider type than the element type.
     #[inline]
     pub fn number(&self) -> Option<f64> {
         const FLAGS: u32 = tensor_flag::HOST_SCALAR | tensor_flag::NUMBER;
@@ -158,7 +158,7 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// All components of a composite tensor; none for a strided one.
+    /// All components of a composite tensor; empty for a strided one.
     pub fn components(&self) -> impl ExactSizeIterator<Item = Tensor<'a>> + use<'a> {
         // SAFETY: `components` has `n_components` entries, each a valid tensor; the host upholds this.
         let all: &'a [*const RawTensor] = unsafe { entries(self.raw.components, self.n_components()) };
@@ -215,7 +215,7 @@ impl<'a> Tensor<'a> {
         Ok(View::new(*self, reads))
     }
 
-    /// What every typed view needs.
+    /// The checks of every typed view.
     #[inline(always)]
     pub(crate) fn check(&self, element: ElementType) -> Result<(), Error> {
         let raw = self.raw;
@@ -229,7 +229,7 @@ impl<'a> Tensor<'a> {
         if fits { Ok(()) } else { Err(misfit(raw, element)) }
     }
 
-    /// The bytes from the first to the last element, or `None` if the tensor has none or cannot be known.
+    /// The bytes from the first to the last element, or `None` if the tensor is empty or the range is unknown.
     pub(crate) fn range(&self) -> Extent {
         extent(self.raw)
     }
@@ -390,7 +390,7 @@ impl OwnedTensor {
         Ok(ViewMut::new(self.own(ElementType::bits_of::<T>(self.tensor().dtype()))?, Writes::Alone))
     }
 
-    /// The tensor, if nobody else has its memory and its elements are of this type.
+    /// The tensor, if its memory is uniquely owned and its elements are of this type.
     fn own(&self, element: ElementType) -> Result<Tensor<'_>, Error> {
         if self.shared.get() {
             return Err(Error::InvalidArgument {

@@ -1,11 +1,10 @@
 //! Typed, strided views of tensor memory.
 //!
-//! The host may give an output that is exactly one of the arguments (in-place calls), so a view reads and
-//! writes single elements through raw pointers. A reference to elements, which must not be aliased, is
-//! given out only after a check: [`View::as_slice`] when no output of the call meets the view's memory,
-//! [`ViewMut::as_mut_slice`] when no argument does. Views are neither `Send` nor `Sync`, because an
-//! element read on one thread could be written on another; slices are, and so is [`Lanes`], whose use is
-//! `unsafe`.
+//! The host may give an output that is exactly one of the arguments (in-place calls), so a view reads and writes single
+//! elements through raw pointers. A reference to elements, which must not be aliased, is returned only after a check:
+//! [`View::as_slice`] if no output of the call overlaps the view's memory, [`ViewMut::as_mut_slice`] if no argument
+//! does. Views are neither `Send` nor `Sync`, because an element read on one thread could be written on another; slices
+//! are, and so is [`Lanes`], whose use is `unsafe`.
 
 use super::element::{Element, Plain};
 use super::strided::{Coordinates, Strided};
@@ -19,7 +18,7 @@ use std::marker::PhantomData;
 pub(crate) enum Reads<'a> {
     /// Unless one of these outputs meets it.
     UnlessWritten(&'a [*const RawTensor]),
-    /// Always: nobody else has the memory.
+    /// Always: the memory is uniquely owned.
     Alone,
     /// Never: anybody may have it.
     Shared,
@@ -30,7 +29,7 @@ pub(crate) enum Reads<'a> {
 pub(crate) enum Writes<'a> {
     /// Unless one of these arguments meets it.
     UnlessRead(&'a [RawArg]),
-    /// Always: nobody else has the memory.
+    /// Always: the memory is uniquely owned.
     Alone,
 }
 
@@ -42,7 +41,7 @@ pub struct View<'a, T> {
     reads: Reads<'a>,
 }
 
-/// The offset in elements of `index`, or `None` if it lies outside.
+/// The offset in elements of `index`, or `None` if it is out of range.
 #[inline]
 fn offset(sizes: &[i64], strides: &[i64], index: &[usize]) -> Option<usize> {
     if index.len() != sizes.len() {
@@ -58,7 +57,7 @@ fn offset(sizes: &[i64], strides: &[i64], index: &[usize]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether elements lie without gaps, in any order of the dimensions.
+/// Whether the elements are dense, in any order of the dimensions.
 fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     Strided::new(sizes, [strides]).is_ok_and(|elements| elements.is_contiguous())
 }
@@ -93,7 +92,7 @@ impl<'a, T: Element> View<'a, T> {
         self.tensor.numel()
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Whether the view is contiguous (row-major, without gaps).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.tensor.is_contiguous()
@@ -140,8 +139,8 @@ impl<'a, T: Element> View<'a, T> {
 }
 
 impl<'a, T: Plain> View<'a, T> {
-    /// The elements as a slice, if they are contiguous and no output of the call meets them (as it does
-    /// in an in-place call). `contiguous` of the crate `keyway-cpu-loops` copies where this gives `None`.
+    /// The elements as a slice, if they are contiguous and no output of the call overlaps them (as it does in an
+    /// in-place call). `contiguous` of the crate `keyway-cpu-loops` copies if this returns `None`.
     #[inline]
     pub fn as_slice(&self) -> Option<&'a [T]> {
         if !self.is_contiguous() || !self.unwritten() {
@@ -152,9 +151,8 @@ impl<'a, T: Plain> View<'a, T> {
         Some(unsafe { entries(self.data, self.numel()) })
     }
 
-    /// The elements as a slice in the order in which they lie in memory, if they lie without gaps in any order of the
-    /// dimensions (channels_last, say), and no output of the call meets them. Tensors of equal sizes and strides have
-    /// theirs in the same order.
+    /// The elements as a slice in memory order, if they are dense in any order of the dimensions (channels_last, say),
+    /// and no output of the call overlaps them. Tensors of equal sizes and strides have the same element order.
     pub fn as_dense_slice(&self) -> Option<&'a [T]> {
         if !is_dense(self.sizes(), self.strides()) || !self.unwritten() {
             return None;
@@ -250,7 +248,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.tensor.numel()
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Whether the view is contiguous (row-major, without gaps).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.tensor.is_contiguous()
@@ -321,16 +319,16 @@ impl<'a, T: Element> ViewMut<'a, T> {
 }
 
 impl<'a, T: Plain> ViewMut<'a, T> {
-    /// The elements as a slice, if they are contiguous and no argument of the call meets them (as one does
-    /// in an in-place call). What they hold before the kernel wrote them is unspecified.
-    /// `contiguous_out` of the crate `keyway-cpu-loops` makes a copy where this gives `None`.
+    /// The elements as a slice, if they are contiguous and no argument of the call overlaps them (as one does in an
+    /// in-place call). Their initial content is unspecified. `contiguous_out` of the crate `keyway-cpu-loops` makes a
+    /// copy if this returns `None`.
     #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         self.reborrow().into_mut_slice().ok()
     }
 
-    /// The elements as a slice in the order in which they lie in memory: see [`View::as_dense_slice`]. `None` if there are
-    /// gaps, or if an argument of the call meets them.
+    /// The elements as a slice in memory order: see [`View::as_dense_slice`]. `None` if there are gaps, or if an
+    /// argument of the call overlaps them.
     pub fn as_dense_mut_slice(&mut self) -> Option<&mut [T]> {
         if !is_dense(self.sizes(), self.strides()) || !self.unread() {
             return None;
@@ -420,7 +418,7 @@ impl<'a, T> Lanes<'a, T> {
     /// The elements `offset..offset + len`.
     ///
     /// # Safety
-    /// They must exist, hold values of `T`, and nobody else may use them for `'a`; the caller upholds this.
+    /// They must be valid, initialised as `T`, and not accessed otherwise for `'a`; the caller upholds this.
     #[inline(always)]
     pub unsafe fn slice_mut(self, offset: usize, len: usize) -> &'a mut [T] {
         // SAFETY: the caller guarantees the elements and their exclusive use.

@@ -1,10 +1,11 @@
-//! `argmax`, `argmin`, `max` and `min`: the first place of the extreme along a dimension; NaN wins.
+//! `argmax`, `argmin`, `max` and `min`: the index of the first extreme along a dimension; NaN wins.
 //!
 //! Decisions:
-//! - the extreme of a block is found first, by lanes and without its place, which is then looked for once in the one block
-//!   that has it; lanes of places beside those of values were turned down, since places have eight bytes;
+//! - the extreme of a block is found first, by lanes and without its index, which is then searched once in the one
+//!   block that contains it; lanes of indices in addition to lanes of values were rejected, since indices have eight
+//!   bytes;
 //! - f16 and bf16 are compared as integers of the same order;
-//! - a row ends early at what nothing comes before: NaN, true, the largest of a type of integers.
+//! - a row ends early at an element that nothing exceeds: NaN, true, the largest value of an integer type.
 
 mod rank;
 mod search;
@@ -17,7 +18,8 @@ use keyway_sdk::half::{bf16, f16};
 use rank::Ranked;
 use search::search;
 
-/// The size of the dimension in argument 1 (all elements if there is none), and of what lies inside it.
+/// The size of the dimension in argument 1 (all elements if there is none), and the product of the sizes of the
+/// dimensions inside it.
 fn split(call: &Call) -> Result<(usize, usize), Error> {
     let tensor = call.tensor(0)?;
     let sizes = tensor.sizes();
@@ -29,8 +31,8 @@ fn split(call: &Call) -> Result<(usize, usize), Error> {
     Ok((sizes.get(dim).map_or(1, |n| *n as usize), inner))
 }
 
-/// As [`split`] in the order of memory, where elements lie side by side in another order than row-major and the results'
-/// order is the same.
+/// [`split`] in memory order, if the elements are dense in another order than row-major and the results have the same
+/// order.
 fn turned(call: &Call) -> Result<Option<(usize, usize)>, Error> {
     let tensor = call.tensor(0)?;
     let (sizes, strides) = (tensor.sizes(), tensor.strides());
@@ -46,14 +48,14 @@ fn turned(call: &Call) -> Result<Option<(usize, usize)>, Error> {
     Ok((falling && apart && n > 1).then(|| (n as usize, strides[dim] as usize)))
 }
 
-/// Calls `with` with the elements of argument 0, the size of the dimension and of what lies inside it.
+/// Calls `with` with the elements of argument 0, the size of the dimension and the inner size.
 fn read<T: Ranked>(
     call: &Call,
     with: impl FnOnce(&[T::Stored], (usize, usize)) -> Result<(), Error>,
 ) -> Result<(), Error> {
     if let Some(split) = turned(call)? {
         let tensor = call.tensor(0)?;
-        // SAFETY: the elements lie side by side, and are of the type that this kernel is registered for; no output is the
+        // SAFETY: the elements are contiguous, and are of the type that this kernel is registered for; no output is the
         // argument.
         let input =
             unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast_const().cast(), tensor.numel()) };

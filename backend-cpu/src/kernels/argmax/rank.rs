@@ -5,17 +5,17 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Lanes, Scratch, parallel_chunks_mut};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of which one thread writes the largest or smallest at a time.
+/// The number of elements of which one thread writes the extreme at a time.
 const CHUNK: usize = 32 * 1024;
 
 /// An element type with an order, in which NaN comes before all others.
 pub trait Ranked: Element {
-    /// What lies in memory: a type of which each bit pattern is a value.
+    /// The stored type, for which each bit pattern is valid.
     type Stored: Copy + Send + Sync;
-    /// A number of the same order, of which NaN may be one.
+    /// A value of the same order, possibly NaN.
     type Rank: Copy + Default + PartialOrd;
 
-    /// The number of which a search of the largest (`MAX`) or the smallest takes the largest.
+    /// The value whose maximum is searched, for the largest (`MAX`) or the smallest element.
     fn rank<const MAX: bool>(stored: Self::Stored) -> Self::Rank;
     /// Whether nothing comes before this.
     fn is_final(rank: Self::Rank) -> bool;

@@ -1,4 +1,4 @@
-//! Where the first of the largest or smallest elements along a dimension lies.
+//! Search for the index of the first largest or smallest element along a dimension.
 
 use super::super::buffer::Buffer;
 use super::rank::Ranked;
@@ -7,16 +7,16 @@ use keyway_sdk::author::{Error, Lanes, parallel_for};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Elements of a row of which the first among all is found before its place is looked for. The first block of bytes is
-/// shorter, since it often has what nothing comes before.
+/// The block of a row in which the extreme is found before its index is searched. The first block of bytes is shorter,
+/// since it often contains an element that nothing exceeds.
 const BLOCK: usize = 2048;
 const FIRST_BLOCK: usize = 256;
-/// Elements among which a place is looked for.
+/// The number of elements among which an index is searched.
 const PLACE: usize = 64;
 /// Columns that one inner loop takes together.
 const COLUMNS: usize = 512;
 const GRAIN: usize = 32 * 1024;
-/// Rows fewer than these are cut into parts of so many elements for the threads to share.
+/// The number of rows below which rows are split among threads, and the number of elements of a part.
 const FEW_ROWS: usize = 16;
 const PART: usize = 128 * 1024;
 
@@ -72,7 +72,7 @@ fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::
     if any_nan { block.iter().map(rank).find(|x| nan(*x)).unwrap_or(best) } else { best }
 }
 
-/// The first place of a rank in a block.
+/// The first index of a rank in a block.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn place<T: Ranked, const MAX: bool>(block: &[T::Stored], of: T::Rank) -> usize {
@@ -88,7 +88,7 @@ fn place<T: Ranked, const MAX: bool>(block: &[T::Stored], of: T::Rank) -> usize 
     0
 }
 
-/// The first in order of a row that is not empty, and its place.
+/// The first in order of a row that is not empty, and its index.
 fn row<T: Ranked, const MAX: bool>(row: &[T::Stored]) -> (T::Rank, usize) {
     // Few elements tell the extreme of truth values and small integers.
     let first = if size_of::<T::Stored>() == 1 { FIRST_BLOCK } else { BLOCK };
@@ -105,7 +105,7 @@ fn row<T: Ranked, const MAX: bool>(row: &[T::Stored]) -> (T::Rank, usize) {
     (best, block.start + place::<T, MAX>(&row[block.clone()], best))
 }
 
-/// A row in parts: those behind a part that has what nothing comes before need not be looked at.
+/// A row in parts: parts after one with an element that nothing exceeds are skipped.
 fn long_row<T: Ranked, const MAX: bool>(row_of: &[T::Stored]) -> Result<usize, Error> {
     let parts = row_of.len().div_ceil(PART);
     let part = |k: usize| -> Range<usize> { k * PART..((k + 1) * PART).min(row_of.len()) };
@@ -129,7 +129,7 @@ fn long_row<T: Ranked, const MAX: bool>(row_of: &[T::Stored]) -> Result<usize, E
     }))
 }
 
-/// The places along the middle dimension of an input of `outer * n * inner` elements, which has some.
+/// The indices along the middle dimension of a nonempty input of `outer * n * inner` elements.
 pub fn search<T: Ranked, const MAX: bool>(
     input: &[T::Stored],
     (n, inner): (usize, usize),
@@ -164,10 +164,10 @@ pub fn search<T: Ranked, const MAX: bool>(
     })
 }
 
-/// Rows after which the places found among them are written down.
+/// The number of rows after which the indices found among them are written.
 const ROWS: usize = u16::MAX as usize;
 
-/// The places in neighbouring columns, the first of which begins where `input` does. The inner loop counts rows in as few bits
+/// The indices in neighbouring columns, the first of which starts at `input`. The inner loop counts rows in as few bits
 /// as the narrow ranks have, so that vectors hold as many counts as ranks.
 fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, usize), at: &mut [i64]) {
     let mut best = [T::Rank::default(); COLUMNS];
@@ -175,7 +175,7 @@ fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, 
     best.iter_mut().zip(input).for_each(|(best, x)| *best = T::rank::<MAX>(*x));
     at.fill(0);
     for begin in (1..n).step_by(ROWS) {
-        // In which of these rows the best one lies, from 1; 0 if it came before them.
+        // The row of the extreme among these rows, from 1; 0 if it is in an earlier one.
         let mut found = [0u16; COLUMNS];
         let found = &mut found[..at.len()];
         for i in begin..n.min(begin + ROWS) {

@@ -6,7 +6,7 @@ use super::{BLOCK, block_sizes, multiply_by};
 use keyway_cpu_loops::tiles::{Emulated, EmulatedDots, Native, SIDE, Unit};
 use keyway_sdk::half::bf16;
 
-/// Sizes and strides of a batch. `a` and `b` lie row by row or column by column, with some elements between lines.
+/// Sizes and strides of a batch. `a` and `b` are row-major or column-major, with some elements between lines.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     count: usize,
@@ -14,7 +14,7 @@ struct Case {
     sizes: (usize, usize, usize),
     transposed: (bool, bool),
     between: usize,
-    /// Strides of what is added.
+    /// Strides of the addend.
     input: Option<(usize, usize)>,
     out_transposed: bool,
 }

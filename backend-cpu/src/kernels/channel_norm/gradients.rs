@@ -1,4 +1,4 @@
-//! What gradients of these norms are made of.
+//! Shared parts of the gradients of these norms.
 
 use super::{Channels, Elements, statistics, unsupported};
 use crate::kernels::moments::{Moments, sums};
@@ -7,12 +7,12 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// The elements of a gradient whose rows lie as the input's.
+/// The elements of a gradient, which must be contiguous.
 fn dense<'a, T: Elements>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
     grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))
 }
 
-/// The number that sums are counted from: from what is no finite one nothing can be counted.
+/// The shift of sums: the value if finite, since a non-finite shift would make them NaN.
 fn finite<T: Elements>(x: T) -> T::Acc {
     if (x.to_acc() - x.to_acc()) == T::Acc::ZERO { x.to_acc() } else { T::Acc::ZERO }
 }
@@ -85,7 +85,7 @@ fn channel_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Err
     let units: Vec<Sums<T::Acc>> =
         if per_sample { rows.clone() } else { (0..channels).map(of_channel).collect() };
     let count = T::Acc::from_f64((x.rows() / units.len() * inner) as f64);
-    // For each unit, what the centred gradient and the distance from the mean are multiplied by.
+    // For each unit, the factors of the centred gradient and of the distance from the mean.
     let factors: Vec<_> = units
         .iter()
         .zip(mean.iter().zip(var.iter()))

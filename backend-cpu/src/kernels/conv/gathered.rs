@@ -1,4 +1,4 @@
-//! `out = weight * patches + bias`, of which `conv` is one and `conv_input_grad` one for each remainder of its strides.
+//! `out = weight * patches + bias`, an im2col product: `conv` is one, `conv_input_grad` is one for each stride phase.
 
 use super::super::product::{Matrix, Multiply, TILE_WORK, Tile, multiply_one};
 use super::patches::{Order, Patches};
@@ -6,22 +6,22 @@ use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 
-/// Elements of the patches of a tile, about: what stays in the second cache beside the operands.
+/// The approximate number of elements of the patches of a tile, which stay in L2 with the operands.
 const TILE: usize = 1 << 17;
 /// Places of a tile.
 const PLACES: (usize, usize) = (128, 2048);
 
-/// The weight as a matrix for each group: an element's place is the sum of a row's and an inner element's.
+/// The weight as a matrix for each group: an element's offset is the sum of a row's and an inner element's.
 pub struct Weight<'a, T> {
     pub data: Lanes<'a, T>,
     /// Elements from one group to the next, and from one row to the next.
     pub group: usize,
     pub row: usize,
-    /// Where the inner elements lie, in the order of the patches.
+    /// The offsets of the inner elements, in the order of the patches.
     pub inner: Vec<usize>,
 }
 
-/// Where results go: `[sample, row, depth, height, width]`.
+/// The output: `[sample, row, depth, height, width]`.
 pub struct Results<'a, T> {
     pub data: Lanes<'a, T>,
     pub sample: usize,
@@ -29,7 +29,7 @@ pub struct Results<'a, T> {
     pub places: [usize; 3],
 }
 
-/// What is computed.
+/// The problem to compute.
 pub struct Product<'a, T> {
     pub samples: usize,
     pub groups: usize,
@@ -51,7 +51,7 @@ impl<'a, T> Results<'a, T> {
         Results { data: out.data, sample, row, places }
     }
 
-    /// How many places follow each other at the last dimension's step.
+    /// The number of positions that follow each other with the last dimension's stride.
     fn run(&self, counts: [usize; 4]) -> usize {
         let steps = [self.sample, self.places[0], self.places[1], self.places[2]];
         let mut run = counts[3];
@@ -64,7 +64,7 @@ impl<'a, T> Results<'a, T> {
         run
     }
 
-    /// Where a place lies, counted over all samples.
+    /// The offset of a position, counted over all samples.
     fn at(&self, counts: [usize; 4], place: usize) -> usize {
         let [_, depth, height, width] = counts;
         let row = place / width;
@@ -103,7 +103,8 @@ impl<T: Multiply> Product<'_, T> {
     /// Computes it, in tiles that the sizes alone decide.
     ///
     /// # Safety
-    /// All elements that sizes, strides and places name must exist, and nobody else may use those of the results.
+    /// All elements described by sizes, strides and offsets must exist, and those of the results must be uniquely
+    /// owned.
     pub unsafe fn run(&self) -> Result<(), Error> {
         let [depth, height, width] = &self.patches.axes;
         let counts = [self.samples, depth.count, height.count, width.count];
@@ -174,7 +175,7 @@ impl<T: Multiply> Product<'_, T> {
         })
     }
 
-    /// Copies the results of some places to where they belong.
+    /// Copies the results of some positions to the output.
     ///
     /// # Safety
     /// As for [`Product::run`].
@@ -187,7 +188,7 @@ impl<T: Multiply> Product<'_, T> {
     ) {
         let copy = |place: usize, r: usize, to: usize| {
             let to = self.out.data.as_ptr().wrapping_add(to + (first_row + r) * self.out.row);
-            // SAFETY: the caller guarantees the elements and that nobody else uses the results.
+            // SAFETY: the caller guarantees the elements and that the results must be uniquely owned.
             unsafe { to.write(*from.at(r, place).data) };
         };
         if self.out.row == 1 {

@@ -1,14 +1,14 @@
 //! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
 //!
-//! Those of images are the shared engine's (`keyway-cpu-conv`). What it does not serve, f64, volumes, groups of single channels and
-//! images whose columns lie apart, are products of matrices; depthwise convolutions that it refuses (f64, few planes, several
-//! results for a channel) are gone through plane by plane.
-//! Of `conv_act` the engine and these planes do what follows the sums; all else is left to its steps.
+//! Convolutions of images use the shared engine (`keyway-cpu-conv`). Unsupported cases (f64, volumes, groups of single
+//! channels, images with strided columns) are lowered to matrix products; depthwise convolutions that the engine
+//! refuses (f64, few planes, several results for a channel) are computed plane by plane. For `conv_act` the engine and
+//! the plane kernels have the epilogue; all other cases are left to the decomposition.
 //!
-//! Of matrices the elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
-//! outside the input is 0 there. The gradient of the input is gathered, not scattered: where the stride is 1 it is a
-//! convolution with the kernel turned round, and else one for each remainder of the strides, whose places read each `stride`-th
-//! element of the kernel. So no two pieces of work write one element, and each result is rounded once.
+//! The matrix lowering (im2col) copies patches for some output positions at a time, so that scratch memory is bounded;
+//! zero padding is written there. The gradient of the input is gathered, not scattered: with stride 1 it is a
+//! convolution with the flipped kernel, otherwise one for each stride phase, whose positions read every `stride`-th
+//! kernel tap. So no two work items write one element, and each result is rounded once.
 
 mod gathered;
 pub mod patches;
@@ -27,7 +27,8 @@ use keyway_sdk::half::{bf16, f16};
 use patches::{Order, Patches};
 use planes::{Convolution, Finish, Planes};
 
-/// Where the inner elements of a weight lie: of these channels, a step apart, and of the kernel's elements at these places.
+/// The offsets of a weight's inner elements: for these channels, a step apart, and for the kernel taps at these
+/// offsets.
 fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Result<Vec<usize>, Error> {
     let mut inner = reserve(channels.saturating_mul(taps.len()))?;
     match order {
@@ -86,7 +87,7 @@ unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error
 /// A depthwise convolution.
 ///
 /// # Safety
-/// As for [`conv`], with the axes and the places of the weight's elements.
+/// As for [`conv`], with the axes and the offsets of the weight's elements.
 unsafe fn by_planes<T: Multiply + Elements>(
     of: &Operands<'_, T>,
     axes: [Axis; 2],
@@ -215,7 +216,7 @@ unsafe fn conv_weight_grad<T: Elements<Acc: Multiply>>(of: &Operands<'_, T>) -> 
     unsafe { summed::run(grad, input, out, moves, axes) }
 }
 
-/// What one kernel does not serve the other does.
+/// Tries one kernel, then the other.
 ///
 /// # Safety
 /// As for both.
@@ -232,7 +233,7 @@ unsafe fn either<T>(
     }
 }
 
-/// The kernels of one op: for what is summed in f32 the engine for images comes first.
+/// The kernels of one op: for dtypes accumulated in f32 the engine for images comes first.
 macro_rules! kernels {
     ($op:literal, $signature:literal, $name:ident, $take:ident) => {
         const _: () = {

@@ -1,12 +1,12 @@
-//! The elements under a kernel, one column for each of its places: a matrix that is never made whole, but filled for some
-//! places at a time.
+//! The im2col matrix, one column for each output position: never materialised whole, but filled for some positions at a
+//! time.
 
 use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::{Lanes, Plain};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// How the matrix is filled: with one row for each channel and tap, or one for each place.
+/// The layout of the matrix: one row for each channel and tap, or one for each position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// `[channels * taps][places]`: for images whose rows are dense.
@@ -15,7 +15,7 @@ pub enum Order {
     Places,
 }
 
-/// The source and the places.
+/// The source and the output positions.
 pub struct Patches<'a, T> {
     pub data: Lanes<'a, T>,
     /// The steps in memory between samples and between channels.
@@ -24,17 +24,18 @@ pub struct Patches<'a, T> {
     pub axes: [Axis; 3],
 }
 
-/// Neighbouring places of one row.
+/// Neighbouring positions of one row.
 struct Run {
     sample: usize,
     depth: usize,
     height: usize,
     places: Range<usize>,
-    /// Where they begin among those that are filled.
+    /// The index of the first among the filled positions.
     at: usize,
 }
 
-/// The places of a run at which a tap reads elements, and the first of these within a channel; at the others it reads 0.
+/// The positions of a run at which a tap reads inside the image, and the first element within a channel; at other
+/// positions it reads 0.
 struct Piece {
     begin: usize,
     end: usize,
@@ -70,11 +71,11 @@ impl<T: Plain> Patches<'_, T> {
         runs
     }
 
-    /// Fills the matrix of these channels and places, counted over all samples.
+    /// Fills the matrix for these channels and positions, counted over all samples.
     ///
     /// # Safety
-    /// The source must hold the elements that sizes, strides and places name; there must be places for the matrix, which
-    /// nobody else uses.
+    /// The source must contain the elements that sizes, strides and positions describe; there must be room for the
+    /// matrix, uniquely owned.
     pub unsafe fn fill<A: Copy + Default>(
         &self,
         to: *mut A,
@@ -96,7 +97,7 @@ impl<T: Plain> Patches<'_, T> {
         }
     }
 
-    /// What each tap reads in each run, the same for all channels.
+    /// The elements that each tap reads in each run, the same for all channels.
     fn pieces(&self, runs: &[Run]) -> Vec<Piece> {
         let [depth, height, width] = &self.axes;
         let piece = |(d, h, w): (usize, usize, usize), run: &Run| {

@@ -10,7 +10,7 @@ use keyway_cpu_loops::vectors::{
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use std::ops::Range;
 
-/// Numbers of the copied rows, about: what stays in the first cache.
+/// The approximate number of elements of the copied rows, which stay in L1.
 const BAND: usize = 1 << 12;
 /// Results of a channel above which products of matrices are faster.
 const ROWS: usize = 4;
@@ -27,7 +27,7 @@ pub struct Planes<'a, T> {
 }
 
 impl<'a, T> Planes<'a, T> {
-    /// Those of a tensor of depth 1.
+    /// The planes of a tensor of depth 1.
     pub fn of(t: &Volume<'a, T>) -> Self {
         let [sample, channel, _, row, column] = t.strides;
         Planes { data: t.data, sample, channel, steps: [row, column] }
@@ -38,17 +38,17 @@ impl<'a, T> Planes<'a, T> {
     }
 }
 
-/// Rows of one channel: their elements parted by the remainder by the kernel's step, so that neighbouring places of the kernel
-/// read neighbours, with zeros where there is no element.
+/// Rows of one channel, de-interleaved by stride phase, so that neighbouring output positions read neighbours, with
+/// zero padding.
 struct Band<'a> {
     axes: &'a [Axis; 2],
-    /// The first row and element that a place reads, from that of the first place, and the reach of its taps.
+    /// The first row and element that a position reads, relative to the first position's, and the extent of its taps.
     first: [isize; 2],
     reach: [usize; 2],
     /// Numbers of a part and of a row.
     part: usize,
     row: usize,
-    /// Rows of places that are gone through at once.
+    /// The number of rows of positions processed at once.
     tall: usize,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Band<'a> {
         };
         let [(top, rows), (left, columns)] = [ends(&axes[0].taps), ends(&axes[1].taps)];
         let [tall, wide] = [&axes[0], &axes[1]];
-        // Vectors may begin at the last place.
+        // Vectors may start at the last position.
         let part = wide.count + columns.div_ceil(wide.step) + V::LANES;
         let row = part * wide.step;
         let fit = (BAND / row).saturating_sub(rows) / tall.step;
@@ -79,7 +79,7 @@ impl<'a> Band<'a> {
         ((self.tall - 1) * self.axes[0].step + self.reach[0]) * self.row
     }
 
-    /// The places of band `i`.
+    /// The positions of band `i`.
     fn places(&self, i: usize) -> Range<usize> {
         i * self.tall..((i + 1) * self.tall).min(self.axes[0].count)
     }
@@ -88,7 +88,7 @@ impl<'a> Band<'a> {
         self.axes[0].count.div_ceil(self.tall)
     }
 
-    /// Where a tap lies from what its place reads first.
+    /// The offset of a tap from the first element that its position reads.
     fn offset(&self, y: usize, x: usize) -> usize {
         let step = self.axes[1].step;
         let [y, x] =
@@ -96,7 +96,7 @@ impl<'a> Band<'a> {
         y * self.row + x % step * self.part + x / step
     }
 
-    /// Copies what the places of these rows read, to a copy whose borders hold zeros.
+    /// Copies the elements that the positions of these rows read, to a buffer with zero padding.
     ///
     /// # Safety
     /// The plane must have the elements that the axes name.
@@ -162,7 +162,7 @@ pub struct Convolution<'a, T> {
     pub bias: &'a (dyn Fn(usize) -> Option<T> + Sync),
 }
 
-/// What becomes of some neighbouring sums before they are written: where, how many, and the sums.
+/// The epilogue of neighbouring sums: address, number, and the sums.
 pub trait Finish<T: Elements>: Fn(*const T, usize, T::Vector) -> T::Vector + Sync {}
 
 impl<T: Elements, F: Fn(*const T, usize, T::Vector) -> T::Vector + Sync> Finish<T> for F {}
@@ -171,7 +171,7 @@ impl<T: Elements> Convolution<'_, T> {
     /// Computes it.
     ///
     /// # Safety
-    /// All elements that are named must exist, and nobody else may use those of the results.
+    /// All described elements must exist, and those of the results be uniquely owned.
     pub unsafe fn run(&self, finish: impl Finish<T>) -> Result<(), Error> {
         let band = Band::of::<T::Vector>(&self.axes);
         let taps = self.axes[0].taps.len() * self.axes[1].taps.len();
@@ -231,9 +231,9 @@ struct Results<'a, T: Elements, F> {
     from: *const T::Acc,
     /// Numbers that are read from row to row.
     row: usize,
-    /// The kernel's elements, and where each one's number lies from the first that its place reads.
+    /// The kernel's elements, and the offset of each one's operand from the first that its position reads.
     weight: &'a [(usize, T::Vector)],
-    /// Those of a kernel of three rows and columns that reads neighbouring rows.
+    /// The elements of a 3x3 kernel that reads neighbouring rows.
     three: Option<[[T::Vector; 3]; 3]>,
     bias: T::Vector,
     to: *mut T,
@@ -243,11 +243,10 @@ struct Results<'a, T: Elements, F> {
 }
 
 impl<T: Elements, F: Finish<T>> Results<'_, T, F> {
-    /// Writes `V` vectors of places of each row, or as many as there are up to `width`, of `R` rows at once; returns how many
-    /// places these are.
+    /// Writes `V` vectors of positions of each of `R` rows, or fewer up to `width`; returns the number of positions.
     ///
     /// # Safety
-    /// There must be what the places read, and a vector beyond; nobody else may use the results.
+    /// The elements that the positions read must be valid, and a vector beyond; the results must be uniquely owned.
     unsafe fn columns<const R: usize, const V: usize>(&self, x: usize, width: usize) -> usize {
         let whole = self.rows / R * R;
         // SAFETY: as the caller guarantees.
@@ -286,7 +285,7 @@ impl<T: Elements, F: Finish<T>> Results<'_, T, F> {
         unsafe { self.put([y, x], width, sums) };
     }
 
-    /// Adds the products of a kernel of three rows and columns, of which each row reads what lies a row of places further.
+    /// Adds the products of a 3x3 kernel, each of whose rows reads one row of positions further.
     ///
     /// # Safety
     /// As for [`Results::columns`].

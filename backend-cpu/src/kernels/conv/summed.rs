@@ -1,5 +1,5 @@
-//! `conv_weight_grad`: for each element of the kernel the products of the output's gradient with what that element read,
-//! summed over all places.
+//! `conv_weight_grad`: for each kernel tap the products of the output's gradient with the elements that the tap read,
+//! reduced over all output positions.
 
 use super::super::gemm::call_gemm;
 use super::super::product::{Matrix, Multiply, TILE_WORK, Tile};
@@ -9,17 +9,18 @@ use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Float, Lanes, Real, Scratch};
 use std::ops::Range;
 
-/// Elements of the patches of a tile, about, and its places.
+/// The approximate number of elements of the patches of a tile, and of its positions.
 const TILE: usize = 1 << 17;
 const PLACES: (usize, usize) = (128, 1024);
-/// The places are cut into so many parts at most, each with sums of its own, of so many elements in all.
+/// The maximum number of parts of the positions, each with its own partial sums, and the maximum number of elements of
+/// all partial sums.
 const PARTS: usize = 16;
 const SUMS: usize = 1 << 23;
 
-/// The gradient of the weight, by the axes of the input. `Acc` is what sums are accumulated in.
+/// The gradient of the weight, by the axes of the input. `Acc` is the accumulation type.
 ///
 /// # Safety
-/// The volumes must hold the elements that they name, and nobody else may use those of `out`.
+/// The volumes must contain the elements that the sizes describe, and those of `out` must be uniquely owned.
 pub unsafe fn run<T: Float<Acc: Multiply>>(
     grad: &Volume<'_, T>,
     input: &Volume<'_, T>,
@@ -87,11 +88,11 @@ struct Group<'a, T> {
 }
 
 impl<T: Float<Acc: Multiply>> Group<'_, T> {
-    /// Adds the products of some places: `[inner][rows]` where the patches are filled by channels, else `[rows][inner]`, so
-    /// that rows of both operands are dense.
+    /// Adds the products of some positions: `[inner][rows]` where the patches are filled by channels, else
+    /// `[rows][inner]`, so that rows of both operands are dense.
     ///
     /// # Safety
-    /// As for [`run`]; nobody else may use the sums and the memory.
+    /// As for [`run`]; the sums and the memory must be uniquely owned.
     unsafe fn add(&self, sums: *mut T::Acc, [left, right]: [*mut T::Acc; 2], places: Range<usize>) {
         let n = places.len();
         let channels = self.g * self.channels..(self.g + 1) * self.channels;

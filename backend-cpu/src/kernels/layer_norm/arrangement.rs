@@ -11,9 +11,9 @@ type Loop = (usize, usize);
 
 /// The order in memory of tensors whose last dimensions are normalised.
 pub enum Arrangement {
-    /// What is normalised together is one dense row.
+    /// The elements normalised together are one dense row.
     Rows(Rows),
-    /// What is normalised together is a column of a matrix of dense rows.
+    /// The elements normalised together are a column of a matrix of dense rows.
     Columns(Columns),
 }
 
@@ -115,7 +115,7 @@ impl Rows {
 }
 
 impl Columns {
-    /// How many matrices there are.
+    /// The number of matrices.
     pub fn matrices(&self) -> usize {
         count(&self.lead)
     }
@@ -138,8 +138,8 @@ fn joined(loops: impl Iterator<Item = Loop>) -> Vec<Loop> {
     all
 }
 
-/// The arrangement of tensors of one shape and one order, of which the last `dims` dimensions are normalised; `None` where they
-/// differ, meet or are arranged in another way.
+/// The arrangement of tensors of one shape and one order, normalised over the last `dims` dimensions; `None` if they
+/// differ, overlap or are arranged in another way.
 pub fn arrangement(tensors: &[Tensor<'_>], dims: usize) -> Option<Arrangement> {
     let (first, others) = tensors.split_first()?;
     let (sizes, strides) = (first.sizes(), first.strides());

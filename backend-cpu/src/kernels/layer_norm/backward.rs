@@ -1,4 +1,4 @@
-//! What the gradients of normalised rows and columns have in common, whatever they are normalised by.
+//! Shared parts of the gradients of normalised rows and columns, for all norms.
 
 use super::arrangement::{Arrangement, Columns, Rows, arrangement};
 use super::columns::{Block, Contributions, Matrix, TRANSPOSED};
@@ -9,7 +9,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Call, Error, Lanes, Real, parallel_for};
 
-/// Where gradients are read and written.
+/// The gradients that are read and written.
 pub struct Operands<'a, T> {
     pub grad: Lanes<'a, T>,
     pub x: Lanes<'a, T>,
@@ -27,7 +27,7 @@ type OfRows<T, A> = unsafe fn(&Operands<'_, T>, usize, &Rows, &[A], A) -> Result
 /// may use those that are written.
 ///
 /// # Errors
-/// What the functions report.
+/// The errors of the functions.
 pub fn by_arrangement<T: Elements>(
     call: &Call,
     eps: T::Acc,

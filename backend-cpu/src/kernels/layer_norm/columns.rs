@@ -1,5 +1,5 @@
-//! Columns of a matrix of dense rows, normalised some vectors of them side by side. Short rows are transposed to such columns:
-//! by themselves they would take longer to sum their lanes than their elements.
+//! Columns of a matrix of dense rows, normalised by several vectors in parallel. Short rows are transposed to such
+//! columns: by themselves they would take longer to sum their lanes than their elements.
 
 // Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
 #![allow(clippy::needless_range_loop)]
@@ -12,13 +12,13 @@ use keyway_cpu_loops::vectors::{
 use keyway_cpu_loops::{copy_dense, transpose};
 use keyway_sdk::author::{Element, Error, Float, Real, Scratch};
 
-/// Vectors that are normalised side by side: with fewer each sum waits for the one before it.
+/// The number of vectors normalised in parallel: with fewer the latency of additions dominates.
 pub const SIDE: usize = 4;
 
 pub type Number<T> = <T as Float>::Acc;
 pub type Numbers<T> = <T as Elements>::Vector;
 
-/// What the columns of a vector are normalised by.
+/// The mean and scale of the columns of a vector.
 #[derive(Clone, Copy)]
 struct Standards<V> {
     mean: V,
@@ -72,7 +72,7 @@ pub fn groups<V: Vector>(columns: usize, mut body: impl FnMut(usize, usize, bool
     }
 }
 
-/// A matrix of `n` rows, `step` elements apart, and what its columns are normalised to.
+/// A matrix of `n` rows, `step` elements apart, and the target of its normalised columns.
 pub struct Matrix<T> {
     pub x: *const T,
     pub to: *mut T,
@@ -85,7 +85,7 @@ impl<T: Elements> Matrix<T> {
     /// Normalises the columns. Weight and bias have a number for each row.
     ///
     /// # Safety
-    /// The matrices must have the elements, and nobody else may use those that are written.
+    /// The matrices must have the elements, and those that are written must be uniquely owned.
     pub unsafe fn normalise(&self, weight: &[Number<T>], bias: &[Number<T>], eps: Number<T>) {
         groups::<Numbers<T>>(self.columns, |c, n, several| {
             // SAFETY: as the caller guarantees.
@@ -175,7 +175,7 @@ impl<T: Elements> Matrix<T> {
         }
     }
 
-    /// The standards of columns whose squares are beyond the type, or are no numbers.
+    /// The standards of columns whose squares are beyond the type, or NaN.
     ///
     /// # Safety
     /// As for [`Matrix::normalise`].
@@ -252,7 +252,7 @@ impl<T: Elements> Block<T> {
     /// Writes the columns as `count` rows of `n` elements.
     ///
     /// # Safety
-    /// As for [`Block::read`]; nobody else may use the rows.
+    /// As for [`Block::read`]; the rows must be uniquely owned.
     pub unsafe fn write(&self, rows: &mut Block<T>, to: *mut T, n: usize, count: usize) {
         // SAFETY: as in `read`.
         unsafe {
@@ -262,7 +262,7 @@ impl<T: Elements> Block<T> {
     }
 }
 
-/// What columns contribute to the gradients of numbers for each row of a matrix: a vector for each.
+/// The contributions of columns to the gradients of weight and bias: a vector for each row of a matrix.
 pub struct Contributions<T: Elements>(Scratch<T::Acc>);
 
 impl<T: Elements> Contributions<T> {
@@ -300,8 +300,8 @@ impl<T: Elements> Matrix<T> {
     /// Writes the gradients of the columns, and adds to what they contribute to those of weight and bias.
     ///
     /// # Safety
-    /// The matrices must have the elements, and nobody else may use those that are written; `sums` must be those of a part for as many
-    /// rows.
+    /// The matrices must have the elements, and those that are written must be uniquely owned; `sums` must be those of
+    /// a part for as many rows.
     pub unsafe fn gradients(
         &self,
         grad: *const T,
@@ -370,7 +370,7 @@ impl<T: Elements> Matrix<T> {
                     let made = minus(d, x.mul_add(along[k], zero)).mul_add(standards[k].rstd, zero);
                     write_some(self.to.add(i * self.step + at[k]), 1, some, made);
                     let product = g.mul_add(x, zero);
-                    // Lanes beyond the columns hold no number where `eps` is 0.
+                    // Lanes beyond the columns are NaN if `eps` is 0.
                     let product = if some == width { product } else { first_of(product, some) };
                     (of_weight, of_bias) = (plus(of_weight, product), plus(of_bias, g));
                 }

@@ -1,8 +1,8 @@
 //! `adaptive_avg_pool`, its gradient, and `adaptive_max_pool`.
 //!
-//! In a row the elements of each column under the window come first, some columns at once, and then the columns of each window.
-//! The gradient is the same for all elements that lie under the same windows: it is made once for each run of rows and of
-//! columns, and copied.
+//! In a row the elements of each column under the window come first, some columns at once, and then the columns of each
+//! window. The gradient is the same for all elements covered by the same windows: it is computed once for each run of
+//! rows and of columns, and copied.
 
 use super::average::Sum;
 use super::largest::Largest;
@@ -31,7 +31,7 @@ pub fn all_windows<T>(
     Ok([of(2)?, of(3)?, of(4)?])
 }
 
-/// What is made of elements in any order.
+/// A reduction that may be applied in any order.
 trait Merge<A>: Reduce<A> {
     /// Of two parts.
     fn merge(a: (A, Self::Place), b: (A, Self::Place)) -> (A, Self::Place);
@@ -63,10 +63,10 @@ struct Adaptive<'a, T: Lanes> {
 }
 
 impl<T: Lanes> Adaptive<'_, T> {
-    /// Gives `write` the results of each line of the output, and what is kept of their places.
+    /// Gives `write` the results of each line of the output, and their indices, if any.
     ///
     /// # Safety
-    /// The input must hold the elements that it names.
+    /// The input must contain the elements that the sizes describe.
     unsafe fn each<R: Merge<T::Acc>, O>(
         &self,
         out: &Volume<'_, O>,
@@ -80,7 +80,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         let most = |windows: &Vec<Range<usize>>| windows.iter().map(Range::len).max().unwrap_or(0);
         let work = self.windows.iter().map(most).fold(length, usize::saturating_mul);
         parallel_try(lines, GRAIN / work.max(1), |range| {
-            // Of a row there is a state for each column, of which the results are made.
+            // Of a row there is a state for each column, from which the results are computed.
             let mut memory = Memory::new(R::FIRST, size, size, 0)?;
             let mut results = Memory::new(R::FIRST, if along == 4 { length } else { 0 }, 0, 0)?;
             each_first(counts, range, |first| {
@@ -102,7 +102,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         })
     }
 
-    /// The rows under the window of a line: where each begins, and the number of its first place.
+    /// The rows under the window of a line: the offset of each, and the index of its first element.
     fn rows(&self, line: Line) -> impl Iterator<Item = (usize, usize)> {
         let [sample, channel, d, h, _] = line.first;
         let ([by_n, by_c, by_d, by_h, _], [_, _, _, height, width]) = (self.input.strides, self.input.sizes);
@@ -136,7 +136,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         }
     }
 
-    /// What is under the windows of a row, of what is in each column.
+    /// The reductions of the windows of a row, from the reductions of the columns.
     fn join<R: Merge<T::Acc>>(
         &self,
         columns: &Memory<T::Acc, R::Place>,
@@ -200,7 +200,7 @@ where
     }
 }
 
-/// Elements of a dimension that lie under the same windows.
+/// Elements of a dimension covered by the same windows.
 struct Run {
     elements: Range<usize>,
     windows: Range<usize>,
@@ -221,18 +221,18 @@ fn runs(size: usize, windows: &[Range<usize>]) -> Result<Vec<Run>, Error> {
     Ok(runs)
 }
 
-/// What goes back through the windows.
+/// The gradient that is propagated through the windows.
 struct Gradient<'a, T: Lanes> {
     grad: &'a Volume<'a, T>,
     out: &'a Volume<'a, T>,
-    /// What each element under a window counts in its mean, for each dimension.
+    /// The weight of each element of a window in its mean, for each dimension.
     weights: [Vec<T::Acc>; 3],
     runs: [Vec<Run>; 3],
     /// The run of each column.
     columns: Vec<usize>,
     /// Channels that are gone through together.
     channels: usize,
-    /// Whether those are of planes, to which their results are turned.
+    /// Whether these are contiguous planes, to which results are transposed.
     turned: bool,
 }
 
@@ -250,7 +250,7 @@ impl<T: Lanes> Gradient<'_, T> {
     /// The sums, over the windows of a run of planes and of one of rows, for each window of the columns and each channel.
     ///
     /// # Safety
-    /// The gradient must hold the elements that it names.
+    /// The gradient must contain the elements that the sizes describe.
     unsafe fn sum(
         &self,
         [n, c, d, h, _]: [usize; 5],
@@ -308,7 +308,7 @@ impl<T: Lanes> Gradient<'_, T> {
     /// Copies the row to all of a run of planes and of one of rows.
     ///
     /// # Safety
-    /// The output must hold the elements that it names, and nobody else may use these.
+    /// The output must contain the elements that the sizes describe, and these must be uniquely owned.
     unsafe fn write(&self, [n, c, d, h, _]: [usize; 5], channels: usize, row: &[T]) {
         let (planes, rows) = (&self.runs[0][d].elements, &self.runs[1][h].elements);
         let [_, _, by_d, by_h, step] = self.out.strides;
@@ -350,7 +350,7 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 /// window in a dimension. Windows follow each other, none begins or ends before the one before it.
 ///
 /// # Safety
-/// Both must hold the elements that they name, and the output be nobody else's.
+/// Both must contain the elements that the sizes describe, and the output be nobody else's.
 pub unsafe fn spread_back<T: Lanes>(
     grad: &Volume<'_, T>,
     out: &Volume<'_, T>,
@@ -369,7 +369,7 @@ pub unsafe fn spread_back<T: Lanes>(
         .extend(runs[2].iter().enumerate().flat_map(|(i, run)| std::iter::repeat_n(i, run.elements.len())));
     let ([_, all, depth, height, width], [planes, rows]) = (out.sizes, [0, 1].map(|d| runs[d].len()));
     let made = depth.div_ceil(planes) * height.div_ceil(rows) * width;
-    // Short rows of planes cost more than turning those of several.
+    // Short rows of planes cost more than transposing several of them.
     let turned = !by_channels(out) && out.strides[4] == 1 && made <= SHORT && all > 1;
     let channels = match turned {
         true => PLANES.min(all),

@@ -28,7 +28,8 @@ impl<A: Real> Reduce<A> for Sum {
     }
 }
 
-/// The elements under the window at each place along dimension `d`, of an image with this border, which come first.
+/// The range of elements of the window at each position along dimension `d`, in an image with this padding, which is
+/// counted.
 fn windows(window: &Window, axis: &Axis, d: usize, border: usize) -> Result<Vec<Range<usize>>, Error> {
     let mut windows = reserve(axis.count)?;
     windows.extend((0..axis.count).map(|place| {
@@ -40,11 +41,11 @@ fn windows(window: &Window, axis: &Axis, d: usize, border: usize) -> Result<Vec<
     Ok(windows)
 }
 
-/// What sums are divided by.
+/// The divisor of the sums.
 struct Divisor<A> {
-    /// One for all places.
+    /// One for all positions.
     same: Option<Quotient<A>>,
-    /// The elements that the window has in the image, or in the image and its border, by place, for each dimension.
+    /// The elements that the window has in the image, or in the image and its border, by position, for each dimension.
     counts: [Vec<A>; 3],
 }
 
@@ -95,7 +96,7 @@ impl<A: Real> Divisor<A> {
         Ok(Divisor { same: same.map(Quotient::by), counts })
     }
 
-    /// Divides the numbers of places that follow each other in a row, the first of which is this.
+    /// Divides the values of consecutive positions of a row, starting with this one.
     fn divide_row(&self, [d, h, w]: [usize; 3], row: &mut [A]) {
         if let Some(same) = self.same {
             return same.of(row);
@@ -105,7 +106,7 @@ impl<A: Real> Divisor<A> {
         row.iter_mut().zip(widths).for_each(|(x, &width)| *x = *x / (plane * width));
     }
 
-    /// Divides numbers of one place.
+    /// Divides the values of one position.
     fn divide(&self, [d, h, w]: [usize; 3], numbers: &mut [A]) {
         let [depth, height, width] = &self.counts;
         self.same.unwrap_or_else(|| Quotient::by(depth[d] * height[h] * width[w])).of(numbers);
@@ -126,7 +127,7 @@ fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
         && !by_channels(&input)
         && input.sizes[4] <= 2 * T::Vector::LANES
     {
-        // Such rows are in two registers, from which each place picks what it reads.
+        // Such rows fit two registers, from which each position permutes its operands.
         let of = |d: usize| windows(&window, &axes[d], d, 0);
         // SAFETY: as in `largest`; windows name elements of the image.
         return unsafe { boxes(&input, &out, &[of(0)?, of(1)?, of(2)?], reciprocal) };
@@ -144,11 +145,11 @@ fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     }
 }
 
-/// What goes back through the places of a window.
+/// The gradient that is propagated through the window positions.
 struct Gradient<'a, T: Lanes> {
     grad: Volume<'a, T>,
     axes: [Axis; 3],
-    /// The elements under the window at each place, for each dimension.
+    /// The elements under the window at each position, for each dimension.
     windows: [Vec<Range<usize>>; 3],
     divisor: Divisor<T::Acc>,
 }
@@ -172,7 +173,7 @@ impl<T: Lanes> Gradient<'_, T> {
     }
 
     /// # Safety
-    /// The gradient must hold the elements that it names.
+    /// The gradient must contain the elements that the sizes describe.
     unsafe fn of_channel(&self, sample: usize, channel: usize, plane: &mut [T::Acc]) -> Result<(), Error> {
         let [_, _, depth, height, width] = self.grad.sizes;
         let rows = Rows::of(&self.axes[2])?;
@@ -182,7 +183,7 @@ impl<T: Lanes> Gradient<'_, T> {
             // SAFETY: as the caller guarantees.
             unsafe { self.read([sample, channel, d, h, 0], 4, &mut shares) };
             self.divisor.divide_row([d, h, 0], &mut shares);
-            // What the places of the row give to each row that they reach.
+            // The contributions of the row's positions to each input row that they cover.
             parts.fill(T::Acc::ZERO);
             for tap in rows.taps.iter().rev() {
                 let to = &mut parts[tap.part..];
@@ -218,7 +219,7 @@ impl<T: Lanes> Gradient<'_, T> {
     }
 }
 
-/// Adds numbers to others, of which there are too few for the loops that the compiler makes.
+/// Adds short slices, for which vectorised loops do not pay.
 fn add<T: Lanes>(to: &mut [T::Acc], from: &[T::Acc]) {
     let (lanes, one) = (T::Vector::LANES, T::Vector::splat(T::Acc::ONE));
     let (mut to, mut from) = (to.chunks_exact_mut(lanes), from.chunks_exact(lanes));

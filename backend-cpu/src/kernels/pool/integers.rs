@@ -23,7 +23,7 @@ fn reads_of(axes: &[Axis; 3]) -> Result<[Reads; 3], Error> {
     Ok([of(&axes[0])?, of(&axes[1])?, of(&axes[2])?])
 }
 
-/// The first of the largest elements under each window, and its place in the channel.
+/// The first of the largest elements under each window, and its index in the channel.
 fn largest<T: Element + Ord>(
     input: &Volume<'_, T>,
     reads: &[Reads; 3],

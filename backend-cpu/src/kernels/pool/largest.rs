@@ -10,14 +10,14 @@ use keyway_sdk::author::{Call, Error, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The largest element so far and its place, which is counted in `P`.
+/// The largest element so far and its index, of type `P`.
 pub struct Largest<P>(PhantomData<P>);
 
 macro_rules! largest {
     ($($place:ty),+) => {$(
         impl<A: Real> Reduce<A> for Largest<$place> {
             type Place = $place;
-            // No place is smaller than that of the first element, which is taken whatever it is.
+            // The initial index is below all others, so the first element always replaces it.
             const FIRST: (A, $place) = (A::NEG_INFINITY, -1);
 
             #[inline(always)]
@@ -111,20 +111,20 @@ pub fn outside(place: i64, count: usize) -> Error {
 /// Elements that are widened at once.
 const SOME: usize = 64;
 
-/// Elements of a gradient and their places, which lie at even steps.
+/// Elements of a gradient and their indices, each with a constant stride.
 struct Run<T> {
     grad: *const T,
     places: *const i64,
-    /// From element to element, and from place to place.
+    /// The strides of elements and of indices.
     steps: (usize, usize),
     length: usize,
 }
 
 impl<T: Lanes> Run<T> {
-    /// Gives `add` each element's number, its place and itself; a place that `add` refuses is an error.
+    /// Gives `add` each element's number, its index and itself; an index that `add` refuses is an error.
     ///
     /// # Safety
-    /// There must be as many elements and places.
+    /// There must be as many elements and indices.
     #[inline(always)]
     unsafe fn each(
         &self,
@@ -140,7 +140,7 @@ impl<T: Lanes> Run<T> {
             for (i, &g) in grad.iter().enumerate() {
                 // SAFETY: as above.
                 let place = unsafe { *places.wrapping_add(i * self.steps.1) };
-                // A place below 0 is beyond all as a number without sign.
+                // A negative index is out of range as an unsigned integer.
                 if !add(first + i, place as usize, g) {
                     return Err(outside(place, count));
                 }
@@ -159,7 +159,7 @@ fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     }
     let count: usize = out.sizes[2..].iter().product();
     let [_, _, depth, height, width] = grad.sizes;
-    // Channels whose elements and places lie at even steps are runs as a whole.
+    // Channels whose elements and indices have constant strides are single runs.
     let whole = even(&grad, 1).zip(even(&indices, 1));
     // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
     // guarantees; the output is this call's alone.

@@ -21,13 +21,13 @@ const TOGETHER: [usize; 2] = [64, 32];
 const LARGE: usize = 16 << 20;
 const AHEAD: usize = 4;
 
-/// What is made of the elements under a window, one after the other in the order of the window.
+/// The reduction of the elements of a window, in the order of the window.
 pub trait Reduce<A>: Sync {
-    /// What is kept of an element's place in its channel.
+    /// The stored index of an element in its channel.
     type Place: Copy;
     /// Before the first element.
     const FIRST: (A, Self::Place);
-    /// Of the place with this number.
+    /// The stored form of this index.
     fn place(at: usize) -> Self::Place;
     /// With one element more.
     fn take(so_far: (A, Self::Place), x: A, at: Self::Place) -> (A, Self::Place);
@@ -52,19 +52,19 @@ pub struct Line {
 }
 
 impl Line {
-    /// Where the line begins in a tensor, and the elements from one of its results to the next.
+    /// The offset of the line in a tensor, and the stride of its results.
     #[inline(always)]
     pub fn of<T>(&self, t: &Volume<'_, T>) -> (usize, usize) {
         ((0..5).map(|d| self.first[d] * t.strides[d]).sum(), t.strides[self.along])
     }
 
-    /// The window's place for the first result of the line.
+    /// The window position of the first result of the line.
     pub fn place(&self) -> [usize; 3] {
         let [_, _, d, h, w] = self.first;
         [d, h, w]
     }
 
-    /// Whether the results are those of the channels of one place.
+    /// Whether the line consists of the channels of one position.
     pub fn has_channels(&self) -> bool {
         self.along == 1
     }
@@ -72,14 +72,14 @@ impl Line {
     /// Rounds the line's results and writes them.
     ///
     /// # Safety
-    /// The tensor must have the elements that it names, and nobody else may use those of the line.
+    /// The tensor must have the elements that it names, and those of the line must be uniquely owned.
     pub unsafe fn write<T: Lanes>(&self, t: &Volume<'_, T>, results: &[T::Acc]) {
         let (begin, step) = self.of(t);
         // SAFETY: as the caller guarantees.
         unsafe { narrow(t.data.as_ptr().add(begin), step, results) };
     }
 
-    /// Writes the places of the line's results.
+    /// Writes the indices of the line's results.
     ///
     /// # Safety
     /// As for [`Line::write`].
@@ -93,23 +93,24 @@ impl Line {
     }
 }
 
-/// What a thread needs for a line.
+/// The scratch memory of a thread for a line.
 pub struct Memory<A, P> {
     pub values: Scratch<A>,
     pub places: Vec<P>,
-    /// Where the elements under the window lie, and what is kept of their places.
+    /// The offsets of the window's elements, and their stored indices.
     pub window: Vec<(usize, P)>,
-    /// Where the rows under the window begin, and the numbers of their first places, for the places of this sample's row.
+    /// The offsets of the window's rows, and the indices of their first elements, for the positions of this sample's
+    /// row.
     rows: Vec<(usize, usize)>,
     of: Option<[usize; 3]>,
-    /// The elements that the line reads at once, where they cannot be used as they lie.
+    /// The elements that the line reads at once, if they cannot be used in place.
     pub read: Scratch<A>,
-    /// A row whose elements are parted by their remainders by the step of the window.
+    /// A row whose elements are de-interleaved by stride phase.
     parts: Scratch<A>,
 }
 
 impl<A: Real, P: Copy> Memory<A, P> {
-    /// For so many results, each of which is `first` before it has elements, of a line that reads `read` elements at once.
+    /// Memory for `results` results, initialised to `first`, of a line that reads `read` elements at once.
     pub fn new(first: (A, P), results: usize, read: usize, parts: usize) -> Result<Self, Error> {
         let mut places = reserve(results)?;
         places.resize(results, first.1);
@@ -124,14 +125,14 @@ impl<A: Real, P: Copy> Memory<A, P> {
         })
     }
 
-    /// Makes each result what it is before it has elements.
+    /// Initialises each result.
     pub fn begin(&mut self, (value, place): (A, P)) {
         self.values.fill(value);
         self.places.fill(place);
     }
 }
 
-/// Gives `line` the index at which each line of the range begins, of so many lines in each dimension.
+/// Calls `line` with the start index of each line of the range, given the number of lines in each dimension.
 pub fn each_first(counts: [usize; 5], range: Range<usize>, mut line: impl FnMut([usize; 5])) {
     let mut first = [0; 5];
     let mut rest = range.start;
@@ -159,7 +160,7 @@ pub fn unwidened<T: Lanes>() -> bool {
 /// Reads and widens elements that are `step` apart.
 ///
 /// # Safety
-/// There must be as many as places.
+/// There must be `to.len()` elements.
 pub unsafe fn read<T: Lanes>(from: *const T, step: usize, to: &mut [T::Acc]) {
     // SAFETY: as the caller guarantees.
     unsafe {
@@ -170,16 +171,16 @@ pub unsafe fn read<T: Lanes>(from: *const T, step: usize, to: &mut [T::Acc]) {
     }
 }
 
-/// Whether the channels of a place are better gone through together than the places of a row.
+/// Whether a line should be the channels of a position instead of the positions of a row.
 pub fn by_channels<T>(image: &Volume<'_, T>) -> bool {
     image.strides[1] == 1 && image.sizes[1] >= CHANNELS
 }
 
 impl<T: Lanes> Lines<'_, T> {
-    /// Gives `write` the results of each line of the output, and what is kept of their places.
+    /// Gives `write` the results of each line of the output, and their stored indices.
     ///
     /// # Safety
-    /// The input must hold the elements that it names.
+    /// The input must contain the elements that the sizes describe.
     pub unsafe fn each<R: Reduce<T::Acc>, O>(
         &self,
         out: &Volume<'_, O>,
@@ -217,10 +218,10 @@ impl<T: Lanes> Lines<'_, T> {
         })
     }
 
-    /// `n` elements `step` apart, side by side and widened.
+    /// `n` elements `step` apart, contiguous and widened.
     ///
     /// # Safety
-    /// There must be as many, and places in the copy.
+    /// There must be `n` elements, and room in the copy.
     pub unsafe fn read(from: *const T, step: usize, n: usize, copy: &mut [T::Acc]) -> &[T::Acc] {
         let copy = &mut copy[..n];
         // SAFETY: as the caller guarantees.
@@ -244,7 +245,7 @@ impl<T: Lanes> Lines<'_, T> {
     ) {
         let [sample, _, d, h, w] = line.first;
         let [depth, height, width] = self.axes;
-        // The places of a row follow each other and have the same rows under their windows.
+        // The positions of a row are consecutive, and their windows cover the same rows.
         if memory.of != Some([sample, d, h]) {
             memory.of = Some([sample, d, h]);
             memory.rows.clear();
@@ -271,7 +272,7 @@ impl<T: Lanes> Lines<'_, T> {
         unsafe { Self::under::<R>(self.input.data.as_ptr(), memory) };
     }
 
-    /// The channels of one place, by what is under its window.
+    /// The channels of one position, reduced over its window.
     ///
     /// # Safety
     /// There must be as many channels as results from each element of the window on.
@@ -303,10 +304,10 @@ impl<T: Lanes> Lines<'_, T> {
         }
     }
 
-    /// Some channels of one place, whose results stay in registers.
+    /// Some channels of one position, whose results stay in registers.
     ///
     /// # Safety
-    /// There must be `N` channels from each element of the window on, and places for the results, which nobody else may use.
+    /// There must be `N` channels from each element of the window on, and room for the results, uniquely owned.
     #[inline(always)]
     unsafe fn together<R: Reduce<T::Acc>, const N: usize>(
         from: *const T,
@@ -375,11 +376,11 @@ impl<T: Lanes> Lines<'_, T> {
     }
 }
 
-/// The elements of a row that each place reads.
+/// The elements of a row that each position reads.
 #[derive(Default)]
 struct Columns {
     elements: Vec<usize>,
-    /// Where those of each place end.
+    /// The end of each position's elements.
     ends: Vec<usize>,
 }
 
@@ -399,7 +400,7 @@ impl Columns {
         &self.elements[if place == 0 { 0 } else { self.ends[place - 1] }..self.ends[place]]
     }
 
-    /// Those of a place, if there is one, that the place before it does not read.
+    /// The elements of a position, if it exists, that the position before it does not read.
     fn new_at(&self, place: usize) -> impl Iterator<Item = &usize> {
         let place = place.min(self.ends.len());
         let begin = if place == 0 { 0 } else { self.ends[place - 1] };
@@ -412,7 +413,7 @@ impl Columns {
 /// Writes numbers that are in registers, some at once: as a whole they would go through memory.
 ///
 /// # Safety
-/// There must be as many places, which nobody else may use.
+/// There must be room for as many elements, uniquely owned.
 #[inline(always)]
 unsafe fn store<X: Copy, const N: usize>(to: *mut X, from: &[X; N]) {
     const SOME: usize = 16;
@@ -425,8 +426,8 @@ unsafe fn store<X: Copy, const N: usize>(to: *mut X, from: &[X; N]) {
     }
 }
 
-/// How the places of a row read a row of the input, whose elements are parted by their remainders by the step from place to
-/// place, so that neighbouring places read neighbours.
+/// The access pattern of the positions of a row on an input row that is de-interleaved by stride phase, so that
+/// neighbouring positions read neighbours.
 pub struct Rows {
     step: usize,
     /// Elements of each part.
@@ -436,17 +437,18 @@ pub struct Rows {
 
 /// An element of the window in a row.
 pub struct Tap {
-    /// The places at which it lies in the image.
+    /// The positions at which the tap is inside the image.
     pub inside: Range<usize>,
     /// The element of the row that the first of them reads.
     element: usize,
-    /// The same in the parted row.
+    /// The same in the de-interleaved row.
     pub part: usize,
 }
 
 impl Rows {
     pub fn of(width: &Axis) -> Result<Rows, Error> {
-        // With a step beyond the row each element is a part of its own, and a tap lies in the image at one place at most.
+        // With a step beyond the row each element is a part of its own, and a tap is inside the image at one position
+        // at most.
         let step = width.step.min(width.size).max(1);
         let length = width.size.div_ceil(step).max(1);
         let mut taps = reserve(width.taps.len())?;
@@ -480,7 +482,7 @@ impl Rows {
         self.step * self.length
     }
 
-    /// Adds a parted row to one that is not.
+    /// Adds a de-interleaved row to a plain one.
     pub fn add_parted<A: Real>(&self, parts: &[A], row: &mut [A]) {
         match self.step {
             1 => row.iter_mut().zip(parts).for_each(|(to, &x)| *to += x),
@@ -501,7 +503,7 @@ impl Rows {
     }
 }
 
-/// Takes an element for each result; they lie `step` apart in the channel, the first at this place.
+/// Takes an element for each result; elements have stride `step` in the channel, the first is at this index.
 #[inline(always)]
 pub fn take_all<A: Real, R: Reduce<A>>(
     values: &mut [A],

@@ -1,8 +1,9 @@
 //! `max_pool`, `avg_pool`, the same for windows that follow from the sizes of the result, and their gradients.
 //!
-//! Results are made by lines: of the places of a row, or, where channels are dense, of the channels of a place. A line is gone
-//! through once for each element of the window, so that its loop is over neighbouring elements whatever the format: these are
-//! the kernels for channels_last, too. Gradients go to the input channel by channel, or by some channels that lie side by side.
+//! Results are computed by lines: the positions of a row or, if channels are dense, the channels of a position. A line
+//! is processed once for each element of the window, so that its loop is over neighbouring elements whatever the
+//! format: these are the kernels for channels_last, too. Gradients are scattered to the input channel by channel, or by
+//! some contiguous channels.
 
 mod adaptive;
 mod average;
@@ -32,13 +33,13 @@ impl Window {
         Ok(Window { kernel, stride, padding: three(call.ints(at + 2)?, 0), dilation })
     }
 
-    /// The axes of a pooled image that is not empty. The window's elements that lie outside at each place have no part in
-    /// anything and no taps: a window may be far larger than the image.
+    /// The axes of a pooled image that is not empty. Window elements outside the image at every position have no taps:
+    /// a window may be far larger than the image.
     fn axes<T: Element>(&self, image: &Volume<'_, T>, counts: [usize; 3]) -> Result<[Axis; 3], Error> {
         let axis = |d: usize| {
             let (size, count, stride) = (image.sizes[d + 2], counts[d], self.stride[d]);
             let (dilation, padding, most) = (self.dilation[d], self.padding[d], self.kernel[d]);
-            // The elements of the window that lie in the image at a place. Places further on have earlier ones.
+            // The window elements inside the image at a position. Later positions have earlier ones.
             let inside = |place: usize| {
                 let [begin, end] = [0, size]
                     .map(|at| (padding + at).saturating_sub(place * stride).div_ceil(dilation).min(most));

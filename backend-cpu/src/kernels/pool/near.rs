@@ -1,8 +1,8 @@
-//! Gradients that go back to where the elements came from, of channels that lie side by side and are summed in a wider type.
+//! Gradients scattered to the indices of the pooled elements, for contiguous channels accumulated in a wider type.
 //!
-//! The sums of a whole image would not stay in the caches, and are not needed at once: gradients that follow each other go to
-//! places near each other. So the sums of some places that follow each other are kept, and rounded to the result once the
-//! gradients have gone on. If one of them goes back behind those, all begins again with room for the sums of all places.
+//! The sums of a whole image would not stay in the caches, and are not needed at once: consecutive gradients have
+//! nearby indices. So a sliding window of sums is accumulated, and each is rounded to the result once the window has
+//! passed. If an index is before the window, the computation restarts with room for the sums of all indices.
 
 use super::largest::outside;
 use super::lines::{GRAIN, Lines, by_channels, unwidened};
@@ -15,29 +15,29 @@ use keyway_sdk::author::{Error, Real, Scratch};
 /// Channels whose sums are made together, where there are samples enough for all threads, and else: whole lines of a cache.
 const BLOCK: [usize; 2] = [64, 32];
 const ENOUGH: usize = 8;
-/// Bytes of the sums that are kept: half the second cache.
+/// The size of the window of sums in bytes: half of L2.
 const BYTES: usize = 1 << 19;
 /// Places of gradients that are gone through together.
 const SOME: usize = 32;
 
-/// Gradients, where they go, and the result, each with the elements from place to place.
+/// Gradients, their indices, and the result, each with its stride between positions.
 pub struct Back<'a, T> {
     grad: (&'a Volume<'a, T>, usize),
     indices: (&'a Volume<'a, i64>, usize),
     out: (&'a Volume<'a, T>, usize),
 }
 
-/// The sums of some channels of a sample that are kept.
+/// The window of sums of some channels of a sample.
 struct Kept<T: Lanes> {
-    /// Those of each place side by side; all others are 0.
+    /// The sums, contiguous for each index; unused ones are 0.
     sums: Scratch<T::Acc>,
-    /// Rows of sums less 1, whose bits are all 1: the row of a place is its remainder.
+    /// Rows of sums less 1, whose bits are all 1: the row of an index is the index masked by it.
     mask: usize,
-    /// The places that have sums: those before are written, those behind have none yet.
+    /// The window of indices: sums before it are written, sums after it do not exist yet.
     begin: usize,
     end: usize,
     channels: usize,
-    /// Where the first place of the result lies, and the elements from one to the next.
+    /// The address of the first element of the result, and the stride.
     to: *mut T,
     step: usize,
     /// Places of the result.
@@ -45,7 +45,7 @@ struct Kept<T: Lanes> {
 }
 
 impl<'a, T: Lanes> Back<'a, T> {
-    /// Unless the channels of a place do not lie side by side, places lie unevenly, the result is empty, or sums are of the
+    /// `None` if channels are not contiguous, strides are not constant, the result is empty, or sums have the
     /// gradient's own type.
     pub fn of(grad: &'a Volume<'a, T>, indices: &'a Volume<'a, i64>, out: &'a Volume<'a, T>) -> Option<Self> {
         let dense = [grad.strides[1], indices.strides[1]] == [1; 2] && by_channels(out);
@@ -62,7 +62,7 @@ impl<'a, T: Lanes> Back<'a, T> {
     /// Writes the result.
     ///
     /// # Safety
-    /// All must hold the elements that they name, and nobody else may use those of the result.
+    /// All must contain the elements that the sizes describe, and those of the result must be uniquely owned.
     pub unsafe fn run(&self) -> Result<(), Error> {
         let (out, step) = self.out;
         let [samples, channels, spatial @ ..] = out.sizes;
@@ -92,7 +92,7 @@ impl<'a, T: Lanes> Back<'a, T> {
         })
     }
 
-    /// Adds all gradients of some channels, unless one goes behind those that are kept.
+    /// Adds all gradients of some channels, unless an index is before the window.
     ///
     /// # Safety
     /// As for [`Back::run`].
@@ -114,7 +114,7 @@ impl<'a, T: Lanes> Back<'a, T> {
                     (least, most) = (least.min(place), most.max(place));
                 }
             }
-            // A place below 0 is beyond all as a number without sign.
+            // A negative index is out of range as an unsigned integer.
             if most >= kept.count as u64 {
                 return Err(outside(most.cast_signed(), kept.count));
             }
@@ -134,7 +134,7 @@ impl<'a, T: Lanes> Back<'a, T> {
 }
 
 impl<T: Lanes> Kept<T> {
-    /// Room for the sums of so many places, a power of 2 or all `count` of them.
+    /// Room for the sums of `rows` indices, a power of 2 or all `count` of them.
     fn of(rows: usize, channels: usize, count: usize) -> Result<Self, Error> {
         let rows = rows.min(count);
         let sums = Scratch::zeroed(rows * channels)?;
@@ -142,13 +142,13 @@ impl<T: Lanes> Kept<T> {
         Ok(Kept { sums, mask, begin: 0, end: 0, channels, to: std::ptr::null_mut(), step: 0, count })
     }
 
-    /// Where the sums of a place begin.
+    /// The offset of the sums of an index.
     #[inline(always)]
     fn row(&self, place: usize) -> usize {
         (place & self.mask) * self.channels
     }
 
-    /// Has the sums of these places and of those between kept, if those before them suffice.
+    /// Moves the window to include these indices; false if they do not fit in it.
     ///
     /// # Safety
     /// As for [`Kept::write`].
@@ -161,7 +161,7 @@ impl<T: Lanes> Kept<T> {
         least >= self.begin && most - self.begin <= self.mask
     }
 
-    /// Adds a number to the sum of a place for each channel; the places are kept.
+    /// Adds a value to the sum of an index for each channel; the index is in the window.
     #[inline(always)]
     fn add(&mut self, places: &[i64], numbers: &[T::Acc]) {
         for (c, (&place, &number)) in places.iter().zip(numbers).enumerate() {
@@ -170,10 +170,10 @@ impl<T: Lanes> Kept<T> {
         }
     }
 
-    /// Rounds the sums before a place, writes them, and lets others stand there.
+    /// Rounds and writes the sums before an index, and frees their rows.
     ///
     /// # Safety
-    /// The result must have the places, and nobody else may use them.
+    /// The result must have the places, and they must be uniquely owned.
     unsafe fn write(&mut self, until: usize) {
         let (begin, summed) = (self.begin, self.end.clamp(self.begin, until.max(self.begin)));
         for place in begin..summed {
@@ -208,7 +208,7 @@ mod tests {
         Volume { data, sizes, strides: [c * d * h * w, 1, h * w * c, w * c, c] }
     }
 
-    /// Gradients at the places that `place` says for a gradient's number and channel.
+    /// Gradients at the indices that `place` returns for a gradient's number and channel.
     fn check<T: Lanes<Acc = f32>>(
         [channels, height, width]: [usize; 3],
         grads: usize,
@@ -238,7 +238,7 @@ mod tests {
         unsafe { back.run() }.expect("places");
         let made: Vec<f32> = out.iter().map(|x| x.to_acc()).collect();
         assert!(made == expected, "{} {channels} channels, {height} x {width}, {grads}", T::NAME);
-        // A place that there is not is refused, wherever it is.
+        // An index out of range is refused, wherever it occurs.
         for wrong in [-1, count as i64, i64::MIN] {
             indices[each - 1] = wrong;
             let of_indices = volume(&mut indices, [SAMPLES, channels, 1, 1, grads]);
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn gradients_go_to_their_places_near_or_far() {
-        // Images of which only a part is kept, and small ones.
+        // Images larger than the window, and small ones.
         for (sizes, grads) in [([64, 80, 100], 2000), ([72, 70, 60], 1100), ([8, 3, 5], 33), ([33, 1, 1], 1)]
         {
             let count = sizes[1] * sizes[2];

@@ -7,26 +7,26 @@ use keyway_cpu_loops::vectors::{Lanes, narrow};
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
-/// Channels whose sums are made together where they lie side by side: two lines of a cache, of f32.
+/// The number of contiguous channels whose sums are computed together: two cache lines of f32.
 const BLOCK: usize = 32;
 
-/// Samples from which on there are enough of them for all threads, and sums that stay in the second cache.
+/// The number of samples that suffices for all threads, and the number of sums that stay in L2.
 const ENOUGH: usize = 8;
 const FEW: usize = 1 << 16;
 
-/// The sums of some channels of a sample, those of one place side by side; of one channel, those of all places.
+/// The sums of some channels of a sample, contiguous for each index; for one channel, the sums of all indices.
 pub struct Sums<A> {
     pub sample: usize,
     pub channels: Range<usize>,
     data: *mut A,
-    /// Numbers from place to place.
+    /// The stride from index to index, in elements.
     step: usize,
     /// Places.
     count: usize,
 }
 
 impl<A: Real> Sums<A> {
-    /// The sums of all places, if they are of one channel.
+    /// The sums of all indices, if they are of one channel.
     pub fn plane(&mut self) -> Option<&mut [A]> {
         // SAFETY: as in `at`.
         (self.step == 1).then(|| unsafe { std::slice::from_raw_parts_mut(self.data, self.count) })
@@ -42,7 +42,7 @@ impl<A: Real> Sums<A> {
         }
     }
 
-    /// Adds a number to the sum of a place and of channel `c` of these, if there is such a place.
+    /// Adds a value to the sum of an index and of channel `c` of these, if the index is valid.
     #[inline(always)]
     pub fn add(&mut self, place: usize, c: usize, number: A) -> bool {
         let is_place = place < self.count && c < self.channels.len();
@@ -53,10 +53,10 @@ impl<A: Real> Sums<A> {
         is_place
     }
 
-    /// The sums of a place of the channel, if there is one of this number.
+    /// The sums of an index, if it is valid.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
-        // SAFETY: `spread` has room for the block's channels at each place, and nobody else uses them.
+        // SAFETY: `spread` has room for the block's channels at each place, and they must be uniquely owned.
         (place < self.count).then(|| unsafe {
             std::slice::from_raw_parts_mut(self.data.add(place * self.step), self.channels.len())
         })
@@ -67,7 +67,7 @@ impl<A: Real> Sums<A> {
     /// Rounds the sums and writes them to the channels that begin here.
     ///
     /// # Safety
-    /// The tensor must have the elements that it names, and nobody else may use those of the channels.
+    /// The tensor must have the elements that it names, and those of the channels must be uniquely owned.
     unsafe fn write<T: Lanes<Acc = A>>(&mut self, out: &Volume<'_, T>, begin: usize) {
         let [_, channel_step, plane_step, row_step, step] = out.strides;
         let [_, _, depth, height, width] = out.sizes;
@@ -96,7 +96,7 @@ impl<A: Real> Sums<A> {
 /// those of the sums.
 ///
 /// # Safety
-/// `out` must hold the elements that it names, and nobody else may use them.
+/// `out` must contain the elements that the sizes describe, and they must be uniquely owned.
 pub unsafe fn spread<T: Lanes>(
     out: &Volume<'_, T>,
     add: impl Fn(&mut Sums<T::Acc>) -> Result<(), Error> + Sync,
@@ -111,7 +111,7 @@ pub unsafe fn spread<T: Lanes>(
         true => BLOCK.min(channels),
         false => 1,
     };
-    // Elements at one step from place to place can hold the sums themselves.
+    // Elements with one constant stride can hold the sums themselves.
     let here = even(out, block).filter(|&step| unwidened::<T>() && (block > 1 || step == 1));
     let blocks = channels.div_ceil(block.max(1));
     parallel_try(samples * blocks, GRAIN / (count * block).max(1), |range| {
@@ -136,7 +136,8 @@ pub unsafe fn spread<T: Lanes>(
     })
 }
 
-/// The step from each place of a channel to the next in row-major order, if there is one; if there is one place, `single`.
+/// The constant stride between consecutive positions of a channel in row-major order, if there is one; `single` for one
+/// position.
 pub fn even<T>(t: &Volume<'_, T>, single: usize) -> Option<usize> {
     let (mut step, mut places) = (None, 1);
     for (&size, &stride) in t.sizes[2..].iter().zip(&t.strides[2..]).rev().filter(|(size, _)| **size != 1) {

@@ -8,30 +8,30 @@ use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
-/// Channels that are gone through together where they lie side by side.
+/// The number of contiguous channels processed together.
 const BLOCK: usize = 64;
 
-/// Elements and their places that lie at even steps.
+/// Elements and their indices, each with a constant stride.
 struct Line<T> {
     from: *const T,
     places: *const i64,
-    /// From element to element, and from place to place.
+    /// The strides of elements and of indices.
     steps: (usize, usize),
     length: usize,
 }
 
 impl<T: Float> Line<T> {
-    /// Puts each element to where `to` says that its place lies, by the element's number and the place's.
+    /// Writes each element to the address that `to` returns for the element's number and its index.
     ///
     /// # Safety
-    /// The elements must exist, and for each number below `count` a place in memory, which nobody else may use.
+    /// The elements must exist, and for each index below `count` a writable element, uniquely owned.
     #[inline(always)]
     unsafe fn put(&self, count: usize, to: impl Fn(usize, usize) -> *mut T) -> Result<(), Error> {
         for i in 0..self.length {
             // SAFETY: as the caller guarantees.
             unsafe {
                 let place = *self.places.add(i * self.steps.1);
-                // A place below 0 is beyond all as a number without sign.
+                // A negative index is out of range as an unsigned integer.
                 if place.cast_unsigned() >= count as u64 {
                     return Err(outside(place, count));
                 }
@@ -48,12 +48,12 @@ struct Block<'a, T> {
     sample: usize,
     first: usize,
     channels: usize,
-    /// The step from place to place, if there is one.
+    /// The constant stride between positions, if there is one.
     step: Option<usize>,
 }
 
 impl<T: Float> Block<'_, T> {
-    /// Where element `index` of the block's first channel lies.
+    /// The address of element `index` of the block's first channel.
     fn at<U>(&self, t: &Volume<'_, U>, [d, h, w]: [usize; 3]) -> *mut U {
         let index = [self.sample, self.first, d, h, w];
         let at: usize = index.iter().zip(&t.strides).map(|(i, step)| i * step).sum();
@@ -61,7 +61,7 @@ impl<T: Float> Block<'_, T> {
     }
 
     /// # Safety
-    /// The output must hold the elements that it names, and nobody else may use those of the block.
+    /// The output must contain the elements that the sizes describe, and those of the block must be uniquely owned.
     unsafe fn clear(&self) {
         let [_, _, depth, height, width] = self.out.sizes;
         let count = depth * height * width;
@@ -78,7 +78,8 @@ impl<T: Float> Block<'_, T> {
     }
 
     /// # Safety
-    /// All of them must hold the elements that they name, and nobody else may use the output's of the block.
+    /// All of them must contain the elements that the sizes describe, and the output's of the block must be uniquely
+    /// owned.
     unsafe fn put(&self, input: &Volume<'_, T>, indices: &Volume<'_, i64>) -> Result<(), Error> {
         let [_, _, depth, height, width] = input.sizes;
         let [_, _, planes, rows, columns] = self.out.sizes;
@@ -113,7 +114,8 @@ impl<T: Float> Block<'_, T> {
     }
 }
 
-/// Zeros, and then the elements of each channel in their order, so that of several with one place the last one stays.
+/// Zeros, and then the elements of each channel in their order, so that the last of several elements with the same
+/// index wins.
 fn max_unpool<T: Float>(call: &Call) -> Result<(), Error> {
     let (input, indices) = (Volume::<T>::argument(call, 0)?, Volume::<i64>::argument(call, 1)?);
     let out = Volume::<T>::output(call, 0)?;

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(g.kept, [Dim { size: 2, stride: 12, out: 1 }]);
         assert_eq!(g.reduced, [Dim { size: 12, stride: 1, out: 0 }]);
         assert_eq!((g.outputs, g.count), (2, 12));
-        // channels_last, the channels kept.
+        // channels_last, reduced over all but the channels.
         let g = Geometry::new(&[2, 3, 4, 5], &[60, 1, 15, 3], &[0, 1, 0, 0], 0b1101);
         assert_eq!(g.reduced, [Dim { size: 40, stride: 3, out: 0 }]);
         assert!(g.is_columnar());

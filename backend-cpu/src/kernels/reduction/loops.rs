@@ -7,16 +7,16 @@ use keyway_sdk::author::Element;
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 
-/// How many elements are made one.
+/// A reduction of many elements to one.
 ///
 /// `combine` must be associative up to rounding, with `identity` its neutral element: the order of the
 /// elements is that of memory. It depends on sizes and strides alone.
 pub trait Reducer: Sync {
-    /// What is read.
+    /// The element type of the input.
     type In: Element;
-    /// What is accumulated.
+    /// The accumulator.
     type Acc: Copy + Send + Sync + 'static;
-    /// What an output's elements have in common, as the mean for the variance; `()` for nothing.
+    /// The context of an output's reduction, such as the mean for the variance; `()` for nothing.
     type Context: Copy + Send + Sync;
     /// Elements of one result that are reduced without a break.
     const BLOCK: usize = 16 * 1024;
@@ -42,7 +42,7 @@ pub const LANES: usize = 32;
 /// Lanes that are added to together.
 const GROUP: usize = 8;
 
-/// The lanes of what a run has more than a multiple of [`LANES`].
+/// The number of lanes for the tail of a run after a multiple of [`LANES`].
 const FEW_LANES: usize = 4;
 
 /// Rows that are combined before they meet the accumulators.
@@ -77,7 +77,7 @@ pub trait Loops: Sync {
         lines: usize,
         accs: *mut u8,
     );
-    /// Adds the `n` elements at each of at most [`ROWS`] places to `n` accumulators.
+    /// Adds the `n` elements at each of at most [`ROWS`] addresses to `n` accumulators.
     unsafe fn rows(&self, contexts: *const u8, rows: &[*const u8], n: usize, accs: *mut u8);
     /// Adds `rows` rows of `n` elements, a multiple of [`ROWS`] of them, `stride` elements apart, to `n` accumulators, in the order
     /// of [`Loops::rows`].
@@ -154,7 +154,7 @@ impl<R: Reducer> Loops for R {
     }
 
     unsafe fn rows(&self, contexts: *const u8, rows: &[*const u8], n: usize, accs: *mut u8) {
-        // SAFETY: the caller guarantees the contexts and the accumulators, which nobody else uses.
+        // SAFETY: the caller guarantees the contexts and the accumulators, uniquely owned.
         let (contexts, accs) = unsafe {
             (
                 std::slice::from_raw_parts(contexts.cast::<R::Context>(), n),
@@ -179,7 +179,7 @@ impl<R: Reducer> Loops for R {
         n: usize,
         accs: *mut u8,
     ) {
-        // SAFETY: the caller guarantees the contexts and the accumulators, which nobody else uses.
+        // SAFETY: the caller guarantees the contexts and the accumulators, uniquely owned.
         let (contexts, accs) = unsafe {
             (
                 std::slice::from_raw_parts(contexts.cast::<R::Context>(), n),
@@ -220,7 +220,8 @@ impl<R: Reducer> Loops for R {
     }
 }
 
-/// [`Loops::lines`] of [`SHORT`] lines. A function of its own: beside those of [`in_lanes`] its lanes would not stay in registers.
+/// [`Loops::lines`] of [`SHORT`] lines. A separate function: inlined together with [`in_lanes`] its lanes would not
+/// stay in registers.
 ///
 /// # Safety
 /// See [`Loops`].

@@ -1,9 +1,9 @@
 //! Reductions over any set of dimensions of any strided input.
 //!
 //! Decisions:
-//! - strides decide the order of the loops: where neighbours in memory belong to one output, runs are summed in
-//!   lanes; where they belong to different outputs, rows are added to a row of accumulators that stays in the
-//!   first-level cache. Elements that do not lie in a row are first copied into a small block that does;
+//! - strides decide the order of the loops: if neighbours in memory belong to one output, runs are summed in lanes; if
+//!   they belong to different outputs, rows are added to a row of accumulators that stays in L1. Strided elements are
+//!   first copied into a small contiguous block;
 //! - the reduced space is cut into blocks by sizes alone and the blocks' results are combined in order, so a
 //!   result has the same bits with any number of threads; the blocks also keep the rounding error of long
 //!   sums small;
@@ -68,9 +68,8 @@ pub fn reduce_within<R: Reducer<Context = ()>, O: Element>(
     Ok(!beyond.into_inner())
 }
 
-/// Two passes: `middle` makes of the first's result what the second's elements have in common, and
-/// `finish` the output of that and the second's result. Unit by unit, so that the second pass reads from
-/// the cache where a unit fits in it.
+/// Two passes: `middle` computes the second pass's context from the first's result, and `finish` the output from the
+/// context and the second's result. Unit by unit, so that the second pass reads from the cache if a unit fits in it.
 pub fn reduce_twice<A, B, O>(
     input: View<'_, A::In>,
     mask: u64,
@@ -103,12 +102,13 @@ where
     B: Reducer<In = A::In>,
     O: Element,
 {
-    // SAFETY: the first contexts are elements of the input's type, of which every bit pattern is a value.
+    // SAFETY: the first contexts are elements of the input's type, for which every bit pattern is valid.
     unsafe { both(input, mask, out, passes, middle, finish) }
 }
 
 /// # Safety
-/// The contexts of the first reducer must have no size, or be elements of the input of which every bit pattern is a value.
+/// The contexts of the first reducer must have no size, or be elements of the input for which every bit pattern is
+/// valid.
 unsafe fn both<A, B, O>(
     input: View<'_, A::In>,
     mask: u64,
@@ -149,7 +149,7 @@ where
 /// Writes `value(i)` for each `i < n`, the first at offset `at`, the others a stride apart.
 ///
 /// # Safety
-/// There must be outputs at these offsets, which nobody else uses now.
+/// There must be outputs at these offsets, uniquely owned.
 #[inline(always)]
 unsafe fn place<O: Copy>(to: Lanes<'_, O>, at: usize, stride: usize, n: usize, value: impl Fn(usize) -> O) {
     const AT_ONCE: usize = 64;
@@ -171,7 +171,7 @@ unsafe fn place<O: Copy>(to: Lanes<'_, O>, at: usize, stride: usize, n: usize, v
     }
 }
 
-/// Where nothing is read: the address of contexts without size.
+/// The dangling address of contexts without size.
 const NOTHING: *const u8 = std::ptr::without_provenance(8);
 
 /// Writes the outputs of `n` accumulators, the first at an offset, the others a stride apart.

@@ -13,7 +13,7 @@ const FEWEST_ROWS: usize = 64;
 const MOST_ROWS: usize = 4096;
 /// Bytes of a row of accumulators.
 const ROW_BYTES: usize = 16 * 1024;
-/// Elements that make one unit where each output has its own in a row: what a second pass still finds in the first cache.
+/// Elements that make one unit where each output has its own in a row: what a second pass still finds in L1.
 const LINES: usize = 8 * 1024;
 /// With this many units there is work for all threads without cutting units into blocks.
 pub const MANY_UNITS: usize = 64;
@@ -24,7 +24,7 @@ const COPIED: usize = 4 * 1024;
 /// Runs shorter than this are put together before they are reduced.
 const LONG: usize = 64;
 
-/// How a reduction is cut: units of neighbouring outputs, blocks of the reduced space.
+/// The partition of a reduction: units of neighbouring outputs, blocks of the reduced space.
 pub struct Cut {
     /// Outputs of a unit.
     pub width: usize,
@@ -38,7 +38,7 @@ pub struct Cut {
     columnar: bool,
 }
 
-/// One unit: its first output and how many, and where it lies in the input and in the output.
+/// One unit: its first output, their number, and its offsets in the input and the output.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit {
     /// The number of its first output.
@@ -51,7 +51,7 @@ pub struct Unit {
 }
 
 impl Cut {
-    /// For accumulators of so many bytes, and blocks of so many elements of one output.
+    /// The partition for accumulators of `acc` bytes, and blocks of `block` elements of one output.
     pub fn new(g: &Geometry, acc: usize, block: usize) -> Cut {
         let columnar = g.is_columnar();
         let (width, across, block) = match g.kept.last() {
@@ -117,7 +117,7 @@ impl Values {
     }
 }
 
-/// Elements copied from where they do not lie in a row.
+/// A contiguous copy of strided elements.
 #[repr(align(64))]
 struct Copied([MaybeUninit<u8>; COPIED]);
 
@@ -211,7 +211,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// One output, whose first element lies at an offset, from the elements in `range` of the reduced space.
+    /// One output, whose first element is at offset `at`, from the elements in `range` of the reduced space.
     ///
     /// # Safety
     /// As for [`Pass::block`].
@@ -322,8 +322,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// All units, when there are so few that their blocks are shared among the threads. The accumulators come first
-    /// in what is returned.
+    /// All units, when there are so few that their blocks are shared among the threads. The accumulators come first in
+    /// the result.
     ///
     /// # Safety
     /// There must be a context for each output.

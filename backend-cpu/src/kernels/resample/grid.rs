@@ -13,12 +13,12 @@ use keyway_sdk::half::{bf16, f16};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// The fewest pixels that are turned to planes by the vector.
+/// The minimum number of pixels that are transposed to planes by vectors.
 const FEWEST: usize = 8;
-/// Channels from which on they are turned, where elements can be gathered as they are.
+/// The number of channels from which on they are transposed, if elements can be gathered in place.
 const GATHERED: usize = 4;
 
-/// What is computed.
+/// The problem to compute.
 struct Sampling<'a, T: Elements> {
     image: Volume<'a, T>,
     out: Volume<'a, T>,
@@ -26,12 +26,12 @@ struct Sampling<'a, T: Elements> {
     grid: Grid<'a, T>,
 }
 
-/// How it is computed.
+/// The method of computation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// So many channels at a time, which a copy of the image has side by side.
+    /// This number of channels at a time, contiguous in a copy of the image.
     Turned(usize),
-    /// Channels one by one, by vectors of pixels, which lie so far apart.
+    /// Channels one by one, by vectors of pixels with this stride.
     Planes(usize),
     /// Pixels one by one, by vectors of channels.
     Pixels,
@@ -43,7 +43,7 @@ impl<T: Elements> Sampling<'_, T> {
         self.out.sizes[2..].iter().product()
     }
 
-    /// Elements from pixel to pixel of the result, if they lie at one step.
+    /// The constant stride between pixels of the result, if there is one.
     fn step(&self) -> Option<usize> {
         let ([_, _, depth, height, width], [_, _, layer, row, column]) = (self.out.sizes, self.out.strides);
         let follows = |count, step, all: usize| count == 1 || step == all * column;
@@ -52,7 +52,7 @@ impl<T: Elements> Sampling<'_, T> {
 
     fn way(&self) -> Way {
         let channels = self.out.sizes[1];
-        // Channels side by side are read together, else pixels.
+        // Contiguous channels are read together, otherwise pixels.
         let Some(step) = self.step().filter(|_| channels == 1 || self.image.strides[1] != 1) else {
             return Way::Pixels;
         };
@@ -66,7 +66,7 @@ impl<T: Elements> Sampling<'_, T> {
     /// Computes all pixels of some channels of a sample.
     ///
     /// # Safety
-    /// The grid must have a place for each pixel, the image its elements, and nobody else may use these results.
+    /// The grid must have a location for each pixel, the image its elements, and these results must be uniquely owned.
     unsafe fn turned(&self, sample: usize, channels: Range<usize>, block: usize, room: &mut Room<T>) {
         let (all, [_, _, _, height, width]) = (self.pixels(), self.out.sizes);
         let outside = elements(&self.image) * block;
@@ -83,7 +83,7 @@ impl<T: Elements> Sampling<'_, T> {
             unsafe {
                 room.places.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
                 for begin in (0..pixels.len()).step_by(GROUP) {
-                    // The last few are computed again together with some before them, so that they are turned by the vector.
+                    // The last few are computed again together with some before them, so that they fill a vector.
                     let begin = begin.min(pixels.len().saturating_sub(FEWEST));
                     let n = GROUP.min(pixels.len() - begin);
                     for p in 0..n {
@@ -106,7 +106,7 @@ impl<T: Elements> Sampling<'_, T> {
         let [_, by_channel, by_layer, by_row, by_column] = self.out.strides;
         let from = self.image.data.as_ptr().cast_const().wrapping_add(sample * self.image.strides[0]);
         let to = self.out.data.as_ptr().wrapping_add(sample * self.out.strides[0]);
-        // Channels that do not lie side by side are gone through one by one.
+        // Strided channels are processed one by one.
         let (some, step) =
             if self.image.strides[1] == 1 { (channels, 0) } else { (1, self.image.strides[1]) };
         for (p, i) in pixels.clone().enumerate() {
@@ -123,7 +123,7 @@ impl<T: Elements> Sampling<'_, T> {
         }
     }
 
-    /// Computes channels one by one, by vectors of pixels, which lie `step` apart.
+    /// Computes channels one by one, by vectors of pixels with stride `step`.
     ///
     /// # Safety
     /// As for [`Sampling::turned`].
@@ -136,9 +136,9 @@ impl<T: Elements> Sampling<'_, T> {
             let to = self.out.data.as_ptr().wrapping_add(at);
             // SAFETY: elements of the channel, as the caller guarantees; places that are of no pixel are those of others.
             let finite = unsafe { self.of_plane(room, from, (to, step), pixels.len()) };
-            // What counts nothing was read too, and infinity times 0 is no number.
+            // Elements of weight 0 were read too, and infinity times 0 is NaN.
             for &p in room.partly.iter().filter(|_| !finite) {
-                // SAFETY: a result that was written above; nobody else uses them.
+                // SAFETY: a result that was written above; they must be uniquely owned.
                 unsafe {
                     let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {
@@ -162,7 +162,7 @@ impl<T: Elements> Sampling<'_, T> {
         pixels: usize,
     ) -> bool {
         let (lanes, zero) = (T::Vector::LANES, T::Vector::splat(T::Acc::ZERO));
-        // 0 as long as all are, else no number.
+        // 0 as long as all elements are finite, otherwise NaN.
         let mut zeros = zero;
         for p in (0..pixels).step_by(lanes) {
             let mut total = zero;
@@ -182,7 +182,7 @@ impl<T: Elements> Sampling<'_, T> {
     /// Computes everything.
     ///
     /// # Safety
-    /// The grid must have a place for each pixel, the image its elements, and nobody else may use the results.
+    /// The grid must have a location for each pixel, the image its elements, and the results must be uniquely owned.
     unsafe fn run(&self, way: Way) -> Result<(), Error> {
         let ([samples, channels, _, height, width], all) = (self.out.sizes, self.pixels());
         let taps: usize = (3 - self.grid.rank..3).map(|d| self.sides[d].taps()).product();
@@ -225,17 +225,17 @@ impl<T: Elements> Sampling<'_, T> {
     }
 }
 
-/// What a piece of work needs.
+/// The scratch memory of a work item.
 struct Room<T: Elements> {
     places: Places<T>,
-    /// Channels side by side, and a pixel of zeros behind them.
+    /// Contiguous channels, followed by a pixel of zeros.
     image: Scratch<T::Acc>,
-    /// Results before they are turned.
+    /// Results before they are transposed.
     staged: Scratch<T>,
-    /// Where elements are gathered from, and pixels of which a part is outside.
+    /// The gather offsets, and the pixels that are partly outside.
     at: Scratch<i32>,
     partly: Vec<u32>,
-    /// What a pixel is made of.
+    /// The elements and weights of a pixel.
     elements: Vec<(usize, T::Acc)>,
     /// The column of each of them.
     single: [(usize, T::Acc); 1],

@@ -1,4 +1,4 @@
-//! The gradients of `grid_sample`, by some channels at a time that lie side by side.
+//! The gradients of `grid_sample`, by blocks of contiguous channels.
 //!
 //! Many output pixels may read one element of an image: the sums of its gradient are added in f64 after each [`CHAIN`] addends, see
 //! [`long_sums`](crate::kernels::long_sums). The gradient of a coordinate adds one product for each channel and tap, those of the
@@ -23,9 +23,9 @@ mod of_grid;
 /// Channels from which on a vector of them is filled well enough.
 const FEW: usize = 4;
 
-/// What both gradients are made of.
+/// The operands of both gradients.
 struct Gradients<'a, T: Elements> {
-    /// That of the result.
+    /// The gradient of the result.
     grad: Volume<'a, T>,
     /// The images, or their gradient.
     image: Volume<'a, T>,
@@ -39,7 +39,7 @@ impl<T: Elements> Gradients<'_, T> {
         self.grad.sizes[2..].iter().product()
     }
 
-    /// Elements that a pixel is made of, at most.
+    /// The maximum number of elements that a pixel is interpolated from.
     fn taps(&self) -> usize {
         (3 - self.grid.rank..3).map(|d| self.sides[d].taps()).product()
     }
@@ -49,16 +49,16 @@ impl<T: Elements> Gradients<'_, T> {
         (0..all).step_by(CHUNK).map(move |first| first..(first + CHUNK).min(all))
     }
 
-    /// Room for the places of a chunk, and for slopes if they are wanted.
+    /// Room for the taps of a chunk, and for slopes if requested.
     fn places(&self, slopes: bool) -> Result<Places<T>, Error> {
         let wide = CHUNK.min(self.pixels()).next_multiple_of(T::Vector::LANES);
         Places::new(&self.sides, self.grid.rank, wide, slopes)
     }
 
-    /// Finds the places of a chunk in images whose elements are so far apart.
+    /// Computes the taps of a chunk in images with these strides.
     ///
     /// # Safety
-    /// The grid must have a place for each.
+    /// The grid must have a location for each pixel.
     unsafe fn find(
         &self,
         (sample, pixels): (usize, &Range<usize>),
@@ -70,7 +70,7 @@ impl<T: Elements> Gradients<'_, T> {
         unsafe { to.find(&self.grid, &self.sides, (sample, pixels), [height, width], steps) };
     }
 
-    /// Copies gradients of some pixels so that those of some channels lie side by side.
+    /// Copies gradients of some pixels so that some channels are contiguous.
     ///
     /// # Safety
     /// There must be the channels and pixels, and room for `block` numbers for each pixel.
@@ -104,7 +104,7 @@ impl<T: Elements> Gradients<'_, T> {
     /// Computes the gradient of the images.
     ///
     /// # Safety
-    /// The grid must have a place for each pixel, the gradient its elements, and nobody else may use the result.
+    /// The grid must have a location for each pixel, the gradient its elements, and the result must be uniquely owned.
     unsafe fn of_images(&self) -> Result<(), Error> {
         let [samples, channels, ..] = self.image.sizes;
         let (block, by_vector) = match block(&self.image) {
@@ -117,7 +117,7 @@ impl<T: Elements> Gradients<'_, T> {
         let work = (self.pixels() * self.taps() + elements(&self.image)).saturating_mul(block);
         parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
             let mut places = self.places(false)?;
-            // One more is for what lies outside.
+            // One more, for taps outside the image.
             let plane = elements(&self.image) + 1;
             let mut sums = Scratch::<T::Acc>::zeroed(plane * block)?;
             let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
@@ -174,10 +174,10 @@ impl<T: Elements> Gradients<'_, T> {
     }
 }
 
-/// Adds the gradients of some pixels to the elements that they were made of, by vectors of channels.
+/// Scatters the gradients of some pixels to the elements that they were interpolated from, by vectors of channels.
 ///
 /// # Safety
-/// Places must be of such elements, `block` whole vectors, and there must be so many numbers for each pixel.
+/// The taps must be of such elements, `block` be whole vectors, and there must be `block` values for each pixel.
 unsafe fn add_vectors<T: Elements>(
     places: &Places<T>,
     pixels: Range<usize>,
@@ -202,8 +202,8 @@ unsafe fn add_vectors<T: Elements>(
     }
 }
 
-/// The same of a channel, whose sums have an element more for what lies outside. Tap by tap: pixels side by side add to the same
-/// elements by different taps, and would wait for each other.
+/// The same for one channel, whose sums have one more element for taps outside the image. Tap by tap: neighbouring
+/// pixels add to the same elements with different taps, and would stall on each other.
 ///
 /// # Safety
 /// Places must be of such elements.

@@ -1,8 +1,8 @@
 //! `interpolate`, `grid_sample` and their gradients.
 //!
-//! Each result is made of some elements of an image, and how much one of them counts is a product of a number for each
-//! dimension: a small table for each dimension says which and how much. A gradient is the same with the tables transposed, so
-//! that no two pieces of work write one element.
+//! Each result is a weighted sum of some elements of an image with separable weights: a small table for each dimension
+//! has the indices and weights. A gradient is the same with the tables transposed, so that no two work items write one
+//! element.
 
 mod grid;
 mod grid_grads;
@@ -29,7 +29,7 @@ fn three<A>(of: impl FnMut(usize) -> Result<Table<A>, Error>) -> Result<[Table<A
     Ok([of(0)?, of(1)?, of(2)?])
 }
 
-/// The tables of `interpolate` from these sizes to those; the mode and what follows it are arguments 2 to 4.
+/// The tables of `interpolate` from the sizes `from` to `to`; the mode and later parameters are arguments 2 to 4.
 fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Result<[Table<A>; 3], Error> {
     let (name, align_corners, scales) = (call.str(2)?, call.bool(3)?, call.floats(4)?);
     let mode = match name {
@@ -54,11 +54,11 @@ fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Resu
     })
 }
 
-/// Sums of the elements in a box for each place of the output, which is these ranges of each dimension, times a weight.
+/// For each output position the sum of the elements in a box, given by these ranges of each dimension, times a weight.
 ///
 /// # Safety
-/// The volumes must hold the elements that sizes and strides name, the ranges name elements of the image for each place of the
-/// output, and nobody else may use the output.
+/// The volumes must contain the elements that sizes and strides describe, the ranges name elements of the image for
+/// each output position, and the output must be uniquely owned.
 pub unsafe fn boxes<T: Lanes>(
     image: &Volume<'_, T>,
     out: &Volume<'_, T>,

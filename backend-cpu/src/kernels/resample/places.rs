@@ -1,4 +1,4 @@
-//! What pixels of `grid_sample` are made of.
+//! The taps (elements and weights) of pixels of `grid_sample`.
 
 use super::side::{Along, Side};
 use keyway_cpu_loops::images::{Volume, three};
@@ -7,10 +7,10 @@ use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Pixels whose places are found at once.
+/// The number of pixels whose taps are computed at once.
 pub const CHUNK: usize = 256;
 
-/// The places at which images are read.
+/// The locations at which images are sampled.
 pub struct Grid<'a, T> {
     pub data: Lanes<'a, T>,
     /// Spatial dimensions.
@@ -21,7 +21,7 @@ pub struct Grid<'a, T> {
     pub of_axis: usize,
 }
 
-/// Refuses images whose elements lie so far apart within a channel that their places are no numbers of 32 bits.
+/// Refuses images whose offsets within a channel do not fit 32 bits.
 ///
 /// # Errors
 /// There is another kernel for them, or none.
@@ -72,10 +72,10 @@ impl<'a, T: Elements> Grid<'a, T> {
         })
     }
 
-    /// Reads an axis of some pixels' places; the pixels are `[.., height, width]`.
+    /// Reads one coordinate of some pixels' locations; the pixels are `[.., height, width]`.
     ///
     /// # Safety
-    /// The grid must have a place for each.
+    /// The grid must have a location for each pixel.
     unsafe fn read(&self, of: (usize, usize), pixels: &Range<usize>, area: [usize; 2], mut to: &mut [f64]) {
         for (count, from) in self.rows(of, pixels, area) {
             for (i, place) in to.iter_mut().enumerate().take(count) {
@@ -86,10 +86,10 @@ impl<'a, T: Elements> Grid<'a, T> {
         }
     }
 
-    /// Writes an axis of some pixels' places.
+    /// Writes one coordinate of some pixels' locations.
     ///
     /// # Safety
-    /// As for [`Grid::read`], and nobody else may use them.
+    /// As for [`Grid::read`], and they must be uniquely owned.
     pub unsafe fn write(
         &self,
         of: (usize, usize),
@@ -107,14 +107,14 @@ impl<'a, T: Elements> Grid<'a, T> {
     }
 }
 
-/// The elements that neighbouring pixels of one sample are made of, and how much each counts: `[taps][wide]`.
+/// The elements that neighbouring pixels of one sample are interpolated from, and their weights: `[taps][wide]`.
 pub struct Places<T: Elements> {
-    /// Where they lie, from the sample's first element on; for those outside, where they are said to.
+    /// Their offsets from the sample's first element; taps outside have the given offset.
     at: Scratch<i32>,
     weight: Scratch<T::Acc>,
-    /// The derivative of that by each coordinate of the place, if it was asked for: `[rank][taps][wide]`.
+    /// The derivative of the weight with respect to each coordinate, if requested: `[rank][taps][wide]`.
     slope: Scratch<T::Acc>,
-    /// Elements that a pixel is made of, at most, and pixels that there is room for.
+    /// The maximum number of taps of a pixel, and the capacity in pixels.
     pub taps: usize,
     wide: usize,
     along: [Along; 3],
@@ -122,7 +122,7 @@ pub struct Places<T: Elements> {
 }
 
 impl<T: Elements> Places<T> {
-    /// Room for so many pixels, whole vectors of them, and for slopes if they are wanted.
+    /// Room for `wide` pixels, a multiple of the lanes, and for slopes if requested.
     pub fn new(sides: &[Side; 3], rank: usize, wide: usize, slopes: bool) -> Result<Self, Error> {
         let along = |d: usize| match d < 3 - rank {
             true => Along::single(wide),
@@ -141,11 +141,11 @@ impl<T: Elements> Places<T> {
         })
     }
 
-    /// Finds what some pixels `[.., height, width]` of a sample are made of, whose images' elements are so far apart. What lies
-    /// outside is at `outside`, and counts nothing.
+    /// Computes the taps of some pixels `[.., height, width]` of a sample, in images with these strides. Taps outside
+    /// have the offset `outside` and weight 0.
     ///
     /// # Safety
-    /// The grid must have a place for each.
+    /// The grid must have a location for each pixel.
     pub unsafe fn find(
         &mut self,
         grid: &Grid<'_, T>,
@@ -191,13 +191,13 @@ impl<T: Elements> Places<T> {
         k * self.wide + p
     }
 
-    /// How much tap `k` of the pixels from `p` on counts.
+    /// The weights of tap `k` of the pixels from `p` on.
     #[inline(always)]
     pub fn weights(&self, k: usize, p: usize) -> *const T::Acc {
         self.weight[self.index(k, p)..].as_ptr()
     }
 
-    /// The derivative of how much tap `k` of pixel `p` counts, by this coordinate of the place.
+    /// The derivative of the weight of tap `k` of pixel `p` with respect to this coordinate.
     #[inline(always)]
     pub fn slope(&self, axis: usize, k: usize, p: usize) -> T::Acc {
         self.slope[self.index(axis * self.taps + k, p)]
@@ -209,24 +209,24 @@ impl<T: Elements> Places<T> {
         self.slope[self.index(axis * self.taps + k, p)..].as_ptr()
     }
 
-    /// Where tap `k` of some pixels lies, and how much it counts.
+    /// The offsets and weights of tap `k` of some pixels.
     #[inline(always)]
     pub fn of_tap(&self, k: usize, pixels: &Range<usize>) -> impl Iterator<Item = (i32, T::Acc)> {
         let range = self.index(k, pixels.start)..self.index(k, pixels.end);
         self.at[range.clone()].iter().copied().zip(self.weight[range].iter().copied())
     }
 
-    /// Where tap `k` of pixel `p` lies, and how much it counts.
+    /// The offset and weight of tap `k` of pixel `p`.
     #[inline(always)]
     pub fn tap(&self, k: usize, p: usize) -> (i32, T::Acc) {
         (self.at[self.index(k, p)], self.weight[self.index(k, p)])
     }
 
-    /// Writes `block` numbers of pixel `p`, whole vectors, which lie side by side in the image.
+    /// Writes `block` channels of pixel `p`, whole vectors, which are contiguous in the image.
     ///
     /// # Safety
-    /// There must be the elements that were found, with so many numbers each, and places for the results, which nobody else
-    /// may use.
+    /// There must be the elements that were found, with so many numbers each, and places for the results, uniquely
+    /// owned.
     #[inline(always)]
     pub unsafe fn sum(&self, p: usize, image: *const T::Acc, block: usize, to: *mut T) {
         let mut c = 0;
@@ -243,7 +243,7 @@ impl<T: Elements> Places<T> {
     }
 
     /// # Safety
-    /// As for [`Places::sum`], for so many vectors.
+    /// As for [`Places::sum`], for this number of vectors.
     #[inline(always)]
     unsafe fn some<const VECTORS: usize>(&self, p: usize, image: *const T::Acc, to: *mut T) {
         let mut sums = [T::Vector::splat(T::Acc::ZERO); VECTORS];
@@ -269,7 +269,7 @@ impl<T: Elements> Places<T> {
         to.extend(taps.map(|k| (self.at[k] as usize, self.weight[k])));
     }
 
-    /// Lists the pixels of which a part is outside, and lets those parts stand at the first element.
+    /// Lists the pixels that are partly outside, and sets the offsets of their outside taps to the first element.
     pub fn list_partly(&self, n: usize, to: &mut Vec<u32>, at: &mut [i32]) {
         to.clear();
         let mut least = 0;
@@ -293,17 +293,17 @@ fn each([layers, rows, columns]: &[Along; 3]) -> impl Iterator<Item = [usize; 3]
     planes.flat_map(move |[l, r]| (0..columns).map(move |c| [l, r, c * column]))
 }
 
-/// The products of three numbers for each place.
+/// The products of three weights for each location.
 fn products<A: Real>(to: &mut [A], layers: &[f64], rows: &[f64], columns: &[f64]) {
     for (to, ((layer, row), column)) in to.iter_mut().zip(layers.iter().zip(rows).zip(columns)) {
         *to = A::from_f64(layer * row * column);
     }
 }
 
-/// Widens the elements that lie at these places from here on.
+/// Gathers and widens the elements at these offsets.
 ///
 /// # Safety
-/// There must be the elements, and as many places as a vector has lanes.
+/// The elements must be valid, and there must be one offset per lane.
 #[inline(always)]
 pub unsafe fn gathered<T: Elements>(from: *const T, at: *const i32) -> T::Vector {
     // SAFETY: as the caller guarantees; the copy has as many elements as the widest vector.

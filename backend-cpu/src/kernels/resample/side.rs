@@ -1,10 +1,10 @@
-//! What the places of `grid_sample` read along one dimension.
+//! The taps of `grid_sample` along one dimension.
 
 use super::tables::{cubic, cubic_slope};
 use keyway_cpu_loops::images::Volume;
 use keyway_sdk::author::{Call, Error, Scratch};
 
-/// How pixels are made of those around a place.
+/// The interpolation mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     Bilinear,
@@ -12,7 +12,7 @@ pub enum Mode {
     Bicubic,
 }
 
-/// What lies outside the images.
+/// The padding mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Padding {
     Zeros,
@@ -20,7 +20,7 @@ pub enum Padding {
     Reflection,
 }
 
-/// A spatial dimension of the images, what lies outside, and how pixels are made.
+/// A spatial dimension of the images, with padding mode and interpolation mode.
 pub struct Side {
     pub size: usize,
     pub mode: Mode,
@@ -60,13 +60,13 @@ pub fn sides<T>(call: &Call<'_>, at: usize, image: &Volume<'_, T>) -> Result<[Si
     Ok([2, 3, 4].map(|d| Side { size: image.sizes[d], mode, padding, align_corners }))
 }
 
-/// What some places read along a dimension: `[taps][places]`.
+/// The taps of some locations along a dimension: `[taps][places]`.
 pub struct Along {
     /// The element, times the step between elements; below 0 where there is none.
     pub at: Scratch<i32>,
-    /// How much it counts; where there is none, nothing.
+    /// Its weight; 0 if it is outside.
     pub weight: Scratch<f64>,
-    /// The derivative of that by the place, if there is room for it.
+    /// The derivative of the weight with respect to the location, if there is room for it.
     pub slope: Scratch<f64>,
     pub taps: usize,
     /// Places that there is room for.
@@ -74,21 +74,21 @@ pub struct Along {
 }
 
 impl Along {
-    /// Room for so many places along a dimension that is not there, of which each reads the one element.
+    /// The taps of `wide` locations along a missing dimension: each reads the single element.
     pub fn single(wide: usize) -> Result<Along, Error> {
         let mut along = Along::new(1, wide, false)?;
         along.weight.fill(1.0);
         Ok(along)
     }
 
-    /// Room for so many places, and for slopes if they are wanted.
+    /// Room for `wide` locations, and for slopes if requested.
     pub fn new(taps: usize, wide: usize, slopes: bool) -> Result<Along, Error> {
         let [all, slopes] = [taps * wide, if slopes { taps * wide } else { 0 }];
         let (weight, slope) = (Scratch::zeroed(all)?, Scratch::zeroed(slopes)?);
         Ok(Along { at: Scratch::zeroed(all)?, weight, slope, taps, wide })
     }
 
-    /// Sets what tap `k` of each place reads, given as numbers of elements and weights.
+    /// Sets tap `k` of each location, given by indices of elements and weights.
     #[inline(always)]
     fn set(&mut self, k: usize, last: f64, step: usize, taps: impl Iterator<Item = (f64, f64)>) {
         let begin = k * self.wide;
@@ -96,13 +96,13 @@ impl Along {
         for ((at, weight), (element, share)) in places.zip(taps) {
             let inside = (element >= 0.0) & (element <= last);
             let number = if inside { element } else { 0.0 };
-            // Where elements lie apart there are fewer of them than `i32` has numbers.
+            // Offsets fit `i32`, as `check_near` ensures.
             *at = if inside { (number as i32).wrapping_mul(step as i32) } else { -1 };
             *weight = if inside { share } else { 0.0 };
         }
     }
 
-    /// Sets how much more tap `k` of each place counts where the place moves on, for taps that are set, if there is room for it.
+    /// Sets the slope of tap `k` of each location, for taps that are set, if there is room for it.
     #[inline(always)]
     fn set_slopes(&mut self, k: usize, slopes: impl Iterator<Item = f64>) {
         let begin = (k * self.wide).min(self.slope.len());
@@ -117,7 +117,7 @@ impl Side {
         self.size as f64 - 1.0
     }
 
-    /// Elements that a place is made of, at most.
+    /// The maximum number of taps of a location.
     pub fn taps(&self) -> usize {
         match self.mode {
             Mode::Nearest => 1,
@@ -126,20 +126,21 @@ impl Side {
         }
     }
 
-    /// The outermost centres, or outer edges, at which places are mirrored: the first, and how far away the other is.
+    /// The outermost centres, or outer edges, at which locations are reflected: the first, and how far away the other
+    /// is.
     #[inline(always)]
     fn mirrors(&self) -> (f64, f64) {
         if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) }
     }
 
-    /// Whether a place is mirrored an odd number of times, once it is on the inner side of the first mirror.
+    /// Whether a location is reflected an odd number of times, once it is on the inner side of the first mirror.
     #[inline(always)]
     fn is_turned(&self, at: f64) -> bool {
         let (low, span) = self.mirrors();
         ((at - low).abs() / span).floor() % 2.0 == 1.0
     }
 
-    /// A place that was outside moved inside, unless zeros lie there.
+    /// Moves a location inside the image, unless the padding mode is zeros.
     #[inline(always)]
     fn moved(&self, at: f64) -> f64 {
         let (low, span) = self.mirrors();
@@ -160,8 +161,7 @@ impl Side {
         }
     }
 
-    /// How far a place that is moved inside goes on where it does by 1: back where it is mirrored, nowhere where it stays at the
-    /// border.
+    /// The derivative of the location after padding: -1 if it is reflected, 0 if it is clamped to the border.
     #[inline(always)]
     fn direction(&self, at: f64) -> f64 {
         let is_inside = |at: f64| at > 0.0 && at < self.last();
@@ -174,13 +174,13 @@ impl Side {
         }
     }
 
-    /// Elements that a place moves on by where its coordinate grows by 1.
+    /// The change of a location, in elements, when its coordinate grows by 1.
     fn scale(&self) -> f64 {
         if self.align_corners { self.last() / 2.0 } else { self.size as f64 / 2.0 }
     }
 
-    /// Finds what each of some places in -1..1 reads, whose elements are `step` apart: none outside, or where it is no number;
-    /// and slopes, if there is room for them. The places are overwritten.
+    /// Computes the taps of some locations in -1..1, in elements of stride `step`: none outside, or for NaN; and
+    /// slopes, if there is room for them. The locations are overwritten.
     pub fn find(&self, places: &mut [f64], step: usize, to: &mut Along) {
         let (scale, first) = (self.scale(), if self.align_corners { 0.0 } else { 0.5 });
         places.iter_mut().for_each(|at| *at = (*at + 1.0) * scale - first);

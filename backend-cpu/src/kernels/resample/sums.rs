@@ -1,5 +1,6 @@
-//! Sums of some elements of an image times their weights, for each place of an output: by vectors of channels where these lie
-//! side by side, else row by row, where the rows that count are added first and the elements of their sum are taken then.
+//! Sums of some elements of an image times their weights, for each output position: by vectors of channels if these are
+//! contiguous, otherwise row by row, where the weighted rows are added first and the elements of their sum are then
+//! combined.
 
 use super::GRAIN;
 use super::tables::Table;
@@ -9,10 +10,10 @@ use keyway_cpu_loops::{copy_dense, parallel_try, reserve};
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
-/// Vectors of channels whose sums stay in registers over all elements of a place.
+/// Vectors of channels whose sums stay in registers over all taps of a position.
 const VECTORS: usize = 4;
 
-/// Elements of a row for each one that its places read, from which on the others are passed over.
+/// The ratio of a row's elements to the elements read from which on unread ones are skipped.
 const SPARSE: usize = 64;
 
 /// Sums of an image's elements.
@@ -22,11 +23,11 @@ struct Sums<'a, T: Lanes> {
     tables: &'a [Table<T::Acc>; 3],
 }
 
-/// Computes each place of the output from the elements that the tables name.
+/// Computes each output position from the elements that the tables name.
 ///
 /// # Safety
-/// The volumes must hold the elements that sizes and strides name, the tables name elements of the image for each place of the
-/// output, and nobody else may use the output.
+/// The volumes must contain the elements that sizes and strides describe, the tables name elements of the image for
+/// each output position, and the output must be uniquely owned.
 pub unsafe fn weighted<T: Lanes>(
     image: &Volume<'_, T>,
     out: &Volume<'_, T>,
@@ -48,19 +49,19 @@ pub unsafe fn weighted<T: Lanes>(
 }
 
 impl<T: Lanes> Sums<'_, T> {
-    /// Elements that a place of the output is made of, at most.
+    /// The maximum number of taps of an output position.
     fn taps(&self) -> usize {
         self.tables.iter().map(Table::most).product()
     }
 
-    /// The sample, and the place in depth and height, of a row of the output's places.
+    /// The sample, and the position in depth and height, of an output row.
     fn row(&self, i: usize) -> [usize; 3] {
         let [_, _, depth, height, _] = self.out.sizes;
         [i / height / depth, i / height % depth, i % height]
     }
 
     /// # Safety
-    /// As for [`weighted`], for an image whose channels lie side by side.
+    /// As for [`weighted`], for an image whose channels are contiguous.
     unsafe fn by_channels(&self) -> Result<(), Error> {
         let [samples, channels, depth, height, width] = self.out.sizes;
         let rows = if channels * width == 0 { 0 } else { samples * depth * height };
@@ -79,7 +80,7 @@ impl<T: Lanes> Sums<'_, T> {
                 // SAFETY: as the caller guarantees; each row is written by one task.
                 unsafe {
                     match last {
-                        // Rows that are made of the same are copies of the first of them.
+                        // Rows with equal taps are copies of the first of them.
                         Some((of, row)) if is_dense && of == n && before == lines => {
                             to.copy_from_nonoverlapping(row, width * channels);
                         }
@@ -97,7 +98,7 @@ impl<T: Lanes> Sums<'_, T> {
         })
     }
 
-    /// Where the rows that count for a row of places begin in a sample, and how much they count.
+    /// The offsets in a sample and the weights of the rows that contribute to an output row.
     fn lines(&self, [d, h]: [usize; 2], to: &mut Vec<(usize, T::Acc)>) {
         let ([_, _, by_d, by_h, _], [depths, rows, _]) = (self.image.strides, self.tables);
         to.clear();
@@ -106,7 +107,7 @@ impl<T: Lanes> Sums<'_, T> {
         }
     }
 
-    /// Where the elements that a place is made of lie in a sample, and their weights.
+    /// The offsets in a sample and the weights of the taps of a position.
     fn elements(&self, [d, h, w]: [usize; 3], to: &mut Vec<(usize, T::Acc)>) {
         let [_, _, by_d, by_h, by_w] = self.image.strides;
         let [depths, rows, columns] = self.tables;
@@ -119,7 +120,7 @@ impl<T: Lanes> Sums<'_, T> {
         }
     }
 
-    /// The same place by place, for rows of which most is not read.
+    /// The same position by position, for rows that are mostly unread.
     ///
     /// # Safety
     /// As for [`weighted`].
@@ -185,7 +186,7 @@ impl<T: Lanes> Sums<'_, T> {
         })
     }
 
-    /// Adds the rows of a channel that count for a row of places, times their weights.
+    /// Adds the weighted rows of a channel that contribute to an output row.
     ///
     /// # Safety
     /// The channel must begin here.
@@ -219,8 +220,7 @@ impl<T: Lanes> Sums<'_, T> {
     }
 }
 
-/// What a place is made of: of some lines, each of which begins at a place and counts so much, the elements in some columns, which
-/// lie `across` apart and count so much.
+/// The taps of a position: lines with offsets and weights, and in each line columns of stride `across` with weights.
 #[derive(Clone, Copy)]
 pub struct Made<'a, A> {
     pub lines: &'a [(usize, A)],
@@ -228,10 +228,10 @@ pub struct Made<'a, A> {
     pub across: usize,
 }
 
-/// All channels of a place, which are written `step` apart.
+/// Computes all channels of a position, which are written with stride `step`.
 ///
 /// # Safety
-/// There must be channels side by side at each element from here on, and places for them, which nobody else may use.
+/// Channels must be contiguous at each element from here on, with room for the results, uniquely owned.
 #[inline(always)]
 pub unsafe fn pixel<T: Lanes>(
     from: *const T,
@@ -284,7 +284,7 @@ fn sums<T: Lanes, const VECTORS: usize>(
     sums
 }
 
-/// What the places of a row read of it, as lists: first all first elements, then all second ones.
+/// The taps of a row's positions, as lists: first all first taps, then all second ones.
 struct Columns<A> {
     /// Places that read the same number of elements, that number, and where their lists begin.
     runs: Vec<(Range<usize>, usize, usize)>,
@@ -317,10 +317,10 @@ impl<A: Real> Columns<A> {
         Ok(made)
     }
 
-    /// The sums of what each place reads.
+    /// The weighted sums of each position.
     ///
     /// # Safety
-    /// The row must be as long as the tables say, and there be a sum for each place.
+    /// The row must be as long as the tables say, and there be a sum for each position.
     unsafe fn take<V: Vector<Number = A>>(&self, row: &[A], sums: &mut [A]) {
         if V::PICKS && row.len() <= 2 * V::LANES {
             // SAFETY: as the caller guarantees.

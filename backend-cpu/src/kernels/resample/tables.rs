@@ -1,29 +1,29 @@
-//! What each place of a dimension reads.
+//! The taps of each output position along one dimension.
 
 use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Error, Real};
 use std::ops::Range;
 
-/// For each place of a dimension the elements that it is made of, and their weights.
+/// For each output position along a dimension the elements that it is computed from, and their weights.
 pub struct Table<A> {
     ends: Vec<usize>,
     taps: Vec<(usize, A)>,
 }
 
 impl<A: Real> Table<A> {
-    /// One without places yet, with room for so many that are made of `each` elements.
+    /// An empty table, with room for `places` positions of `each` taps.
     fn new(places: usize, each: usize) -> Result<Table<A>, Error> {
         let mut table = Table { ends: reserve(places + 1)?, taps: reserve(places.saturating_mul(each))? };
         table.ends.push(0);
         Ok(table)
     }
 
-    /// One place, which is the one element that there is.
+    /// The identity of a dimension of size 1.
     pub fn single() -> Table<A> {
         Table { ends: vec![0, 1], taps: vec![(0, A::ONE)] }
     }
 
-    /// For each range one place, which is made of those elements, each as much.
+    /// For each range one position, computed from these elements with equal weights.
     pub fn of_ranges(ranges: &[Range<usize>], weight: A) -> Result<Table<A>, Error> {
         let count = ranges.iter().fold(0, |sum: usize, range| sum.saturating_add(range.len()));
         let mut table = Table { ends: reserve(ranges.len() + 1)?, taps: reserve(count)? };
@@ -35,24 +35,24 @@ impl<A: Real> Table<A> {
         Ok(table)
     }
 
-    /// Adds a place.
+    /// Adds a position.
     fn place(&mut self, taps: impl IntoIterator<Item = (usize, f64)>) {
         self.taps.extend(taps.into_iter().map(|(at, weight)| (at, A::from_f64(weight))));
         self.ends.push(self.taps.len());
     }
 
-    /// What a place is made of, in the order of the elements.
+    /// The taps of a position, in the order of the elements.
     #[inline(always)]
     pub fn at(&self, place: usize) -> &[(usize, A)] {
         &self.taps[self.ends[place]..self.ends[place + 1]]
     }
 
-    /// The most elements of any place.
+    /// The maximum number of taps of any position.
     pub fn most(&self) -> usize {
         self.ends.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
 
-    /// For each of `count` elements the places that it goes to: the same table as the gradient reads it.
+    /// The transposed table, for the gradient: for each of `count` elements the positions to which it contributes.
     pub fn transposed(&self, count: usize) -> Result<Table<A>, Error> {
         let mut made = Table { ends: reserve(count + 1)?, taps: reserve(self.taps.len())? };
         made.ends.resize(count + 1, 0);
@@ -83,29 +83,29 @@ pub enum Mode {
     Cubic,
 }
 
-/// How `count` places lie over `size` elements.
+/// The mapping of `count` output positions to `size` elements.
 #[derive(Clone, Copy)]
 pub struct Spacing {
     pub size: usize,
     pub count: usize,
-    /// Whether the first and the last places are the first and the last elements.
+    /// Whether the first and last positions are the first and last elements.
     pub align_corners: bool,
     /// Places for each element, where that is not the quotient of both.
     pub scale: Option<f64>,
 }
 
 impl Spacing {
-    /// The element whose interval holds `numerator / 2` places.
+    /// The element whose interval contains `numerator / 2` positions.
     fn nearest(&self, numerator: usize) -> usize {
         let at = match self.scale {
             Some(scale) => (numerator as f64 / 2.0 / scale) as usize,
-            // In whole numbers: a quotient that is rounded may fall below the integer that it is.
+            // In integers: a rounded quotient may fall below the exact integer.
             None => (numerator as u128 * self.size as u128 / (2 * self.count as u128)) as usize,
         };
         at.min(self.size - 1)
     }
 
-    /// Where a place lies, in elements, counted from the centre of the first.
+    /// The location of a position, in elements, relative to the centre of the first element.
     fn position(&self, place: usize) -> f64 {
         if self.align_corners {
             let steps = (self.count - 1).max(1);
@@ -118,7 +118,7 @@ impl Spacing {
         }
     }
 
-    /// What each place is made of.
+    /// The table of this mode.
     pub fn table<A: Real>(&self, mode: Mode) -> Result<Table<A>, Error> {
         let last = self.size.saturating_sub(1);
         let mut table = Table::new(self.count, if mode == Mode::Cubic { 4 } else { 2 })?;
@@ -148,7 +148,7 @@ impl Spacing {
 /// `a` of R. Keys, "Cubic convolution interpolation", 1981.
 const A: f64 = -0.75;
 
-/// The weights of the four elements around a place that lies so far behind the second.
+/// The cubic convolution weights of the four elements around a location at distance `t` after the second.
 pub fn cubic(t: f64) -> [f64; 4] {
     let near = |d: f64| ((A + 2.0) * d - (A + 3.0)) * d * d + 1.0;
     let far = |d: f64| ((A * d - 5.0 * A) * d + 8.0 * A) * d - 4.0 * A;

@@ -1,5 +1,5 @@
-//! Images copied so that some of their channels lie side by side, since what reads a place of all of them then reads vectors; and
-//! back.
+//! Images copied so that some of their channels are contiguous, since what reads a place of all of them then reads
+//! vectors; and back.
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes, Vector, narrow, widen};
@@ -8,7 +8,7 @@ use keyway_sdk::author::Real;
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Channels that lie side by side, at most, and the bytes that they fill.
+/// Channels that are contiguous, at most, and the bytes that they fill.
 pub const BLOCK: usize = 64;
 const BYTES: usize = 1 << 20;
 /// Bytes of the fewest channels beyond which none are turned, and elements for each pixel that reads them.
@@ -24,7 +24,8 @@ pub fn elements<T>(image: &Volume<'_, T>) -> usize {
     image.sizes[2..].iter().fold(1, |all, size| all.saturating_mul(*size))
 }
 
-/// How many channels of images are copied so that they lie side by side: whole vectors, or none where that would be too many bytes.
+/// How many channels of images are copied so that they are contiguous: whole vectors, or none where that would be too
+/// many bytes.
 pub fn block<T: Lanes>(image: &Volume<'_, T>) -> Option<usize> {
     let ([samples, channels, ..], lanes) = (image.sizes, T::Vector::LANES);
     let bytes = elements(image).saturating_mul(size_of::<T::Acc>());
@@ -37,7 +38,7 @@ pub fn is_sparse<T>(image: &Volume<'_, T>, pixels: usize) -> bool {
     elements(image) / SPARSE > pixels
 }
 
-/// Elements between neighbours of a channel where `block` channels lie side by side.
+/// Elements between neighbours of a channel where `block` channels are contiguous.
 pub fn turned_steps<T>(image: &Volume<'_, T>, block: usize) -> [usize; 3] {
     let [_, _, _, height, width] = image.sizes;
     [height * width * block, width * block, block]
@@ -58,7 +59,7 @@ fn lines<T>(
     (0..count).map(move |i| (from.wrapping_add(i / height * layer + i % height * row), i * n, n))
 }
 
-/// Copies channels of a sample so that they lie side by side, `block` of them.
+/// Copies channels of a sample so that they are contiguous, `block` of them.
 ///
 /// # Safety
 /// The image must have the channels, and there must be room for `block` numbers for each of its elements.
@@ -77,8 +78,8 @@ pub unsafe fn side_by_side<T: Lanes>(
     }
 }
 
-/// Copies `channels` lines of `n` elements, `column` apart, that begin `plane` apart, so that they lie side by side, each element
-/// `block` numbers behind the one before it.
+/// Copies `channels` lines of `n` elements, `column` apart, that begin `plane` apart, so that they are contiguous, each
+/// element `block` numbers behind the one before it.
 ///
 /// # Safety
 /// There must be the lines, and room for them.
@@ -102,10 +103,11 @@ pub unsafe fn line_by_line<T: Lanes>(
     }
 }
 
-/// Rounds channels of a sample that lie side by side, `block` of them, at most [`BLOCK`], and puts them where the image has them.
+/// Rounds channels of a sample that are contiguous, `block` of them, at most [`BLOCK`], and puts them where the image
+/// has them.
 ///
 /// # Safety
-/// The image must have the channels, which nobody else may use.
+/// The image must have the channels, uniquely owned.
 pub unsafe fn apart<T: Lanes>(
     image: &Volume<'_, T>,
     sample: usize,

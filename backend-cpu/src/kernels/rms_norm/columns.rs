@@ -34,7 +34,7 @@ unsafe fn roots<T: Elements, const G: usize>(
 /// Normalises the columns. The weight has a number for each row.
 ///
 /// # Safety
-/// The matrices must have the elements, and nobody else may use those that are written.
+/// The matrices must have the elements, and those that are written must be uniquely owned.
 pub unsafe fn normalise<T: Elements>(matrix: &Matrix<T>, weight: &[Number<T>], eps: Number<T>) {
     groups::<Numbers<T>>(matrix.columns, |c, some, several| {
         // SAFETY: as the caller guarantees.
@@ -76,8 +76,8 @@ unsafe fn group<T: Elements, const G: usize>(
 /// Writes the gradients of the columns, and adds to what they contribute to that of the weight.
 ///
 /// # Safety
-/// The matrices must have the elements, and nobody else may use those that are written; `sums` must be those of a part for as many
-/// rows.
+/// The matrices must have the elements, and those that are written must be uniquely owned; `sums` must be those of a
+/// part for as many rows.
 pub unsafe fn gradients<T: Elements>(
     matrix: &Matrix<T>,
     grad: *const T,

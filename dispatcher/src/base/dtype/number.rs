@@ -1,4 +1,4 @@
-//! Elements of any dtype as f64, for what the host does itself: casts that no kernel makes, printing, reading.
+//! Elements of any dtype as f64, for work of the host itself: casts without a kernel, printing, reading.
 
 use super::{Category, DType, Limits, table};
 use crate::base::error::{Error, Result};
@@ -55,11 +55,10 @@ macro_rules! with_type {
 }
 
 impl DType {
-    /// Widens elements to f64; large integers are rounded. Needs no kernel. `bytes` are those of as many elements as
-    /// there are `values`.
+    /// Widens elements to f64; large integers are rounded. Needs no kernel. `bytes` holds `values.len()` elements.
     ///
     /// # Errors
-    /// `DType` for a built-in complex dtype, `Undescribed`, and what a plugin's own conversion reports.
+    /// `DType` for a built-in complex dtype, `Undescribed`, and errors of the plugin's conversion.
     #[allow(clippy::unnecessary_cast, reason = "one of the types is f64")]
     pub fn decode(self, bytes: &[u8], values: &mut [f64]) -> Result<()> {
         macro_rules! widen {
@@ -81,8 +80,9 @@ impl DType {
         Ok(())
     }
 
-    /// Converts f64 to elements: floats are rounded to nearest, ties to even (f16 and bf16 through f32); integers towards 0, saturating; to bool
-    /// all but 0 is true; a plugin's dtype as the plugin says. `bytes` are those of as many elements as there are `values`.
+    /// Converts f64 to elements: floats are rounded to nearest, ties to even (f16 and bf16 through f32); integers
+    /// towards 0, saturating; bool is true for nonzero values; a plugin's dtype is converted by the plugin. `bytes`
+    /// holds `values.len()` elements.
     ///
     /// # Errors
     /// As [`DType::decode`].
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_number_just_above_a_tie_is_rounded_up() {
-        // Half way between two bf16, of which the lower is even, and the next f32.
+        // Half way between two bf16, the lower one even, and the next f32.
         let tie = f32::from_bits(0x3f80_8000);
         for (x, bits) in [(tie, 0x3f80u16), (tie.next_up(), 0x3f81)] {
             let mut bytes = [0; 2];

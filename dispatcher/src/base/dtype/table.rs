@@ -1,7 +1,7 @@
 //! The dtypes that plugins describe.
 //!
-//! A built-in dtype never comes here: its size and category are constants. The sizes and categories of the others are
-//! read without a branch to a cold place, because they are asked for in the middle of inlined code.
+//! Built-in dtypes are not in this table: their sizes and categories are constants. The sizes and categories of the
+//! others are read without a branch to a cold path, because inlined code reads them.
 
 use super::{BUILT_IN, Category, DType, Limits};
 use crate::base::error::{Error, Result};
@@ -51,13 +51,13 @@ fn place(dtype: DType) -> usize {
     usize::from(dtype.0).wrapping_sub(code::VENDOR_FIRST as usize)
 }
 
-/// Bytes of one element; 0 while nobody has described it.
+/// Bytes of one element; 0 until a plugin describes it.
 #[inline]
 pub(super) fn size(dtype: DType) -> usize {
     SIZES.get(place(dtype)).map_or(0, |size| size.load(Ordering::Relaxed).into())
 }
 
-/// The kind of values; [`Category::Other`] while nobody has described it.
+/// The kind of values; [`Category::Other`] until a plugin describes it.
 #[inline]
 pub(super) fn category(dtype: DType) -> Category {
     match CATEGORIES.get(place(dtype)).map_or(dtype_category::OTHER, |c| c.load(Ordering::Relaxed).into()) {
@@ -94,7 +94,7 @@ pub(super) fn plugin(dtype: DType) -> Option<&'static str> {
     entry(dtype).map(|entry| entry.plugin)
 }
 
-/// The built-in dtype that stands for this one where it is promoted with another.
+/// The built-in dtype that replaces this one in promotion with another dtype.
 pub(super) fn promotes_to(dtype: DType) -> Option<DType> {
     entry(dtype)?.promotes_to
 }
@@ -113,29 +113,29 @@ fn done(entry: &Entry, function: &'static str, code: i32) -> Result<()> {
     if code == status::OK { Ok(()) } else { Err(failure(function, entry.plugin, Device::CPU, code)) }
 }
 
-/// Widens elements. The bytes are those of as many elements as there are values.
+/// Widens elements. `bytes` holds `values.len()` elements.
 pub(super) fn decode(dtype: DType, bytes: &[u8], values: &mut [f64]) -> Result<()> {
     let entry = described(dtype)?;
     let (size, mut chunk) = (entry.size(), Chunk::new());
     for (bytes, values) in bytes.chunks(CHUNK * size).zip(values.chunks_mut(CHUNK)) {
         let n = values.len().min(bytes.len() / size);
         chunk.0[..bytes.len()].copy_from_slice(bytes);
-        // SAFETY: the chunk holds `n` elements, aligned for any dtype that `check` accepts, and `values` has room for as
-        // many; the plugin upholds the contract of `ToF64Fn`.
+        // SAFETY: the chunk holds `n` elements, aligned for any dtype that `check` accepts, and `values` has room for
+        // `n`; the plugin upholds the contract of `ToF64Fn`.
         let code = unsafe { (entry.api.to_f64)(chunk.0.as_ptr().cast(), values.as_mut_ptr(), n as u64) };
         done(entry, "to_f64", code)?;
     }
     Ok(())
 }
 
-/// Rounds to elements. The bytes are those of as many elements as there are values.
+/// Rounds to elements. `bytes` holds `values.len()` elements.
 pub(super) fn encode(dtype: DType, values: &[f64], bytes: &mut [u8]) -> Result<()> {
     let entry = described(dtype)?;
     let (size, mut chunk) = (entry.size(), Chunk::new());
     for (bytes, values) in bytes.chunks_mut(CHUNK * size).zip(values.chunks(CHUNK)) {
         let n = values.len().min(bytes.len() / size);
-        // SAFETY: the chunk has room for `n` elements, aligned for any dtype that `check` accepts, and `values` has as
-        // many; the plugin upholds the contract of `FromF64Fn`.
+        // SAFETY: the chunk has room for `n` elements, aligned for any dtype that `check` accepts, and `values` has
+        // `n`; the plugin upholds the contract of `FromF64Fn`.
         let code = unsafe { (entry.api.from_f64)(values.as_ptr(), chunk.0.as_mut_ptr().cast(), n as u64) };
         done(entry, "from_f64", code)?;
         bytes.copy_from_slice(&chunk.0[..bytes.len()]);
@@ -188,8 +188,8 @@ fn code_of(category: Category) -> u32 {
     }
 }
 
-/// Checks what a plugin says of a dtype, whose texts and functions have been found to be there: what was expected, and
-/// what came.
+/// Checks a plugin's description of a dtype, whose texts and functions are known to be present. An error is the pair of
+/// expected and actual value.
 pub(crate) fn check(api: &DTypeApi) -> Result<(), (String, String)> {
     let wrong = |expected: &str, got: String| Err((expected.to_string(), got));
     let name = name(api);
@@ -278,7 +278,7 @@ pub(crate) fn describe(dtype: DType, api: &'static DTypeApi, plugin: &'static st
     let promotes_to = built_in(&promotes_to_name(api));
     slot.store(Box::leak(Box::new(Entry { api, plugin, promotes_to })), Ordering::Release);
     CATEGORIES[place].store(api.category as u8, Ordering::Release);
-    // The size comes last: who reads one that is not 0 may make tensors.
+    // The size is stored last: a reader that sees a nonzero size may create tensors.
     SIZES[place].store((api.bits / 8) as u8, Ordering::Release);
 }
 
@@ -292,7 +292,7 @@ mod tests {
     /// Quarters: an `i16` that counts them.
     unsafe extern "C" fn to_f64(source: *const c_void, target: *mut f64, n: u64) -> i32 {
         for i in 0..n as usize {
-            // SAFETY: as `ToF64Fn` says.
+            // SAFETY: by the contract of `ToF64Fn`.
             unsafe { target.add(i).write(f64::from(source.cast::<i16>().add(i).read()) / 4.0) };
         }
         status::OK
@@ -300,7 +300,7 @@ mod tests {
 
     unsafe extern "C" fn from_f64(source: *const f64, target: *mut c_void, n: u64) -> i32 {
         for i in 0..n as usize {
-            // SAFETY: as `FromF64Fn` says.
+            // SAFETY: by the contract of `FromF64Fn`.
             unsafe {
                 target.cast::<i16>().add(i).write((source.add(i).read() * 4.0).round_ties_even() as i16);
             }

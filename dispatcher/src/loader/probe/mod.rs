@@ -1,23 +1,24 @@
-//! The first load of a library happens in a process of its own.
+//! Trial of a library in a separate process before its first load.
 //!
-//! A new or changed library is opened, set up, registered and asked for its devices, whose functions are called once each,
-//! by a small program, `keyway-probe`, under a time limit. What ends or hangs that process would have ended or hung this one, and becomes a record of
-//! quarantine; what passes is remembered by its hash and is not tried again.
+//! A new or changed library is opened, set up, registered and asked for its devices, whose functions are called once
+//! each, by a small program, `keyway-probe`, under a time limit. A crash or hang of that process would have been one of
+//! this process, and becomes a quarantine record; a library that passes is recorded by its hash and is not tried again.
 //!
 //! Decisions:
 //! - the program is one of ours and is never the running one: a user's own program must not start itself again. It is
-//!   named by `KEYWAY_PROBE`, or lies beside the running program, beside the library, or in `bin` beside the library's
-//!   folder, and is trusted by the same rules as a library. Where there is none, or one of another version, libraries are loaded
-//!   without a trial, and that is said once. Where there is one that cannot do its work (no more processes or open files, not a
-//!   probe at all), a library that is not known good is refused: what happens to be short must not open the door;
+//!   named by `KEYWAY_PROBE`, or is next to the running program, next to the library, or in `bin` next to the library's
+//!   folder, and is trusted by the same rules as a library. Where there is none, or one of another version, libraries
+//!   are loaded without a trial, which is logged once. Where there is one that cannot do its work (no more processes or
+//!   open files, not a probe at all), a library that is not known good is refused: a temporary shortage must not
+//!   disable the check;
 //! - the library reaches it as an open file, the same that is loaded here afterwards;
-//! - what the bytes alone decide is recorded for ever; what the machine may have caused (its devices, its speed) only
-//!   as long as the machine is the same. What a set-up answers in order (an error, a caught panic) harms nobody and is
-//!   told anew each time;
-//! - what loading changes of the process itself (limits, umask, folder, arithmetic, open files, timers, a fork of it) breaks others
-//!   without a crash, and is a failure;
-//! - the process is given a moment while threads of the library are left, and ends with a code that comes after all that the
-//!   library does at its end;
+//! - a failure caused by the bytes alone is recorded for ever; one that the machine may have caused (its devices, its
+//!   speed) only as long as the machine is the same. An orderly error of a set-up (an error, a caught panic) is
+//!   harmless and reported each time;
+//! - a change of process state by loading (limits, umask, working directory, floating-point environment, open files,
+//!   timers, a fork) breaks other code without a crash, and is a failure;
+//! - the process is given a moment while threads of the library are left, and exits with a code that is set after the
+//!   library's exit handlers;
 //! - a trial that ends the program which runs it leaves a record, by which a later one knows.
 
 mod process;
@@ -36,7 +37,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The environment variable that names the program, or says `off`.
+/// The environment variable that names the program, or `off`.
 pub const PROBE_VARIABLE: &str = "KEYWAY_PROBE";
 /// The environment variable with the time limit, in seconds.
 pub const LIMIT_VARIABLE: &str = "KEYWAY_PROBE_SECONDS";
@@ -46,18 +47,18 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// More is not a time limit.
 const MAX_SECONDS: f64 = 86_400.0;
 
-/// How libraries are tried before they are loaded.
+/// The trial of libraries before they are loaded.
 #[derive(Debug, Clone, Default)]
 pub struct Probe {
     /// Whether they are tried at all.
     pub enabled: bool,
     /// The program, if the user named one.
     pub program: Option<PathBuf>,
-    /// What is passed to it.
+    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// The folder of the running program.
     pub beside: Option<PathBuf>,
-    /// How long one library may take.
+    /// The time limit for one library.
     pub limit: Duration,
 }
 
@@ -67,7 +68,7 @@ fn limit(text: &OsStr) -> Option<Duration> {
     Some(Duration::from_secs_f64(seconds.min(MAX_SECONDS)))
 }
 
-/// What is wrong with `KEYWAY_PROBE_SECONDS`, as one sentence; `None` if nothing is, or if it is not asked.
+/// The error in `KEYWAY_PROBE_SECONDS`, as one sentence; `None` if there is none, or if it is not read.
 pub fn problem() -> Option<String> {
     let text =
         std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty() && !privilege::is_privileged())?;
@@ -84,16 +85,16 @@ pub fn problem() -> Option<String> {
 /// The programs that showed in this process that they try no libraries, with why: each would take its time for each library.
 static UNFIT: Mutex<BTreeMap<PathBuf, Outcome>> = Mutex::new(BTreeMap::new());
 
-/// How a library failed.
+/// The failure of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) cause: Cause,
     pub(super) reason: String,
-    /// What may have caused it, besides the library.
+    /// The state of the machine that may have caused it.
     pub(super) holds_while: Option<String>,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was loaded, registered and asked for its devices, and the process ended in order.
@@ -114,7 +115,7 @@ impl Probe {
         Probe::default()
     }
 
-    /// As the environment says; a process with raised rights does not ask it.
+    /// Configured by the environment, which a process with raised privileges ignores.
     pub fn of_process() -> Probe {
         let variable = |name| (!privilege::is_privileged()).then(|| std::env::var_os(name)).flatten();
         let named = variable(PROBE_VARIABLE).filter(|name| !name.is_empty());
@@ -130,7 +131,7 @@ impl Probe {
         }
     }
 
-    /// The program that tries a library; an error is what its absence means for the library.
+    /// The program that tries a library; an error is the consequence of its absence for the library.
     pub(super) fn find(&self, library: &Path, trust: &TrustPolicy) -> Result<PathBuf, Outcome> {
         let name = format!("keyway-probe{}", std::env::consts::EXE_SUFFIX);
         let folder = library.parent();
@@ -143,7 +144,7 @@ impl Probe {
             Some(program) => vec![program.clone()],
             None => places.into_iter().flatten().collect(),
         };
-        // The library may lie beside the program.
+        // The library may be next to the program.
         tried.dedup();
         let there = tried.iter().find_map(|path| path.canonicalize().ok().filter(|p| p.is_file()));
         let Some(program) = there else {
@@ -187,7 +188,7 @@ impl Probe {
     }
 }
 
-/// What a process that has ended says of the library.
+/// Evaluates a process that has ended.
 fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
     let report = match Report::read(&ended.output) {
         Ok(report) => report,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// More of a report is not read.
 const MAX_OUTPUT: usize = 1 << 18;
-/// As much of the end of standard error is kept.
+/// The maximum length of the end of standard error that is stored, in bytes.
 const MAX_ERRORS: usize = 4096;
 /// As many characters of it are repeated.
 const MAX_WORDS: usize = 240;
@@ -23,7 +23,7 @@ pub(super) enum End {
     Signal(i32),
     /// It was ended at the time limit.
     TimedOut,
-    /// The running program lets nobody else learn how its children end.
+    /// The exit status is not available: other code of the running program reaps its children.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ fn signal(number: i32) -> String {
     known.to_string()
 }
 
-/// What a process printed, and how it ended.
+/// The output of a process, and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) output: Vec<u8>,
@@ -66,7 +66,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// The end of what it printed to standard error, as a clause to add; empty if it printed nothing.
+    /// The end of its standard error, as a clause to add; empty if it printed nothing.
     pub(super) fn last_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.errors);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -84,7 +84,7 @@ impl Ended {
 /// Runs a command to its end, or ends it at the limit, with every process of its group.
 pub(super) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     let deadline = Instant::now().checked_add(limit);
-    // A group of its own: a terminal's interrupt ends this program, and the child sees that its parent is gone.
+    // A separate process group: a terminal's interrupt ends this program, and the child sees that its parent is gone.
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
     let read = follow(&mut child, deadline);
@@ -109,7 +109,7 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     Ok(Ended { output, errors, end })
 }
 
-/// Reads both outputs until the process ends or the time is up. The last of what it gives says whether it ended.
+/// Reads both outputs until the process ends or the time is up. The last value returned is whether it ended.
 fn follow(child: &mut Child, deadline: Option<Instant>) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let (mut output, mut errors) = (Vec::new(), Vec::new());
@@ -150,7 +150,7 @@ fn follow(child: &mut Child, deadline: Option<Instant>) -> io::Result<(Vec<u8>, 
     }
 }
 
-/// Reads what is there. Returns whether more may come; at its end the pipe is dropped.
+/// Reads the available bytes. Returns whether more may follow; at its end the pipe is dropped.
 fn drain(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<bool> {
     let mut buffer = [0; 4096];
     // A process that prints without end must not keep its reader here.
@@ -172,7 +172,7 @@ fn wait_for(pipes: [Option<i32>; 2], limit: Duration) {
     // A negative descriptor is passed over.
     let mut list = pipes.map(|fd| libc::pollfd { fd: fd.unwrap_or(-1), events: libc::POLLIN, revents: 0 });
     let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);
-    // SAFETY: the list has as many entries as is said, and lives until the call returns. A failure means another look.
+    // SAFETY: the list is valid for its length and lives until the call returns. After a failure it is called again.
     unsafe { libc::poll(list.as_mut_ptr(), list.len() as libc::nfds_t, limit) };
 }
 
@@ -185,7 +185,7 @@ fn has_ended(child: &Child) -> bool {
     let code = unsafe { libc::waitid(libc::P_PID, child.id(), &mut info, flags) };
     // SAFETY: the call filled the structure in, or left its zeros.
     let number = unsafe { info.si_pid() };
-    // A failure means that somebody else waits for this program's children: nothing is left to wait for.
+    // A failure means that other code has waited for this program's children: nothing is left to wait for.
     code != 0 || number != 0
 }
 

@@ -1,5 +1,5 @@
-//! What `keyway-probe` and the program that starts it say to each other: the library comes as standard input and its
-//! name in an environment variable; the report goes out as lines.
+//! The protocol between `keyway-probe` and the program that starts it: the library comes as standard input and its name
+//! in an environment variable; the report goes out as lines.
 
 use crate::loader::machine;
 use crate::loader::manifest::excerpt;
@@ -8,16 +8,16 @@ use std::io::Write;
 /// The environment variable with the library's path, for messages and `$ORIGIN`.
 pub(crate) const LIBRARY_VARIABLE: &str = "KEYWAY_PROBE_LIBRARY";
 
-/// How the process ends whose report is complete. It comes after all that a library does at the end of a process, and is
-/// none that a library would end it with.
+/// The exit code of a process whose report is complete. It is set after the exit handlers of a library, and is not one
+/// that a library would use.
 pub(crate) const COMPLETE: u8 = 93;
 
-/// What begins each line of the report: a plugin's own output is none of it.
+/// The prefix of each line of the report, which separates it from a plugin's own output.
 const MARK: &str = "\u{1}keyway-probe ";
 /// Longest reason of a refusal.
 const MAX_REASON: usize = 600;
 
-/// How far a trial came. Each stage is told before it begins.
+/// The stage of a trial. Each stage is reported before it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Opening,
@@ -25,7 +25,7 @@ pub(crate) enum Stage {
     Devices,
     Using,
     Ending,
-    /// The trial is over; what follows is the end of the process.
+    /// The trial is over; the process exits next.
     Ended,
 }
 
@@ -43,7 +43,7 @@ impl Stage {
         STAGES.iter().find(|(stage, ..)| *stage == self).unwrap_or(&STAGES[0])
     }
 
-    /// What was being done, as a clause.
+    /// The stage as a clause.
     pub(super) fn said(self) -> &'static str {
         self.row().2
     }
@@ -54,7 +54,7 @@ pub(super) fn line(text: &str) -> String {
     format!("{MARK}{text}\n")
 }
 
-/// The first line: a program of another version is no judge for this one.
+/// The first line: a probe of another version is not used.
 pub(super) fn greeting() -> String {
     line(&machine::host())
 }
@@ -96,7 +96,7 @@ impl Report {
         to.write_all(greeting().as_bytes())
     }
 
-    /// Says what is about to be done.
+    /// Reports the stage that is about to begin.
     pub(crate) fn tell(to: &mut impl Write, stage: Stage) -> std::io::Result<()> {
         to.write_all(line(stage.row().1).as_bytes())
     }

@@ -1,5 +1,6 @@
-//! Memory formats in a file, whose elements lie in row-major order whatever a tensor's strides: tensors in channels_last are
-//! named in the metadata, so that other programs read the same values, and a load puts them back in that order.
+//! Memory formats in a file, whose elements are stored contiguously whatever a tensor's strides: tensors in
+//! channels_last are named in the metadata, so that other programs read the same values, and a load puts them back in
+//! that order.
 
 use super::SafetensorsError as Error;
 use super::header::Header;

@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A `min_val` above `max_val`; what is no number.
+    /// A `min_val` above `max_val`; an argument that is not a number.
     pub fn hardtanh_with<'a>(
         &self,
         min_val: impl Into<Arg<'a>>,
@@ -202,7 +202,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An integer `value` that the dtype does not hold; what is no number.
+    /// An integer `value` that the dtype cannot represent; an argument that is not a number.
     pub fn threshold<'a>(&self, threshold: impl Into<Arg<'a>>, value: impl Into<Arg<'a>>) -> Result<Tensor> {
         called("threshold", &["self", "threshold", "value"], || {
             let (threshold, value) = (threshold.into(), value.into());

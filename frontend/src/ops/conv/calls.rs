@@ -57,8 +57,8 @@ impl Tensor {
     /// `[output channels, channels / groups, height, width]`, to which a bias `[output channels]` is added; each dimension as
     /// in [`Tensor::conv1d`]. channels_last if the images or the kernels are.
     ///
-    /// A kernel as large as its image, without padding and groups, is a [`Tensor::linear`] of both as they lie in memory: a
-    /// layer that is connected to every pixel, and that does not reorder images in channels_last as `flatten` would.
+    /// A kernel as large as its image, without padding and groups, is a [`Tensor::linear`] of both in memory order: a
+    /// fully connected layer that does not reorder images in channels_last as `flatten` would.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -153,7 +153,7 @@ impl<const N: usize> ConvOptions<N> {
         ConvOptions { dilation: dilation.into(), ..self }
     }
 
-    /// With so many groups.
+    /// Sets the number of groups.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -226,7 +226,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
         ConvTransposeOptions { padding: padding.into(), ..self }
     }
 
-    /// With so many elements more at the end.
+    /// Sets the number of additional elements at the end (`output_padding`).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -255,7 +255,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
         ConvTransposeOptions { dilation: dilation.into(), ..self }
     }
 
-    /// With so many groups.
+    /// Sets the number of groups.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,7 +1,7 @@
 //! A kernel as large as its image: a layer that is connected to every pixel.
 //!
-//! Its one place reads the whole image, so the convolution is a product of matrices, whose rows are the images and the kernels
-//! as they lie in memory. Of images in channels_last it costs no reordering, as flattening them would.
+//! Its single output position reads the whole image, so the convolution is a matrix product, whose rows are the images
+//! and the kernels in memory order. With channels_last images it needs no reordering, which flattening would.
 
 use crate::Tensor;
 use crate::error::Result;

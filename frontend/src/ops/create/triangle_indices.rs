@@ -1,4 +1,4 @@
-//! The places of a matrix's triangles.
+//! The indices of a matrix's triangles.
 
 use crate::Tensor;
 use crate::error::{Result, called};

@@ -7,7 +7,7 @@ use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The lower triangle of each matrix: what lies on the diagonal and below it, 0 elsewhere.
+    /// The lower triangle of each matrix: the elements on and below the diagonal, 0 elsewhere.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -7,7 +7,7 @@ use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The upper triangle of each matrix: what lies on the diagonal and above it, 0 elsewhere.
+    /// The upper triangle of each matrix: the elements on and above the diagonal, 0 elsewhere.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

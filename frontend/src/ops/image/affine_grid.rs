@@ -12,10 +12,10 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// Where [`Tensor::grid_sample`] reads for these affine maps: of `[batch, 2, 3]` and an output of
-    /// `[batch, channels, height, width]` a grid `[batch, height, width, 2]`, of `[batch, 3, 4]` and
-    /// `[batch, channels, depth, height, width]` one of `[.., 3]`. A place is `(x, y, ..)` in -1..1, the last dimension first;
-    /// -1 and 1 are the outer edges of the outermost pixels.
+    /// Where [`Tensor::grid_sample`] reads for these affine maps: of `[batch, 2, 3]` and an output of `[batch,
+    /// channels, height, width]` a grid `[batch, height, width, 2]`, of `[batch, 3, 4]` and `[batch, channels, depth,
+    /// height, width]` one of `[.., 3]`. A location is `(x, y, ..)` in -1..1, the last dimension first; -1 and 1 are
+    /// the outer edges of the outermost pixels.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -120,9 +120,9 @@ impl Tensor {
         })
     }
 
-    /// The elements under each place of a window in images `[batch, channels, height, width]`, or in one without a batch, as the
-    /// columns of a matrix `[batch, channels * window, places]`: the rows go through the window's elements for each channel.
-    /// [`Tensor::unfold`] gives windows of one dimension as a view.
+    /// The elements under each window position in images `[batch, channels, height, width]`, or in one without a batch,
+    /// as the columns of a matrix `[batch, channels * window, places]`: the rows are the window's elements for each
+    /// channel. [`Tensor::unfold`] gives windows of one dimension as a view.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -152,8 +152,8 @@ impl Tensor {
         })
     }
 
-    /// The images whose windows are the columns of `[batch, channels * window, places]`, or of a matrix without a batch: each
-    /// element is the sum of those that [`Tensor::im2col`] made of it.
+    /// The images whose windows are the columns of `[batch, channels * window, places]`, or of a matrix without a
+    /// batch: each element is the sum of its copies in [`Tensor::im2col`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -165,8 +165,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Another rank, no float; rows that the window does not divide, another number of columns than it has places in images of
-    /// that size; a window, stride or dilation of 0, a window larger than the padded images.
+    /// Another rank, no float; rows that the window does not divide, a number of columns other than the number of
+    /// window positions in images of that size; a window, stride or dilation of 0, a window larger than the padded
+    /// images.
     #[doc(alias = "fold")]
     pub fn col2im(&self, output_size: impl Into<PerDim<2>>, options: UnfoldOptions) -> Result<Tensor> {
         called("col2im", &["self", "output_size", "options"], || {

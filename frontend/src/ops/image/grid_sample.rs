@@ -14,11 +14,11 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The pixels of images `[batch, channels, height, width]` at the places of a grid `[batch, rows, columns, 2]`: images
-    /// `[batch, channels, rows, columns]`. Of volumes, a grid `[batch, layers, rows, columns, 3]`. A place is `(x, y, ..)` in
-    /// -1..1, the last dimension first; [`Tensor::affine_grid`] makes such grids (M. Jaderberg and others, "Spatial transformer
-    /// networks", 2015). Between pixels it is bilinear, outside the image 0; a place that is NaN or infinite gives 0,
-    /// and NaN in PyTorch.
+    /// The pixels of images `[batch, channels, height, width]` at the locations of a grid `[batch, rows, columns, 2]`:
+    /// images `[batch, channels, rows, columns]`. Of volumes, a grid `[batch, layers, rows, columns, 3]`. A location is
+    /// `(x, y, ..)` in -1..1, the last dimension first; [`Tensor::affine_grid`] makes such grids (M. Jaderberg and
+    /// others, "Spatial transformer networks", 2015). Between pixels it is bilinear, outside the image 0; a place that
+    /// is NaN or infinite gives 0, and NaN in PyTorch.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -35,10 +35,11 @@ impl Tensor {
         self.grid_sample_with(grid, GridOptions::default())
     }
 
-    /// [`Tensor::grid_sample`] with these options. An infinite place with `Reflection`, which has no limit, gives 0 (PyTorch reads a
-    /// pixel at the border there, and gives NaN in `Bicubic`). With `Border` it reads the border; but it gives NaN in `Bicubic`, as in
-    /// PyTorch, and 0 along a dimension of one pixel whose corners are aligned. A place that is NaN gives 0 with each of them; PyTorch
-    /// gives NaN in `Bicubic` and in `Bilinear` with `Zeros`, and reads a pixel in others. Where a place may be NaN, look at the grid.
+    /// [`Tensor::grid_sample`] with these options. An infinite location with `Reflection`, which has no limit, gives 0
+    /// (PyTorch reads a pixel at the border there, and gives NaN in `Bicubic`). With `Border` it reads the border; but
+    /// it gives NaN in `Bicubic`, as in PyTorch, and 0 along a dimension of one pixel whose corners are aligned. A
+    /// place that is NaN gives 0 with each of them; PyTorch gives NaN in `Bicubic` and in `Bilinear` with `Zeros`, and
+    /// reads a pixel in others. Where a place may be NaN, look at the grid.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,5 +1,5 @@
-//! What the places of a grid read of images: the options of `grid_sample` and its gradients, and the tensor ops that all three
-//! are composed of.
+//! The sampling of images at the locations of a grid: the options of `grid_sample` and its gradients, and the
+//! decomposition of all three.
 
 use super::options::{GridMode, GridPadding};
 use crate::error::Result;

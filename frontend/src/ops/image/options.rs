@@ -100,7 +100,7 @@ impl InterpolateOptions {
         InterpolateOptions::to(Resize::Size(each.to_vec()))
     }
 
-    /// To so many times the size of each spatial dimension.
+    /// Scales each spatial dimension by this factor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -113,7 +113,7 @@ impl InterpolateOptions {
         InterpolateOptions::to(Resize::Scale(vec![all]))
     }
 
-    /// To so many times the sizes of the spatial dimensions.
+    /// Scales the spatial dimensions by these factors.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -156,7 +156,7 @@ impl InterpolateOptions {
         InterpolateOptions { align_corners: on, ..self }
     }
 
-    /// With places that follow from the sizes, or from the factors.
+    /// Computes sampling locations from the ratio of the sizes, or from the given factors.
     ///
     /// ```
     /// use keyway::nn::InterpolateOptions;

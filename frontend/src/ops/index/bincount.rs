@@ -1,11 +1,12 @@
-//! How often each whole number comes.
+//! The number of occurrences of each nonnegative integer.
 
 use crate::error::{Result, called};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// How often each whole number from 0 on comes in this vector, as i64, up to the largest number. Waits for the device.
+    /// The number of occurrences of each integer from 0 on in this vector, as i64, up to the largest one. Waits for the
+    /// device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -20,7 +21,8 @@ impl Tensor {
         self.bincount_with(None, 0)
     }
 
-    /// [`Tensor::bincount`], or the sum of the `weights` of those places in the weights' dtype, with `min_length` results or more.
+    /// [`Tensor::bincount`], or the sum of the `weights` at those positions in the weights' dtype, with `min_length`
+    /// results or more.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

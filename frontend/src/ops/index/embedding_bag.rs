@@ -91,8 +91,8 @@ impl Tensor {
         self.embedding_bag_with(indices, BagOptions::default())
     }
 
-    /// [`Tensor::embedding_bag`] with these options: rows are summed, averaged or compared; indices of one dimension are parted by
-    /// `offsets`, which are read by the host.
+    /// [`Tensor::embedding_bag`] with these options: rows are summed, averaged or compared; 1-d indices are split into
+    /// bags by `offsets`, which are read by the host.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

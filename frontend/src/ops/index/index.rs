@@ -12,11 +12,10 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The elements that index tensors point at, as `self[i0, i1, ..]` in NumPy and PyTorch. Tensors of
-    /// integers are broadcast together and stand for one dimension each, negative ones counting from the
-    /// end; a mask of bool stands for as many dimensions as it has, at its true places; `None` keeps a
-    /// dimension whole. The dimensions of the indices come where the indexed ones were if these are
-    /// neighbours, else in front.
+    /// The elements that index tensors point at, as `self[i0, i1, ..]` in NumPy and PyTorch. Tensors of integers are
+    /// broadcast together and stand for one dimension each, negative ones counting from the end; a bool mask indexes as
+    /// many dimensions as it has, at its true positions; `None` keeps a dimension whole. The dimensions of the indices
+    /// come where the indexed ones were if these are neighbours, else in front.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -11,8 +11,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// This tensor with `values`, a tensor or a number, written where `indices` point (see
-    /// [`Tensor::index`]). Values are broadcast to the shape that `index` gives; the last value for a place wins.
+    /// This tensor with `values`, a tensor or a number, written where `indices` point (see [`Tensor::index`]). Values
+    /// are broadcast to the shape that `index` returns; with duplicate indices the last value wins.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Typing};
 
 forms! {
-    /// This tensor with the elements of `source`, in row-major order, where `mask` is true, the first one at the first such place;
-    /// those that are left over are not read. The opposite of [`Tensor::masked_select`].
+    /// This tensor with the elements of `source`, in row-major order, where `mask` is true, the first one at the first
+    /// such position; surplus ones are not read. The opposite of [`Tensor::masked_select`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Ops that join, move and choose elements by their place.
+//! Ops that join, move and choose elements by index.
 
 mod bags;
 mod bincount;

@@ -12,9 +12,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// Where each of `values` would go in this ascending sequence so that it stays ascending: the first such
-    /// place. The last dimension is the sequence; the others match those of the
-    /// values, unless there is one sequence for all.
+    /// The insertion index of each of `values` in this ascending sequence that keeps it ascending: the first such
+    /// index. The last dimension is the sequence; the others match those of the values, unless there is one sequence
+    /// for all.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,7 +30,7 @@ impl Tensor {
         self.searchsorted_with(values, false)
     }
 
-    /// [`Tensor::searchsorted`] at the last such place if `right`.
+    /// [`Tensor::searchsorted`] at the last such index if `right`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -47,7 +47,8 @@ impl Tensor {
         DEF.run(&[self.into(), values.into(), Arg::Bool(right)])
     }
 
-    /// Between which of the sorted `boundaries` each element lies: [`Tensor::searchsorted`] with the arguments the other way around.
+    /// The index of the interval between the sorted `boundaries` that contains each element: [`Tensor::searchsorted`]
+    /// with the arguments the other way around.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Elements that are written to the same place, brought side by side: what reductions at an index are composed of.
+//! Groups elements that are written to the same index (segments), for the decompositions of scatter reductions.
 
 use crate::error::Result;
 use crate::{DType, Tensor};

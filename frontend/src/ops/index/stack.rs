@@ -15,8 +15,8 @@ use keyway_dispatcher::tensor::TensorRef;
 use std::borrow::Borrow;
 
 impl Tensor {
-    /// Tensors of one shape side by side in a new dimension `dim`. The result is channels_last if images of one sample are that, and
-    /// keeps the order of batches of images: each batch in it is channels_last.
+    /// Tensors of one shape stacked along a new dimension `dim`. The result is channels_last if images of one sample
+    /// are that, and keeps the order of batches of images: each batch in it is channels_last.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Elements by their place among all.
+//! Elements by their index in the flattened tensor.
 
 use crate::Tensor;
 use crate::error::{Result, called};

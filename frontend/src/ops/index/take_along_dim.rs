@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The elements at `indices` along `dim`, as [`Tensor::gather`], but with the other dimensions
-    /// broadcast. [`Tensor::take`] reads at places of the whole.
+    /// The elements at `indices` along `dim`, as [`Tensor::gather`], but with the other dimensions broadcast.
+    /// [`Tensor::take`] reads at indices of the flattened tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

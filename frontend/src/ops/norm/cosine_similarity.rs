@@ -28,7 +28,7 @@ impl Tensor {
         self.cosine_similarity_with(other, dim, 1e-8)
     }
 
-    /// [`Tensor::cosine_similarity`] with `eps` in the place of lengths below it.
+    /// [`Tensor::cosine_similarity`] with lengths clamped to at least `eps`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -26,8 +26,8 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as minus infinity, as in [`Tensor::softmax`]; the result has the places of `self`,
-    /// and what it does not store stands for minus infinity, not for 0.
+    /// Of a sparse tensor what is not stored counts as minus infinity, as in [`Tensor::softmax`]; the result has the
+    /// coordinates of `self`, and entries that it does not store represent minus infinity, not 0.
     ///
     /// # Errors
     /// A dimension out of range.

@@ -25,8 +25,9 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as minus infinity: the result has the places of `self`, and those of each line that
-    /// are stored add up to 1. A stored 0 is an element like others; entries of one place are added up first.
+    /// Of a sparse tensor what is not stored counts as minus infinity: the result has the coordinates of `self`, and
+    /// the stored entries of each line add up to 1. A stored 0 is an element like others; duplicates are added up
+    /// first.
     ///
     /// # Errors
     /// A dimension out of range.

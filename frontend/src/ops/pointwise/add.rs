@@ -42,8 +42,8 @@ forms! {
 }
 
 impl Tensor {
-    /// `self = add(self, other)`: [`Tensor::add`] in place. Returns `self`. A sparse `other` is added at the places that it
-    /// stores; nothing else is read or written.
+    /// `self = add(self, other)`: [`Tensor::add`] in place. Returns `self`. A sparse `other` is added at the
+    /// coordinates that it stores; nothing else is read or written.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -6,7 +6,7 @@ use crate::ops::sample::{Fill, error, fixed};
 use crate::ops::{forms, rules};
 
 forms! {
-    /// Each element with its bits turned over; for bool the other truth value.
+    /// The bitwise complement of each element; for bool the logical not.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -10,10 +10,10 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
-    /// Each element, or the nearer bound where it lies outside `min..=max`; NaN stays NaN. A bound may be a
-    /// number, a tensor, or `Arg::None`; where `min` is above `max` the result is `max`.
+    /// Each element, or the nearer bound if it is outside `min..=max`; NaN stays NaN. A bound may be a number, a
+    /// tensor, or `Arg::None`; where `min` is above `max` the result is `max`.
     ///
-    /// The gradient of an element that lies on a bound is 1, as inside: it is its own value. Where it equals the bound in a
+    /// The gradient of an element equal to a bound is 1, as inside: it is its own value. Where it equals the bound in a
     /// tensor, element and bound get half each, as from [`Tensor::maximum`].
     ///
     /// ```

@@ -11,8 +11,8 @@ use keyway_dispatcher::op::{Args, Decomposition};
 use std::f64::consts::PI;
 
 forms! {
-    /// The derivative of [`Tensor::lgamma`] at each element: minus infinity at 0, infinity at -0, NaN at negative whole numbers.
-    /// Integers become f32.
+    /// The derivative of [`Tensor::lgamma`] at each element: minus infinity at 0, infinity at -0, NaN at negative
+    /// integers. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -11,8 +11,8 @@ use keyway_dispatcher::op::{Args, Decomposition};
 use std::f64::consts::PI;
 
 forms! {
-    /// The logarithm of the size of the gamma function of each element: infinity at 0 and at negative whole numbers. Integers
-    /// become f32.
+    /// The logarithm of the size of the gamma function of each element: infinity at 0 and at negative integers.
+    /// Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -13,8 +13,8 @@ use keyway_dispatcher::op::{Args, Decomposition, Part, Typing};
 use std::f64::consts::PI;
 
 impl Tensor {
-    /// The derivative of order `n` of [`Tensor::digamma`] at each element. At 0 and at negative whole numbers it is infinite, for an
-    /// even `n` minus infinity. Integers become f32.
+    /// The derivative of order `n` of [`Tensor::digamma`] at each element. At 0 and at negative integers it is
+    /// infinite, for an even `n` minus infinity. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

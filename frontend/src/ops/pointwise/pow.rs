@@ -22,8 +22,8 @@ forms! {
     /// # Ok(()) }
     /// ```
     ///
-    /// A sparse tensor takes a number above 0 as its exponent, with which what is not stored stays 0; entries of one place are added
-    /// up first. Others make 1 or infinity of each place, so they want `to_dense()`.
+    /// A sparse tensor takes a number above 0 as its exponent, with which what is not stored stays 0; duplicates are
+    /// added up first. Other exponents make every unstored element 1 or infinity, so they need `to_dense()`.
     ///
     /// # Errors
     /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no

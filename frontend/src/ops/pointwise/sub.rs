@@ -46,8 +46,8 @@ forms! {
 }
 
 impl Tensor {
-    /// `self = sub(self, other)`: [`Tensor::sub`] in place. Returns `self`. A sparse `other` is taken off at the places that it
-    /// stores; nothing else is read or written.
+    /// `self = sub(self, other)`: [`Tensor::sub`] in place. Returns `self`. A sparse `other` is subtracted at the
+    /// coordinates that it stores; nothing else is read or written.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,6 +1,6 @@
-//! What the ops that find the largest or smallest element share: `amax` and `amin` reduce several dimensions, with
-//! arguments `(self, dim, keepdim)`; `max` and `min` go along one and also give places; `argmax` and `argmin` give
-//! places alone, along one dimension or all.
+//! Shared parts of the ops that find the largest or smallest element: `amax` and `amin` reduce several dimensions, with
+//! arguments `(self, dim, keepdim)`; `max` and `min` reduce one dimension and also return indices; `argmax` and
+//! `argmin` return indices alone, along one dimension or all.
 
 use super::cases;
 use crate::autograd::{Backward, Grads};

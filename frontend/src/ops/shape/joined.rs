@@ -1,4 +1,4 @@
-//! Tensors side by side, turned, or on a diagonal: names for what `cat`, `flip` and views do.
+//! Tensors stacked, flipped, or on a diagonal: further names for uses of `cat`, `flip` and views.
 
 use super::placed;
 use crate::Tensor;

@@ -1,41 +1,43 @@
-//! The algorithms: for each size of a tile the transforms of one direction, and what they cost.
+//! The algorithms: for each tile size the transforms of one dimension, and their costs.
 
 use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
 
-/// F(`WRITE`, 3): `WRITE` neighbouring results of a kernel of three elements from `READ` pixels, by as many products of the
-/// transformed pixels and the transformed elements. Of both directions there are these transforms one after the other.
+/// F(`WRITE`, 3): `WRITE` neighbouring results of a kernel of three elements from `READ` pixels, by `READ` products of
+/// the transformed pixels and the transformed kernel elements. Two dimensions apply these transforms one after the
+/// other.
 pub trait Transforms<const WRITE: usize, const READ: usize> {
-    /// What pixels, elements and results are multiplied by beside the transforms: powers of two, by which numbers next to 0
-    /// lose none of their digits.
+    /// The factors by which pixels, kernel elements and results are scaled in addition to the transforms: powers of
+    /// two, so that numbers near 0 lose no precision.
     const PIXELS: f32;
     const ELEMENTS: f32;
     const RESULTS: f32;
     /// A sum of squares from which pixels and elements are called large: of those below no sum of products overflows.
     const LARGE: f32;
-    /// What the transforms of a tile's pixels and results take for each channel, and that of the weight for each kernel, in
-    /// products of a channel.
+    /// The cost of the transforms of a tile's pixels and results for each channel, and of the weight transform for each
+    /// kernel, in products of a channel.
     const TILE: usize;
     const KERNEL: usize;
     /// Bytes of the transformed weight, at most.
     const MOST: usize;
-    /// What the gradient of a kernel takes for each tile, and for its sums, in products of a pair of channels.
+    /// The cost of the kernel gradient for each tile, and for its sums, in products of a pair of channels.
     const SUMMED: [usize; 2];
 
     fn of_pixels(pixels: [Numbers; READ]) -> [Numbers; READ];
     fn of_elements(elements: [Numbers; 3]) -> [Numbers; READ];
     fn of_products(products: [Numbers; READ]) -> [Numbers; WRITE];
-    /// The transposes of the last two, by which the gradient of the kernel is made of those of a tile's results: what
-    /// [`Transforms::RESULTS`] is a factor of then are its elements, and the gradients have that of the elements.
+    /// The transposes of the last two, by which the gradient of the kernel is computed from the gradients of a tile's
+    /// results: then [`Transforms::RESULTS`] scales the kernel elements, and the gradients have the factor of the
+    /// elements.
     fn of_gradients(gradients: [Numbers; WRITE]) -> [Numbers; READ];
     fn of_sums(sums: [Numbers; READ]) -> [Numbers; 3];
 }
 
-/// Polynomials are taken at 0, 1, -1 and infinity.
+/// F(2x2, 3x3), interpolation points 0, 1, -1 and infinity.
 pub struct F2x2;
 
-/// Polynomials are taken at 0, 3/4, -3/4, 3/2, -3/2 and infinity. Errors are a quarter of those with the usual 1 and 2 in
-/// the place of 3/4 and 3/2, since no factor is larger than 27/8; and nearly all factors are exact.
+/// F(4x4, 3x3), interpolation points 0, 3/4, -3/4, 3/2, -3/2 and infinity. Errors are a quarter of those with the usual
+/// 1 and 2 instead of 3/4 and 3/2, since no factor is larger than 27/8; and nearly all factors are exact.
 pub struct F4x4;
 
 /// `factor * a + b`.

@@ -10,8 +10,8 @@ use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::{Error, MatmulPrecision, float32_matmul_precision};
 use std::any::TypeId;
 
-/// Pixels of an image in each direction, and channels, rows of results, and pairs of them, below which transforms take longer
-/// than what they save.
+/// Pixels of an image in each direction, and channels, rows of results, and pairs of them, below which transforms take
+/// longer than they save.
 pub const SHORT: usize = 4;
 const LEAST: [usize; 3] = [24, 16, 1024];
 
@@ -71,7 +71,8 @@ pub fn fastest<T: Pixel>(of: &Product<'_, T>, may_be_rounded: bool) -> Option<Al
     (time < of.out.sizes[0] * of.axes[0].count * of.axes[1].count * 9).then_some(algorithm)
 }
 
-/// How long an algorithm takes, in products for each channel and row; none if its weight takes too much memory.
+/// The estimated cost of an algorithm, in products for each channel and row; `None` if its weight takes too much
+/// memory.
 fn time<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     of: &Product<'_, T>,
 ) -> Option<usize> {

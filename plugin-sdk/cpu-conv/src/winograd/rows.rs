@@ -1,4 +1,4 @@
-//! Where the pixels of tiles lie: in an image whose channels are dense, or in copied rows of one whose columns are.
+//! The pixels of tiles: in an image with dense channels, or in copied rows of a contiguous one.
 
 use super::tiles::Tiles;
 use super::transforms::{spread, total};
@@ -9,28 +9,28 @@ use keyway_sdk::author::Error;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Rows of pixels of several images, of which tiles read some.
+/// Rows of pixels of several images, read by tiles.
 pub struct Image<'a, T> {
     all: &'a Tiles,
     /// The first element, which may be one that is not there.
     data: *const T,
     /// Elements from image to image, from row to row and from pixel to pixel.
     steps: [usize; 3],
-    /// What the first tile of an image reads first.
+    /// The first row and pixel that the first tile of an image reads.
     first: [isize; 2],
     sizes: [usize; 2],
     lives: PhantomData<&'a T>,
 }
 
-/// Pixels along an axis up to the last one that a place reads: what tiles at the edge would read beyond it has no part in any
-/// result, and would change their last bits.
+/// The number of pixels along an axis up to the last one that a position reads: pixels beyond it that tiles at the edge
+/// would read contribute to no result, and would change last bits.
 fn reads(axis: &Axis) -> usize {
     let last = axis.taps.last().copied().unwrap_or(0);
     axis.count.checked_add_signed(last).unwrap_or(0)
 }
 
 impl<'a, T> Image<'a, T> {
-    /// An image as it lies, with dense channels, of which the places along two axes read.
+    /// An image in place, with dense channels, read by positions along two axes.
     pub fn of(image: &Volume<'a, T>, axes: &[Axis; 2], all: &'a Tiles) -> Image<'a, T> {
         Image {
             all,
@@ -51,7 +51,7 @@ impl<'a, T> Image<'a, T> {
         let mut pixels = [[zeros; READ]; READ];
         for (y, row) in pixels.iter_mut().enumerate() {
             for (x, pixel) in row.iter_mut().enumerate() {
-                // A place above or left of the image wraps to one beyond its size.
+                // A pixel above or left of the image wraps to an index beyond its size.
                 let y = (top + y).wrapping_add_signed(self.first[0]);
                 let x = (left + x).wrapping_add_signed(self.first[1]);
                 if y < self.sizes[0] && x < self.sizes[1] {
@@ -64,13 +64,13 @@ impl<'a, T> Image<'a, T> {
 }
 
 impl<T: Pixel> Image<'_, T> {
-    /// Transforms the pixels of a piece's tiles, as many channels from a multiple of `step` on as a vector has, to products that lie
-    /// `apart`: `place` says where the first is of a tile, counted in the piece, and of the channels from one on. Returns the sum
-    /// of all squares, of channels in two vectors twice.
+    /// Transforms the pixels of a piece's tiles, one vector of channels at a time from multiples of `step` on, to
+    /// products at a distance of `apart`: `place` returns the address of the first product for a tile of the piece and
+    /// a first channel. Returns the sum of all squares; channels in two vectors count twice.
     ///
     /// # Safety
-    /// The image must have the pixels, and there must be as many zeros as channels; places must be of whole vectors that nobody else
-    /// may use.
+    /// The image must have the pixels, and there must be as many zeros as channels; `place` must return addresses of
+    /// whole vectors, uniquely owned.
     pub unsafe fn transform<const FROM: usize, const TO: usize>(
         &self,
         zeros: *const T,
@@ -91,7 +91,7 @@ impl<T: Pixel> Image<'_, T> {
     }
 }
 
-/// How rows are copied that the tiles of a piece read, with their border of zeros. They are counted over all images.
+/// The geometry of the copied rows that the tiles of a piece read, with zero padding. Rows are counted over all images.
 pub struct Rows {
     pub band: Band,
     /// Places of an image down, and the rows that they read.
@@ -100,14 +100,14 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Of what the places along two axes read of so many channels.
+    /// The rows that positions along two axes read, for this number of channels.
     pub fn of(axes: &[Axis; 2], channels: usize) -> Result<Rows, Error> {
         let band = Band::of(axes, channels)?;
         let places = axes[0].count;
         Ok(Rows { tall: band.rows(places), places, band })
     }
 
-    /// The images of which a piece has tiles, and of each the places down that it has tiles of.
+    /// The images in which a piece has tiles, and for each the range of output rows of these tiles.
     fn images(&self, all: &Tiles, piece: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
         let (rows, down, side, places) = (all.rows(piece), all.down, all.side, self.places);
         (rows.start / down..rows.end.div_ceil(down)).map(move |image| {
@@ -129,11 +129,11 @@ impl Rows {
         first.start..last.end
     }
 
-    /// Copies what a piece reads.
+    /// Copies the rows that a piece reads.
     ///
     /// # Safety
-    /// The volume must hold its elements, and be an [image](crate::image::image); there must be room for
-    /// [these rows](Rows::of_piece), which nobody else may use.
+    /// The volume must contain its elements, and be an [image](crate::image::image); there must be room for [these
+    /// rows](Rows::of_piece), uniquely owned.
     pub unsafe fn copy<T: Pixel>(
         &self,
         from: &Volume<'_, T>,
@@ -149,7 +149,7 @@ impl Rows {
         }
     }
 
-    /// What was copied of a piece.
+    /// The copied rows of a piece.
     pub fn copied<'a>(&self, all: &'a Tiles, piece: &Range<usize>, copied: *const f32) -> Image<'a, f32> {
         let first = self.of_piece(all, piece).start;
         let Band { row, channels, .. } = self.band;

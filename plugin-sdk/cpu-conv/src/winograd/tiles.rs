@@ -1,4 +1,4 @@
-//! How the results are cut into tiles, and tiles into pieces of work.
+//! The partition of the results into tiles, and of tiles into work items.
 
 use keyway_cpu_loops::images::Axis;
 use std::ops::Range;
@@ -14,7 +14,7 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Of the places of so many images.
+    /// The tiles of the positions of `images` images.
     pub fn of(images: usize, axes: &[Axis; 2], side: usize) -> Tiles {
         let [down, across] = [0, 1].map(|d| axes[d].count.div_ceil(side));
         Tiles { side, images, down, across }
@@ -24,18 +24,19 @@ impl Tiles {
         self.images * self.down * self.across
     }
 
-    /// The image of a tile, and the first of its places.
+    /// The image of a tile, and its first position.
     pub fn place(&self, tile: usize) -> (usize, usize, usize) {
         let (row, x) = (tile / self.across, tile % self.across);
         (row / self.down, row % self.down * self.side, x * self.side)
     }
 
-    /// The rows of tiles, counted over all images, of which a piece has some.
+    /// The rows of tiles of a piece, counted over all images.
     pub fn rows(&self, piece: &Range<usize>) -> Range<usize> {
         piece.start / self.across..piece.end.div_ceil(self.across)
     }
 
-    /// A piece as parts of a row of tiles and as whole rows of an image: for each the place of its first tile, and its tiles.
+    /// A piece as parts of a row of tiles and as whole rows of an image: for each the position of its first tile, and
+    /// its tiles.
     pub fn rectangles(&self, piece: &Range<usize>) -> impl Iterator<Item = (usize, usize, usize, usize)> {
         let (all, mut next, end) = (*self, piece.start, piece.end);
         std::iter::from_fn(move || {

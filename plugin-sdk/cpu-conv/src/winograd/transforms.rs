@@ -22,12 +22,12 @@ fn column<const HEIGHT: usize, const WIDTH: usize>(
     column
 }
 
-/// Transforms the pixels of a tile in both directions, each of `FROM` pixels to `TO`, times `scale`; the vector of channels from
-/// `c` on, a multiple of `step`, goes to `place(c)`, and those of the other products `apart` behind it. Lanes beyond the channels
-/// become 0. The squares of all pixels are added to `squares`.
+/// Transforms the pixels of a tile in both dimensions, each from `FROM` pixels to `TO`, times `scale`; the vector of
+/// channels from `c` on, a multiple of `step`, goes to `place(c)`, and the vectors of the other products follow at
+/// distances of `apart`. Lanes beyond the channels become 0. The squares of all pixels are added to `squares`.
 ///
 /// # Safety
-/// The pixels must have these channels, and the products places for whole vectors that nobody else may use.
+/// The pixels must have these channels, and the products room for whole vectors, uniquely owned.
 #[inline(always)]
 pub unsafe fn spread<T: Pixel, const FROM: usize, const TO: usize>(
     pixels: &[[*const T; FROM]; FROM],
@@ -60,11 +60,11 @@ pub unsafe fn spread<T: Pixel, const FROM: usize, const TO: usize>(
     }
 }
 
-/// Transforms a vector of kernels, given element by element, to a vector for each product, which lie `apart`, and adds
-/// the squares of all elements to `squares`.
+/// Transforms a vector of kernels, given element by element, to a vector for each product, at distances of `apart`, and
+/// adds the squares of all elements to `squares`.
 ///
 /// # Safety
-/// There must be places for the vectors, which nobody else may use.
+/// There must be room for the vectors, uniquely owned.
 #[inline(always)]
 pub unsafe fn weight<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     elements: &[[Numbers; 3]; 3],
@@ -89,8 +89,8 @@ pub unsafe fn weight<F: Transforms<WRITE, READ>, const WRITE: usize, const READ:
     }
 }
 
-/// Transforms a vector of sums, which lie `apart`, in both directions, each of `FROM` of them to `TO`, and gives `write` the row
-/// and column of each result.
+/// Transforms vectors of sums, at distances of `apart`, in both dimensions, each from `FROM` to `TO`, and calls `write`
+/// with the row and column of each result.
 ///
 /// # Safety
 /// There must be the sums.

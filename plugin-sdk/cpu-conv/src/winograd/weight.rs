@@ -12,12 +12,13 @@ use keyway_cpu_loops::vectors::Vector;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Numbers from one row of a weight's products to the next: not a multiple of 4096 bytes, which many places of a cache share.
+/// The stride between rows of a weight's products, in elements: not a multiple of 4096 bytes, which would map to the
+/// same cache sets.
 pub fn apart(channels: usize) -> usize {
     channels * WIDE + Numbers::LANES
 }
 
-/// The weight as `[blocks][READ * READ][channels][WIDE]`, with zeros where there are no rows; none if it is large.
+/// The weight as `[blocks][READ * READ][channels][WIDE]`, padded with zeros; `None` if it is large.
 ///
 /// # Safety
 /// As for [`Product::run`].

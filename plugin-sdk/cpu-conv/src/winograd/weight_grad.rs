@@ -1,6 +1,6 @@
-//! The gradient of a 3x3 kernel with stride 1 by the transposed algorithms: for each product of a tile, the sum over all tiles of
-//! its transformed pixels times the transformed gradients of its results, and of these sums the kernel's nine elements. By
-//! F(2x2) the four places of a tile take 16 products for each pair of channels, not 36.
+//! The gradient of a 3x3 kernel with stride 1 by the transposed algorithms: for each product of a tile, the sum over
+//! all tiles of its transformed pixels times the transformed gradients of its results, and of these sums the kernel's
+//! nine elements. With F(2x2) the four positions of a tile take 16 products for each pair of channels, not 36.
 
 use super::WORK;
 use super::algorithms::{F2x2, F4x4, Transforms, times};
@@ -17,24 +17,25 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Numbers of a piece's transformed pixels and gradients, about, which stay in the second cache; and tiles of a piece at least,
-/// since its products are added to sums that are larger, and as many more as there are more channels.
+/// The approximate number of elements of a piece's transformed pixels and gradients, which stay in L2; and the minimum
+/// number of tiles of a piece, since its products are added to larger sums, proportional to the number of channels.
 const PIECE: usize = 1 << 17;
 const TILES: usize = 128;
 const SHARE: usize = 4;
-/// The tiles are cut into so many parts at most, each with sums of its own, of so many numbers in all.
+/// The maximum number of parts of the tiles, each with its own partial sums, and the maximum number of elements of all
+/// partial sums.
 const PARTS: usize = 8;
 const SUMS: usize = 1 << 22;
 /// Blocks of rows below which a part of a piece would mostly transform pixels.
 const FEW: usize = 4;
-/// Channels of each side, and pairs of them, below which transforms take longer than what they save.
+/// Channels of each side, and pairs of them, below which transforms take longer than they save.
 const LEAST: [usize; 2] = [24, 1024];
-/// Numbers of a tile in a block of channels, of which the first [`TALL`] are the block's.
+/// The pitch of a tile in a block of channels, in elements; the first [`TALL`] belong to the block.
 const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
 /// Numbers from one transposed row to the next.
 const ROW: usize = 2 * Numbers::LANES;
 
-/// What is summed.
+/// The reduction.
 pub struct WeightGrad<'a, T> {
     pub grad: &'a Volume<'a, T>,
     pub input: &'a Volume<'a, T>,
@@ -47,8 +48,8 @@ impl<T: Pixel> WeightGrad<'_, T> {
     /// are too large.
     ///
     /// # Safety
-    /// The volumes must hold the elements that they name, `grad` and `input` be [images](crate::image::image), with a place for
-    /// each gradient, and nobody else may use those of `out`.
+    /// The volumes must contain the elements that their sizes describe, `grad` and `input` be
+    /// [images](crate::image::image), with a position for each gradient, and the elements of `out` be uniquely owned.
     pub unsafe fn run(&self) -> Result<bool, Error> {
         // SAFETY: as the caller guarantees.
         unsafe {
@@ -67,7 +68,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         if !self.axes.iter().all(fits) || rows.min(channels) < LEAST[0] || rows * channels < LEAST[1] {
             return None;
         }
-        // How long tiles of a side take; none where their sums would need too much memory.
+        // The estimated cost of tiles of a side; `None` if their sums would need too much memory.
         let time = |side: usize, [tile, sums]: [usize; 2], most: usize| {
             let numbers = (channels * rows.next_multiple_of(WIDE)).saturating_mul((side + 2) * (side + 2));
             let time = Tiles::of(self.grad.sizes[0], self.axes, side).count() * tile + sums;
@@ -92,7 +93,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         let most = (PIECE / (products * (rows + channels))).max(TILES).max((rows + channels) / SHARE);
         let pieces = tiles.count().div_ceil(most);
         let piece = |i: usize| i * tiles.count() / pieces..(i + 1) * tiles.count() / pieces;
-        // Sums lie as `[parts][blocks][products][channels][WIDE]`.
+        // Sums are stored as `[parts][blocks][products][channels][WIDE]`.
         let of_product = channels * WIDE;
         let of_block = products * of_product;
         let parts = PARTS.min(pieces).min(SUMS / (blocks * of_block)).max(1);
@@ -174,7 +175,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         Ok(true)
     }
 
-    /// The gradients' own places: each is read by itself.
+    /// The axes of the gradients: each is read at its own position.
     fn places(&self) -> [Axis; 2] {
         [0, 1].map(|d| Axis::of(self.grad, d + 1, self.axes[d].count, 1, vec![0]))
     }
@@ -182,7 +183,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
     /// Transforms the sums of some rows and a vector of channels, from these on, and writes their elements.
     ///
     /// # Safety
-    /// As for [`WeightGrad::run`]; there must be sums for each product, which lie `apart`.
+    /// As for [`WeightGrad::run`]; there must be sums for each product, at distances of `apart`.
     #[expect(clippy::needless_range_loop, reason = "the channel is the second index")]
     unsafe fn write<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
         &self,
@@ -226,7 +227,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
     }
 }
 
-/// One of the two that are multiplied: pixels or gradients, as they lie or from copied rows.
+/// One operand of the product: pixels or gradients, in place or from copied rows.
 struct Side<'a, T> {
     image: &'a Volume<'a, T>,
     axes: [Axis; 2],
@@ -235,7 +236,7 @@ struct Side<'a, T> {
     none: Scratch<f32>,
 }
 
-/// Where a task puts what it makes of a side.
+/// The scratch memory of a task for one operand.
 struct Room {
     copied: Scratch<f32>,
     made: Scratch<f32>,
@@ -264,8 +265,8 @@ impl<'a, T: Pixel> Side<'a, T> {
         Ok(Side { image, axes: axes.clone(), rows, zeros, none })
     }
 
-    /// Transforms what a piece's tiles read of some channels, so many in a block, to `[products][blocks][tiles][pitch]`, and returns
-    /// the sum of all squares, of channels in two blocks twice.
+    /// Transforms the pixels that a piece's tiles read in some channels, block by block, to
+    /// `[products][blocks][tiles][pitch]`, and returns the sum of all squares; channels in two blocks count twice.
     ///
     /// # Safety
     /// The image must have the channels, and there must be room for the products of whole blocks, and for the copied rows.
@@ -298,10 +299,10 @@ impl<'a, T: Pixel> Side<'a, T> {
     }
 }
 
-/// Adds the products of all channels, which lie in blocks, with a block of rows over so many tiles.
+/// Adds the products of all channels, which are stored in blocks, with a block of rows over `depth` tiles.
 ///
 /// # Safety
-/// Both must have been made for as many tiles.
+/// Both must have been computed for `depth` tiles.
 unsafe fn add_products((a, b): (*const f32, *const f32), depth: usize, rows: usize, sums: &mut [f32]) {
     let chains = Chains::of(&[Run { a: 0, b: 0, depth }], PITCH, WIDE);
     let mut products: Sums = [[0.0; WIDE]; TALL];

@@ -1,7 +1,7 @@
 //! Blocks by dot products of vectors (AVX-512 BF16), from the same panels as tiles.
 //!
-//! A vector holds pairs of 16 columns; each pair of a row is spread over a vector of its own. Eight rows by 32 columns are summed
-//! at a time, which leaves registers for the operands. Closures would not be inlined here: they lack the features.
+//! A vector holds pairs of 16 columns; each pair of a row is broadcast to a vector. The register tile is eight rows by
+//! 32 columns, which leaves registers for the operands. Closures would not be inlined here: they lack the features.
 
 use super::pack::{SIDE, STEP};
 use super::unit::{Block, Gathered};

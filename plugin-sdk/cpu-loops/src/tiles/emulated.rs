@@ -19,7 +19,7 @@ type Sums = [[f32; LINES]; LINES];
 /// A tile of elements: `[line][element]`.
 type Elements = [[u16; SIDE]; LINES];
 
-/// What the unit makes of a number of subnormal size.
+/// Flushes a subnormal number to 0, as the unit does.
 fn flushed(x: f32) -> f32 {
     if x.is_subnormal() { 0f32.copysign(x) } else { x }
 }
@@ -61,7 +61,7 @@ type Multiply = fn(&mut Sums, &Elements, &Elements);
 /// `tileloadd` of elements.
 ///
 /// # Safety
-/// There must be 16 lines of 64 bytes, so many elements apart.
+/// There must be 16 lines of 64 bytes, `line` elements apart.
 unsafe fn load(from: *const u16, line: usize) -> Elements {
     // SAFETY: as the caller guarantees; elements are aligned as their arrays are.
     std::array::from_fn(|i| unsafe { from.add(i * line).cast::<[u16; SIDE]>().read() })

@@ -6,7 +6,7 @@
 //! step from each of 16 columns. Seen as pairs of elements, the one is the transpose of the other. Beyond the operand's
 //! edges a panel holds 0.
 
-/// Rows or columns of a panel, and elements of a step along the summed dimension.
+/// Rows or columns of a panel, and elements of a step along the reduction dimension.
 pub const SIDE: usize = 32;
 /// Elements of one step of a panel.
 pub const STEP: usize = SIDE * SIDE;
@@ -20,7 +20,7 @@ pub struct Source {
     pub data: *const u16,
     /// From one row (column) of a panel to the next.
     pub row: usize,
-    /// From one element of the summed dimension to the next.
+    /// From one element of the reduction dimension to the next.
     pub column: usize,
 }
 
@@ -40,20 +40,20 @@ pub enum Operand {
     Right,
 }
 
-/// Which of the two dimensions lies dense in a block of 32 lines of 32 elements.
+/// The dimension with unit stride in a block of 32 lines of 32 elements.
 #[derive(Clone, Copy, PartialEq)]
 enum Lines {
     /// A line is a row (column) of the panel.
     Side,
-    /// A line is one element of the summed dimension.
+    /// A line is one element of the reduction dimension.
     Inner,
 }
 
-/// Packs whole panels side by side, each of which takes `steps * STEP` elements at `to`.
+/// Packs whole panels one after the other, each of `steps * STEP` elements at `to`.
 ///
 /// # Safety
-/// `from` must have `size` by `inner` elements, and `to` places for the panels that these take; with `VECTORS` the
-/// processor must have AVX-512 F and BW. The caller upholds this.
+/// `from` must have `size` by `inner` elements, and `to` room for their panels; with `VECTORS` the processor must have
+/// AVX-512 F and BW. The caller upholds this.
 pub unsafe fn pack<const VECTORS: bool>(
     to: *mut u16,
     from: Source,
@@ -61,7 +61,7 @@ pub unsafe fn pack<const VECTORS: bool>(
     operand: Operand,
 ) {
     let steps = inner.div_ceil(SIDE);
-    // Step by step, so that lines of the summed dimension are read through all panels at once.
+    // Step by step, so that lines of the reduction dimension are read through all panels at once.
     for (step, panel) in (0..steps).flat_map(|s| (0..size.div_ceil(SIDE)).map(move |p| (s, p))) {
         let (side, deep) = (SIDE.min(size - panel * SIDE), SIDE.min(inner - step * SIDE));
         let block = from.at(panel * SIDE, step * SIDE);
@@ -122,7 +122,7 @@ unsafe fn pack_block<const VECTORS: bool>(
     }
 }
 
-/// Where in a step of a panel an element lies.
+/// The offset of an element in a step of a panel.
 fn place(operand: Operand, side: usize, inner: usize) -> usize {
     let (tile, side) = (side / HALF * (STEP / 2), side % HALF);
     match operand {
@@ -182,7 +182,8 @@ mod vectors {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn interleave(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
-        // Each 64 bits of the spread lines hold four neighbours, so that interleaving within 128 bits keeps the order.
+        // Each 64 bits of the permuted lines hold four neighbours, so that interleaving within 128 bits keeps the
+        // order.
         let spread = |v| {
             let low = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), v);
             let high = _mm512_permutexvar_epi64(_mm512_setr_epi64(4, 4, 5, 5, 6, 6, 7, 7), v);
@@ -227,7 +228,7 @@ mod vectors {
 mod tests {
     use super::*;
 
-    /// Packs a numbered operand and looks up each element where [`place`] has it.
+    /// Packs a numbered operand and checks each element at the offset of [`place`].
     fn check<const VECTORS: bool>((size, inner): (usize, usize), (row, column): (usize, usize)) {
         let from: Vec<u16> = (1..=(size * row + inner * column) as u16 + 1).collect();
         let (panels, steps) = (size.div_ceil(SIDE), inner.div_ceil(SIDE));

@@ -1,5 +1,5 @@
-//! What multiplies panels of bf16: the tile unit (AMX), or dot products of vectors, behind a trait so that the way to it can be
-//! tested without either.
+//! Micro-kernels for panels of bf16: the tile unit (AMX), or vector dot products, behind a trait so that their callers
+//! can be tested without either.
 
 #[cfg(target_arch = "x86_64")]
 use super::dots;
@@ -7,12 +7,12 @@ use super::pack::{SIDE, STEP};
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// 32 by 32 sums: where they lie and what is added to them.
+/// A 32 by 32 block of accumulators: its address and the operands.
 #[derive(Clone, Copy)]
 pub struct Block {
-    /// Steps of 32 along the summed dimension, at least 1.
+    /// Steps of 32 along the reduction dimension, at least 1.
     pub steps: usize,
-    /// Rows: a panel, or where they lie.
+    /// Rows: a panel, or rows in place.
     pub left: Rows,
     /// A panel of columns, likewise.
     pub right: *const u16,
@@ -20,16 +20,16 @@ pub struct Block {
     pub sums: *mut f32,
     /// Elements from one row of sums to the next.
     pub row: usize,
-    /// Whether to begin with what the sums hold, not with 0.
+    /// Whether to accumulate onto the present sums instead of 0.
     pub add: bool,
-    /// What will be read soon: 256 bytes of each 2048 are fetched from here on, as many as there are steps.
+    /// The prefetch address: 256 bytes of each 2048 are prefetched from here on, once per step.
     pub soon: *const u16,
 }
 
-/// 32 by 32 sums of rows that lie elsewhere at each step, as under the taps of a convolution's kernel.
+/// A 32 by 32 block of accumulators whose rows are at another address at each step, as for the taps of a convolution.
 #[derive(Clone, Copy)]
 pub struct Gathered<'a> {
-    /// For each step of 32 along the summed dimension, the bytes from `left` to its first row. At least one.
+    /// For each step of 32 along the reduction dimension, the bytes from `left` to its first row. At least one.
     pub offsets: &'a [usize],
     /// Rows, each 32 elements at a step.
     pub left: *const u16,
@@ -62,23 +62,23 @@ impl Rows {
         Rows { data, line: SIDE, half: STEP / 2, step: STEP }
     }
 
-    /// Rows that lie dense, `line` apart.
+    /// Dense rows, `line` elements apart.
     pub fn dense(data: *const u16, line: usize) -> Rows {
         Rows { data, line, half: SIDE / 2 * line, step: SIDE }
     }
 
-    /// The rows so many steps on.
+    /// The rows `steps` steps on.
     pub fn at(self, steps: usize) -> Rows {
         Rows { data: self.data.wrapping_add(steps * self.step), ..self }
     }
 }
 
-/// What multiplies panels.
+/// A matrix unit that multiplies panels.
 pub trait Unit: Copy + Sync {
     /// Whether the processor has AVX-512 (F and BW), with which panels are packed.
     const VECTORS: bool;
 
-    /// How many times as long as tiles it takes for a block, about: what is worth handing to a thread is so many times less.
+    /// The approximate time for a block relative to tiles: the work worth another thread is smaller by this factor.
     fn slowness(self) -> usize {
         1
     }
@@ -89,11 +89,11 @@ pub trait Unit: Copy + Sync {
     /// Computes one block.
     ///
     /// # Safety
-    /// Rows, panel and sums must exist, and nobody else may use the sums; this thread must be within
+    /// Rows, panel and sums must be valid, and the sums uniquely owned; this thread must be within
     /// [`Unit::with_tiles`]. The caller upholds this.
     unsafe fn block(self, block: &Block);
 
-    /// Computes one block whose rows lie elsewhere at each step: see [`Gathered`].
+    /// Computes one block whose rows are at another address at each step: see [`Gathered`].
     ///
     /// # Safety
     /// As for [`Unit::block`].
@@ -148,7 +148,7 @@ impl Native {
     }
 }
 
-/// Whether the processor has dot products of bf16 and what panels are packed with.
+/// Whether the processor has dot products of bf16 and the features for packing panels.
 fn has_dots() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -209,13 +209,13 @@ fn permitted() -> bool {
     unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0 }
 }
 
-/// Other systems have ways of their own, which nobody has tried here.
+/// Other systems have their own ways, untested here.
 #[cfg(all(target_arch = "x86_64", not(target_os = "linux")))]
 fn permitted() -> bool {
     false
 }
 
-/// What `ldtilecfg` reads: eight tiles of 16 rows of 64 bytes.
+/// The operand of `ldtilecfg`: eight tiles of 16 rows of 64 bytes.
 #[cfg(target_arch = "x86_64")]
 #[repr(C, align(64))]
 struct Configuration {

@@ -1,7 +1,7 @@
 use super::*;
 use keyway_sdk::author::Lanes as Data;
 
-/// Steps of a tensor whose dimensions lie in this order, innermost last.
+/// Strides of a dense tensor whose dimensions are in this order in memory, innermost last.
 fn steps(sizes: [usize; 5], order: [usize; 5]) -> [usize; 5] {
     let (mut steps, mut step) = ([0; 5], 1);
     for d in order.into_iter().rev() {

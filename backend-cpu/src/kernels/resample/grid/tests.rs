@@ -13,7 +13,7 @@ pub(in super::super) fn numbers(seed: usize) -> impl FnMut() -> f64 {
     }
 }
 
-/// What one dimension reads at a place, by the definition: elements and weights.
+/// The elements and weights of one dimension at a location, by the definition.
 pub(in super::super) fn taps(side: &Side, place: f64) -> Vec<(usize, f64)> {
     let (size, last) = (side.size as f64, side.size as f64 - 1.0);
     let at = if side.align_corners { (place + 1.0) / 2.0 * last } else { ((place + 1.0) * size - 1.0) / 2.0 };

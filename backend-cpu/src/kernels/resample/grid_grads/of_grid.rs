@@ -1,4 +1,4 @@
-//! The gradient of the places.
+//! The gradient of the grid.
 
 use super::super::places::{CHUNK, Grid, Places, gathered};
 use super::super::side::Mode;
@@ -8,7 +8,7 @@ use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, load_some, read_some, sum};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 
-/// The largest number of coordinates of a place.
+/// The maximum number of coordinates of a location.
 const AXES: usize = 3;
 
 /// The gradient of the grid, coordinate by coordinate, and where it goes.
@@ -19,7 +19,8 @@ pub(super) struct OfGrid<'a, 'b, T: Elements> {
 
 impl<T: Elements> OfGrid<'_, '_, T> {
     /// # Safety
-    /// The grid must have a place for each pixel, gradient and images their elements, and nobody else may use the result.
+    /// The grid must have a location for each pixel, gradient and images their elements, and the result must be
+    /// uniquely owned.
     pub(super) unsafe fn run(&self) -> Result<(), Error> {
         let of = self.of;
         let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
@@ -44,7 +45,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
     }
 
     /// # Safety
-    /// The grid must have the place, which nobody else may use.
+    /// The grid must have the location, uniquely owned.
     unsafe fn write(&self, sample: usize, pixel: usize, numbers: &[T::Acc]) {
         let [.., height, width] = self.of.grad.sizes;
         let [by_layer, by_row, by_column] = self.out.of_place;
@@ -58,7 +59,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         }
     }
 
-    /// Computes pixels one by one, from channels as they lie.
+    /// Computes pixels one by one, from channels in place.
     ///
     /// # Safety
     /// As for [`OfGrid::run`].
@@ -149,7 +150,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                         }
                     }
                 }
-                // What has no slope was read too, and infinity times 0 is no number.
+                // Elements of slope 0 were read too, and infinity times 0 is NaN.
                 for &p in &partly {
                     let p = p as usize;
                     let numbers = (0..rank).map(|axis| sums[axis * wide + p]);
@@ -182,7 +183,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         })
     }
 
-    /// Computes sums over blocks of channels that lie side by side, which are added then.
+    /// Computes sums over blocks of contiguous channels, which are then added.
     ///
     /// # Safety
     /// As for [`OfGrid::run`].
@@ -202,7 +203,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
             for i in range {
                 let (sample, first) = (i / blocks, i % blocks * block);
                 let channels = first..(first + block).min(channels);
-                // The last block may have fewer, beside which zeros must lie.
+                // The last block may have fewer channels, padded with zeros.
                 image.fill(T::Acc::ZERO);
                 staged.fill(T::Acc::ZERO);
                 // SAFETY: as the caller guarantees; copies have room for a block; numbers of a block are one piece's.
@@ -251,8 +252,8 @@ impl<T: Elements> OfGrid<'_, '_, T> {
     }
 }
 
-/// The sum of the elements of pixel `p` that there are, each times its slope by each coordinate: `product` says what an element
-/// is times the pixel's gradient.
+/// The sum over the valid elements of pixel `p` of their slopes with respect to each coordinate; `product` returns an
+/// element times the pixel's gradient.
 #[inline(always)]
 fn slopes<T: Elements>(
     places: &Places<T>,
@@ -264,7 +265,7 @@ fn slopes<T: Elements>(
     let mut sums = [zero; AXES];
     for k in 0..places.taps {
         let (at, _) = places.tap(k, p);
-        // What lies outside is not read: infinity times its slope, 0, is no number.
+        // Taps outside are not read: infinity times their slope, 0, is NaN.
         if at >= 0 {
             let products = product(at as usize);
             for (axis, sum) in sums.iter_mut().enumerate().take(rank) {
