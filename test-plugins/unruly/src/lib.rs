@@ -122,6 +122,14 @@ const fn layout(name: &'static str) -> LayoutApi {
         attrs: std::ptr::null(),
         n_components: 1,
         n_attrs: 0,
+        attr_types: RawStr::EMPTY,
+        options: RawStr::EMPTY,
+        absolute: 0.0,
+        relative: 0.0,
+        relative_to_max: 0.0,
+        gradient: 0,
+        reserved: 0,
+        samples: RawStr::EMPTY,
     }
 }
 
