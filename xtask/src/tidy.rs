@@ -12,6 +12,7 @@ mod manifests;
 mod source;
 mod tokens;
 mod unsafety;
+mod words;
 
 use crate::failure::{Failure, Result};
 use crate::workspace::Workspace;
@@ -51,6 +52,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     found.extend(levels::check(&files));
     found.extend(locks::check(&files));
     found.extend(links::check(&files));
+    found.extend(words::check(&files));
     found.extend(manifests::check(workspace, &files)?);
     found.sort();
 
