@@ -1,4 +1,4 @@
-//! Images of other sizes, and their windows as columns.
+//! Resampling of images, and sliding windows as columns.
 
 use super::Module;
 use crate::ops::conv::PerDim;
@@ -24,7 +24,8 @@ impl Module for Upsample {
     }
 }
 
-/// [`Tensor::im2col`]: the windows of images `[batch, channels, height, width]` as columns `[batch, channels * window, places]`.
+/// [`Tensor::im2col`]: the sliding windows of images `[batch, channels, height, width]` as columns `[batch, channels * window,
+/// positions]`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -45,7 +46,7 @@ impl Module for Unfold {
     }
 }
 
-/// [`Tensor::col2im`]: images whose windows are the columns, added where they lie over each other; see [`Unfold`].
+/// [`Tensor::col2im`]: sums columns of sliding windows into images; overlapping elements are added. See [`Unfold`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
