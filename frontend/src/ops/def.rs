@@ -91,8 +91,7 @@ pub enum Forms {
     InPlace,
 }
 
-/// Properties of an op that neither its schema nor its rule expresses, as a set; conformance tests, autocast and the sparse
-/// fallback read them.
+/// Properties of an op that neither its schema nor its rule expresses, as a set.
 ///
 /// ```
 /// use keyway::ops::{def::Facts, linalg, pointwise};

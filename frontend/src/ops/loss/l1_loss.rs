@@ -9,7 +9,7 @@ use crate::ops::sample::{Fill, plain, tensor as filled};
 use keyway_dispatcher::op::{Args, Part, Rule};
 
 impl Tensor {
-    /// The mean of the absolute differences from `target`.
+    /// The mean absolute difference from `target`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ impl Tensor {
         self.l1_loss_with(target, Reduction::Mean)
     }
 
-    /// [`Tensor::l1_loss`] reduced otherwise.
+    /// [`Tensor::l1_loss`] with a reduction.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -9,7 +9,7 @@ use crate::ops::sample::plain;
 use keyway_dispatcher::op::{Args, Part, Rule};
 
 impl Tensor {
-    /// The mean of the squares of the differences from `target`.
+    /// The mean squared difference from `target`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ impl Tensor {
         self.mse_loss_with(target, Reduction::Mean)
     }
 
-    /// [`Tensor::mse_loss`] reduced otherwise.
+    /// [`Tensor::mse_loss`] with a reduction.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -35,7 +35,7 @@ pub static DEF: OpDef = OpDef::binary(
     "atan2(Tensor self, Tensor other) -> Tensor",
     rules::binary_float,
     Derivative::of_inputs(0b11, |b, g| {
-        // `x / (x^2 + y^2)` of the legs over the longer one, whose squares neither overflow nor vanish both.
+        // `x / (x^2 + y^2)` of the operands divided by the larger one, so that the squares neither overflow nor both underflow.
         let [y, x] = pair::saved(b)?;
         let legs = pair::Legs::of(&y, &x)?;
         let length = legs.length()?;

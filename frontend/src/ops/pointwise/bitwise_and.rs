@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The bits that both have; for bool, and.
+    /// Bitwise and; for bool, logical and.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

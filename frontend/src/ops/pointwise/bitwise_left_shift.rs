@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `self * 2^other`, the upper bits lost; 0 where `other` is negative or no less than the number of bits.
+    /// `self * 2^other`, discarding the upper bits; 0 where `other` is negative or not less than the number of bits.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

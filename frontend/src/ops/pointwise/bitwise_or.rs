@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The bits that either has; for bool, or.
+    /// Bitwise or; for bool, logical or.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

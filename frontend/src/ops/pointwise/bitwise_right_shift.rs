@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `self / 2^other`, rounded down; every bit is shifted out where `other` is negative or no less than the number of bits.
+    /// `self / 2^other`, rounded down; all bits are shifted out where `other` is negative or not less than the number of bits.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

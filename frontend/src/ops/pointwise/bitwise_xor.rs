@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The bits that one of both has; for bool, whether they differ.
+    /// Bitwise exclusive or; for bool, whether the operands differ.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
