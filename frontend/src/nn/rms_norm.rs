@@ -26,7 +26,7 @@ pub struct RmsNorm {
 
 impl RmsNorm {
     /// A module for inputs whose last dimensions have these sizes, with a weight of ones, and the machine epsilon of the
-    /// input's dtype as `eps`.
+    /// compute dtype as `eps`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

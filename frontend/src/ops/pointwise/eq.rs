@@ -8,7 +8,7 @@ use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `self == other` as bool, broadcast and promoted. NaN equals nothing.
+    /// `self == other` as bool, broadcast and promoted. NaN does not equal anything.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,8 +24,8 @@ forms! {
 }
 
 impl Tensor {
-    /// Whether `other` has the same sizes and every element equals its counterpart, in the dtype that both promote to. NaN
-    /// equals nothing. Waits for the device.
+    /// Whether `other` has the same sizes and all elements are equal, in the promoted dtype. NaN does not equal anything. Waits
+    /// for the device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// What is left of `self / other`, with the sign of `self`, as Rust's `%`.
+    /// The remainder of `self / other`, with the sign of `self`, as Rust's `%`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
