@@ -22,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     #[doc(alias = "identity")]
     pub fn eye(n: usize) -> Result<Tensor> {
         Tensor::eye_with(n, n, ())

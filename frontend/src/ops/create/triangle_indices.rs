@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn tril_indices(rows: usize, columns: usize) -> Result<Tensor> {
         Tensor::tril_indices_with(rows, columns, 0, ())
     }
@@ -35,7 +35,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice; a device that is not there.
+    /// Out of memory; an unavailable device.
     pub fn tril_indices_with(
         rows: usize,
         columns: usize,
@@ -64,7 +64,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn triu_indices(rows: usize, columns: usize) -> Result<Tensor> {
         Tensor::triu_indices_with(rows, columns, 0, ())
     }
@@ -80,7 +80,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice; a device that is not there.
+    /// Out of memory; an unavailable device.
     pub fn triu_indices_with(
         rows: usize,
         columns: usize,

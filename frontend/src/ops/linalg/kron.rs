@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Dtypes that have no common one, tensors on different devices, memory that does not suffice.
+    /// Dtypes without a common one, tensors on different devices, out of memory.
     pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
         called("kron", &["self", "other"], || {
             let count = self.rank().max(other.rank());

@@ -28,7 +28,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn binary_cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         self.binary_cross_entropy_with(target, None, Reduction::Mean)
     }

@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     #[doc(alias = "binary_cross_entropy_with_logit")]
     pub fn binary_cross_entropy_with_logits(&self, target: &Tensor) -> Result<Tensor> {
         self.binary_cross_entropy_with_logits_with(target, None, None, Reduction::Mean)

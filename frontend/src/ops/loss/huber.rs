@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn huber_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.huber_loss_with(target, 1.0, Reduction::Mean)
     }

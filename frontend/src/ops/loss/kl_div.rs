@@ -26,7 +26,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn kl_div(&self, target: &Tensor) -> Result<Tensor> {
         self.kl_div_with(target, false, Reduction::Mean)
     }

@@ -21,7 +21,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.l1_loss_with(target, Reduction::Mean)
     }

@@ -25,7 +25,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn smooth_l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.smooth_l1_loss_with(target, 1.0, Reduction::Mean)
     }

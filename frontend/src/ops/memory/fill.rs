@@ -53,7 +53,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn zeros_like(&self) -> Result<Tensor> {
         called("zeros_like", &["self"], || {
             if self.as_ref().is_strided() {

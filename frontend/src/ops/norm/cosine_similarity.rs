@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; a dimension out of range; shapes that do not broadcast.
+    /// Operands that are not floats; a dimension out of range; shapes that do not broadcast.
     pub fn cosine_similarity(&self, other: &Tensor, dim: impl Int) -> Result<Tensor> {
         self.cosine_similarity_with(other, dim, 1e-8)
     }

@@ -21,7 +21,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Integers; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn addcdiv<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor), defaults: [Arg::Int(1)],
         in_place: addcdiv_ {
         /// ```

@@ -18,7 +18,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "arctan2")]
     pub fn atan2<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: atan2_;
 }

@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Floats and bool; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Floats and bool; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn bitwise_left_shift<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: bitwise_left_shift_, on: 6;
 }
 

@@ -21,7 +21,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn copysign<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: copysign_, out: copysign_out;
 }
 

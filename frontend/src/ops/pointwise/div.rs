@@ -53,7 +53,7 @@ forms! {
     /// divided by 0. A stored 0 divided by 0 is NaN.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "broadcast_div")]
     #[doc(alias = "divide")]
     #[doc(alias = "true_divide")]

@@ -18,7 +18,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "broadcast_eq")]
     pub fn eq<'a>(&'a self, other: impl Into<Arg<'a>>);
 }
@@ -36,7 +36,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Dtypes that have no common one, tensors on different devices.
+    /// Dtypes without a common one, tensors on different devices.
     #[doc(alias = "array_equal")]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         called("equal", &["self", "other"], || {

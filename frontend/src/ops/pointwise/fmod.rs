@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes that have no
+    /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes without a
     /// common one, tensors on different devices.
     pub fn fmod<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: fmod_;
 }

@@ -23,7 +23,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn hypot<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: hypot_, out: hypot_out;
 }
 

@@ -29,7 +29,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn isclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.isclose_with(other, CUSTOM.0, CUSTOM.1, false)
     }

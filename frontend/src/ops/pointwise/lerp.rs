@@ -19,7 +19,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>), in_place: lerp_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {

@@ -26,7 +26,7 @@ forms! {
     pub fn lgamma(&self), in_place: lgamma_, out: lgamma_out;
 }
 
-/// Below 0 by the reflection formula `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and near 0 by `-log|x|`.
+/// Below 0 by the reflection formula `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and just below 0 by `-log|x|`.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, dtype) = operand(args)?;
     let size = x.abs()?;

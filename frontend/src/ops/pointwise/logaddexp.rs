@@ -22,7 +22,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn logaddexp<'a>(&'a self, other: impl Into<Arg<'a>>), out: logaddexp_out;
 }
 

@@ -17,7 +17,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "broadcast_maximum")]
     pub fn maximum<'a>(&'a self, other: impl Into<Arg<'a>>), out: maximum_out;
 }

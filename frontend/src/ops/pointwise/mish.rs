@@ -23,7 +23,7 @@ forms! {
     pub fn mish(&self), in_place: mish_, on: -1.5;
 }
 
-/// `log(1 + e^x)`, without rounding to `x` before that is exact to the precision of `x`.
+/// `log(1 + e^x)`, without the threshold above which `softplus` returns `x`.
 fn exponent(x: &Tensor) -> Result<Tensor> {
     x.softplus_with(1, f64::INFINITY)
 }

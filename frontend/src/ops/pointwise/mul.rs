@@ -21,7 +21,7 @@ forms! {
     /// infinity is NaN there.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "affine")]
     #[doc(alias = "broadcast_mul")]
     #[doc(alias = "multiply")]

@@ -24,7 +24,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn nextafter<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: nextafter_, out: nextafter_out;
 }
 

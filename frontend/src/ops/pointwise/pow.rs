@@ -26,7 +26,7 @@ forms! {
     /// Other exponents make every unstored element 1 or infinity, so they need `to_dense()`.
     ///
     /// # Errors
-    /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no
+    /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes without a
     /// common one, tensors on different devices.
     #[doc(alias = "powf")]
     pub fn pow<'a>(&'a self, exponent: impl Into<Arg<'a>>), in_place: pow_, out: pow_out;

@@ -24,7 +24,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on
+    /// Two bool operands; shapes that do not broadcast, dtypes without a common one, tensors on
     /// different devices.
     #[doc(alias = "broadcast_sub")]
     #[doc(alias = "subtract")]

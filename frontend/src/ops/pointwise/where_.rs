@@ -20,7 +20,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
+    /// A condition that is not bool; shapes that do not broadcast, dtypes without a common one, tensors
     /// on different devices.
     pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
         called_as("where_cond", PARAMS, NAMES, || DEF.run(&[self.into(), a.into(), b.into()]))

@@ -22,7 +22,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn xlogy<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: xlogy_, out: xlogy_out;
 }
 

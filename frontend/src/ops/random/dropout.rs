@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A probability outside 0..=1; a dtype that is no float.
+    /// A probability outside 0..=1; a dtype that is not a float.
     pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         called("dropout", &["self", "p", "training"], || {
             if !training {

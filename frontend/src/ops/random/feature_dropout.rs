@@ -72,7 +72,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Another rank; a probability outside 0..=1; a dtype that is no float.
+    /// Another rank; a probability outside 0..=1; a dtype that is not a float.
     pub fn dropout1d(&self, p: f64, training: bool) -> Result<Tensor> {
         let rank = "of 3 dimensions, [batch, channels, length], or of 2 without the batch";
         self.channel_dropout("dropout1d", p, training, [2, 3], rank)
@@ -156,7 +156,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A probability outside 0..=1; a dtype that is no float.
+    /// A probability outside 0..=1; a dtype that is not a float.
     pub fn alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         called("alpha_dropout", &["self", "p", "training"], || {
             check("alpha_dropout", self, p)?;

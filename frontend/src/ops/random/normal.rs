@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float.
+    /// A dtype that is not a float.
     pub fn randn(shape: impl IntoShape) -> Result<Tensor> {
         Tensor::randn_with(shape, ())
     }
@@ -89,7 +89,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float; a negative standard deviation.
+    /// A dtype that is not a float; a negative standard deviation.
     pub fn normal_(&self, mean: f64, std: f64) -> Result<Tensor> {
         super::draw_into(&DEF, self, &[Arg::Float(mean), Arg::Float(std)], super::words_of(self))
     }

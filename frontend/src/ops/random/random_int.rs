@@ -102,7 +102,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn randperm(n: usize) -> Result<Tensor> {
         Tensor::randperm_with(n, ())
     }

@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float.
+    /// A dtype that is not a float.
     pub fn rand(shape: impl IntoShape) -> Result<Tensor> {
         Tensor::rand_with(shape, ())
     }

@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
     /// A view of the same memory with any sizes and strides, starting at this tensor's first element. Its gradient needs this
-    /// tensor's geometry: the tensor is saved for backward, and modifying it in place before is an error.
+    /// tensor's geometry: it is saved for backward, and modifying it in place before that is an error.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
