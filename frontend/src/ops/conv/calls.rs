@@ -68,7 +68,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d`].
+    /// Those of [`Tensor::conv1d`].
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         convolve("conv2d", self, weight, bias, ConvOptions::<2>::default())
     }
@@ -85,7 +85,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d_with`].
+    /// Those of [`Tensor::conv1d_with`].
     pub fn conv2d_with(
         &self,
         weight: &Tensor,
@@ -108,7 +108,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d`].
+    /// Those of [`Tensor::conv1d`].
     pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         convolve("conv3d", self, weight, bias, ConvOptions::<3>::default())
     }
@@ -125,7 +125,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d_with`].
+    /// Those of [`Tensor::conv1d_with`].
     pub fn conv3d_with(
         &self,
         weight: &Tensor,
@@ -191,7 +191,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d`].
+    /// Those of [`Tensor::conv_transpose1d`].
     pub fn conv_transpose2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         transpose("conv_transpose2d", self, weight, bias, ConvTransposeOptions::<2>::default())
     }
@@ -208,7 +208,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d_with`].
+    /// Those of [`Tensor::conv_transpose1d_with`].
     pub fn conv_transpose2d_with(
         &self,
         weight: &Tensor,
@@ -230,7 +230,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d`].
+    /// Those of [`Tensor::conv_transpose1d`].
     pub fn conv_transpose3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         transpose("conv_transpose3d", self, weight, bias, ConvTransposeOptions::<3>::default())
     }
@@ -247,7 +247,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d_with`].
+    /// Those of [`Tensor::conv_transpose1d_with`].
     pub fn conv_transpose3d_with(
         &self,
         weight: &Tensor,

@@ -62,7 +62,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv2d_act`].
+    /// Those of [`Tensor::conv2d_act`].
     pub fn conv1d_act(
         &self,
         weight: &Tensor,
@@ -117,7 +117,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv2d_act`].
+    /// Those of [`Tensor::conv2d_act`].
     pub fn conv3d_act(
         &self,
         weight: &Tensor,
