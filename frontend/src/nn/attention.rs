@@ -6,8 +6,8 @@ use crate::error::called;
 use crate::rng::{self, Generator};
 use crate::{DType, Result, Tensor};
 
-/// Multi-head attention with learned projections (A. Vaswani and others, "Attention is all you need", 2017) of inputs `[batch,
-/// length, width]`. Initial values and parameter names are PyTorch's.
+/// Multi-head attention with learned projections (A. Vaswani and others, "Attention is all you need", 2017) of inputs
+/// `[batch, length, width]`. Initial values and parameter names are PyTorch's.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -108,8 +108,9 @@ impl MultiheadAttention {
         self
     }
 
-    /// Attends from each position of the query to the positions of key and value: `[batch, queries, width]` from `[batch, keys,
-    /// width]`. The mask of the options broadcasts to `[batch, heads, queries, keys]`; the dropout probability is the module's.
+    /// Attends from each position of the query to the positions of key and value: `[batch, queries, width]` from
+    /// `[batch, keys, width]`. The mask of the options broadcasts to `[batch, heads, queries, keys]`; the dropout probability
+    /// is the module's.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -136,9 +137,9 @@ impl MultiheadAttention {
         })
     }
 
-    /// Causal self-attention of new positions over the cached positions and the new ones up to themselves: `[batch, new,
-    /// width]`. Appends their keys and values to the cache. The results equal those of [`MultiheadAttention::attend`] with
-    /// `is_causal` over all positions at once.
+    /// Causal self-attention of new positions over the cached positions and the new ones up to themselves:
+    /// `[batch, new, width]`. Appends their keys and values to the cache. The results equal those of
+    /// [`MultiheadAttention::attend`] with `is_causal` over all positions at once.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -24,8 +24,8 @@ impl Module for Upsample {
     }
 }
 
-/// [`Tensor::im2col`]: the sliding windows of images `[batch, channels, height, width]` as columns `[batch, channels * window,
-/// positions]`.
+/// [`Tensor::im2col`]: the sliding windows of images `[batch, channels, height, width]` as columns
+/// `[batch, channels * window, positions]`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

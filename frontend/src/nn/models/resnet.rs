@@ -14,8 +14,8 @@ pub(super) const STAGES: [&str; 4] = ["layer1", "layer2", "layer3", "layer4"];
 /// Channels of the input images.
 const COLOURS: usize = 3;
 
-/// A convolution without a bias, since the following norm would cancel it, with padding that preserves the image size at stride
-/// 1. The initial values are normal with variance `2 / fan_out`.
+/// A convolution without a bias, since the following norm would cancel it, padded so that a stride of 1 preserves the image
+/// size. The initial values are normal with variance `2 / fan_out`.
 fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize) -> Result<Conv2d> {
     let weight = init::kaiming_normal_with((outputs, inputs, kernel, kernel), 0.0, init::Fan::Out)?;
     Conv2d::from_tensors(weight, None, ConvOptions::default().stride(stride).padding(kernel / 2))

@@ -9,9 +9,9 @@ use keyway_dispatcher::Error;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The convolution of signals `[batch, channels, length]`, or of one unbatched signal, with a weight `[output channels,
-    /// channels / groups, length]` and a bias `[output channels]`: `out[n, o, i] = bias[o] + Σ weight[o, c, k] * input[n, c, i
-    /// + k]`. The output's length is `length - kernel + 1`.
+    /// The convolution of signals `[batch, channels, length]`, or of one unbatched signal, with a weight
+    /// `[output channels, channels / groups, length]` and a bias `[output channels]`:
+    /// `out[n, o, i] = bias[o] + Σ weight[o, c, k] * input[n, c, i + k]`. The output's length is `length - kernel + 1`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -52,9 +52,9 @@ impl Tensor {
         convolve("conv1d", self, weight, bias, options)
     }
 
-    /// The convolution of images `[batch, channels, height, width]`, or of one unbatched image, with a weight `[output
-    /// channels, channels / groups, height, width]` and a bias `[output channels]`; each dimension as in [`Tensor::conv1d`].
-    /// The result is channels_last if the images or the weight are.
+    /// The convolution of images `[batch, channels, height, width]`, or of one unbatched image, with a weight
+    /// `[output channels, channels / groups, height, width]` and a bias `[output channels]`; each dimension as in
+    /// [`Tensor::conv1d`]. The result is channels_last if the images or the weight are.
     ///
     /// A kernel as large as its image, without padding and groups, is computed as a [`Tensor::linear`] of both in memory order:
     /// a fully connected layer that does not reorder channels_last images as `flatten` would.
@@ -95,8 +95,8 @@ impl Tensor {
         convolve("conv2d", self, weight, bias, options)
     }
 
-    /// The convolution of volumes `[batch, channels, depth, height, width]`, or of one unbatched volume, with a weight `[output
-    /// channels, channels / groups, depth, height, width]` and a bias `[output channels]`; each dimension as in
+    /// The convolution of volumes `[batch, channels, depth, height, width]`, or of one unbatched volume, with a weight
+    /// `[output channels, channels / groups, depth, height, width]` and a bias `[output channels]`; each dimension as in
     /// [`Tensor::conv1d`]. The result is channels_last if the volumes or the weight are.
     ///
     /// ```
@@ -135,10 +135,11 @@ impl Tensor {
         convolve("conv3d", self, weight, bias, options)
     }
 
-    /// The transposed convolution of signals `[batch, channels, length]`, or of one unbatched signal, with a weight `[channels,
-    /// output channels / groups, length]` and a bias `[output channels]`: the gradient of a convolution with respect to its
-    /// input. The length is `length + kernel - 1`. In f16 and bf16 the sum is rounded before the bias is added. An infinite or
-    /// NaN weight may produce NaN in output elements to which it does not contribute, since it is multiplied by padding zeros.
+    /// The transposed convolution of signals `[batch, channels, length]`, or of one unbatched signal, with a weight
+    /// `[channels, output channels / groups, length]` and a bias `[output channels]`: the gradient of a convolution with
+    /// respect to its input. The length is `length + kernel - 1`. In f16 and bf16 the sum is rounded before the bias is added.
+    /// An infinite or NaN weight may produce NaN in output elements to which it does not contribute, since it is multiplied by
+    /// padding zeros.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

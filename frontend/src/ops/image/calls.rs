@@ -54,8 +54,9 @@ fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f
 }
 
 impl Tensor {
-    /// Resizes images `[batch, channels, length]`, `[batch, channels, height, width]` or `[batch, channels, depth, height,
-    /// width]`. Sampling positions are computed in f64, those of the nearest mode with given sizes exactly.
+    /// Resizes images `[batch, channels, length]`, `[batch, channels, height, width]` or
+    /// `[batch, channels, depth, height, width]`. Sampling positions are computed in f64, those of the nearest mode with given
+    /// sizes exactly.
     ///
     /// With scale factors, output element `i` is sampled at `i / factor` with the given factor, also if the size was rounded
     /// down, as in PyTorch's eager mode; [`recompute_scale_factor`](InterpolateOptions::recompute_scale_factor) uses the

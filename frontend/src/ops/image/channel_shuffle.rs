@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// Interleaves the channels of `groups` groups in `[batch, channels, ..]`: the channels, viewed as `[groups, channels /
-    /// groups]`, are transposed (X. Zhang and others, "ShuffleNet", 2018).
+    /// Interleaves the channels of `groups` groups in `[batch, channels, ..]`: the channels, viewed as
+    /// `[groups, channels / groups]`, are transposed (X. Zhang and others, "ShuffleNet", 2018).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

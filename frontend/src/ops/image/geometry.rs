@@ -94,9 +94,9 @@ impl Places {
     }
 }
 
-/// The image elements that one window element reads at the positions where it is inside the image, a strided view `[batch,
-/// channels, positions..]`, and the same positions of `grid`, whose last two dimensions are all positions. `None` if it reads
-/// only padding.
+/// The image elements that one window element reads at the positions where it is inside the image, a strided view
+/// `[batch, channels, positions..]`, and the same positions of `grid`, whose last two dimensions are all positions. `None` if
+/// it reads only padding.
 fn under(
     images: &Tensor,
     grid: &Tensor,

@@ -15,10 +15,10 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// Samples images `[batch, channels, height, width]` at the locations of a grid `[batch, rows, columns, 2]`; the result is
-    /// `[batch, channels, rows, columns]`. For volumes the grid is `[batch, layers, rows, columns, 3]`. A location is `(x, y,
-    /// ..)` in -1..1, the last dimension first; [`Tensor::affine_grid`] computes such grids (M. Jaderberg and others, "Spatial
-    /// transformer networks", 2015). Interpolation is bilinear, pixels outside the image are 0; a NaN or infinite location
-    /// gives 0 (PyTorch: NaN).
+    /// `[batch, channels, rows, columns]`. For volumes the grid is `[batch, layers, rows, columns, 3]`. A location is
+    /// `(x, y, ..)` in -1..1, the last dimension first; [`Tensor::affine_grid`] computes such grids (M. Jaderberg and others,
+    /// "Spatial transformer networks", 2015). Interpolation is bilinear, pixels outside the image are 0; a NaN or infinite
+    /// location gives 0 (PyTorch: NaN).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -182,9 +182,9 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `adam_rows`: an Adam step on the rows at `index` of a table; other rows are unchanged. With `g = grad + decay * p` for a row
-/// `p`, the moments become `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the row `shrink * p -
-/// rate * m / (sqrt(v) + eps)`. Gradients with equal indices are added first. f16 and bf16 are computed in f32 and rounded
-/// once. The derivative of `sqrt(v)` is defined as 0 where `v` is 0.
+/// `p`, the moments become `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the row
+/// `shrink * p - rate * m / (sqrt(v) + eps)`. Gradients with equal indices are added first. f16 and bf16 are computed in f32
+/// and rounded once. The derivative of `sqrt(v)` is defined as 0 where `v` is 0.
 pub static DEF: OpDef = OpDef {
     schema: "adam_rows(Tensor self, Tensor exp_avg, Tensor exp_avg_sq, Tensor index, Tensor grad, float beta1, float beta2, float eps, float rate, float decay, float shrink) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),

@@ -6,9 +6,9 @@ use crate::error::{Result, called};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// The Euclidean distance between each row of `self` (`[.., n, k]`) and each row of `other` (`[.., m, k]`), as `[.., n,
-    /// m]`; leading dimensions broadcast, dtypes promote. The gradient of equal rows is 0. With a graph all `n * m * k`
-    /// differences are materialized at once; without one, those of a few rows at a time.
+    /// The Euclidean distance between each row of `self` (`[.., n, k]`) and each row of `other` (`[.., m, k]`), as
+    /// `[.., n, m]`; leading dimensions broadcast, dtypes promote. The gradient of equal rows is 0. With a graph all
+    /// `n * m * k` differences are materialized at once; without one, those of a few rows at a time.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -7,8 +7,8 @@ use crate::ops::composite::{cast, widened};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// The mean Huber loss of the differences `d` from `target`: `d^2 / 2` where `|d| < delta`, else `delta * (|d| - delta /
-    /// 2)`, with a `delta` of 1 (P. J. Huber, "Robust estimation of a location parameter", 1964).
+    /// The mean Huber loss of the differences `d` from `target`: `d^2 / 2` where `|d| < delta`, else
+    /// `delta * (|d| - delta / 2)`, with a `delta` of 1 (P. J. Huber, "Robust estimation of a location parameter", 1964).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

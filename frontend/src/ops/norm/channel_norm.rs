@@ -96,8 +96,8 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
 }
 
 /// The gradients of input, weight and bias, all in one dtype; `dims` are the dimensions over which mean and variance were
-/// computed. With `h = (x - mean) * rstd`, `rstd = 1 / sqrt(var + eps)` and `g = grad * weight`, the input's is `rstd * (c - h
-/// * mean(c * h))` with `c = g - mean(g)` (Ioffe and Szegedy, "Batch Normalization", 2015, by the chain rule).
+/// computed. With `h = (x - mean) * rstd`, `rstd = 1 / sqrt(var + eps)` and `g = grad * weight`, the input's is
+/// `rstd * (c - h * mean(c * h))` with `c = g - mean(g)` (Ioffe and Szegedy, "Batch Normalization", 2015, by the chain rule).
 pub(super) fn gradients(
     x: &Tensor,
     grad: &Tensor,

@@ -30,8 +30,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The gradients of input and weight for f32 and f64, that of the weight not yet summed over samples: with `r = 1 /
-/// sqrt(mean(x^2) + eps)`, `h = x * r` and `g = grad * weight` they are `r * (g - h * mean(g * h))` and `grad * h`.
+/// The gradients of input and weight for f32 and f64, that of the weight not yet summed over samples: with
+/// `r = 1 / sqrt(mean(x^2) + eps)`, `h = x * r` and `g = grad * weight` they are `r * (g - h * mean(g * h))` and `grad * h`.
 pub(super) fn gradients(
     x: &Tensor,
     grad: &Tensor,

@@ -171,12 +171,12 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `adam_step`: an Adam step for a list of parameters. With `g = grad + decay * p` for a parameter `p`, its moments become `m =
-/// beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the parameter `shrink * p - rate * m / (sqrt(v) +
-/// eps)`. The results are the parameters, then the first moments, then the second moments. `eps` and `rate` are numbers, or 0-d
-/// f64 tensors, whose values may change between replays of captured work. In f32 and f64 each operation is rounded separately,
-/// in the order of the formula; f16 and bf16 are computed in f32 and rounded once. The derivative of `sqrt(v)` is defined as 0
-/// where `v` is 0.
+/// `adam_step`: an Adam step for a list of parameters. With `g = grad + decay * p` for a parameter `p`, its moments become
+/// `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the parameter
+/// `shrink * p - rate * m / (sqrt(v) + eps)`. The results are the parameters, then the first moments, then the second moments.
+/// `eps` and `rate` are numbers, or 0-d f64 tensors, whose values may change between replays of captured work. In f32 and f64
+/// each operation is rounded separately, in the order of the formula; f16 and bf16 are computed in f32 and rounded once. The
+/// derivative of `sqrt(v)` is defined as 0 where `v` is 0.
 pub static DEF: OpDef = OpDef {
     schema: "adam_step(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, float beta1, float beta2, Tensor eps, Tensor rate, float decay, float shrink) -> Tensor[]",
     rule: Rule::Structured(rule),

@@ -92,8 +92,8 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `grad * exponent * base^(exponent - 1)`, and 0 where the exponent is 0, even at base 0. The factors are multiplied one by
-/// one, since the slope may exceed the range of the gradient. For negative exponents computed as `grad * power * exponent /
-/// base`, since `base^(exponent - 1)` overflows before the power does.
+/// one, since the slope may exceed the range of the gradient. For negative exponents computed as
+/// `grad * power * exponent / base`, since `base^(exponent - 1)` overflows before the power does.
 fn base_gradient(grad: &Tensor, base: &Tensor, exponent: Arg<'_>, power: &Tensor) -> Result<Tensor> {
     let is_f16 = base.dtype() == DType::F16;
     let grad = &in_range(grad)?;

@@ -8,8 +8,9 @@ use crate::ops::forms;
 use crate::ops::sample::Fill;
 
 forms! {
-    /// The input gradient of [`Tensor::sigmoid`], from the output gradient `self` and the `input`: `self * sigmoid(x) *
-    /// sigmoid(-x)` of each element `x`. The output may be rounded to 1, so the gradient cannot be computed from it far from 0.
+    /// The input gradient of [`Tensor::sigmoid`], from the output gradient `self` and the `input`:
+    /// `self * sigmoid(x) * sigmoid(-x)` of each element `x`. The output may be rounded to 1, so the gradient cannot be
+    /// computed from it far from 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
 forms! {
-    /// The input gradient of [`Tensor::softshrink_with`], from the output gradient `self` and the `input`: 0 where `|input| <=
-    /// lambd`. With a `lambd` of 0 it is `self` everywhere, also at 0.
+    /// The input gradient of [`Tensor::softshrink_with`], from the output gradient `self` and the `input`: 0 where
+    /// `|input| <= lambd`. With a `lambd` of 0 it is `self` everywhere, also at 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -336,8 +336,8 @@ pub struct MaxUnpoolOptions<const N: usize> {
     pub stride: PerDim<N>,
     /// The padding on either side.
     pub padding: PerDim<N>,
-    /// The spatial sizes of the result. Several input sizes give the same pooled size; they differ from the default, `(size -
-    /// 1) * stride + kernel - 2 * padding`, by less than the stride.
+    /// The spatial sizes of the result. Several input sizes give the same pooled size; they differ from the default,
+    /// `(size - 1) * stride + kernel - 2 * padding`, by less than the stride.
     pub output_size: Option<[usize; N]>,
 }
 
