@@ -82,7 +82,7 @@ impl MultiheadAttention {
     /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5)?;
     /// attention.eval();
     /// let x = Tensor::ones((1, 3, 8))?;
-    /// // In use nothing is left out.
+    /// // In evaluation mode dropout is the identity.
     /// assert_eq!(attention.forward(&x)?.to_vec::<f32>()?, attention.forward(&x)?.to_vec::<f32>()?);
     /// # Ok(()) }
     /// ```

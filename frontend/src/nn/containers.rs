@@ -12,7 +12,7 @@ use std::ops::Index;
 /// use keyway::nn::{Linear, Members, Module, ModuleList};
 /// use keyway::{Result, Tensor};
 ///
-/// /// Adds what each layer makes of the input.
+/// /// Sums the results of all layers.
 /// struct Sum {
 ///     layers: ModuleList<Linear>,
 /// }

@@ -134,7 +134,7 @@ dropouts! {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{AlphaDropout, Module}};
-    /// // Mean and variance of what the module is given stay.
+    /// // Preserves mean and variance of the input.
     /// let y = AlphaDropout::new(0.25)?.forward(&Tensor::randn(20_000)?)?;
     /// assert!(y.mean_all()?.item::<f32>()?.abs() < 0.1);
     /// assert!((y.var_all()?.item::<f32>()? - 1.0).abs() < 0.1);

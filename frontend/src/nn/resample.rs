@@ -51,7 +51,7 @@ impl Module for Unfold {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Fold, Module, UnfoldOptions}};
-/// // Windows of two columns, side by side: the middle one lies under both.
+/// // Two windows of two columns, which overlap in the middle column.
 /// let fold = Fold { output_size: [1, 3].into(), options: UnfoldOptions::new([1, 2]) };
 /// let columns = Tensor::new([[[1.0f32, 2.0], [10.0, 20.0]]])?;
 /// assert_eq!(fold.forward(&columns)?.to_vec::<f32>()?, [1.0, 12.0, 20.0]);

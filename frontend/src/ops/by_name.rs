@@ -180,7 +180,7 @@ pub fn samples(name: &str) -> Result<Vec<Sample>> {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// let a = keyway::Tensor::new([1.0f64])?;
-/// // An op of this crate: the judge's own.
+/// // An op of this crate has no reference function of a plugin.
 /// assert!(keyway::ops::by_name::reference("relu", &[(&a).into()])?.is_none());
 /// # Ok(()) }
 /// ```

@@ -18,7 +18,7 @@ use keyway_dispatcher::tensor::TensorRef;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::AttentionOptions};
-/// // The first query looks at the first key alone, the second one at both alike.
+/// // The first query attends only to the first key, the second one to both equally.
 /// let (query, key) = (Tensor::zeros((1, 2, 1))?, Tensor::zeros((1, 2, 1))?);
 /// let value = Tensor::new([[[1.0f32], [3.0]]])?;
 /// let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };

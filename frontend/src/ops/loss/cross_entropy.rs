@@ -43,7 +43,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::Reduction};
     /// let scores = Tensor::new([[0.0f32, 0.0], [5.0, 1.0]])?;
-    /// // The second row has the class that counts nothing.
+    /// // The target of the second row is ignored.
     /// let loss = scores.cross_entropy_with(&Tensor::new([0i64, 1])?, None, 1, 0.0, Reduction::Mean)?;
     /// assert!((loss.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
     /// # Ok(()) }

@@ -65,7 +65,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let y = Tensor::ones((1, 4, 3))?.dropout1d(0.5, true)?;
-    /// // A channel is kept or left out as a whole.
+    /// // A channel is retained or dropped as a whole.
     /// let channels = y.to_vec3::<f32>()?.remove(0);
     /// assert!(channels.iter().all(|c| c == &[0.0; 3] || c == &[2.0; 3]));
     /// # Ok(()) }
