@@ -1,10 +1,10 @@
-//! Functions of each element, as modules; and the two that turn scores into probabilities.
+//! Element-wise activations as modules, and the softmax family.
 
 use super::Module;
 use crate::ops::pointwise::gelu::Approximate;
 use crate::{Result, Tensor};
 
-/// A module without parts whose forward function is one call.
+/// A module without parameters whose forward function is one call.
 macro_rules! activation {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),* $(,)? } => |$self:ident, $input:ident| $call:expr;)*) => {$(
         $(#[$doc])*
@@ -143,7 +143,7 @@ activation! {
     /// ```
     Tanhshrink => |input| input.tanhshrink();
 
-    /// Its input.
+    /// The identity: returns its input.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -163,7 +163,7 @@ activation! {
     /// ```
     Mish => |input| input.mish();
 
-    /// `x`, or `1.6733 * (exp(x) - 1)` below 0, times 1.0507.
+    /// `1.0507 * x`, and `1.0507 * 1.6733 * (exp(x) - 1)` below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -176,7 +176,7 @@ activation! {
 }
 
 activation! {
-    /// `x` times the normal distribution's share below it.
+    /// `x * Φ(x)`, where `Φ` is the cumulative distribution function of the standard normal distribution.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -187,11 +187,11 @@ activation! {
     /// ```
     #[doc(alias = "GELU")]
     Gelu {
-        /// The formula of the distribution.
+        /// The formula of `Φ`.
         approximate: Approximate = Approximate::None,
     } => |self, input| input.gelu_with(self.approximate);
 
-    /// `x`, or `slope * x` below 0.
+    /// `x`, and `slope * x` below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,7 +205,7 @@ activation! {
         slope: f64 = 0.01,
     } => |self, input| input.leaky_relu_with(self.slope);
 
-    /// `x`, or `alpha * (exp(x) - 1)` below 0.
+    /// `x`, and `alpha * (exp(x) - 1)` below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -215,11 +215,11 @@ activation! {
     /// ```
     #[doc(alias = "ELU")]
     Elu {
-        /// What it tends to, negated, far below 0.
+        /// The negated limit as `x` goes to minus infinity.
         alpha: f64 = 1.0,
     } => |self, input| input.elu_with(self.alpha);
 
-    /// `x`, or `alpha * (exp(x / alpha) - 1)` below 0.
+    /// `x`, and `alpha * (exp(x / alpha) - 1)` below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -229,11 +229,11 @@ activation! {
     /// ```
     #[doc(alias = "CELU")]
     Celu {
-        /// What it tends to, negated, far below 0.
+        /// The negated limit as `x` goes to minus infinity.
         alpha: f64 = 1.0,
     } => |self, input| input.celu_with(self.alpha);
 
-    /// `x` nearer to 0 by `lambd`, and 0 within it.
+    /// Soft thresholding: `sign(x) * max(|x| - lambd, 0)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -242,11 +242,11 @@ activation! {
     /// # Ok(()) }
     /// ```
     Softshrink {
-        /// How much nearer.
+        /// The distance by which elements are shrunk towards 0.
         lambd: f64 = 0.5,
     } => |self, input| input.softshrink_with(self.lambd);
 
-    /// `x` within two numbers, and the nearer of them outside.
+    /// `clamp(x, min_val, max_val)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -256,13 +256,13 @@ activation! {
     /// # Ok(()) }
     /// ```
     Hardtanh {
-        /// The lower one.
+        /// The lower bound.
         min_val: f64 = -1.0,
-        /// The upper one.
+        /// The upper bound.
         max_val: f64 = 1.0,
     } => |self, input| input.hardtanh_with(self.min_val, self.max_val);
 
-    /// `x`, and 0 from `-lambd` to `lambd`.
+    /// Hard thresholding: `x`, and 0 where `|x| <= lambd`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -272,7 +272,7 @@ activation! {
     /// # Ok(()) }
     /// ```
     Hardshrink {
-        /// How far 0 reaches.
+        /// The threshold of `|x|`.
         lambd: f64 = 0.5,
     } => |self, input| input.hardshrink_with(self.lambd);
 
@@ -286,13 +286,13 @@ activation! {
     /// # Ok(()) }
     /// ```
     Threshold {
-        /// What an element must be above to stay.
+        /// The threshold that an element must exceed to be left unchanged.
         threshold: f64 = 0.0,
-        /// What stands for others.
+        /// The replacement of elements at or below the threshold.
         value: f64 = 0.0,
     } => |self, input| input.threshold(self.threshold, self.value);
 
-    /// The first half of a dimension times the sigmoid of the second.
+    /// Gated linear unit: the first half of a dimension times the sigmoid of the second half.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -317,13 +317,13 @@ activation! {
     /// # Ok(()) }
     /// ```
     Softplus {
-        /// How sharp the bend is.
+        /// The sharpness of the bend at 0.
         beta: f64 = 1.0,
-        /// Where the straight part begins.
+        /// The value of `beta * x` above which the function is linear.
         threshold: f64 = 20.0,
     } => |self, input| input.softplus_with(self.beta, self.threshold);
 
-    /// Scores as probabilities: positive, and 1 together along a dimension.
+    /// Softmax: converts scores to probabilities that sum to 1 along a dimension.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -337,7 +337,7 @@ activation! {
         dim: i64 = -1,
     } => |self, input| input.softmax(self.dim);
 
-    /// Scores as logarithms of probabilities, as [`NllLoss`](super::NllLoss) takes them.
+    /// Log-softmax: converts scores to log-probabilities, the input of [`NllLoss`](super::NllLoss).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Pooling to a stated size, and pooling undone.
+//! Pooling to a given output size, and max unpooling.
 
 use super::Module;
 use crate::ops::conv::PerDim;
@@ -12,7 +12,7 @@ macro_rules! adaptive {
         pub struct $name(pub OutputSize<$rank>);
 
         impl $name {
-            /// To these spatial sizes.
+            /// A module with these output sizes.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -112,7 +112,7 @@ macro_rules! unpools {
         pub struct $name(pub MaxUnpoolOptions<$rank>);
 
         impl $name {
-            /// The inverse of a window of these sizes, which moves by them.
+            /// The inverse of max pooling with this window and an equal stride.
             ///
             #[doc = concat!(
                 "```\n",
@@ -124,8 +124,8 @@ macro_rules! unpools {
                 $name(MaxUnpoolOptions::new(kernel))
             }
 
-            /// The elements at the places that pooling took them from, in a result of these spatial sizes or of the usual ones.
-            /// It takes two tensors, and so is no [`Module`].
+            /// Writes each pooled value to the index that max pooling returned for it, and 0 elsewhere. The spatial sizes of
+            /// the result are `output_size`, or the default sizes. It takes two tensors, so it is not a [`Module`].
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",

@@ -1,4 +1,4 @@
-//! Attention of several heads.
+//! Multi-head attention.
 
 use super::slot::{Mode, Slot};
 use super::{AttentionOptions, KvCache, Linear, Members, Module, ModuleError, init};
@@ -6,8 +6,8 @@ use crate::error::called;
 use crate::rng::{self, Generator};
 use crate::{DType, Result, Tensor};
 
-/// Attention of several heads, each on its own projections (A. Vaswani and others, "Attention is all you need", 2017), of
-/// inputs `[batch, length, width]`. Initial values and names are PyTorch's.
+/// Multi-head attention with learned projections (A. Vaswani and others, "Attention is all you need", 2017) of inputs
+/// `[batch, length, width]`. Initial values and parameter names are PyTorch's.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -30,7 +30,7 @@ pub struct MultiheadAttention {
 }
 
 impl MultiheadAttention {
-    /// A module of this width, which the number of heads divides.
+    /// A module of this width and number of heads; `heads` must divide `width`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -63,7 +63,7 @@ impl MultiheadAttention {
         })
     }
 
-    /// The layer that projects the result, `[width, width]`.
+    /// The output projection; its weight is `[width, width]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -74,7 +74,7 @@ impl MultiheadAttention {
         &self.out_proj
     }
 
-    /// With a share of the weights that is left out while training.
+    /// Sets the dropout probability of the attention weights in training mode.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -82,19 +82,19 @@ impl MultiheadAttention {
     /// let attention = MultiheadAttention::new(8, 2)?.dropout(0.5)?;
     /// attention.eval();
     /// let x = Tensor::ones((1, 3, 8))?;
-    /// // In use nothing is left out.
+    /// // In evaluation mode dropout is the identity.
     /// assert_eq!(attention.forward(&x)?.to_vec::<f32>()?, attention.forward(&x)?.to_vec::<f32>()?);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A share that is not in 0..=1.
+    /// A probability outside 0..=1.
     pub fn dropout(mut self, p: f64) -> Result<MultiheadAttention> {
         self.dropout = super::dropout::share("MultiheadAttention", p)?;
         Ok(self)
     }
 
-    /// With a generator of its own, from which it is drawn what is left out, instead of the default one.
+    /// Draws the dropout mask from this generator instead of the default one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -108,9 +108,9 @@ impl MultiheadAttention {
         self
     }
 
-    /// What the query's places gather from the key's and value's: `[batch, queries, width]` from
-    /// `[batch, keys, width]`. The options' mask broadcasts to `[batch, heads, queries, keys]`; the dropout
-    /// probability is the module's.
+    /// Attends from each position of the query to the positions of key and value: `[batch, queries, width]` from
+    /// `[batch, keys, width]`. The mask of the options broadcasts to `[batch, heads, queries, keys]`; the dropout probability
+    /// is the module's.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -123,7 +123,7 @@ impl MultiheadAttention {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit.
+    /// Incompatible shapes.
     pub fn attend(
         &self,
         query: &Tensor,
@@ -137,9 +137,9 @@ impl MultiheadAttention {
         })
     }
 
-    /// What new places gather from those before them and from each other up to themselves (causal attention): `[batch, new, width]`.
-    /// Their keys and values are appended to the cache. The results are those of [`MultiheadAttention::attend`] with `is_causal` over
-    /// all places at once.
+    /// Causal self-attention of new positions over the cached positions and the new ones up to themselves:
+    /// `[batch, new, width]`. Appends their keys and values to the cache. The results equal those of
+    /// [`MultiheadAttention::attend`] with `is_causal` over all positions at once.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -157,14 +157,14 @@ impl MultiheadAttention {
     /// ```
     ///
     /// # Errors
-    /// Shapes, a dtype or a device that are not those of the cache; a call that autograd records.
+    /// A shape, dtype or device that differs from the cache's; a call that autograd records.
     pub fn attend_cached(&self, input: &Tensor, cache: &mut KvCache) -> Result<Tensor> {
         called("MultiheadAttention", &[], || {
             let [q, k, v] = self.projected([input; 3])?;
             let before = cache.len();
             let (k, v) = cache.append(&k, &v)?;
             let new = input.shape()[1];
-            // Query `i` is place `before + i`.
+            // Query `i` is at position `before + i`.
             let mask = match (before, new) {
                 (0, _) | (_, 0 | 1) => None,
                 _ => Some(
@@ -181,7 +181,7 @@ impl MultiheadAttention {
         })
     }
 
-    /// Query, key and value by heads: `[batch, heads, length, width / heads]` each.
+    /// Query, key and value split into heads: `[batch, heads, length, width / heads]` each.
     fn projected(&self, inputs: [&Tensor; 3]) -> Result<[Tensor; 3]> {
         let weights = self.in_proj_weight.get().chunk(3, 0)?;
         let biases = self.in_proj_bias.get().chunk(3, 0)?;
@@ -211,7 +211,7 @@ impl MultiheadAttention {
 }
 
 impl Module for MultiheadAttention {
-    /// Of each place to all places of the same input.
+    /// Self-attention of the input.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         self.attend(input, input, input, AttentionOptions::default())
     }

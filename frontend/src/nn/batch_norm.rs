@@ -1,4 +1,4 @@
-//! Channels brought to mean 0 and variance 1 over a batch.
+//! Batch normalization.
 
 use super::channel_norm::ChannelNorm;
 use super::{Members, Module};
@@ -11,8 +11,8 @@ macro_rules! batch_norm {
         pub struct $name(pub(super) ChannelNorm);
 
         impl $name {
-            /// A module for this number of channels, with a weight of ones, a bias of zeros, running statistics, an `eps` of
-            /// 1e-5 and a momentum of 0.1.
+            /// A module for `features` channels, with a weight of ones, a bias of zeros, running statistics, an `eps` of 1e-5
+            /// and a momentum of 0.1.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -23,13 +23,13 @@ macro_rules! batch_norm {
             )]
             ///
             /// # Errors
-            /// Memory that does not suffice.
+            /// Out of memory.
             pub fn new(features: usize) -> Result<$name> {
                 let plain = ChannelNorm::plain(stringify!($name), features);
                 Ok($name(plain.with_affine()?.with_running()?))
             }
 
-            /// Without weight and bias.
+            /// Removes weight and bias.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -41,7 +41,7 @@ macro_rules! batch_norm {
                 $name(self.0.without_affine())
             }
 
-            /// Without running statistics: also in use each batch is normalised by itself.
+            /// Removes the running statistics: evaluation mode normalizes with the statistics of the batch too.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -75,8 +75,8 @@ macro_rules! batch_norm {
 }
 
 batch_norm! {
-    /// [`Tensor::batch_norm`] of inputs `[batch, channels]` or `[batch, channels, length]`. While training the statistics
-    /// are those of the batch, in use the running ones.
+    /// [`Tensor::batch_norm`] of inputs `[batch, channels]` or `[batch, channels, length]`. Training mode normalizes with the
+    /// statistics of the batch, evaluation mode with the running statistics.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

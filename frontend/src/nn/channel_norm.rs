@@ -1,4 +1,4 @@
-//! What the modules that normalise channels share: weight, bias, running statistics and the mode.
+//! State shared by batch and instance normalization: weight, bias, running statistics and the mode.
 
 use super::slot::{Mode, Slot};
 use super::{Members, ModuleError, init};
@@ -7,7 +7,7 @@ use crate::error::called;
 use crate::ops::composite::widened;
 use crate::{Result, Tensor};
 
-/// Parts and options; inputs are `[batch, features, ..]`.
+/// Parameters, buffers and options; inputs are `[batch, features, ..]`.
 #[derive(Debug)]
 pub(super) struct ChannelNorm {
     owner: &'static str,
@@ -16,17 +16,17 @@ pub(super) struct ChannelNorm {
     bias: Option<Slot>,
     running: Option<Running>,
     mode: Mode,
-    /// The number under the root.
+    /// Added to the variance under the root.
     pub eps: f64,
-    /// How far the running statistics move; nothing is the mean of all batches.
+    /// The weight of a new batch in the running statistics; `None` computes a cumulative average.
     pub momentum: Option<f64>,
 }
 
-/// The options that every such module has; it holds a [`ChannelNorm`] alone.
+/// The option methods of each such module, which wraps a [`ChannelNorm`].
 macro_rules! options {
     ($name:ident, $new:literal, $running:literal, $pair:literal) => {
         impl $name {
-            /// With another number under the root.
+            /// Sets the value that is added to the variance under the root.
             ///
             #[doc = concat!(
                                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -42,7 +42,7 @@ macro_rules! options {
                 self
             }
 
-            /// With another share by which the running statistics move; nothing makes them the mean of all batches.
+            /// Sets the weight of a new batch in the running statistics; `None` computes a cumulative average over all batches.
             ///
             #[doc = concat!(
                                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -82,7 +82,7 @@ impl ChannelNorm {
         }
     }
 
-    /// With a weight of ones and a bias of zeros.
+    /// Adds a weight of ones and a bias of zeros.
     pub(super) fn with_affine(mut self) -> Result<ChannelNorm> {
         called(self.owner, &["features"], || {
             let part = |value| Slot::parameter(init::constant(self.features, value)?);
@@ -91,7 +91,7 @@ impl ChannelNorm {
         })
     }
 
-    /// With running statistics, at first of mean 0 and variance 1.
+    /// Adds running statistics, initially of mean 0 and variance 1.
     pub(super) fn with_running(mut self) -> Result<ChannelNorm> {
         called(self.owner, &["features"], || {
             self.running = Some(Running {
@@ -111,7 +111,7 @@ impl ChannelNorm {
         ChannelNorm { running: None, ..self }
     }
 
-    /// Refuses inputs of another number of dimensions or features.
+    /// Refuses inputs of another rank or number of features.
     pub(super) fn check(&self, input: &Tensor, dims: &[usize]) -> Result<()> {
         let expected = if !dims.contains(&input.rank()) {
             let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
@@ -124,8 +124,7 @@ impl ChannelNorm {
         Err(ModuleError::Input { owner: self.owner, expected, got: input.shape().to_vec() }.into())
     }
 
-    /// Calls the op with these parts: running statistics, weight, bias, whether the input's statistics are used,
-    /// momentum and eps.
+    /// Calls the op with: running statistics, weight, bias, whether to use the input's statistics, momentum and eps.
     pub(super) fn forward(
         &self,
         op: impl FnOnce(Option<(&Tensor, &Tensor)>, [Option<&Tensor>; 2], bool, f64, f64) -> Result<Tensor>,
@@ -138,7 +137,7 @@ impl ChannelNorm {
         op(running, [weight.as_ref(), bias.as_ref()], training || running.is_none(), momentum, self.eps)
     }
 
-    /// What the module multiplies each of `channels` channels with in use, and what it adds then, in f32 at least.
+    /// The per-channel `[scale, shift]` that the module applies in evaluation mode, `[channels]` each, in f32 at least.
     pub(super) fn scale_and_shift(&self, channels: usize) -> Result<[Tensor; 2]> {
         let wrong = |option, expected, got: String| {
             Err(ModuleError::Option { owner: self.owner, option, expected, got }.into())
@@ -163,7 +162,7 @@ impl ChannelNorm {
         Ok([scale, shift])
     }
 
-    /// Counts one batch more, and gives how far the running statistics move for it.
+    /// Increments the batch count and returns the momentum for this batch.
     fn count_batch(&self) -> Result<f64> {
         let Some(running) = &self.running else { return Ok(0.0) };
         let _off = no_grad();

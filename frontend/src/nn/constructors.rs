@@ -1,5 +1,5 @@
 //! `new` of the modules that are plain values: `Relu::new()` beside `Relu`, `LeakyRelu::new(0.2)` beside the struct literal.
-//! None of them can fail, so none gives a `Result`.
+//! None of them returns a `Result`, since none can fail.
 
 use super::{
     BceLoss, BceWithLogitsLoss, Celu, ChannelShuffle, CrossEntropyLoss, Elu, Flatten, Fold, Gelu, Glu,
@@ -11,7 +11,7 @@ use super::{
 use crate::ops::conv::PerDim;
 use crate::ops::image::{InterpolateOptions, UnfoldOptions};
 
-/// Modules whose `new` is their default.
+/// Modules whose `new` returns the default.
 macro_rules! of_default {
     ($($name:ident)*) => {$(
         impl $name {
@@ -36,7 +36,7 @@ of_default! {
     MseLoss L1Loss SmoothL1Loss HuberLoss BceLoss BceWithLogitsLoss NllLoss CrossEntropyLoss KlDivLoss
 }
 
-/// Modules whose `new` takes their fields.
+/// Modules whose `new` takes their fields as arguments.
 macro_rules! of_fields {
     ($($(#[$doc:meta])* $name:ident($($field:ident: $type:ty),+) $example:literal;)*) => {$(
         impl $name {
@@ -56,35 +56,35 @@ macro_rules! of_fields {
 }
 
 of_fields! {
-    /// The module with this factor below 0.
+    /// A module with this slope below 0.
     LeakyRelu(slope: f64) "0.5";
-    /// The module with this limit far below 0, negated.
+    /// A module with this `alpha`, the negated limit at minus infinity.
     Elu(alpha: f64) "0.5";
-    /// The module with this limit far below 0, negated.
+    /// A module with this `alpha`, the negated limit at minus infinity.
     Celu(alpha: f64) "0.5";
-    /// The module with this shift towards 0.
+    /// A module with this shift towards 0.
     Softshrink(lambd: f64) "0.25";
-    /// The module with this half width of the part that becomes 0.
+    /// A module with this threshold of `|x|`.
     Hardshrink(lambd: f64) "0.25";
-    /// The module with these bounds.
+    /// A module with these bounds.
     Hardtanh(min_val: f64, max_val: f64) "0.0, 2.0";
-    /// The module with this threshold, and this value of elements at or below it.
+    /// A module with this threshold and this replacement of elements at or below it.
     Threshold(threshold: f64, value: f64) "1.0, -9.0";
-    /// The module with this dimension that is halved.
+    /// A module that splits this dimension into halves.
     Glu(dim: i64) "-1";
-    /// The module with this sharpness, and this threshold of the linear part.
+    /// A module with this sharpness and this threshold of the linear part.
     Softplus(beta: f64, threshold: f64) "2.0, 20.0";
-    /// The module with this dimension.
+    /// A module over this dimension.
     Softmax(dim: i64) "1";
-    /// The module with this dimension.
+    /// A module over this dimension.
     LogSoftmax(dim: i64) "1";
 }
 
-/// Modules that rearrange channels by a factor.
+/// Modules that rearrange channels and pixels by a factor.
 macro_rules! of_factor {
     ($($name:ident $shape:literal;)*) => {$(
         impl $name {
-            /// The module with this factor.
+            /// A module with this factor.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\nuse keyway::{Tensor, nn::{", stringify!($name), ", Module}};\n",
@@ -106,7 +106,7 @@ of_factor! {
 }
 
 impl Upsample {
-    /// The module with these options.
+    /// A module with these options.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -122,7 +122,7 @@ impl Upsample {
 }
 
 impl Unfold {
-    /// The module with these options.
+    /// A module with these options.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -137,7 +137,7 @@ impl Unfold {
 }
 
 impl Fold {
-    /// The module of images of this height and width, with these options.
+    /// A module with this output height and width and these options.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

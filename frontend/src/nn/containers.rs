@@ -1,18 +1,18 @@
-//! Modules of a module, in a list or by name.
+//! Containers of modules, by index or by name.
 
 use super::{Members, Module, ModuleError};
 use crate::{Result, Tensor};
 use std::ops::Index;
 
-/// Modules in a list, whose names are their places: what a module of one's own holds when its forward function goes through
-/// them in a way of its own. [`Sequential`](super::Sequential) is the list whose forward function goes from one to the next.
+/// A list of modules, named by their indices, for a module whose forward function calls them in its own way.
+/// [`Sequential`](super::Sequential) is the list whose forward function chains them.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::nn::{Linear, Members, Module, ModuleList};
 /// use keyway::{Result, Tensor};
 ///
-/// /// Adds what each layer makes of the input.
+/// /// Sums the results of all layers.
 /// struct Sum {
 ///     layers: ModuleList<Linear>,
 /// }
@@ -37,7 +37,7 @@ pub struct ModuleList<M = Box<dyn Module>> {
 }
 
 impl<M> ModuleList<M> {
-    /// No modules.
+    /// An empty list.
     ///
     /// ```
     /// use keyway::nn::{ModuleList, Relu};
@@ -47,7 +47,7 @@ impl<M> ModuleList<M> {
         ModuleList { modules: Vec::new() }
     }
 
-    /// Puts one more module at the end.
+    /// Appends a module.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -61,7 +61,7 @@ impl<M> ModuleList<M> {
         self.modules.push(module);
     }
 
-    /// The modules in order.
+    /// Iterates over the modules in order.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -74,7 +74,7 @@ impl<M> ModuleList<M> {
         self.modules.iter()
     }
 
-    /// How many modules there are.
+    /// The number of modules.
     ///
     /// ```
     /// use keyway::nn::{ModuleList, Relu};
@@ -85,7 +85,7 @@ impl<M> ModuleList<M> {
         self.modules.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     ///
     /// ```
     /// use keyway::nn::{ModuleList, Relu};
@@ -96,7 +96,7 @@ impl<M> ModuleList<M> {
         self.modules.is_empty()
     }
 
-    /// The module at a place.
+    /// The module at `index`.
     ///
     /// ```
     /// use keyway::nn::{ModuleList, Relu};
@@ -129,7 +129,7 @@ impl<'a, M> IntoIterator for &'a ModuleList<M> {
     }
 }
 
-/// The module at a place. Panics if there is none, as a slice does; [`ModuleList::get`] does not.
+/// The module at an index. Panics if the index is out of range, as a slice does; [`ModuleList::get`] does not.
 impl<M> Index<usize> for ModuleList<M> {
     type Output = M;
 
@@ -139,7 +139,7 @@ impl<M> Index<usize> for ModuleList<M> {
 }
 
 impl<M: Module> Module for ModuleList<M> {
-    /// None.
+    /// Not implemented: a list has no forward function.
     ///
     /// # Errors
     /// Always `NoForward`.
@@ -154,7 +154,7 @@ impl<M: Module> Module for ModuleList<M> {
     }
 }
 
-/// Modules by name, in the order in which they were put in.
+/// A map of modules by name, in insertion order.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -174,7 +174,7 @@ pub struct ModuleDict<M = Box<dyn Module>> {
 }
 
 impl<M> ModuleDict<M> {
-    /// No modules.
+    /// An empty map.
     ///
     /// ```
     /// use keyway::nn::{ModuleDict, Relu};
@@ -184,7 +184,7 @@ impl<M> ModuleDict<M> {
         ModuleDict { modules: Vec::new() }
     }
 
-    /// Puts a module in; what had the name before is returned, and its place taken.
+    /// Inserts a module. A module of the same name is replaced at its position and returned.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,7 +205,7 @@ impl<M> ModuleDict<M> {
         }
     }
 
-    /// Takes a module out.
+    /// Removes a module and returns it.
     ///
     /// ```
     /// use keyway::nn::{ModuleDict, Relu};
@@ -219,7 +219,7 @@ impl<M> ModuleDict<M> {
         Some(self.modules.remove(at).1)
     }
 
-    /// The module of a name.
+    /// The module of this name.
     ///
     /// ```
     /// use keyway::nn::{ModuleDict, Relu};
@@ -231,7 +231,7 @@ impl<M> ModuleDict<M> {
         self.modules.iter().find(|(other, _)| other == name).map(|(_, module)| module)
     }
 
-    /// The names and modules in order.
+    /// Iterates over names and modules in order.
     ///
     /// ```
     /// use keyway::nn::{ModuleDict, Relu};
@@ -245,7 +245,7 @@ impl<M> ModuleDict<M> {
         self.modules.iter().map(|(name, module)| (name.as_str(), module))
     }
 
-    /// How many modules there are.
+    /// The number of modules.
     ///
     /// ```
     /// use keyway::nn::{ModuleDict, Relu};
@@ -257,7 +257,7 @@ impl<M> ModuleDict<M> {
         self.modules.len()
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     ///
     /// ```
     /// use keyway::nn::{ModuleDict, Relu};
@@ -278,7 +278,7 @@ impl<M> Default for ModuleDict<M> {
 }
 
 impl<M: Module> Module for ModuleDict<M> {
-    /// None.
+    /// Not implemented: a map has no forward function.
     ///
     /// # Errors
     /// Always `NoForward`.

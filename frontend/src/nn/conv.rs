@@ -1,4 +1,4 @@
-//! Convolutions with learned kernels.
+//! Convolution layers.
 
 use super::slot::Slot;
 use super::{Members, Module, ModuleError, init};
@@ -6,8 +6,8 @@ use crate::error::called;
 use crate::ops::conv::{ConvOptions, ConvTransposeOptions, PerDim};
 use crate::{Result, Tensor};
 
-/// A kernel `[first, second / groups, ..]` of PyTorch's initial values: uniform within `1 / sqrt(fan_in)`, where an output
-/// counts `second / groups` times the kernel's elements as inputs.
+/// A weight `[first, second / groups, ..]` with PyTorch's initial values: uniform in `±1 / sqrt(fan_in)`, where `fan_in` is
+/// `second / groups` times the number of kernel taps.
 fn kernel(owner: &'static str, [first, second]: [usize; 2], groups: usize, sizes: &[usize]) -> Result<Slot> {
     if groups == 0 || !first.is_multiple_of(groups) || !second.is_multiple_of(groups) {
         let got = format!("{groups} for {first} and {second} channels");
@@ -15,19 +15,18 @@ fn kernel(owner: &'static str, [first, second]: [usize; 2], groups: usize, sizes
         return Err(ModuleError::Option { owner, option: "groups", expected, got }.into());
     }
     let sizes: Vec<usize> = [first, second / groups].iter().chain(sizes).copied().collect();
-    // The slope that gives this bound.
+    // This slope gives the bound `1 / sqrt(fan_in)`.
     Slot::parameter(init::kaiming_uniform_with(&sizes, 5f64.sqrt(), init::Fan::In)?)
 }
 
-/// A bias for that kernel, within the same bound.
+/// A bias for that weight, with the same bound.
 fn bias(weight: &Slot, outputs: usize) -> Result<Slot> {
     let fan_in: usize = weight.get().shape()[1..].iter().product();
     let bound = if fan_in > 0 { 1.0 / (fan_in as f64).sqrt() } else { 0.0 };
     Slot::parameter(init::uniform(outputs, bound)?)
 }
 
-/// Modules of one shape; the numbers in brackets say which of input and output channels are the weight's first and second
-/// dimension.
+/// Convolution modules; the brackets say which of input (0) and output (1) channels are dimensions 0 and 1 of the weight.
 macro_rules! convolutions {
     ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $with:ident [$first:literal, $second:literal] $shape:literal $dims:literal;)+) => {$(
         $(#[$doc])*
@@ -39,8 +38,8 @@ macro_rules! convolutions {
         }
 
         impl $name {
-            /// A module of so many channels in and out and a kernel of these sizes, with a bias, in f32, that moves by one without
-            /// padding. The initial values are PyTorch's: weight and bias uniform within `1 / sqrt(fan_in)`.
+            /// A module with these channels and kernel sizes, a bias, stride 1 and no padding, in f32. The initial values are
+            /// PyTorch's: weight and bias uniform in `±1 / sqrt(fan_in)`.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -80,7 +79,7 @@ macro_rules! convolutions {
                 })
             }
 
-            /// The same without a bias, which most networks with norms leave out together with other options.
+            /// [`Self::new_with`] without a bias, as in most networks in which a norm follows.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -120,7 +119,7 @@ macro_rules! convolutions {
             )]
             ///
             /// # Errors
-            /// A dtype that has no gradient.
+            /// A dtype that cannot require gradients.
             pub fn from_tensors(
                 weight: Tensor,
                 bias: Option<Tensor>,
@@ -173,7 +172,7 @@ macro_rules! convolutions {
 }
 
 convolutions! {
-    /// [`Tensor::conv1d`] with a learned kernel: `[batch, in, length]` to `[batch, out, ..]`.
+    /// [`Tensor::conv1d`] with a learned weight: `[batch, in, length]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -185,7 +184,7 @@ convolutions! {
     /// ```
     Conv1d 1 ConvOptions conv1d_with [1, 0] "[out, in / groups, length]" "(1, 1, 1)";
 
-    /// [`Tensor::conv2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
+    /// [`Tensor::conv2d`] with a learned weight: `[batch, in, height, width]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -198,7 +197,7 @@ convolutions! {
     /// ```
     Conv2d 2 ConvOptions conv2d_with [1, 0] "[out, in / groups, height, width]" "(1, 1, 1, 1)";
 
-    /// [`Tensor::conv3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
+    /// [`Tensor::conv3d`] with a learned weight: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -210,7 +209,7 @@ convolutions! {
     /// ```
     Conv3d 3 ConvOptions conv3d_with [1, 0] "[out, in / groups, depth, height, width]" "(1, 1, 1, 1, 1)";
 
-    /// [`Tensor::conv_transpose1d`] with a learned kernel: `[batch, in, length]` to `[batch, out, ..]`.
+    /// [`Tensor::conv_transpose1d`] with a learned weight: `[batch, in, length]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -222,7 +221,7 @@ convolutions! {
     /// ```
     ConvTranspose1d 1 ConvTransposeOptions conv_transpose1d_with [0, 1] "[in, out / groups, length]" "(1, 1, 1)";
 
-    /// [`Tensor::conv_transpose2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
+    /// [`Tensor::conv_transpose2d`] with a learned weight: `[batch, in, height, width]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -235,7 +234,7 @@ convolutions! {
     /// ```
     ConvTranspose2d 2 ConvTransposeOptions conv_transpose2d_with [0, 1] "[in, out / groups, height, width]" "(1, 1, 1, 1)";
 
-    /// [`Tensor::conv_transpose3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
+    /// [`Tensor::conv_transpose3d`] with a learned weight: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

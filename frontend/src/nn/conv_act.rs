@@ -1,4 +1,4 @@
-//! Convolutions of networks that are used, with the norm and the activation behind them.
+//! Inference convolutions with a fused norm and activation.
 
 use super::slot::Slot;
 use super::{BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Members, Module};
@@ -8,8 +8,8 @@ use crate::ops::composite::{cast, widened};
 use crate::ops::conv::{Activation, ConvOptions};
 use crate::{Result, Tensor};
 
-/// The weight and bias of a convolution that has a norm behind it which takes `[scale, shift]` of each channel. They have the
-/// weight's dtype and are rounded to it once.
+/// The weight and bias of a convolution with a following per-channel `[scale, shift]` folded in, rounded once to the dtype of
+/// the weight.
 fn folded(weight: &Tensor, bias: Option<&Tensor>, [scale, shift]: [Tensor; 2]) -> Result<[Tensor; 2]> {
     let mut along = vec![1; weight.rank()];
     along[0] = scale.elem_count();
@@ -33,7 +33,7 @@ macro_rules! convolutions {
         }
 
         impl $name {
-            /// A module of these tensors, as buffers: they are kept and saved but not learned.
+            /// A module of these tensors as buffers: part of the state dict, but not learned.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -72,7 +72,7 @@ macro_rules! convolutions {
             )]
             ///
             /// # Errors
-            /// A norm without running statistics, or of another number of channels.
+            /// A norm without running statistics or with another number of channels.
             #[doc(alias = "fuse_conv_bn_eval")]
             pub fn fused(conv: &$conv, norm: &$norm, activation: Activation) -> Result<$name> {
                 called(stringify!($name), &["conv", "norm"], || {
@@ -97,7 +97,7 @@ macro_rules! convolutions {
             )]
             ///
             /// # Errors
-            /// What the op refuses; what the backend reports.
+            /// The errors of the op; what the backend reports.
             pub fn forward_add(&self, input: &Tensor, add: Option<&Tensor>) -> Result<Tensor> {
                 let bias = self.bias.as_ref().map(Slot::get);
                 input.$call(&self.weight.get(), bias.as_ref(), add, self.activation, self.options)
@@ -133,8 +133,7 @@ convolutions! {
     /// ```
     ConvAct1d 1 Conv1d BatchNorm1d conv1d_act "(1, 1, 1)";
 
-    /// [`Tensor::conv2d_act`] with fixed tensors: a convolution of a network that is used, not trained, with the norm and the
-    /// activation behind it.
+    /// [`Tensor::conv2d_act`] with fixed tensors: an inference convolution with the following norm and activation fused.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,11 +1,11 @@
-//! Elements or channels left out at random.
+//! Dropout of elements or channels.
 
 use super::slot::Mode;
 use super::{Members, Module, ModuleError};
 use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
 
-/// What may be left out: a share in 0..=1.
+/// Checks a dropout probability, which is in 0..=1.
 pub(super) fn share(owner: &'static str, p: f64) -> Result<f64, ModuleError> {
     if (0.0..=1.0).contains(&p) {
         return Ok(p);
@@ -24,7 +24,7 @@ macro_rules! dropouts {
         }
 
         impl $name {
-            /// A module that leaves out this share.
+            /// A module with this dropout probability.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -37,13 +37,12 @@ macro_rules! dropouts {
             )]
             ///
             /// # Errors
-            /// A share that is not in 0..=1.
+            /// A probability outside 0..=1.
             pub fn new(p: f64) -> Result<$name> {
                 Ok($name { p: share(stringify!($name), p)?, generator: None, mode: Mode::default() })
             }
 
-            /// With a generator of its own instead of the default one. Its state is in
-            /// [`Module::generator_state_dict`].
+            /// Draws from this generator instead of the default one. Its state is in [`Module::generator_state_dict`].
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -75,11 +74,11 @@ macro_rules! dropouts {
 }
 
 dropouts! {
-    /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in use, lets everything
-    /// through (N. Srivastava and others, "Dropout: a simple way to prevent neural networks from overfitting", 2014).
+    /// Sets each element to 0 with probability `p` and divides the others by `1 - p` in training mode; the identity in
+    /// evaluation mode (N. Srivastava and others, "Dropout: a simple way to prevent neural networks from overfitting", 2014).
     ///
-    /// What is left out is drawn from the default generator, see [`manual_seed`](crate::manual_seed), or from one of the module's
-    /// own, see [`Dropout::generator`].
+    /// The mask is drawn from the default generator, see [`manual_seed`](crate::manual_seed), or from a generator of the
+    /// module, see [`Dropout::generator`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -92,7 +91,7 @@ dropouts! {
     /// ```
     Dropout dropout "6";
 
-    /// [`Tensor::dropout1d`] while training: channels of `[batch, channels, length]`; see [`Dropout`].
+    /// [`Tensor::dropout1d`] in training mode: drops channels of `[batch, channels, length]`; see [`Dropout`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -103,7 +102,7 @@ dropouts! {
     /// ```
     Dropout1d dropout1d "(1, 2, 3)";
 
-    /// [`Tensor::dropout2d`] while training: channels of `[batch, channels, height, width]`; see [`Dropout`].
+    /// [`Tensor::dropout2d`] in training mode: drops channels of `[batch, channels, height, width]`; see [`Dropout`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -118,7 +117,7 @@ dropouts! {
     /// ```
     Dropout2d dropout2d "(1, 2, 1, 3)";
 
-    /// [`Tensor::dropout3d`] while training: channels of `[batch, channels, depth, height, width]`; see [`Dropout`].
+    /// [`Tensor::dropout3d`] in training mode: drops channels of `[batch, channels, depth, height, width]`; see [`Dropout`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -130,12 +129,12 @@ dropouts! {
     /// ```
     Dropout3d dropout3d "(1, 2, 1, 1, 3)";
 
-    /// [`Tensor::alpha_dropout`] while training; see [`Dropout`].
+    /// [`Tensor::alpha_dropout`] in training mode; see [`Dropout`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{AlphaDropout, Module}};
-    /// // Mean and variance of what the module is given stay.
+    /// // Preserves mean and variance of the input.
     /// let y = AlphaDropout::new(0.25)?.forward(&Tensor::randn(20_000)?)?;
     /// assert!(y.mean_all()?.item::<f32>()?.abs() < 0.1);
     /// assert!((y.var_all()?.item::<f32>()? - 1.0).abs() < 0.1);
@@ -143,7 +142,7 @@ dropouts! {
     /// ```
     AlphaDropout alpha_dropout "6";
 
-    /// [`Tensor::feature_alpha_dropout`] while training: channels of `[batch, channels, ..]`; see [`Dropout`].
+    /// [`Tensor::feature_alpha_dropout`] in training mode: drops channels of `[batch, channels, ..]`; see [`Dropout`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

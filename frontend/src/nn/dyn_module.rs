@@ -1,11 +1,11 @@
-//! Modules of any type: `&dyn Module`, `Box<dyn Module>`.
+//! Trait objects of modules: `&dyn Module`, `Box<dyn Module>`.
 
 use super::module::members_of;
 use super::{Members, Module};
 use crate::{Result, Tensor};
 use std::fmt;
 
-/// Its type, with dtypes and shapes of its parameters and buffers.
+/// The type name, and dtype and shape of each parameter and buffer.
 impl fmt::Debug for dyn Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct(self.type_name());

@@ -1,4 +1,4 @@
-//! Rows of a learned matrix, alone or in bags.
+//! Embedding tables, and sums, means or maxima over bags of indices.
 
 use super::slot::Slot;
 use super::{Members, Module, ModuleError, init};
@@ -10,12 +10,12 @@ use crate::{Result, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::shown;
 
-/// A matrix whose initial values are normal numbers of mean 0 and deviation 1, as PyTorch's.
+/// A matrix with PyTorch's initial values: normal with mean 0 and standard deviation 1.
 fn rows(count: usize, columns: usize) -> Result<Slot> {
     Slot::parameter(init::normal((count, columns), 1.0)?)
 }
 
-/// Sets a row to 0 and gives its number, counted from the front.
+/// Sets a row to 0 and returns its non-negative index.
 fn blank(owner: &'static str, weight: &Slot, row: i64) -> Result<i64> {
     let weight = weight.get();
     let rows = weight.shape().first().copied().unwrap_or(0);
@@ -29,7 +29,7 @@ fn blank(owner: &'static str, weight: &Slot, row: i64) -> Result<i64> {
     Ok(row)
 }
 
-/// [`Tensor::embedding`] of a learned weight: indices of any shape to `[.., columns]`.
+/// [`Tensor::embedding`] with a learned weight: indices of any shape to `[.., columns]`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -48,7 +48,7 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// A module of so many rows, normal numbers at first.
+    /// A module with a weight `[count, columns]`, initially standard normal.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -64,7 +64,7 @@ impl Embedding {
         Ok(Embedding { weight, padding_idx: None, sparse: false })
     }
 
-    /// A module of this weight, `[rows, columns]`.
+    /// A module with this weight, `[rows, columns]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -75,14 +75,14 @@ impl Embedding {
     /// ```
     ///
     /// # Errors
-    /// A dtype that has no gradient.
+    /// A dtype that cannot require gradients.
     #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<Embedding> {
         let weight = called("Embedding", &["weight"], || Slot::parameter(weight))?;
         Ok(Embedding { weight, padding_idx: None, sparse: false })
     }
 
-    /// With a row that is set to 0 and gets no gradient.
+    /// Sets the padding row: initialized to 0 and excluded from the gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -95,13 +95,13 @@ impl Embedding {
     /// ```
     ///
     /// # Errors
-    /// A number that is no row's.
+    /// A row index out of range.
     pub fn padding_idx(mut self, row: impl Int) -> Result<Embedding> {
         self.padding_idx = Some(blank("Embedding", &self.weight, row.to_i64())?);
         Ok(self)
     }
 
-    /// With a sparse gradient, see [`Tensor::embedding_sparse`].
+    /// Whether the gradient of the weight is sparse, see [`Tensor::embedding_sparse`].
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -130,7 +130,7 @@ impl Module for Embedding {
     }
 }
 
-/// [`Tensor::embedding_bag`] of a learned weight: a matrix of indices, each row a bag, to `[bags, columns]`.
+/// [`Tensor::embedding_bag`] with a learned weight: a matrix of indices, each row a bag, to `[bags, columns]`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -150,7 +150,7 @@ pub struct EmbeddingBag {
 }
 
 impl EmbeddingBag {
-    /// A module of so many rows, normal numbers at first, that gives means.
+    /// A module with a weight `[count, columns]`, initially standard normal, that computes means.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -170,7 +170,7 @@ impl EmbeddingBag {
         })
     }
 
-    /// A module of this weight, `[rows, columns]`, that gives means.
+    /// A module with this weight, `[rows, columns]`, that computes means.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -181,14 +181,14 @@ impl EmbeddingBag {
     /// ```
     ///
     /// # Errors
-    /// A dtype that has no gradient.
+    /// A dtype that cannot require gradients.
     #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<EmbeddingBag> {
         let weight = called("EmbeddingBag", &["weight"], || Slot::parameter(weight))?;
         Ok(EmbeddingBag { weight, mode: BagMode::Mean, padding_idx: None, sparse: false })
     }
 
-    /// With another way to make one row of many.
+    /// Sets the reduction over the rows of a bag.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -202,7 +202,7 @@ impl EmbeddingBag {
         self
     }
 
-    /// With a row that is set to 0, counts nothing and gets no gradient.
+    /// Sets the padding row: initialized to 0, excluded from the reduction and from the gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -213,13 +213,13 @@ impl EmbeddingBag {
     /// ```
     ///
     /// # Errors
-    /// A number that is no row's.
+    /// A row index out of range.
     pub fn padding_idx(mut self, row: impl Int) -> Result<EmbeddingBag> {
         self.padding_idx = Some(blank("EmbeddingBag", &self.weight, row.to_i64())?);
         Ok(self)
     }
 
-    /// With a sparse gradient, see [`Tensor::embedding_sparse`].
+    /// Whether the gradient of the weight is sparse, see [`Tensor::embedding_sparse`].
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -234,7 +234,8 @@ impl EmbeddingBag {
         self
     }
 
-    /// The bags of indices of one dimension that begin at the offsets, with a factor for each index if the mode is the sum.
+    /// [`Tensor::embedding_bag`] of one-dimensional indices with bags that start at `offsets`, and a factor for each index if
+    /// the mode is the sum.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -247,7 +248,7 @@ impl EmbeddingBag {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::embedding_bag`].
+    /// Those of [`Tensor::embedding_bag`].
     pub fn forward_bags(&self, input: &Tensor, offsets: &Tensor, factors: Option<&Tensor>) -> Result<Tensor> {
         let options = BagOptions { offsets: Some(offsets), per_sample_weights: factors, ..self.options() };
         self.weight.get().embedding_bag_with(input, options)

@@ -1,6 +1,6 @@
-//! What a module or an optimiser may be given that does not fit.
+//! Errors of modules and optimizers.
 
-/// What was expected, what came, and what to do.
+/// The error of a module or optimizer: what was expected, what was got, and what to do.
 ///
 /// ```
 /// use keyway::{Error, nn::{Dropout, ModuleError}};
@@ -10,78 +10,78 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModuleError {
-    /// A state dict that does not fit what it is loaded into. Nothing has been loaded.
+    /// A state dict that does not match its target. Nothing was loaded.
     #[error("{}", state_message(owner, missing, unexpected, mismatched))]
     State {
-        /// What it was loaded into.
+        /// The target of the load.
         owner: &'static str,
-        /// Names that were expected and did not come, in order.
+        /// Expected names that are missing, in order.
         missing: Vec<String>,
-        /// Names that came and were not expected, in order.
+        /// Unexpected names, in order.
         unexpected: Vec<String>,
-        /// Tensors of another shape than expected.
+        /// Tensors with a shape other than the expected one.
         mismatched: Vec<Mismatch>,
     },
-    /// A state dict of an optimiser of other groups or parameters. Nothing has been loaded.
+    /// A state dict of an optimizer with other groups or parameters. Nothing was loaded.
     #[error(
         "{owner}: expected the state of an optimiser with {expected} {what}, got one with {got}, and nothing was loaded: what it \
          remembers would go to other parameters; make the optimiser of the same parameters in the same order"
     )]
     StateCount {
-        /// The optimiser.
+        /// The optimizer.
         owner: &'static str,
-        /// What is counted.
+        /// The unit of the counts.
         what: String,
-        /// The number that the optimiser has.
+        /// The count of the optimizer.
         expected: usize,
-        /// The number in the state dict.
+        /// The count of the state dict.
         got: usize,
     },
-    /// An entry of a state dict that its tensor cannot take.
+    /// An entry of a state dict that cannot be copied to its tensor.
     #[error("{owner}: entry `{entry}` of the state dict cannot be loaded ({loaded} others were): {source}")]
     Entry {
-        /// What it was loaded into.
+        /// The target of the load.
         owner: &'static str,
         /// The entry's name.
         entry: String,
-        /// How many entries were loaded before; layouts and shapes are checked before any is.
+        /// The number of entries that were loaded before; layouts and shapes are checked before the first.
         loaded: usize,
-        /// Why.
+        /// The cause.
         source: Box<crate::Error>,
     },
-    /// A name that no parameter has.
+    /// An unknown parameter name.
     #[error("{owner}: expected the name of a parameter, one of {}, got `{got}`", first(expected))]
     Name {
         /// The module.
         owner: &'static str,
-        /// The names that there are.
+        /// The names of the parameters.
         expected: Vec<String>,
-        /// The name that came.
+        /// The requested name.
         got: String,
     },
     /// An option out of its range.
     #[error("{owner}: expected `{option}` to be {expected}, got {got}")]
     Option {
-        /// The module, optimiser or schedule.
+        /// The module, optimizer or schedule.
         owner: &'static str,
         /// The option.
         option: &'static str,
         /// Its range.
         expected: &'static str,
-        /// The value that came.
+        /// The given value.
         got: String,
     },
-    /// An input whose shape a module cannot take.
+    /// An input whose shape a module does not accept.
     #[error("{owner}: expected an input {expected}, got shape {got:?}")]
     Input {
         /// The module.
         owner: &'static str,
-        /// The shape that it takes.
+        /// The accepted shape.
         expected: String,
-        /// The shape that came.
+        /// The shape of the input.
         got: Vec<usize>,
     },
-    /// A module that only holds others.
+    /// A container without a forward function.
     #[error(
         "{owner}: expected a module with a forward function, got one that only holds others; call those, or use `Sequential`"
     )]
@@ -89,43 +89,43 @@ pub enum ModuleError {
         /// The module.
         owner: &'static str,
     },
-    /// A tensor that an optimiser cannot change.
+    /// A tensor that an optimizer cannot update.
     #[error("{owner}: expected parameter {index} to be a strided leaf that requires grad, got {got}; {hint}")]
     NotParameter {
-        /// The optimiser.
+        /// The optimizer.
         owner: &'static str,
-        /// Which of the parameters, counted over all groups.
+        /// The index of the parameter, counted over all groups.
         index: usize,
-        /// What it is.
+        /// A description of the tensor.
         got: &'static str,
         /// What to do.
         hint: &'static str,
     },
-    /// A gradient that an optimiser does not take.
+    /// A gradient that an optimizer does not support.
     #[error("{owner}: expected the gradient of parameter {index} to be {expected}, got a {got} one; {hint}")]
     Gradient {
-        /// The optimiser.
+        /// The optimizer.
         owner: &'static str,
-        /// Which of the parameters, counted over all groups.
+        /// The index of the parameter, counted over all groups.
         index: usize,
-        /// What it takes.
+        /// The supported gradient.
         expected: &'static str,
-        /// What came.
+        /// The gradient that was found.
         got: &'static str,
         /// What to do.
         hint: &'static str,
     },
-    /// The same parameter twice.
+    /// A parameter that occurs twice.
     #[error("{owner}: expected different parameters, got parameter {index} twice; put it in one group only")]
     Twice {
-        /// The optimiser.
+        /// The optimizer.
         owner: &'static str,
-        /// The second place, counted over all groups.
+        /// The index of the second occurrence, counted over all groups.
         index: usize,
     },
 }
 
-/// A tensor of another shape than expected.
+/// A tensor with a shape other than the expected one.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -137,11 +137,11 @@ pub enum ModuleError {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Its name.
+    /// The name of the tensor.
     pub name: String,
-    /// The sizes that were expected.
+    /// The expected sizes.
     pub expected: Vec<usize>,
-    /// The sizes that came.
+    /// The sizes that were found.
     pub got: Vec<usize>,
 }
 
@@ -151,7 +151,7 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// How many names an error shows of each kind.
+/// The number of names of each kind that a message lists.
 const SHOWN: usize = 8;
 
 fn state_message(owner: &str, missing: &[String], unexpected: &[String], mismatched: &[Mismatch]) -> String {
@@ -171,7 +171,7 @@ fn state_message(owner: &str, missing: &[String], unexpected: &[String], mismatc
     )
 }
 
-/// The first of these, and how many more there are.
+/// The first [`SHOWN`] items and the number of the others.
 fn first<T: ToString>(items: &[T]) -> String {
     let more = match items.len().checked_sub(SHOWN) {
         Some(more @ 1..) => format!(" and {more} more"),

@@ -1,11 +1,11 @@
-//! Dimensions made one.
+//! Flattening of dimensions.
 
 use super::Module;
 use crate::error::called;
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 
-/// Makes the dimensions from `start` to `end`, both included, one; -1 is the last.
+/// Flattens the dimensions from `start` to `end`, inclusive; -1 is the last.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ pub struct Flatten {
 }
 
 impl Default for Flatten {
-    /// All but the first dimension, which counts the samples of a batch.
+    /// Flattens all dimensions but the first, the batch.
     fn default() -> Flatten {
         Flatten { start: 1, end: -1 }
     }

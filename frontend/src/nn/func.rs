@@ -4,7 +4,7 @@ use super::Module;
 use crate::{Result, Tensor};
 use std::fmt;
 
-/// A module without parts whose forward function is this function.
+/// A module without parameters whose forward function is this function.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -19,7 +19,7 @@ pub struct Func(Box<Forward>);
 type Forward = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
 impl Func {
-    /// The module of this function.
+    /// A module that calls this function.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

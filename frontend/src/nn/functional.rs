@@ -1,5 +1,5 @@
-//! The ops of layers and losses as functions, for those used to `F.relu(x)`. Each is the method of [`Tensor`] of the same name,
-//! which has the documentation; the losses refuse shapes that would silently broadcast, as the modules do.
+//! The ops of layers and losses as functions, in the style of `F.relu(x)`. Each calls the method of [`Tensor`] of the same
+//! name, which has the documentation; the losses refuse shapes that would silently broadcast, as the modules do.
 //!
 //! ```
 //! # fn main() -> keyway::Result<()> {
@@ -508,7 +508,7 @@ macro_rules! losses {
         $(#[$example])+
         ///
         /// # Errors
-        /// Those of the method; another shape of the target.
+        /// Those of the method; a target of another shape.
         pub fn $name(input: &Tensor, target: &Tensor) -> Result<Tensor> {
             same_shape(stringify!($name), input, target)?;
             input.$name(target)

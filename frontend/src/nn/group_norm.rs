@@ -1,4 +1,4 @@
-//! Groups of channels brought to mean 0 and variance 1.
+//! Group normalization.
 
 use super::slot::Slot;
 use super::{Members, Module, ModuleError, init};
@@ -23,7 +23,7 @@ pub struct GroupNorm {
 }
 
 impl GroupNorm {
-    /// A module of so many groups of neighbouring channels, with a weight of ones, a bias of zeros and an `eps` of 1e-5.
+    /// A module with `groups` groups of consecutive channels, a weight of ones, a bias of zeros and an `eps` of 1e-5.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -49,7 +49,7 @@ impl GroupNorm {
         })
     }
 
-    /// Without weight and bias.
+    /// Removes weight and bias.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -61,7 +61,7 @@ impl GroupNorm {
         GroupNorm { weight: None, bias: None, ..self }
     }
 
-    /// With another number under the root.
+    /// Sets the value that is added to the variance under the root.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,8 +1,8 @@
-//! Initial values of parameters, of the default dtype and on the default device.
+//! Initial values of parameters, in the default dtype and on the default device.
 //!
-//! They are drawn on the host from the CPU's default generator, so that they are the same on every device:
-//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`] puts another in its place. The numbers are
-//! those of [`Tensor::rand`] and [`Tensor::randn`] (these to rounding), scaled.
+//! They are drawn on the host from the CPU's default generator, so they are the same on every device:
+//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`] substitutes another. The values are those of
+//! [`Tensor::rand`] and [`Tensor::randn`] (the latter up to rounding), scaled.
 
 use crate::error::called;
 use crate::rng::{self, philox};
@@ -12,7 +12,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::memory::host_vec;
 
-/// Numbers in `[-bound, bound)`; rounding to a narrow default dtype may make `bound` of one.
+/// Uniform values in `[-bound, bound)`; rounding to a narrow default dtype may produce `bound`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -33,7 +33,7 @@ pub fn uniform(shape: impl IntoShape, bound: f64) -> Result<Tensor> {
     })
 }
 
-/// Numbers of mean 0 and this deviation.
+/// Normal values of mean 0 and this standard deviation.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -64,8 +64,8 @@ pub fn normal(shape: impl IntoShape, deviation: f64) -> Result<Tensor> {
     })
 }
 
-/// Uniform numbers whose variance keeps that of the activations through a ReLU (K. He and others, "Delving deep into
-/// rectifiers", 2015): within `sqrt(6 / fan_in)`.
+/// He initialization, uniform in `±sqrt(6 / fan_in)`: preserves the variance of activations through a ReLU (K. He and others,
+/// "Delving deep into rectifiers", 2015).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -81,8 +81,8 @@ pub fn kaiming_uniform(shape: impl IntoShape) -> Result<Tensor> {
     kaiming_uniform_with(shape, 0.0, Fan::In)
 }
 
-/// [`kaiming_uniform`] for a leaky ReLU of slope `a`, whose variance keeps that of the activations or of the gradients: within
-/// `sqrt(6 / ((1 + a^2) * fan))`.
+/// [`kaiming_uniform`] for a leaky ReLU of slope `a`, uniform in `±sqrt(6 / ((1 + a^2) * fan))`: preserves the variance of the
+/// activations or of the gradients.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -101,7 +101,7 @@ pub fn kaiming_uniform_with(shape: impl IntoShape, a: f64, fan: Fan) -> Result<T
     })
 }
 
-/// What a variance is divided by.
+/// The divisor of the variance.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -114,9 +114,9 @@ pub fn kaiming_uniform_with(shape: impl IntoShape, a: f64, fan: Fan) -> Result<T
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fan {
-    /// The inputs of one output, which keeps the variance of the activations.
+    /// `fan_in`, the inputs of one output: preserves the variance of the activations.
     In,
-    /// The outputs of one input, which keeps the variance of the gradients.
+    /// `fan_out`, the outputs of one input: preserves the variance of the gradients.
     Out,
 }
 
@@ -130,8 +130,8 @@ impl Fan {
     }
 }
 
-/// Normal numbers whose variance keeps that of the activations through a ReLU (K. He and others, "Delving deep into rectifiers",
-/// 2015): of deviation `sqrt(2 / fan_in)`.
+/// He initialization, normal with standard deviation `sqrt(2 / fan_in)`: preserves the variance of activations through a ReLU
+/// (K. He and others, "Delving deep into rectifiers", 2015).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -148,8 +148,8 @@ pub fn kaiming_normal(shape: impl IntoShape) -> Result<Tensor> {
     kaiming_normal_with(shape, 0.0, Fan::In)
 }
 
-/// [`kaiming_normal`] for a leaky ReLU of slope `a`, whose variance keeps that of the activations or of the gradients: of deviation
-/// `sqrt(2 / ((1 + a^2) * fan))`.
+/// [`kaiming_normal`] for a leaky ReLU of slope `a`, with standard deviation `sqrt(2 / ((1 + a^2) * fan))`: preserves the
+/// variance of the activations or of the gradients.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -169,8 +169,8 @@ pub fn kaiming_normal_with(shape: impl IntoShape, a: f64, fan: Fan) -> Result<Te
     })
 }
 
-/// Uniform numbers whose variance balances both directions (X. Glorot, Y. Bengio, "Understanding the difficulty of
-/// training deep feedforward neural networks", 2010): within `sqrt(6 / (fan_in + fan_out))`.
+/// Glorot initialization, uniform in `±sqrt(6 / (fan_in + fan_out))`: balances the variances of activations and gradients (X.
+/// Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -206,15 +206,15 @@ pub fn xavier_uniform_with(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
     })
 }
 
-/// How many inputs one output has, and how many outputs one input: for `[out, in, window…]`.
+/// `(fan_in, fan_out)` of a weight `[out, in, window…]`.
 fn fans(sizes: &[usize]) -> (f64, f64) {
-    // No product of them is beyond f64, as it may be beyond usize where one is 0.
+    // In f64, since the product may overflow usize where one size is 0.
     let window: f64 = sizes.iter().skip(2).map(|&size| size as f64).product();
     let fan = |size: Option<&usize>| size.copied().unwrap_or(1).max(1) as f64 * window.max(1.0);
     (fan(sizes.get(1)), fan(sizes.first()))
 }
 
-/// The same number everywhere.
+/// The same value in each element.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -233,7 +233,7 @@ pub fn constant(shape: impl IntoShape, value: f64) -> Result<Tensor> {
     })
 }
 
-/// Refuses a number that would make parameters of no use.
+/// Refuses a value that would make the parameters unusable.
 fn check(op: &'static str, argument: &'static str, expected: &str, number: f64, holds: bool) -> Result<()> {
     if holds {
         return Ok(());
@@ -249,15 +249,15 @@ fn numel(sizes: &[usize]) -> Result<usize> {
     Ok(keyway_dispatcher::dims::numel("init", sizes)?)
 }
 
-/// So many elements on the host.
+/// A vector of `count` elements on the host.
 fn filled<T: Copy>(value: T, count: usize) -> Result<Vec<T>> {
     let mut all = host_vec(count)?;
     all.resize(count, value);
     Ok(all)
 }
 
-/// One word of the generator's stream for each element, as [`philox::element`] numbers them, rounded up to an even number of
-/// elements.
+/// One word of the generator's stream per element, numbered by [`philox::element`]; the element count is rounded up to an even
+/// number.
 fn words(sizes: &[usize]) -> Result<Vec<u32>> {
     let mut words = filled(0, numel(sizes)?.next_multiple_of(2))?;
     let place = rng::generator::current(Device::CPU).reserve(words.len().div_ceil(4) as u64);
@@ -265,7 +265,7 @@ fn words(sizes: &[usize]) -> Result<Vec<u32>> {
     Ok(words)
 }
 
-/// Numbers that were made on the host, where new parameters go.
+/// Moves values computed on the host to the default device and dtype.
 fn placed(mut values: Vec<f32>, sizes: &[usize]) -> Result<Tensor> {
     values.truncate(numel(sizes)?);
     Tensor::from_vec(values, sizes)?.to_dtype(default_dtype())?.to_device(default_device())

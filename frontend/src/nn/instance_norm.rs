@@ -1,4 +1,4 @@
-//! Channels of each sample brought to mean 0 and variance 1.
+//! Instance normalization.
 
 use super::channel_norm::ChannelNorm;
 use super::{Members, Module};
@@ -11,7 +11,7 @@ macro_rules! instance_norm {
         pub struct $name(ChannelNorm);
 
         impl $name {
-            /// A module for this number of channels, with an `eps` of 1e-5, without weight, bias and running statistics.
+            /// A module for `features` channels, with an `eps` of 1e-5, without weight, bias and running statistics.
             ///
             #[doc = concat!(
                 "```\n",
@@ -23,7 +23,7 @@ macro_rules! instance_norm {
                 $name(ChannelNorm::plain(stringify!($name), features))
             }
 
-            /// With a weight of ones and a bias of zeros.
+            /// Adds a weight of ones and a bias of zeros.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -33,12 +33,12 @@ macro_rules! instance_norm {
             )]
             ///
             /// # Errors
-            /// Memory that does not suffice.
+            /// Out of memory.
             pub fn with_affine(self) -> Result<$name> {
                 Ok($name(self.0.with_affine()?))
             }
 
-            /// With running statistics, which are used outside training.
+            /// Adds running statistics, which evaluation mode uses.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -52,7 +52,7 @@ macro_rules! instance_norm {
             )]
             ///
             /// # Errors
-            /// Memory that does not suffice.
+            /// Out of memory.
             pub fn with_running_stats(self) -> Result<$name> {
                 Ok($name(self.0.with_running()?))
             }
@@ -62,7 +62,7 @@ macro_rules! instance_norm {
 
         impl Module for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
-                // One sample alone has no dimension of the batch.
+                // An unbatched sample has no batch dimension.
                 let batch = if input.rank() + 1 == $dims { input.unsqueeze(0)? } else { input.clone() };
                 self.0.check(&batch, &[$dims])?;
                 let made = self.0.forward(|running, [weight, bias], own, momentum, eps| {
@@ -79,7 +79,7 @@ macro_rules! instance_norm {
 }
 
 instance_norm! {
-    /// [`Tensor::instance_norm`] of inputs `[batch, channels, length]`, or of one sample without the batch.
+    /// [`Tensor::instance_norm`] of inputs `[batch, channels, length]`, or of one unbatched sample.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -90,7 +90,7 @@ instance_norm! {
     /// ```
     InstanceNorm1d 3 "(1, 1, 2)";
 
-    /// [`Tensor::instance_norm`] of inputs `[batch, channels, height, width]`, or of one sample without the batch.
+    /// [`Tensor::instance_norm`] of inputs `[batch, channels, height, width]`, or of one unbatched sample.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -102,7 +102,7 @@ instance_norm! {
     /// ```
     InstanceNorm2d 4 "(1, 1, 1, 2)";
 
-    /// [`Tensor::instance_norm`] of inputs `[batch, channels, depth, height, width]`, or of one sample without the batch.
+    /// [`Tensor::instance_norm`] of inputs `[batch, channels, depth, height, width]`, or of one unbatched sample.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,14 +1,14 @@
-//! Keys and values of the places that attention has seen.
+//! The key-value cache of attention.
 
 use super::ModuleError;
 use crate::autograd::is_grad_enabled;
 use crate::{DType, Device, Result, Tensor};
 
-/// The keys and values of the places that a [`MultiheadAttention`](super::MultiheadAttention) has seen, so that the next place of a
-/// text costs one row of attention and not all of them again. One cache for each module and batch.
+/// The cached keys and values of the positions that a [`MultiheadAttention`](super::MultiheadAttention) has processed, so that
+/// the next token costs one row of attention instead of all rows. Use one cache per module and batch.
 ///
-/// Memory grows by doubling, so what is appended is copied twice on average. It is for generation, inside
-/// [`no_grad`](crate::no_grad): what is in the cache has no gradient.
+/// The capacity doubles when it is exceeded, so appending is amortized O(1) per position. A cache is for generation, inside
+/// [`no_grad`](crate::no_grad): cached tensors have no gradient.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -31,7 +31,7 @@ pub struct KvCache {
 }
 
 impl KvCache {
-    /// With no place in it.
+    /// An empty cache.
     ///
     /// ```
     /// use keyway::nn::KvCache;
@@ -41,7 +41,7 @@ impl KvCache {
         KvCache::default()
     }
 
-    /// How many places it holds.
+    /// The number of cached positions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -56,7 +56,7 @@ impl KvCache {
         self.len
     }
 
-    /// Whether it holds no place.
+    /// Whether the cache is empty.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -71,7 +71,7 @@ impl KvCache {
         self.len == 0
     }
 
-    /// Keeps the first places alone; the memory stays. `truncate(0)` begins other texts.
+    /// Truncates the cache to the first `len` positions and retains its memory. `truncate(0)` starts new sequences.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -87,10 +87,10 @@ impl KvCache {
         self.len = self.len.min(len);
     }
 
-    /// Appends keys and values of new places, `[batch, heads, new, head width]` each, and gives those of all places,
-    /// `[batch, heads, len, head width]`: views of the cache's memory, valid until [`KvCache::truncate`] gives their places to
-    /// others. For attention of one's
-    /// own; [`MultiheadAttention::attend_cached`](super::MultiheadAttention::attend_cached) does it by itself.
+    /// Appends keys and values of new positions, `[batch, heads, new, head width]` each, and returns those of all positions,
+    /// `[batch, heads, len, head width]`: views of the cache's memory, valid until a call after [`KvCache::truncate`]
+    /// overwrites their positions. For custom attention;
+    /// [`MultiheadAttention::attend_cached`](super::MultiheadAttention::attend_cached) calls it by itself.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -104,7 +104,7 @@ impl KvCache {
     /// ```
     ///
     /// # Errors
-    /// Shapes, a dtype or a device that are not those of the cache, or not those of each other; tensors that autograd records.
+    /// A shape, dtype or device that differs from the cache's, or between keys and values; tensors that autograd records.
     pub fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
         let (owner, new) = ("KvCache", [keys, values]);
         let refused = |expected: String, got: &Tensor| {
@@ -140,7 +140,7 @@ impl KvCache {
         }
         let (begin, end) = (self.len, self.len.saturating_add(count));
         let capacity = |room: &[Tensor; 2]| room[0].shape()[2];
-        // What is there stays as it is should memory not suffice.
+        // The cache is unchanged if this allocation fails.
         let room = match &self.room {
             Some(room) if fits(room) && capacity(room) >= end => room.clone(),
             old => {
@@ -165,7 +165,7 @@ impl KvCache {
     }
 }
 
-/// What all places of a cache have in common.
+/// Sizes (without the length), dtype and device that all cached positions share.
 fn like(t: &Tensor) -> ([usize; 3], DType, Device) {
     let at = |dim: usize| t.shape().get(dim).copied().unwrap_or(0);
     ([at(0), at(1), at(3)], t.dtype(), t.device())

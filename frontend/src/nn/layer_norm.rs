@@ -1,4 +1,4 @@
-//! Rows brought to mean 0 and variance 1.
+//! Layer normalization.
 
 use super::slot::Slot;
 use super::{Members, Module, init};
@@ -6,8 +6,8 @@ use crate::error::called;
 use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
 
-/// Normalises over the last dimensions, then scales and shifts each element (J. L. Ba and others, "Layer normalization",
-/// 2016): `(x - mean) / sqrt(variance + eps) * weight + bias`.
+/// Normalizes over the last dimensions, then scales and shifts each element (J. L. Ba and others, "Layer normalization", 2016):
+/// `(x - mean) / sqrt(variance + eps) * weight + bias`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -26,8 +26,7 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// A module for inputs whose last dimensions have these sizes, with a weight of ones, a bias of zeros and an `eps` of
-    /// 1e-5.
+    /// A module for inputs whose last dimensions have these sizes, with a weight of ones, a bias of zeros and an `eps` of 1e-5.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -48,7 +47,7 @@ impl LayerNorm {
         })
     }
 
-    /// Without weight and bias.
+    /// Removes weight and bias.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -60,7 +59,7 @@ impl LayerNorm {
         LayerNorm { weight: None, bias: None, ..self }
     }
 
-    /// Without bias.
+    /// Removes the bias.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -72,7 +71,7 @@ impl LayerNorm {
         LayerNorm { bias: None, ..self }
     }
 
-    /// With another number under the root.
+    /// Sets the value that is added to the variance under the root.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! The affine map.
+//! The fully connected layer.
 
 use super::slot::Slot;
 use super::{Members, Module, init};
@@ -7,7 +7,7 @@ use crate::{Result, Tensor};
 
 /// `input @ weight.T + bias` over the last dimension: `[…, in]` to `[…, out]`.
 ///
-/// The initial values are PyTorch's: weight and bias uniform within `1 / sqrt(in)`.
+/// The initial values are PyTorch's: weight and bias uniform in `±1 / sqrt(in)`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -60,7 +60,7 @@ impl Linear {
     #[doc(alias = "linear_no_bias")]
     pub fn without_bias(inputs: usize, outputs: usize) -> Result<Linear> {
         called("Linear", &["inputs", "outputs"], || {
-            // The slope that gives a bound of 1 / sqrt(inputs).
+            // This slope gives the bound `1 / sqrt(inputs)`.
             let weight = init::kaiming_uniform_with((outputs, inputs), 5f64.sqrt(), init::Fan::In)?;
             Ok(Linear { weight: Slot::parameter(weight)?, bias: None })
         })
@@ -77,7 +77,7 @@ impl Linear {
     /// ```
     ///
     /// # Errors
-    /// A dtype that has no gradient.
+    /// A dtype that cannot require gradients.
     pub fn from_tensors(weight: Tensor, bias: Option<Tensor>) -> Result<Linear> {
         called("Linear", &["weight", "bias"], || {
             Ok(Linear { weight: Slot::parameter(weight)?, bias: bias.map(Slot::parameter).transpose()? })

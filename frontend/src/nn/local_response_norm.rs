@@ -1,4 +1,4 @@
-//! Responses divided by those of neighbouring channels.
+//! Local response normalization.
 
 use super::Module;
 use crate::{Result, Tensor};
@@ -15,18 +15,18 @@ use crate::{Result, Tensor};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LocalResponseNorm {
-    /// Channels that count, the own one among them.
+    /// The window: the number of neighbouring channels, the channel itself included.
     pub size: usize,
-    /// What the mean of their squares is multiplied by.
+    /// The factor of the mean of squares.
     pub alpha: f64,
     /// The exponent of the divisor.
     pub beta: f64,
-    /// What is added to the mean.
+    /// The constant added to the scaled mean.
     pub k: f64,
 }
 
 impl LocalResponseNorm {
-    /// With so many channels and PyTorch's defaults: 1e-4, 0.75 and 1.
+    /// A module with this window and PyTorch's defaults: `alpha` 1e-4, `beta` 0.75 and `k` 1.
     ///
     /// ```
     /// use keyway::nn::LocalResponseNorm;

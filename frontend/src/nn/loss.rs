@@ -1,4 +1,4 @@
-//! Losses: how far a model's answers are from what they should be, as modules of two inputs. Each calls the op of its name.
+//! Loss functions as modules of two inputs. Each calls the op of its name.
 
 use super::ModuleError;
 use crate::ops::loss::{NO_CLASS, Reduction};
@@ -19,7 +19,7 @@ macro_rules! loss_module {
         #[derive(Clone, Debug)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)*
-            /// What becomes of the losses of the elements.
+            /// The reduction over the losses of the elements.
             pub reduction: Reduction,
         }
 
@@ -30,7 +30,7 @@ macro_rules! loss_module {
         }
 
         impl $name {
-            /// The loss of a model's answers.
+            /// The loss of predictions against targets.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -41,7 +41,7 @@ macro_rules! loss_module {
             )]
             ///
             /// # Errors
-            /// Shapes that do not fit; a class out of range.
+            /// Incompatible shapes; a class out of range.
             pub fn forward(&$self, $input: &Tensor, $target: &Tensor) -> Result<Tensor> {
                 $call
             }
@@ -89,7 +89,7 @@ loss_module! {
     /// # Ok(()) }
     /// ```
     SmoothL1Loss {
-        /// Where the parabola ends.
+        /// The distance at which the quadratic part ends.
         beta: f64 = 1.0,
     } => |self, input, target| {
         same_shape("smooth_l1_loss", input, target)?;
@@ -106,14 +106,14 @@ loss_module! {
     /// # Ok(()) }
     /// ```
     HuberLoss {
-        /// Where the parabola ends.
+        /// The distance at which the quadratic part ends.
         delta: f64 = 1.0,
     } => |self, input, target| {
         same_shape("huber_loss", input, target)?;
         input.huber_loss_with(target, self.delta, self.reduction)
     }, ["Tensor::new([1.0f32, 2.0])?", "Tensor::new([3.0f32, 2.0])?", "0.75"];
 
-    /// [`Tensor::binary_cross_entropy`] of probabilities as a module.
+    /// [`Tensor::binary_cross_entropy`] as a module; the input is probabilities.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -144,7 +144,7 @@ loss_module! {
     BceWithLogitsLoss {
         /// A factor for each element, broadcast.
         weight: Option<Tensor> = None,
-        /// A factor for the part of the targets, broadcast.
+        /// The weight of the positive part of the loss, broadcast.
         pos_weight: Option<Tensor> = None,
     } => |self, input, target| {
         same_shape("binary_cross_entropy_with_logits", input, target)?;
@@ -165,7 +165,7 @@ loss_module! {
     NllLoss {
         /// A factor for each class.
         weight: Option<Tensor> = None,
-        /// The class that counts nothing.
+        /// The class whose targets are ignored.
         ignore_index: i64 = NO_CLASS,
     } => |self, input, target| {
         input.nll_loss_with(target, self.weight.as_ref(), self.ignore_index, self.reduction)
@@ -185,16 +185,16 @@ loss_module! {
     CrossEntropyLoss {
         /// A factor for each class.
         weight: Option<Tensor> = None,
-        /// The class that counts nothing.
+        /// The class whose targets are ignored.
         ignore_index: i64 = NO_CLASS,
-        /// The share of the target that is spread evenly over all classes.
+        /// The share of the target distribution that is replaced by the uniform distribution.
         label_smoothing: f64 = 0.0,
     } => |self, input, target| {
         let (weight, reduction) = (self.weight.as_ref(), self.reduction);
         input.cross_entropy_with(target, weight, self.ignore_index, self.label_smoothing, reduction)
     }, ["Tensor::new([[0.0f32, 0.0]])?", "Tensor::new([1i64])?", "2f32.ln()"];
 
-    /// [`Tensor::kl_div`] of the logarithms of probabilities as a module.
+    /// [`Tensor::kl_div`] as a module; the input is log-probabilities.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,7 +205,7 @@ loss_module! {
     /// ```
     #[doc(alias = "KLDivLoss")]
     KlDivLoss {
-        /// Whether the targets are logarithms too.
+        /// Whether the targets are log-probabilities too.
         log_target: bool = false,
     } => |self, input, target| {
         same_shape("kl_div", input, target)?;

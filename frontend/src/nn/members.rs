@@ -1,10 +1,10 @@
-//! What a module shows of itself.
+//! The registration of a module's parameters, buffers and submodules.
 
 use super::Module;
 use super::slot::{Mode, Slot};
 use crate::rng::Generator;
 
-/// The parts of a module, with their names from the root of the model: `0.weight`, `encoder.bias`.
+/// The visitor to which a module registers its parts, with names from the root of the model: `0.weight`, `encoder.bias`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -36,7 +36,7 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// A tensor that is learned.
+    /// Registers a learned tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -58,7 +58,7 @@ impl<'a> Members<'a> {
         self.parameters.push((format!("{}{name}", self.prefix), slot));
     }
 
-    /// A tensor that is kept and saved but not learned.
+    /// Registers a tensor that is part of the state dict but not learned.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -82,7 +82,7 @@ impl<'a> Members<'a> {
         self.buffers.push((format!("{}{name}", self.prefix), slot));
     }
 
-    /// A module inside this one; its names get this name and a dot in front.
+    /// Registers a submodule; its names are prefixed with `name` and a dot.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -108,7 +108,7 @@ impl<'a> Members<'a> {
         self.prefix.truncate(outer);
     }
 
-    /// The mode that [`Module::train`] and [`Module::eval`] switch.
+    /// Registers the mode that [`Module::train`] and [`Module::eval`] switch.
     ///
     /// ```
     /// use keyway::{Tensor, nn::{Members, Mode}};
@@ -129,7 +129,7 @@ impl<'a> Members<'a> {
         self.modes.push(mode);
     }
 
-    /// A generator that the forward function draws from. It is no part of the state dict.
+    /// Registers a generator that the forward function draws from. It is not part of the state dict.
     ///
     /// ```
     /// use keyway::{Tensor, nn::Members, rng::Generator};

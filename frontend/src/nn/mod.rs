@@ -1,4 +1,4 @@
-//! Modules: layers that hold parameters, and what can be done with all of them at once.
+//! Modules: layers with parameters, and operations on all parameters of a model.
 //!
 //! ```
 //! # fn main() -> keyway::Result<()> {
@@ -15,11 +15,12 @@
 //! ```
 //!
 //! Decisions:
-//! - a module shows its parts in one place, [`Module::members`]; names, state, moves and modes follow from it;
-//! - parts are behind shared references ([`Slot`], [`Mode`]), so a model that several threads or modules share can be
-//!   loaded, moved and switched;
-//! - initial values come from the default generator and are drawn on the host, so they are the same on every device; a generator
-//!   is no argument, since [`rng::using`](crate::rng::using) puts another in its place for everything that is made in it.
+//! - a module registers its parts once, in [`Module::members`]; names, state dicts, moves and modes are derived from it;
+//! - parts are behind shared references ([`Slot`], [`Mode`]), so a model shared by several threads or modules can be loaded,
+//!   moved and switched;
+//! - initial values come from the default generator and are drawn on the host, so they are the same on every device;
+//!   constructors take no generator, since [`rng::using`](crate::rng::using) substitutes one for everything that is constructed
+//!   inside it.
 
 mod activation;
 mod adaptive_pool;
@@ -114,7 +115,7 @@ pub use sequential::seq;
 pub use slot::{Mode, Slot};
 pub use state::{LoadReport, StateDict};
 
-/// PyTorch's spellings of these types.
+/// PyTorch's spellings of these names.
 #[doc(hidden)]
 pub use {
     BceLoss as BCELoss, BceWithLogitsLoss as BCEWithLogitsLoss, Celu as CELU, Elu as ELU, Gelu as GELU,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A function of a tensor that may have parameters.
 ///
-/// A module of one's own has a forward function and shows its parts:
+/// A custom module implements the forward function and registers its parts:
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -41,7 +41,7 @@ use std::path::Path;
 /// ```
 #[doc(alias = "ModuleT")]
 pub trait Module: Send + Sync {
-    /// The result for an input.
+    /// Computes the output of the module.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -51,11 +51,11 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// An input that does not fit; what the backend reports.
+    /// An input of an unsupported shape; what the backend reports.
     #[doc(alias = "apply")]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
-    /// Shows the parts: parameters, buffers, modules inside, the mode and generators. A module without parts need not.
+    /// Registers the parts: parameters, buffers, submodules, the mode and generators. The default registers none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -69,7 +69,7 @@ pub trait Module: Send + Sync {
         let _ = members;
     }
 
-    /// The name of its type, `Conv2d`, for people.
+    /// The name of the type, such as `Conv2d`, for messages.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -83,7 +83,7 @@ pub trait Module: Send + Sync {
         name.rsplit_once("::").map_or(name, |(_, last)| last)
     }
 
-    /// The parameters with their names, each tensor once, also where two modules share it.
+    /// The parameters with their names; a tensor shared by two modules occurs once.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -104,7 +104,7 @@ pub trait Module: Send + Sync {
         found
     }
 
-    /// The parameter of this name: what optimisers change and gradients go to.
+    /// The parameter of this name: the tensor that optimizers update and gradients accumulate in.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -115,7 +115,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// A name that no parameter has.
+    /// A name without a parameter.
     fn get_parameter(&self, name: &str) -> Result<Tensor> {
         let all = members_of(self).parameters;
         match all.iter().find(|(own, _)| own == name) {
@@ -142,7 +142,7 @@ pub trait Module: Send + Sync {
         members_of(self).buffers.into_iter().map(|(name, slot)| (name, slot.get())).collect()
     }
 
-    /// The parameters, as an optimiser takes them.
+    /// The parameters, as an optimizer takes them.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -156,7 +156,7 @@ pub trait Module: Send + Sync {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// How many numbers the parameters have together.
+    /// The total number of elements of the parameters.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -168,7 +168,7 @@ pub trait Module: Send + Sync {
         self.parameters().iter().map(Tensor::elem_count).sum()
     }
 
-    /// Switches every part to training, as it is at first.
+    /// Switches the module and its submodules to training mode, the initial mode.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -183,7 +183,7 @@ pub trait Module: Send + Sync {
         members_of(self).modes.into_iter().for_each(|mode| mode.set_training(true));
     }
 
-    /// Switches every part to use: dropout lets everything through.
+    /// Switches the module and its submodules to evaluation mode: dropout is the identity.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -198,8 +198,8 @@ pub trait Module: Send + Sync {
         members_of(self).modes.into_iter().for_each(|mode| mode.set_training(false));
     }
 
-    /// The parameters and buffers by name, detached: they share the module's memory, and training goes on changing them, but no
-    /// gradients go to them. [`Module::get_parameter`] gives what gradients go to.
+    /// The parameters and buffers by name, detached: they share the module's memory, so training changes them, but accumulate
+    /// no gradients. [`Module::get_parameter`] returns the tensor that does.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -212,7 +212,7 @@ pub trait Module: Send + Sync {
         members_of(self).slots().map(|(name, slot)| (name.clone(), slot.get().detach())).collect()
     }
 
-    /// Overwrites the parameters and buffers with those of a state dict, cast and moved as needed.
+    /// Copies a state dict into the parameters and buffers, cast and moved as needed.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -226,13 +226,13 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// Names that are missing or not expected, and other shapes, all of them in one error; then nothing is overwritten.
+    /// Missing or unexpected names and other shapes, all of them in one error; nothing is overwritten then.
     #[doc(alias = "VarBuilder")]
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         fill(&expected(self, "load_state_dict"), state, true).map(|_| ())
     }
 
-    /// [`Module::load_state_dict`] that takes what there is, and tells what it left out.
+    /// [`Module::load_state_dict`] of the names that match; the report lists those that were left out.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -245,13 +245,13 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// Other shapes; then nothing is overwritten.
+    /// Other shapes; nothing is overwritten then.
     #[doc(alias = "load_state_dict")]
     fn load_matching(&self, state: &StateDict) -> Result<LoadReport> {
         fill(&expected(self, "load_matching"), state, false)
     }
 
-    /// The generators with their names, such as that of a dropout. They are the module's own, not copies.
+    /// The generators with their names, such as that of a dropout module. They are shared with the module, not copied.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -265,8 +265,8 @@ pub trait Module: Send + Sync {
         members_of(self).generators.into_iter().map(|(name, own)| (name, own.clone())).collect()
     }
 
-    /// The states of the generators by name, each as [`GeneratorState::to_tensor`] gives it. With the state dict and the
-    /// optimiser's it is all that a training needs to be taken up again with the bits that it would have had.
+    /// The states of the generators by name, as [`GeneratorState::to_tensor`] encodes them. With the state dicts of the module
+    /// and the optimizer, this resumes training bit for bit.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -282,13 +282,13 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     fn generator_state_dict(&self) -> Result<StateDict> {
         let state = |(name, own): (String, &Generator)| Ok((name, own.state().to_tensor()?));
         members_of(self).generators.into_iter().map(state).collect()
     }
 
-    /// Puts every generator at its place in the states of [`Module::generator_state_dict`].
+    /// Restores every generator from the states of [`Module::generator_state_dict`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -301,7 +301,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// Names that are missing or not expected, and tensors that are no state; then nothing is changed.
+    /// Missing or unexpected names, and tensors that encode no state; nothing is changed then.
     fn load_generator_state_dict(&self, state: &StateDict) -> Result<()> {
         let generators = members_of(self).generators;
         let names: Vec<&String> = generators.iter().map(|(name, _)| name).collect();
@@ -310,8 +310,8 @@ pub trait Module: Send + Sync {
         Ok(())
     }
 
-    /// Casts the floating-point parameters and buffers. The parameters are new tensors afterwards: make the optimiser
-    /// after this.
+    /// Casts the floating-point parameters and buffers. The parameters are new tensors afterwards: create the optimizer after
+    /// this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -323,7 +323,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// A dtype that no kernel makes, or that parameters cannot have; then nothing is changed.
+    /// A dtype without a cast kernel, or that cannot require gradients; nothing is changed then.
     #[doc(alias = "half")]
     fn to_dtype(&self, dtype: DType) -> Result<()> {
         convert(
@@ -332,7 +332,7 @@ pub trait Module: Send + Sync {
         )
     }
 
-    /// Moves the parameters and buffers. The parameters are new tensors afterwards: make the optimiser after this.
+    /// Moves the parameters and buffers. The parameters are new tensors afterwards: create the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -344,14 +344,14 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// A device that is not there, memory that does not suffice; then nothing is changed.
+    /// An unavailable device, out of memory; nothing is changed then.
     fn to_device(&self, device: Device) -> Result<()> {
         convert(self, |tensor| tensor.to_device(device))
     }
 
-    /// Lays the parameters and buffers of 3 to 5 dimensions, the kernels of convolutions, in a memory format: with one of
-    /// them in channels_last, a convolution's result is. The parameters are new tensors afterwards: make the optimiser after
-    /// this.
+    /// Converts the parameters and buffers of 3 to 5 dimensions, the weights of convolutions, to a memory format: a convolution
+    /// with a channels_last input or weight returns a channels_last result. The parameters are new tensors afterwards: create
+    /// the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -363,7 +363,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports; then nothing is changed.
+    /// What the backend reports; nothing is changed then.
     fn to_memory_format(&self, format: MemoryFormat) -> Result<()> {
         convert(self, |tensor| match tensor.rank() {
             3..=5 => tensor.to(format),
@@ -371,9 +371,9 @@ pub trait Module: Send + Sync {
         })
     }
 
-    /// Casts, moves and lays out the parameters and buffers as the options name: a dtype as [`Module::to_dtype`], a device as
-    /// [`Module::to_device`], a memory format as [`Module::to_memory_format`]. The parameters are new tensors afterwards: make the
-    /// optimiser after this.
+    /// Casts, moves and converts the parameters and buffers as the options say: a dtype as in [`Module::to_dtype`], a device as
+    /// in [`Module::to_device`], a memory format as in [`Module::to_memory_format`]. The parameters are new tensors afterwards:
+    /// create the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -385,7 +385,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// As the three; text that names no device.
+    /// Those of the three methods; a text that is not a device.
     fn to(&self, options: impl IntoOptions) -> Result<()>
     where
         Self: Sized,
@@ -397,7 +397,7 @@ pub trait Module: Send + Sync {
         })
     }
 
-    /// Freezes every parameter, or lets it collect gradients again.
+    /// Sets `requires_grad` of every parameter; `false` freezes the module.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -409,13 +409,13 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::requires_grad_`].
+    /// Those of [`Tensor::requires_grad_`].
     fn requires_grad_(&self, on: bool) -> Result<()> {
         self.parameters().iter().try_for_each(|parameter| parameter.requires_grad_(on).map(|_| ()))
     }
 
-    /// Saves the parameters and buffers in a safetensors file, as [`Module::load`] reads it. A file that is already there is
-    /// replaced as a whole, or kept if the save fails.
+    /// Saves the parameters and buffers in a safetensors file, which [`Module::load`] reads. An existing file is replaced as a
+    /// whole, and is unchanged if the save fails.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -430,7 +430,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// As [`safetensors::save`]; a module without parameters and buffers, as one is that does not name its parts in
+    /// Those of [`safetensors::save`]; a module without parameters and buffers, such as one that does not register its parts in
     /// [`Module::members`].
     fn save<P: AsRef<Path>>(&self, path: P) -> Result<()>
     where
@@ -449,8 +449,7 @@ pub trait Module: Send + Sync {
         safetensors::save(path, &state)
     }
 
-    /// Overwrites the parameters and buffers with those of a safetensors file; see [`Module::save`] and
-    /// [`Module::load_state_dict`].
+    /// Loads the parameters and buffers from a safetensors file; see [`Module::save`] and [`Module::load_state_dict`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -463,7 +462,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// As [`safetensors::load`] and [`Module::load_state_dict`].
+    /// Those of [`safetensors::load`] and [`Module::load_state_dict`].
     fn load<P: AsRef<Path>>(&self, path: P) -> Result<()>
     where
         Self: Sized,
@@ -471,37 +470,37 @@ pub trait Module: Send + Sync {
         self.load_state_dict(&safetensors::load(path)?)
     }
 
-    /// PyTorch's cast to f32.
+    /// Casts to f32, as in PyTorch.
     ///
     /// # Errors
-    /// As [`Module::to_dtype`].
+    /// Those of [`Module::to_dtype`].
     #[doc(hidden)]
     #[deprecated(note = "write `to_dtype(DType::F32)`")]
     fn float(&self) -> Result<()> {
         self.to_dtype(DType::F32)
     }
 
-    /// PyTorch's cast to f64.
+    /// Casts to f64, as in PyTorch.
     ///
     /// # Errors
-    /// As [`Module::to_dtype`].
+    /// Those of [`Module::to_dtype`].
     #[doc(hidden)]
     #[deprecated(note = "write `to_dtype(DType::F64)`")]
     fn double(&self) -> Result<()> {
         self.to_dtype(DType::F64)
     }
 
-    /// PyTorch's cast to f16.
+    /// Casts to f16, as in PyTorch.
     ///
     /// # Errors
-    /// As [`Module::to_dtype`].
+    /// Those of [`Module::to_dtype`].
     #[doc(hidden)]
     #[deprecated(note = "write `to_dtype(DType::F16)`")]
     fn half(&self) -> Result<()> {
         self.to_dtype(DType::F16)
     }
 
-    /// Takes the gradients of all parameters away.
+    /// Clears the gradients of all parameters.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -528,12 +527,12 @@ fn expected<M: Module + ?Sized>(module: &M, owner: &'static str) -> Expected {
     Expected { owner, targets }
 }
 
-/// Replaces every tensor. A tensor that stands in two slots stands in both afterwards.
+/// Replaces every tensor. A tensor shared by two slots stays shared.
 fn convert<M: Module + ?Sized>(module: &M, change: impl Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
     convert_named(module, |_, tensor| change(tensor))
 }
 
-/// The same by name; of a tensor that stands in two slots, the first name counts.
+/// [`convert`] with names; a tensor shared by two slots has the first name.
 pub(crate) fn convert_named<M: Module + ?Sized>(
     module: &M,
     change: impl Fn(&str, &Tensor) -> Result<Tensor>,

@@ -1,4 +1,4 @@
-//! The parameters and buffers of layers by PyTorch's names: `layer.weight()`, `norm.running_mean()`.
+//! Accessors of the parameters and buffers of layers, with PyTorch's names: `layer.weight()`, `norm.running_mean()`.
 
 use super::{
     BatchNorm1d, BatchNorm2d, BatchNorm3d, Embedding, EmbeddingBag, GroupNorm, InstanceNorm1d,
@@ -11,7 +11,7 @@ fn buffer(module: &impl Module, name: &str) -> Option<Tensor> {
     module.named_buffers().into_iter().find_map(|(own, tensor)| (own == name).then_some(tensor))
 }
 
-/// Methods that give parameters or buffers, `None` where the layer has none of that name.
+/// Methods that return a parameter or buffer, `None` if the layer has none of that name.
 macro_rules! parts {
     ($($name:ident [$new:literal] { $($part:ident $sizes:literal, $of:literal;)* } [$($buffer:ident $begin:literal, $of_buffer:literal;)*])*) => {$(
         impl $name {
@@ -103,7 +103,7 @@ parts! {
     } []
 }
 
-/// Methods that give a parameter which the layer always has.
+/// Methods that return a parameter which the layer always has.
 macro_rules! weights {
     ($($name:ident [$new:literal] $sizes:literal, $of:literal;)*) => {$(
         impl $name {

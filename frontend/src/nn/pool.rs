@@ -1,14 +1,14 @@
-//! Pooling.
+//! Pooling layers.
 
 use super::Module;
 use crate::ops::conv::PerDim;
 use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
 use crate::{Result, Tensor};
 
-/// The constructor of a pool: of its options, for which the sizes of the window can stand, or of numbers and a window.
+/// The constructor of a pooling layer: from options or a window size, or from arguments and a window.
 macro_rules! new {
     ($name:ident $rank:literal $options:ident() ($shape:literal, $given:literal, $made:literal)) => {
-        /// A window of these sizes, which moves by them; or one of these options.
+        /// A module with this window and an equal stride, or with these options.
         ///
         #[doc = concat!(
             "```\n# fn main() -> keyway::Result<()> {\n",
@@ -25,7 +25,7 @@ macro_rules! new {
         }
     };
     ($name:ident $rank:literal $options:ident($($arg:ident: $type:ty),+) ($shape:literal, $given:literal, $made:literal)) => {
-        /// A window of these sizes, which moves by them.
+        /// A module with this window and an equal stride.
         ///
         #[doc = concat!(
             "```\n# fn main() -> keyway::Result<()> {\n",

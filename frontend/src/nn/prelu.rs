@@ -1,11 +1,11 @@
-//! A rectifier whose slope is learned.
+//! The parametric rectifier.
 
 use super::slot::Slot;
 use super::{Members, Module, ModuleError};
 use crate::error::called;
 use crate::{Result, Tensor};
 
-/// [`Tensor::prelu`]: elements below 0 are multiplied by a learned number, one for all or one for each channel.
+/// [`Tensor::prelu`] with a learned slope below 0, one for all elements or one per channel.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -21,7 +21,7 @@ pub struct Prelu {
 }
 
 impl Prelu {
-    /// A module with one slope, 0.25 at first.
+    /// A module with one slope, initially 0.25.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -36,7 +36,7 @@ impl Prelu {
         Prelu::new_with(1, 0.25)
     }
 
-    /// A module with so many slopes, 1 or the number of channels, each of which is `init` at first.
+    /// A module with `num_parameters` slopes (1 or the number of channels), initially `init`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -47,7 +47,7 @@ impl Prelu {
     /// ```
     ///
     /// # Errors
-    /// No slopes.
+    /// `num_parameters` of 0.
     pub fn new_with(num_parameters: usize, init: f64) -> Result<Prelu> {
         called("Prelu", &["num_parameters"], || {
             if num_parameters == 0 {

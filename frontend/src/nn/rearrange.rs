@@ -1,4 +1,4 @@
-//! Channels and pixels rearranged.
+//! Rearrangement of channels and pixels.
 
 use super::Module;
 use crate::{Result, Tensor};
@@ -42,7 +42,7 @@ rearrangements! {
     /// ```
     PixelUnshuffle pixel_unshuffle;
 
-    /// [`Tensor::channel_shuffle`] with so many groups.
+    /// [`Tensor::channel_shuffle`] with this number of groups.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

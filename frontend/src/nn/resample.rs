@@ -1,4 +1,4 @@
-//! Images of other sizes, and their windows as columns.
+//! Resampling of images, and sliding windows as columns.
 
 use super::Module;
 use crate::ops::conv::PerDim;
@@ -24,7 +24,8 @@ impl Module for Upsample {
     }
 }
 
-/// [`Tensor::im2col`]: the windows of images `[batch, channels, height, width]` as columns `[batch, channels * window, places]`.
+/// [`Tensor::im2col`]: the sliding windows of images `[batch, channels, height, width]` as columns
+/// `[batch, channels * window, positions]`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -45,12 +46,12 @@ impl Module for Unfold {
     }
 }
 
-/// [`Tensor::col2im`]: images whose windows are the columns, added where they lie over each other; see [`Unfold`].
+/// [`Tensor::col2im`]: sums columns of sliding windows into images; overlapping elements are added. See [`Unfold`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::{Fold, Module, UnfoldOptions}};
-/// // Windows of two columns, side by side: the middle one lies under both.
+/// // Two windows of two columns, which overlap in the middle column.
 /// let fold = Fold { output_size: [1, 3].into(), options: UnfoldOptions::new([1, 2]) };
 /// let columns = Tensor::new([[[1.0f32, 2.0], [10.0, 20.0]]])?;
 /// assert_eq!(fold.forward(&columns)?.to_vec::<f32>()?, [1.0, 12.0, 20.0]);

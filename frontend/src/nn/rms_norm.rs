@@ -1,4 +1,4 @@
-//! Rows brought to a mean square of 1.
+//! Root mean square normalization.
 
 use super::slot::Slot;
 use super::{Members, Module, init};
@@ -25,8 +25,8 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// A module for inputs whose last dimensions have these sizes, with a weight of ones, and the distance from 1 to the
-    /// next number of the dtype as `eps`.
+    /// A module for inputs whose last dimensions have these sizes, with a weight of ones, and the machine epsilon of the
+    /// compute dtype as `eps`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -45,7 +45,7 @@ impl RmsNorm {
         })
     }
 
-    /// Without weight.
+    /// Removes the weight.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -57,7 +57,7 @@ impl RmsNorm {
         RmsNorm { weight: None, ..self }
     }
 
-    /// With this number under the root.
+    /// Sets the value that is added to the mean square under the root.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Modules one after another.
+//! A chain of modules.
 
 use super::{Func, Members, Module};
 use crate::profiler::module_scope;
@@ -6,7 +6,7 @@ use crate::{Result, Tensor};
 use std::fmt;
 use std::ops::Index;
 
-/// Modules each of which takes the result of the one before it.
+/// Modules that are applied in order, each to the result of the previous one.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -23,7 +23,7 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// No modules: the input is the result.
+    /// An empty chain: the identity.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -36,7 +36,7 @@ impl Sequential {
         Sequential::default()
     }
 
-    /// With one more module at the end, named by its place.
+    /// Appends a module, named by its index.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -50,7 +50,7 @@ impl Sequential {
         self.push_named(&name, module)
     }
 
-    /// With one more module at the end, with a name of its own.
+    /// Appends a module with this name.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -64,7 +64,7 @@ impl Sequential {
         self
     }
 
-    /// [`Sequential::push`], as PyTorch's `append` and candle call it.
+    /// [`Sequential::push`] under the name that candle uses (PyTorch: `append`).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -78,7 +78,7 @@ impl Sequential {
         self.push(module)
     }
 
-    /// With a function as one more module at the end; see [`Func`].
+    /// Appends a function as a module; see [`Func`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -91,7 +91,7 @@ impl Sequential {
         self.push(Func::new(function))
     }
 
-    /// How many modules there are.
+    /// The number of modules.
     ///
     /// ```
     /// use keyway::nn::{Relu, Sequential};
@@ -101,7 +101,7 @@ impl Sequential {
         self.modules.len()
     }
 
-    /// Whether there are none.
+    /// Whether the chain is empty.
     ///
     /// ```
     /// use keyway::nn::{Relu, Sequential};
@@ -112,7 +112,7 @@ impl Sequential {
         self.modules.is_empty()
     }
 
-    /// The module at a place.
+    /// The module at `index`.
     ///
     /// ```
     /// use keyway::nn::{Relu, Sequential};
@@ -124,7 +124,7 @@ impl Sequential {
         self.modules.get(index).map(|(_, module)| module.as_ref())
     }
 
-    /// The modules with their names, in their order.
+    /// Iterates over names and modules in order.
     ///
     /// ```
     /// use keyway::nn::{Flatten, Relu, Sequential};
@@ -137,14 +137,14 @@ impl Sequential {
     }
 }
 
-/// candle's empty sequence.
+/// An empty chain, under candle's name.
 #[doc(hidden)]
 #[deprecated(note = "write `Sequential::new()`")]
 pub fn seq() -> Sequential {
     Sequential::new()
 }
 
-/// The modules in order, named by their places.
+/// Collects modules in order, named by their indices.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -159,7 +159,7 @@ impl<M: Module + 'static> FromIterator<M> for Sequential {
     }
 }
 
-/// The modules of a vector in order: of one type, or boxed as `Box<dyn Module>`.
+/// The modules of a vector in order: all of one type, or boxed as `Box<dyn Module>`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -198,7 +198,7 @@ from_tuples! {
     (A B C D E F G H I), (A B C D E F G H I J), (A B C D E F G H I J K), (A B C D E F G H I J K L),
 }
 
-/// The module at a place. Panics if there is none, as a slice does; [`Sequential::get`] does not.
+/// The module at an index. Panics if the index is out of range, as a slice does; [`Sequential::get`] does not.
 impl Index<usize> for Sequential {
     type Output = dyn Module;
 
@@ -207,7 +207,7 @@ impl Index<usize> for Sequential {
     }
 }
 
-/// The modules by name, each with its parameters.
+/// Prints the modules with their names and parameters.
 impl fmt::Debug for Sequential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Sequential");

@@ -1,11 +1,11 @@
-//! What a module holds: tensors that can be replaced, and the mode.
+//! The state of a module: replaceable tensors, and the mode.
 
 use crate::{Result, Tensor};
 use std::fmt;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A place for one tensor of a module. The tensor can be replaced through a shared reference, as
+/// A cell for one tensor of a module. The tensor can be replaced through a shared reference, as
 /// [`Module::to_dtype`](super::Module::to_dtype) does.
 ///
 /// ```
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Slot(RwLock<Tensor>);
 
 impl Slot {
-    /// A slot of a tensor that is learned: it is made to require grad.
+    /// A slot of a learned tensor, which is set to require gradients.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -29,14 +29,14 @@ impl Slot {
     /// ```
     ///
     /// # Errors
-    /// A dtype that has no gradient.
+    /// A dtype that cannot require gradients.
     #[doc(alias = "Parameter")]
     #[doc(alias = "get_with_hints")]
     pub fn parameter(tensor: Tensor) -> Result<Slot> {
         Ok(Slot(RwLock::new(tensor.requires_grad_(true)?)))
     }
 
-    /// A slot of a tensor that is kept and saved but not learned.
+    /// A slot of a tensor that is part of the state dict but not learned.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -50,7 +50,7 @@ impl Slot {
         Slot(RwLock::new(tensor))
     }
 
-    /// The tensor; it shares its memory and its gradient.
+    /// The tensor; the returned handle shares its memory and gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -64,7 +64,7 @@ impl Slot {
         self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// Puts another tensor in its place.
+    /// Replaces the tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -79,7 +79,7 @@ impl Slot {
     }
 }
 
-/// What the tensor is, not its values: a network prints as its parts.
+/// Prints dtype and shape, not values, so that a network prints as its structure.
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tensor = self.get();
@@ -87,7 +87,7 @@ impl fmt::Debug for Slot {
     }
 }
 
-/// Whether a module is being trained or used.
+/// Whether a module is in training or evaluation mode.
 ///
 /// ```
 /// let mode = keyway::nn::Mode::default();
@@ -105,7 +105,7 @@ impl Default for Mode {
 }
 
 impl Mode {
-    /// Whether the module is being trained, as it is at first.
+    /// Whether the module is in training mode, the initial mode.
     ///
     /// ```
     /// use keyway::nn::Mode;
@@ -115,7 +115,7 @@ impl Mode {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Switches it.
+    /// Switches the mode.
     ///
     /// ```
     /// use keyway::nn::Mode;

@@ -1,4 +1,4 @@
-//! State dicts: named tensors that are saved and put back.
+//! State dicts: named tensors for saving and loading.
 
 use super::error::{Mismatch, ModuleError};
 use crate::autograd::no_grad;
@@ -7,7 +7,7 @@ use crate::rng::GeneratorState;
 use crate::{Result, Tensor};
 use std::collections::BTreeMap;
 
-/// Tensors by name, in the order of their names. [`io::safetensors`](crate::io::safetensors) saves and loads it.
+/// Tensors by name, sorted. [`io::safetensors`](crate::io::safetensors) saves and loads it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 #[doc(alias = "VarMap")]
 pub type StateDict = BTreeMap<String, Tensor>;
 
-/// What a load that need not fit exactly has left out.
+/// The names that a non-strict load left out.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -34,22 +34,22 @@ pub type StateDict = BTreeMap<String, Tensor>;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// Names that were expected and did not come.
+    /// Expected names that are missing.
     pub missing: Vec<String>,
-    /// Names that came and were not expected.
+    /// Unexpected names.
     pub unexpected: Vec<String>,
 }
 
-/// What is to be filled from a state dict.
+/// The target of a load.
 pub(crate) struct Expected {
-    /// What it belongs to, for errors.
+    /// The owner of the tensors, for errors.
     pub(crate) owner: &'static str,
     /// The tensors to overwrite, by name.
     pub(crate) targets: Vec<(String, Tensor)>,
 }
 
-/// Overwrites the targets with the tensors of a state dict. All is checked before anything is overwritten; unless
-/// `strict`, names may be missing or unexpected, and are reported.
+/// Copies the tensors of a state dict into the targets. All checks precede the first write; unless `strict`, missing and
+/// unexpected names are reported instead of refused.
 pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Result<LoadReport> {
     let Expected { owner, targets } = expected;
     let mut report = LoadReport::default();
@@ -89,7 +89,7 @@ pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Resu
     Ok(report)
 }
 
-/// The states of generators of these names, which are all that there may be.
+/// The states of the generators of these names. Missing and unexpected names are errors.
 pub(crate) fn generator_states(
     owner: &'static str,
     names: &[&String],

@@ -1,4 +1,4 @@
-//! Real arguments from a sample's description.
+//! Builds call arguments from the description of a sample.
 
 use super::def::OpDef;
 use super::sample::{Fill, Role, SampleArg, TensorSample};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::{DType, Device, Tensor};
 use keyway_dispatcher::op::{Arg, Out};
 
-/// A call made from a sample. Its tensors lie flat, in the order of the arguments.
+/// A call built from a sample. Its tensors are flattened, in the order of the arguments.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ pub struct Built {
     pub tested: Vec<bool>,
 }
 
-/// A small generator with one fixed definition (splitmix64), so that a sample is the same everywhere.
+/// SplitMix64, a small generator with one fixed definition, so that a sample is the same on every platform.
 struct Generator(u64);
 
 impl Generator {
@@ -37,13 +37,13 @@ impl Generator {
         z ^ (z >> 31)
     }
 
-    /// Uniform in 0..1.
+    /// A uniform value in `0..1`.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// The values of a filling, in row-major order.
+/// The values of a fill, in row-major order.
 ///
 /// ```
 /// use keyway::ops::{build::values, sample::Fill};
@@ -59,7 +59,7 @@ pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
             .map(|_| {
                 loop {
                     let x = low + (high - low) * generator.unit();
-                    // Distances are measured to the integers: kinks of rounding and of sign lie there.
+                    // The distance to the nearest integer, since the kinks of rounding and sign are at integers.
                     if (x - x.round()).abs() >= *gap {
                         break x;
                     }
@@ -124,7 +124,7 @@ pub fn build(args: &[SampleArg], tested: DType, seed: u64) -> Result<Built> {
 }
 
 impl Built {
-    /// Moves every tensor.
+    /// Moves all tensors to a device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -144,7 +144,7 @@ impl Built {
         Ok(self)
     }
 
-    /// Calls the op with these tensors instead of the built ones.
+    /// Calls the op with `tensors` in place of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -156,14 +156,14 @@ impl Built {
     /// ```
     ///
     /// # Errors
-    /// What the op reports.
+    /// The errors of the op.
     pub fn call(&self, def: &'static OpDef, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
         self.with_values(tensors, |values| {
             Ok(def.call(values, Out::New)?.into_iter().map(Tensor::from_ref).collect())
         })
     }
 
-    /// Calls `run` with the arguments, with these tensors instead of the built ones.
+    /// Calls `run` with the arguments, with `tensors` in place of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Calls of ops by name: the way to those that plugins bring.
+//! Calls of ops by name, the interface to ops of plugins.
 
 use super::nearest::nearest;
 use super::sample::{Fill, Role, Sample, SampleArg, TensorSample};
@@ -39,7 +39,7 @@ fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
     Ok(made.into_iter().map(Tensor::from_ref).collect())
 }
 
-/// The integers of each list argument as floats, where the op wants a list of these: as Python does.
+/// List arguments of integers converted to floats where the schema has a list of floats, as in Python.
 fn float_lists(op: &OpEntry, args: &[Arg<'_>]) -> Vec<Vec<f64>> {
     if op.schema.params.iter().all(|param| param.kind != Kind::Floats) {
         return Vec::new();
@@ -51,8 +51,8 @@ fn float_lists(op: &OpEntry, args: &[Arg<'_>]) -> Vec<Vec<f64>> {
     args.iter().map(floats).collect()
 }
 
-/// Calls the op of this name, with one argument for each parameter of its schema; those that are missing at the end have
-/// the schema's defaults. Gradients flow as for any other op.
+/// Calls the op of this name, with one argument per parameter of its schema; omitted trailing arguments take the schema's
+/// defaults. Gradients flow as for any other op.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -64,12 +64,12 @@ fn float_lists(op: &OpEntry, args: &[Arg<'_>]) -> Vec<Vec<f64>> {
 /// ```
 ///
 /// # Errors
-/// A name that no backend has brought; arguments of another number or kind than the schema's; otherwise as the op.
+/// An unknown op name; arguments that do not match the schema in number or type; the errors of the op.
 pub fn call(name: &str, args: &[Arg<'_>]) -> Result<Vec<Tensor>> {
     run(name, args, Out::New)
 }
 
-/// As [`call`], with the result written to argument 0, which is given back.
+/// [`call`] in place: writes the result to argument 0 and returns it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -81,7 +81,7 @@ pub fn call(name: &str, args: &[Arg<'_>]) -> Result<Vec<Tensor>> {
 /// ```
 ///
 /// # Errors
-/// As [`call`]; a result that argument 0 cannot hold.
+/// Those of [`call`]; a result that argument 0 cannot hold.
 pub fn call_in_place(name: &str, args: &[Arg<'_>]) -> Result<Tensor> {
     let count = find(name)?.schema.outputs;
     if count != Some(1) {
@@ -97,7 +97,7 @@ pub fn call_in_place(name: &str, args: &[Arg<'_>]) -> Result<Tensor> {
     Ok(made.into_iter().next().ok_or_else(|| Error::UnknownOp { name: name.to_string() })?)
 }
 
-/// As [`call`], with the results written to these tensors, one for each output.
+/// [`call`] with the results written to `out`, one tensor per output.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -110,7 +110,7 @@ pub fn call_in_place(name: &str, args: &[Arg<'_>]) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// As [`call`]; another number of tensors, or a result that one of them cannot hold.
+/// Those of [`call`]; another number of tensors, or a result that one of them cannot hold.
 pub fn call_out<T: Borrow<Tensor>>(name: &str, args: &[Arg<'_>], out: &[T]) -> Result<()> {
     call_into(name, args, &refs(out))
 }
@@ -129,7 +129,7 @@ fn call_into(name: &str, args: &[Arg<'_>], out: &[&TensorRef]) -> Result<()> {
     run(name, args, Out::Given(out)).map(|_| ())
 }
 
-/// The names of the ops that plugins brought.
+/// The names of the ops that plugins define.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -138,7 +138,7 @@ fn call_into(name: &str, args: &[Arg<'_>], out: &[&TensorRef]) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// As [`runtime::start`](crate::runtime::start).
+/// Those of [`runtime::start`](crate::runtime::start).
 pub fn foreign() -> Result<Vec<&'static str>> {
     crate::runtime::start()?;
     Ok(keyway_dispatcher::table::current()
@@ -148,7 +148,7 @@ pub fn foreign() -> Result<Vec<&'static str>> {
         .collect())
 }
 
-/// The valid calls that come with an op: those of its definition, or those that its plugin brought.
+/// The valid sample calls of an op, from its definition or its plugin.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -159,7 +159,7 @@ pub fn foreign() -> Result<Vec<&'static str>> {
 /// ```
 ///
 /// # Errors
-/// A name that no backend has brought; a sample with a filling or a dtype that is none.
+/// An unknown op name; a sample with an unknown fill or dtype.
 pub fn samples(name: &str) -> Result<Vec<Sample>> {
     let op = find(name)?;
     if let Some(definition) = super::def::definition(op) {
@@ -174,19 +174,19 @@ pub fn samples(name: &str) -> Result<Vec<Sample>> {
     list.iter().map(|sample| read(op, sample)).collect()
 }
 
-/// What an op gives by the function that its plugin brought for those who judge it, on tensors in host memory with
-/// floats as f64; `None` where it brought none.
+/// The result of the reference implementation that the op's plugin provides for conformance tests, computed on tensors in host
+/// memory with floats as f64; `None` if it provides none.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// let a = keyway::Tensor::new([1.0f64])?;
-/// // An op of this crate: the judge's own.
+/// // An op of this crate has no reference function of a plugin.
 /// assert!(keyway::ops::by_name::reference("relu", &[(&a).into()])?.is_none());
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
-/// A name that no backend has brought; as the op's rule and the function say.
+/// An unknown op name; the errors of the op's rule and of the function.
 pub fn reference(name: &str, args: &[Arg<'_>]) -> Result<Option<Vec<Tensor>>> {
     let args = Args { op: find(name)?, values: args };
     args.check()?;
@@ -206,12 +206,12 @@ fn unreadable(op: &OpEntry, reason: &str) -> crate::Error {
     .into()
 }
 
-/// The keys of a sample, of a tensor in it, and of what a tensor is filled with.
+/// The keys of a sample, of a tensor in it, and of a fill.
 const OF_SAMPLE: [&str; 3] = ["args", "smooth", "loosened"];
 const OF_TENSOR: [&str; 3] = ["sizes", "dtype", "fill"];
 const OF_FILL: [&str; 5] = ["uniform", "distinct", "away_from", "values", "index"];
 
-/// Refuses keys that mean nothing in a sample: one that is passed over would leave another call than was meant.
+/// Refuses unknown keys: ignoring one would test another call than was meant.
 fn check_keys(op: &OpEntry, sample: &Value) -> Result<()> {
     let check = |value: &Value, place: &str, known: &[&str]| {
         let Some(object) = value.as_object() else { return Ok(()) };
@@ -268,7 +268,7 @@ fn argument(kind: Kind, value: &Value) -> Option<SampleArg> {
         Kind::Bool => SampleArg::Bool(value.as_bool()?),
         Kind::Ints => SampleArg::Ints(value.as_array()?.iter().map(Value::as_i64).collect::<Option<_>>()?),
         Kind::Floats => SampleArg::Floats(floats(value)?),
-        // Kept for the life of the process, as the samples of definitions are.
+        // Leaked: samples live as long as the process, as those of definitions do.
         Kind::Str => SampleArg::Str(String::leak(value.as_str()?.to_string())),
         Kind::DType => SampleArg::DType(dtype(value.get("dtype")?)?),
     })

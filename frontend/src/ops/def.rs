@@ -1,5 +1,4 @@
-//! What an op is: one definition from which the typed call, the table, gradcheck and the conformance cases
-//! all derive.
+//! Op definitions. The typed call, the op table, gradcheck and the conformance cases all derive from one definition.
 
 use super::sample::{ErrorSample, Sample};
 use crate::Tensor;
@@ -8,7 +7,7 @@ use crate::error::Result;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Rule};
 use std::sync::OnceLock;
 
-/// How gradients go through an op. Total: there is no op without an answer.
+/// How gradients flow through an op. Every op declares one variant.
 ///
 /// ```
 /// use keyway::ops::{def::Derivative, pointwise, reduce};
@@ -17,25 +16,25 @@ use std::sync::OnceLock;
 /// ```
 #[derive(Clone, Copy)]
 pub enum Derivative {
-    /// Written with tensor ops, so it works on every backend and can be differentiated again.
+    /// A formula of tensor ops, which runs on every backend and can be differentiated again.
     Formula {
-        /// Arguments that the formula reads; bit `i` for argument `i`.
+        /// The arguments that the formula reads, saved for backward; bit `i` for argument `i`.
         saves: u32,
-        /// Outputs that the formula reads; bit `i` for output `i`.
+        /// The outputs that the formula reads, saved for backward; bit `i` for output `i`.
         saves_outputs: u32,
-        /// The formula. It sets the gradient of each tensor argument that [`Grads::set`] asks for; sums
-        /// over broadcast dimensions and casts to the argument's dtype are done for it.
+        /// The formula. It sets the gradient of each tensor argument for which [`Grads::set`] runs its closure; the gradient is
+        /// reduced to the argument's shape and cast to its dtype afterwards.
         formula: fn(&Backward<'_>, &mut Grads) -> Result<()>,
     },
-    /// Through the ops that this one is composed of.
+    /// Recorded by the ops of the decomposition.
     Composite,
-    /// There is none: the output is constant or piecewise constant in the inputs, or not a real number.
+    /// None: the output is constant or piecewise constant in the inputs, or not a real number.
     NotDifferentiable,
-    /// Nobody has written it; an error at forward time when an input requires grad.
+    /// Not implemented; an error at forward time when an input requires grad.
     Missing(&'static str),
 }
 
-/// The dtypes that an op makes sense for, as a set.
+/// The set of dtypes that an op supports.
 ///
 /// ```
 /// use keyway::{DType, ops::def::Dtypes};
@@ -53,12 +52,12 @@ impl Dtypes {
     pub const BOOL: Dtypes = Dtypes(4);
     /// Floats and integers.
     pub const NUMERIC: Dtypes = Dtypes(3);
-    /// All.
+    /// All dtypes.
     pub const ALL: Dtypes = Dtypes(7);
     /// Integers and bool.
     pub const INTEGRAL: Dtypes = Dtypes(6);
 
-    /// Whether the set has this dtype.
+    /// Whether the set contains this dtype.
     ///
     /// ```
     /// use keyway::{DType, ops::def::Dtypes};
@@ -76,7 +75,7 @@ impl Dtypes {
     }
 }
 
-/// Which forms an op has besides the functional one.
+/// The forms that an op has besides the functional one.
 ///
 /// ```
 /// use keyway::ops::{def::Forms, pointwise, reduce};
@@ -84,15 +83,15 @@ impl Dtypes {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forms {
-    /// Only the functional one.
+    /// None.
     New,
-    /// Also `out=`.
+    /// `out=`.
     Out,
-    /// Also `out=` and in-place on argument 0.
+    /// `out=` and in place on argument 0.
     InPlace,
 }
 
-/// What holds of an op and is in neither its schema nor its rule, as a set: what a judge of its results must know.
+/// Properties of an op that neither its schema nor its rule expresses, as a set.
 ///
 /// ```
 /// use keyway::ops::{def::Facts, linalg, pointwise};
@@ -102,44 +101,45 @@ pub enum Forms {
 pub struct Facts(u16);
 
 impl Facts {
-    /// None of them.
+    /// The empty set.
     pub const NONE: Facts = Facts(0);
-    /// The results are elements of the arguments, or numbers that every dtype holds: there is no error. A cast
-    /// rounds to the nearest number.
+    /// The results are elements of the arguments, or values that every dtype represents: the error is 0. A cast rounds to
+    /// nearest.
     pub const EXACT: Facts = Facts(1);
-    /// IEEE 754 says which zero an element of the result is.
+    /// IEEE 754 specifies the sign of a zero in the result.
     pub const SIGNED_ZEROS: Facts = Facts(1 << 1);
-    /// The results of many elements leave the range of every dtype: long products.
+    /// The results of many elements exceed the range of every dtype: long products.
     pub const MAY_OVERFLOW: Facts = Facts(1 << 2);
-    /// The kernels are chosen by the dtype that they make; which dtypes they read is in no registration.
+    /// Kernels are selected by the output dtype; their registration does not list the input dtypes.
     pub const CASTS: Facts = Facts(1 << 3);
-    /// The answer depends on the strides of an argument or the storage behind it, not on its values alone.
+    /// The result depends on the strides of an argument or its storage, not only on its values.
     pub const BY_STRIDES: Facts = Facts(1 << 4);
-    /// One argument says how the result lies in memory, whatever the format of the others.
+    /// One argument determines the memory format of the result, whatever the format of the others.
     pub const SETS_FORMAT: Facts = Facts(1 << 5);
 
-    /// Of one tensor, element by element, and 0 where that is 0: so it is a function of what a sparse tensor stores.
+    /// An element-wise function of one tensor with `f(0) = 0`, so it applies to the stored values of a sparse tensor.
     pub const KEEPS_ZERO: Facts = Facts(1 << 6);
-    /// Takes the entries of a sparse tensor as they are stored, several at one place perhaps. The derivative of any other op
-    /// is that by its elements, so that it is recorded with each place once.
+    /// Reads the entries of a sparse tensor as stored, including duplicates. The derivative of any other op is that with
+    /// respect to its elements, so a sparse argument is coalesced before the op is recorded.
     pub const BY_ENTRY: Facts = Facts(1 << 7);
-    /// As [`Facts::KEEPS_ZERO`] where the second argument is a number above 0.
+    /// [`Facts::KEEPS_ZERO`] if the second argument is a number above 0.
     pub const KEEPS_ZERO_ABOVE_0: Facts = Facts(1 << 8);
-    /// Under [`autocast`](crate::autocast()) computed in the dtype that it names: products, which gain most and sum in f32.
+    /// Computed in the dtype of [`autocast`](crate::autocast()): products, which gain most and accumulate in f32.
     pub const AUTOCAST: Facts = Facts(1 << 9);
-    /// Under [`autocast`](crate::autocast()) computed in f32: functions that leave the range of f16, long sums, losses.
+    /// Computed in f32 under [`autocast`](crate::autocast()): functions that exceed the range of f16, long sums, losses.
     pub const AUTOCAST_F32: Facts = Facts(1 << 10);
 
-    /// As [`Facts::KEEPS_ZERO`] where 0 lies between the second and the third argument: numbers, or no bounds.
+    /// [`Facts::KEEPS_ZERO`] if 0 is between the second and the third argument, which are numbers or absent.
     pub const KEEPS_ZERO_BETWEEN: Facts = Facts(1 << 11);
-    /// As [`Facts::KEEPS_ZERO`] where the second argument is a number other than 0.
+    /// [`Facts::KEEPS_ZERO`] if the second argument is a number other than 0.
     pub const KEEPS_ZERO_BUT_BY_0: Facts = Facts(1 << 12);
 
-    /// The formula of the derivative computes f16 and bf16 in f32 itself, and gives gradients of f32 where arguments may be of it: so
-    /// its tensors come as they are where f32 is the widest, and images need not be converted for the sake of weights.
+    /// The derivative's formula computes f16 and bf16 in f32 itself, and returns f32 gradients where arguments may be f32. Its
+    /// saved tensors are passed without a cast where f32 is the widest dtype, so images need not be converted for the sake of
+    /// f32 weights.
     pub const DERIVED_IN_F32: Facts = Facts(1 << 13);
 
-    /// Those of both sets.
+    /// The union of both sets.
     ///
     /// ```
     /// use keyway::ops::def::Facts;
@@ -151,7 +151,7 @@ impl Facts {
         Facts(self.0 | more.0)
     }
 
-    /// Whether all of these are in the set.
+    /// Whether the set contains all of `facts`.
     ///
     /// ```
     /// use keyway::ops::def::Facts;
@@ -163,7 +163,7 @@ impl Facts {
     }
 }
 
-/// An op, defined.
+/// The definition of an op.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -177,27 +177,27 @@ impl Facts {
 /// # Ok(()) }
 /// ```
 pub struct OpDef {
-    /// `add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+    /// The schema, such as `add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
     pub schema: &'static str,
-    /// How the outputs come about: shape, dtype and memory format.
+    /// The shape, dtype and memory format of the outputs.
     pub rule: Rule,
-    /// How to do without a kernel.
+    /// The decomposition used without a kernel.
     pub decomposition: Option<Decomposition>,
-    /// How gradients go through.
+    /// How gradients flow through the op.
     pub derivative: Derivative,
-    /// Which forms there are.
+    /// The forms of the op.
     pub forms: Forms,
-    /// Which dtypes it makes sense for.
+    /// The supported dtypes.
     pub dtypes: Dtypes,
-    /// Valid calls.
+    /// Valid sample calls.
     pub samples: fn() -> Vec<Sample>,
-    /// Calls that must fail, and how.
+    /// Sample calls that must fail, and their errors.
     pub errors: fn() -> Vec<ErrorSample>,
-    /// What is not written in this list; `Entry::new()`.
+    /// The registration state and the facts; `Entry::new()`.
     pub entry: Entry,
 }
 
-/// The registered form of a definition, filled in at registration, and the facts that [`OpDef::with`] states.
+/// The registered form of a definition, initialized at registration, and the facts that [`OpDef::with`] adds.
 ///
 /// ```
 /// use keyway::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -221,7 +221,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Not registered yet, and no facts.
+    /// An unregistered entry without facts.
     ///
     /// ```
     /// use keyway::ops::def::{Derivative, Entry, Facts, OpDef};
@@ -248,7 +248,7 @@ impl OpDef {
         self.schema.split('(').next().unwrap_or(self.schema)
     }
 
-    /// This definition, of which these facts hold too.
+    /// Adds facts to the definition.
     ///
     /// ```
     /// use keyway::ops::def::{Derivative, Facts, OpDef};
@@ -262,7 +262,7 @@ impl OpDef {
         self
     }
 
-    /// This definition, with a decomposition.
+    /// Sets the decomposition of the definition.
     ///
     /// ```
     /// use keyway::dispatcher::op::{Decomposition, Out, Part};
@@ -285,7 +285,7 @@ impl OpDef {
         self
     }
 
-    /// Whether these facts hold of the op.
+    /// Whether all of `facts` hold for the op.
     ///
     /// ```
     /// use keyway::ops::{def::Facts, reduce};
@@ -295,7 +295,7 @@ impl OpDef {
         self.entry.facts.has(facts)
     }
 
-    /// What the dispatcher is given.
+    /// The specification that is registered with the dispatcher.
     pub(crate) fn spec(&'static self) -> OpSpec {
         OpSpec {
             schema: self.schema,
@@ -311,7 +311,7 @@ impl OpDef {
         let _ = self.entry.registered.set(entry);
     }
 
-    /// The registered op; starts the runtime if need be.
+    /// The registered op; starts the runtime if necessary.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -330,7 +330,7 @@ impl OpDef {
         }
     }
 
-    /// Calls the op through the whole dispatcher.
+    /// Calls the op through the dispatcher.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -342,14 +342,14 @@ impl OpDef {
     /// ```
     ///
     /// # Errors
-    /// As the op's rule, its derivative and its backend say.
+    /// The errors of the op's rule, its derivative and its backend.
     #[inline]
     pub fn call(&'static self, values: &[Arg<'_>], out: Out<'_>) -> Result<Outputs> {
         let op = self.entry()?;
         Ok(keyway_dispatcher::call::call(Args { op, values }, out)?)
     }
 
-    /// Calls the op and gives its first result.
+    /// Calls the op and returns its first result.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -363,8 +363,7 @@ impl OpDef {
     pub fn run(&'static self, values: &[Arg<'_>]) -> Result<Tensor> {
         let op = self.entry()?;
         let mut result = keyway_dispatcher::call::call(Args { op, values }, Out::New);
-        // Taken from where it was written: a list of results is moved by none, and one that is empty and has no memory of its
-        // own leaves nothing to drop.
+        // Taken in place: this avoids moving the list of results, and an empty inline list needs no drop.
         if let Ok(made) = &mut result
             && made.len() == 1
             && !made.spilled()
@@ -379,7 +378,7 @@ impl OpDef {
         }
     }
 
-    /// Calls the op and gives all its results.
+    /// Calls the op and returns all results.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -393,7 +392,7 @@ impl OpDef {
         Ok(self.call(values, Out::New)?.into_iter().map(Tensor::from_ref).collect())
     }
 
-    /// Calls the op and gives its two results.
+    /// Calls the op and returns its two results.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -412,7 +411,7 @@ impl OpDef {
         }
     }
 
-    /// Calls the in-place form on argument 0, and gives that tensor again.
+    /// Calls the in-place form on argument 0 and returns that tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -428,8 +427,8 @@ impl OpDef {
         made.into_iter().next().map(Tensor::from_ref).ok_or_else(|| no_result(self))
     }
 
-    /// Calls the `out=` form. An empty `out` (no elements) is replaced by a tensor of the right size; any
-    /// other must have the result's shape and a dtype that can hold it.
+    /// Calls the `out=` form. An `out` without elements is replaced by a tensor of the result's size; any other must have the
+    /// result's shape and a dtype that can hold it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -461,7 +460,7 @@ fn unreachable_entry(def: &'static OpDef) -> ! {
     panic!("op `{}` is not in the list of its family, see `ops/mod.rs`", def.name())
 }
 
-/// The definition behind a registered op; `None` for an op that a plugin brought.
+/// The definition of a registered op; `None` for an op of a plugin.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Constructors of op definitions: what most element-wise ops have in common, and methods that replace a part of it.
+//! Constructors of op definitions: the defaults of element-wise ops, and builder methods that replace them.
 
 use super::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use super::rules;
@@ -8,16 +8,16 @@ use crate::error::Result;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Rule, Typing};
 
-/// The dtypes that an element-wise op computes in and returns.
+/// The compute and output dtypes of an element-wise op.
 type DtypeRule = fn(&Args<'_>) -> RuleResult<Typing>;
-/// A formula of a gradient.
+/// The formula of a gradient.
 type Formula = fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>;
 
 impl Derivative {
-    /// Zero with respect to argument 0: a piecewise constant function.
+    /// A zero gradient for argument 0, that of a piecewise constant function.
     pub const ZERO: Derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.zeros_like()));
 
-    /// A formula that reads no tensor but the gradient of the output.
+    /// A formula that reads only the output gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,7 +30,7 @@ impl Derivative {
         Derivative::Formula { saves: 0, saves_outputs: 0, formula }
     }
 
-    /// A formula that reads the arguments of this mask, which has bit `i` for argument `i`.
+    /// A formula that reads the arguments in this mask; bit `i` for argument `i`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -43,7 +43,7 @@ impl Derivative {
         Derivative::Formula { saves, saves_outputs: 0, formula }
     }
 
-    /// A formula that reads the op's one output.
+    /// A formula that reads the op's single output.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -58,7 +58,7 @@ impl Derivative {
 }
 
 impl OpDef {
-    /// An op of every dtype that has the functional form alone, no decomposition and no error samples.
+    /// An op of all dtypes with only the functional form, no decomposition and no error samples.
     ///
     /// ```
     /// use keyway::dispatcher::op::Rule;
@@ -87,8 +87,8 @@ impl OpDef {
         }
     }
 
-    /// An element-wise op of one tensor, of every dtype and in all forms. The samples are of every rank and lie
-    /// in -2..2; there are no error samples.
+    /// An element-wise op of one tensor, of all dtypes and in all forms. The samples have every rank and values in -2..2; there
+    /// are no error samples.
     ///
     /// ```
     /// use keyway::ops::def::{Derivative, Forms, OpDef};
@@ -101,8 +101,8 @@ impl OpDef {
         OpDef::new(schema, rule, derivative, || sample::unary(-2.0, 2.0)).forms(Forms::InPlace)
     }
 
-    /// An element-wise op of two tensors that broadcast, of every dtype and in all forms. The samples are pairs of
-    /// shapes and lie in -2..2; the error samples do not broadcast.
+    /// An element-wise op of two tensors that broadcast, of all dtypes and in all forms. The samples are pairs of shapes with
+    /// values in -2..2; the error samples do not broadcast.
     ///
     /// ```
     /// use keyway::ops::{def::{Derivative, Forms, OpDef}, rules};
@@ -116,7 +116,7 @@ impl OpDef {
             .errors(|| sample::broadcast_errors(&[]))
     }
 
-    /// The same with these forms.
+    /// Replaces the forms.
     ///
     /// ```
     /// use keyway::ops::def::{Derivative, Forms, OpDef};
@@ -130,7 +130,7 @@ impl OpDef {
         self
     }
 
-    /// The same for these dtypes.
+    /// Replaces the supported dtypes.
     ///
     /// ```
     /// use keyway::ops::def::{Derivative, Dtypes, OpDef};
@@ -144,7 +144,7 @@ impl OpDef {
         self
     }
 
-    /// The same with these valid calls.
+    /// Replaces the valid samples.
     ///
     /// ```
     /// use keyway::ops::def::{Derivative, OpDef};
@@ -159,7 +159,7 @@ impl OpDef {
         self
     }
 
-    /// The same with these calls that must fail.
+    /// Replaces the error samples.
     ///
     /// ```
     /// use keyway::ops::def::{Derivative, OpDef};

@@ -1,4 +1,4 @@
-//! The order in memory of results whose sizes are not those of an argument.
+//! The strides of results whose sizes are not those of an argument.
 
 use crate::DType;
 use keyway_dispatcher::dims::{Dims, channels_last_strides, dense_strides};
@@ -6,7 +6,7 @@ use keyway_dispatcher::error::{Error, Result};
 use keyway_dispatcher::op::{Plan, Strides};
 use keyway_dispatcher::tensor::TensorImpl;
 
-/// Refuses sizes that channels_last says nothing about.
+/// Refuses sizes for which channels_last is undefined.
 ///
 /// ```
 /// use keyway::ops::rules;
@@ -15,7 +15,7 @@ use keyway_dispatcher::tensor::TensorImpl;
 /// ```
 ///
 /// # Errors
-/// `Shape`.
+/// `Shape` unless there are 3, 4 or 5 dimensions.
 pub fn check_images(op: &'static str, argument: &'static str, sizes: &[usize]) -> Result<()> {
     if (3..=5).contains(&sizes.len()) {
         return Ok(());
@@ -40,7 +40,7 @@ pub fn kept(t: &TensorImpl, sizes: &[usize]) -> Strides {
     if last { Strides::exact(channels_last_strides(sizes)) } else { Strides::Contiguous }
 }
 
-/// As [`kept`], and in the order of the elements of `t` where that is another one, such as that of a transposed matrix.
+/// [`kept`], and if `t` has another dense order, such as that of a transposed matrix, strides in that order.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -60,7 +60,7 @@ pub fn ordered(t: &TensorImpl, sizes: &[usize]) -> Strides {
     }
 }
 
-/// The plan of one output as [`kept`] says.
+/// The plan of one output with the strides of [`kept`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

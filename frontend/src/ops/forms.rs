@@ -1,7 +1,7 @@
-//! The methods of an op on [`Tensor`](crate::Tensor), written from one declaration.
+//! The methods of an op on [`Tensor`](crate::Tensor), generated from one declaration.
 
 /// Declares the methods of the op that `DEF` in the same file defines: the functional one with this documentation and
-/// signature, and where they are named, `in_place` and `out`, which take the same arguments. All give a `Result`.
+/// signature, and the named `in_place` and `out` forms with the same arguments. All return a `Result`.
 ///
 /// ```text
 /// forms! {
@@ -10,11 +10,10 @@
 /// }
 /// ```
 ///
-/// The arguments are passed in the order of the schema; `defaults` follow them, for parameters that these methods do
-/// not show.
+/// The arguments are passed in the order of the schema, followed by `defaults` for the parameters that these methods omit.
 ///
-/// Where the arguments are `self` and at most a number, [`example!`] writes the examples of the forms in place and `out`, on a tensor
-/// of 1.5 or of the number that follows `on`. Elsewhere an example may stand in braces behind the form's name.
+/// If the arguments are `self` and at most a number, [`example!`] generates the examples of the in-place and `out` forms, on a
+/// tensor of 1.5 or of the number after `on`. Otherwise an example may be given in braces after the form's name.
 macro_rules! forms {
     ($(
         $(#[$doc:meta])*
@@ -45,7 +44,7 @@ macro_rules! forms {
 }
 pub(crate) use forms;
 
-/// One method of [`forms!`]; nothing where the form has no name.
+/// One method of [`forms!`]; expands to nothing if the form has no name.
 macro_rules! form {
     ($form:ident [] $($unused:tt)*) => {};
     (functional [$name:ident] $op:ident [$($doc:tt)*] <$($life:lifetime)?>
@@ -64,7 +63,7 @@ macro_rules! form {
         $($doc)*
         ///
         /// # Errors
-        /// As the functional form; a result of a shape or dtype that `self` cannot hold.
+        /// Those of the functional form; a result of a shape or dtype that `self` cannot hold.
         pub fn $name<$($life)?>(& $($own)? self $(, $arg: $type)*) -> $crate::error::Result<$crate::Tensor> {
             DEF.run_in_place(&[self.into(), $($arg.into(),)* $($default),*])
         }
@@ -78,7 +77,7 @@ macro_rules! form {
         $($doc)*
         ///
         /// # Errors
-        /// As the functional form; a result of another shape than `out`, or of a dtype that `out` cannot hold.
+        /// Those of the functional form; a result of another shape than `out`, or of a dtype that `out` cannot hold.
         pub fn $name<$($life)?>(
             & $($own)? self $(, $arg: $type)*, out: &mut $crate::Tensor
         ) -> $crate::error::Result<()> {
@@ -88,7 +87,8 @@ macro_rules! form {
 }
 pub(crate) use form;
 
-/// The example of a form in place or `out`: it gives what the functional form gives. Nothing for arguments of other types.
+/// The example of an in-place or `out` form: its result equals that of the functional form. Expands to nothing for arguments of
+/// other types.
 macro_rules! example {
     ($form:ident $name:tt $op:ident [] $params:tt) => {
         $crate::ops::forms::example!($form $name $op [1.5] $params)

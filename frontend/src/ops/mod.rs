@@ -1,4 +1,4 @@
-//! The ops. One file each, in the folder of its family; one line in the family's list.
+//! The ops: one file each, in the folder of its family, and one line in the family's list.
 
 pub mod build;
 pub mod by_name;
@@ -13,7 +13,7 @@ pub mod sample;
 pub(crate) mod spatial;
 pub mod tiers;
 
-/// Declares the modules of a family and lists their definitions: the one line that a new op costs here.
+/// Declares the modules of a family and lists their definitions; a new op adds one line here.
 macro_rules! family {
     ($($(#[$attribute:meta])* $op:ident),* $(,)?) => {
         $($(#[$attribute])* pub mod $op;)*
@@ -42,7 +42,7 @@ pub mod reduce;
 pub mod shape;
 pub mod sparse;
 
-/// Every definition, in the order of families.
+/// All definitions, in the order of families.
 ///
 /// ```
 /// use keyway::Tensor;

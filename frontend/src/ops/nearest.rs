@@ -1,8 +1,8 @@
-//! The known name most similar to a misspelt one.
+//! Suggestions for misspelt names.
 
 use keyway_dispatcher::registry::edit_distance;
 
-/// The known name that differs from `got` in the fewest letters, if these are no more than a third of it, or two.
+/// The known name with the smallest edit distance from `got`, if that is at most 2 or a third of its length.
 pub fn nearest<'a>(got: &str, known: &[&'a str]) -> Option<&'a str> {
     let far = |name: &&str| edit_distance(got, name);
     let best = known.iter().copied().min_by_key(far)?;

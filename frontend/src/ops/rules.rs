@@ -15,7 +15,8 @@ pub const FIRST_TWO: u32 = 0b11;
 /// Arguments 0, 1 and 2.
 pub const FIRST_THREE: u32 = 0b111;
 
-/// The plan of an op that is not element-wise, but whose result is like argument 0 and may lie where that does.
+/// The plan of an op that is not element-wise, but whose result has the sizes, dtype and strides of argument 0 and may share
+/// its memory.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -33,7 +34,7 @@ pub fn like_first(args: &Args<'_>) -> Result<Plan> {
     Plan::elementwise(args, FIRST, unary(args)?)
 }
 
-/// One argument, the result of its dtype.
+/// The dtype rule of one argument; the result has its dtype.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -48,7 +49,7 @@ pub fn unary(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// One argument; integers and bool become f32.
+/// The dtype rule of one argument; integers and bool become f32.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -63,7 +64,7 @@ pub fn unary_float(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// One argument, of any dtype but bool; the result of its dtype.
+/// The dtype rule of one argument of any dtype but bool; the result has its dtype.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -75,14 +76,14 @@ pub fn unary_float(args: &Args<'_>) -> Result<Typing> {
 /// ```
 ///
 /// # Errors
-/// `DType`.
+/// `DType` for bool.
 pub fn unary_number(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     require(args, 0, dtype, dtype != DType::BOOL, "a number dtype")?;
     Ok(Typing::of(dtype))
 }
 
-/// One argument, of a float dtype; the result of its dtype.
+/// The dtype rule of one float argument; the result has its dtype.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -94,7 +95,7 @@ pub fn unary_number(args: &Args<'_>) -> Result<Typing> {
 /// ```
 ///
 /// # Errors
-/// `DType`.
+/// `DType` for other dtypes.
 pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
@@ -102,7 +103,7 @@ pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// One argument, of an integer dtype or bool; the result of its dtype.
+/// The dtype rule of one integer or bool argument; the result has its dtype.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -114,7 +115,7 @@ pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
 /// ```
 ///
 /// # Errors
-/// `DType`.
+/// `DType` for floats.
 pub fn unary_integral(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let allowed = matches!(dtype.category(), Category::Bool | Category::Integer);
@@ -122,7 +123,7 @@ pub fn unary_integral(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// One argument, taken in its own dtype; the result is bool.
+/// The dtype rule of one argument, read in its own dtype; the result is bool.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -137,7 +138,7 @@ pub fn predicate(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing { compute: args.tensor(0)?.dtype(), result: DType::BOOL })
 }
 
-/// Two arguments, promoted.
+/// The dtype rule of two promoted arguments.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -152,7 +153,7 @@ pub fn binary(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// Two arguments, promoted; integers and bool become f32.
+/// The dtype rule of two promoted arguments; integers and bool become f32.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -167,7 +168,7 @@ pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// Two arguments, promoted to a float dtype.
+/// The dtype rule of two arguments that promote to a float dtype.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -179,7 +180,7 @@ pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
 /// ```
 ///
 /// # Errors
-/// `DType`.
+/// `DType` for other promoted dtypes.
 pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
     let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
@@ -187,7 +188,8 @@ pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// Two arguments, promoted; a number must be one that the integer dtype holds: the result is computed from it, or is it.
+/// The dtype rule of two promoted arguments, of which a number must be in the range of the integer dtype: the result is
+/// computed from it, or may equal it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -199,7 +201,7 @@ pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
 /// ```
 ///
 /// # Errors
-/// `Value`.
+/// `Value` for a number out of range.
 pub fn binary_held(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
     holds(args, 0, dtype)?;
@@ -207,8 +209,8 @@ pub fn binary_held(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// Two arguments, promoted for the comparison; the result is bool. A number that the integer dtype does not hold is compared
-/// in a wider one.
+/// The dtype rule of a comparison: two promoted arguments; the result is bool. A number out of the range of the integer dtype
+/// is compared in a wider one.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -223,26 +225,26 @@ pub fn comparison(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
     let compute = match (is_held(args.get(0), dtype) && is_held(args.get(1), dtype), dtype) {
         (true, _) => dtype,
-        // No integer dtype holds it and a negative number; which side of 0 a number lies on, f64 knows.
+        // No integer dtype holds both u64 and negative values; f64 preserves the sign of a number.
         (false, DType::U64) => DType::F64,
         (false, _) => DType::I64,
     };
     Ok(Typing { compute, result: DType::BOOL })
 }
 
-/// Whether the dtype is no integer, or holds a number, its fraction left away.
+/// Whether the dtype is not an integer dtype, or the truncated number is in its range.
 pub(crate) fn is_held(arg: Arg<'_>, dtype: DType) -> bool {
     let Some((low, high)) = dtype.integer_range().filter(|_| dtype.is_integer()) else { return true };
     match arg {
         Arg::Int(v) => (low..=high).contains(&i128::from(v)),
-        // Beyond 2^64 the cast stays beyond; NaN becomes 0.
+        // Beyond 2^64 the cast saturates out of range; NaN would become 0.
         Arg::Float(v) => !v.is_nan() && (low..=high).contains(&(v as i128)),
         _ => true,
     }
 }
 
-/// Refuses a number in argument `i` that the integer dtype does not hold: stored there, it would be another one. A fraction
-/// is left away.
+/// Refuses a number in argument `i` that is out of the range of the integer dtype, since storing it would change it. Fractions
+/// are truncated.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -255,7 +257,7 @@ pub(crate) fn is_held(arg: Arg<'_>, dtype: DType) -> bool {
 /// ```
 ///
 /// # Errors
-/// `Value`.
+/// `Value` for a number out of range.
 pub fn holds(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
     match dtype.integer_range() {
         Some((low, high)) if !is_held(args.get(i), dtype) => {
@@ -265,7 +267,7 @@ pub fn holds(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
     }
 }
 
-/// The dtype in which an op that gives real numbers computes.
+/// The compute dtype of an op with real-valued results.
 ///
 /// ```
 /// use keyway::{DType, ops::rules};
@@ -275,8 +277,8 @@ pub fn float_of(dtype: DType) -> DType {
     if matches!(dtype.category(), Category::Bool | Category::Integer) { DType::F32 } else { dtype }
 }
 
-/// The dtype that the kernel of a cast is chosen by: the one that it makes, as it reads every built-in dtype; but a
-/// plugin's dtype is known to its own kernels alone, so one that is read comes before a built-in one that is made.
+/// The dtype by which the kernel of a cast is selected: the output dtype, since kernels read every built-in dtype. Only a
+/// plugin's kernels know the plugin's dtypes, so a plugin input dtype takes precedence over a built-in output dtype.
 ///
 /// ```
 /// use keyway::{DType, ops::rules};
@@ -286,7 +288,7 @@ pub fn conversion_key(from: DType, to: DType) -> DType {
     if to.is_built_in() && !from.is_built_in() { from } else { to }
 }
 
-/// Refuses a dtype that the op does not make sense for.
+/// Refuses a dtype that the op does not support.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -299,7 +301,7 @@ pub fn conversion_key(from: DType, to: DType) -> DType {
 /// ```
 ///
 /// # Errors
-/// `DType`.
+/// `DType` if `allowed` is false.
 pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected: &'static str) -> Result<()> {
     if allowed {
         return Ok(());
@@ -312,7 +314,7 @@ pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected:
     })
 }
 
-/// A factor of integers is an integer: a fraction would be rounded, or the result be no longer of their dtype.
+/// Refuses a fractional factor of integers: it would be rounded, or change the dtype of the result.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -325,7 +327,7 @@ pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected:
 /// ```
 ///
 /// # Errors
-/// `Value`.
+/// `Value` for a fraction.
 pub fn whole_factor(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
     match args.get(i) {
         Arg::Float(_) if !dtype.is_float() => {
@@ -367,8 +369,7 @@ pub fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
     Error::Value { op: args.name(), argument, expected, got: args.get(i).describe() }
 }
 
-/// The dimensions that a reduction runs over, as a mask of `ndim` bits: those in argument `i`, or all where
-/// it was not given or is empty.
+/// The dimensions of a reduction as a mask of `ndim` bits: those in argument `i`, or all if it is missing or empty.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -380,7 +381,7 @@ pub fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
 /// ```
 ///
 /// # Errors
-/// `Dim`; `Value` for a dimension that comes twice.
+/// `Dim` for a dimension out of range; `Value` for a duplicate.
 pub fn reduced_dims(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
     let dims = args.optional_ints(i)?.unwrap_or(&[]);
     if dims.is_empty() {
@@ -406,7 +407,7 @@ fn all_dims(ndim: usize) -> u64 {
     if ndim >= 64 { u64::MAX } else { (1 << ndim) - 1 }
 }
 
-/// As [`reduced_dims`], of the argument of a call that was checked: one dimension, a list, or all where there is none.
+/// [`reduced_dims`] of an argument that was already checked: one dimension, a list, or all if there is none.
 pub(crate) fn reduced_by(op: &'static str, dims: Arg<'_>, ndim: usize) -> Result<u64> {
     match dims {
         Arg::Ints(list) if !list.is_empty() => {
@@ -417,7 +418,7 @@ pub(crate) fn reduced_by(op: &'static str, dims: Arg<'_>, ndim: usize) -> Result
     }
 }
 
-/// [`reduced_dims`] of one dimension in argument `i`, or all where it was not given.
+/// [`reduced_dims`] of a single dimension in argument `i`, or all if it is missing.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -429,7 +430,7 @@ pub(crate) fn reduced_by(op: &'static str, dims: Arg<'_>, ndim: usize) -> Result
 /// ```
 ///
 /// # Errors
-/// `Dim`.
+/// `Dim` for a dimension out of range.
 pub fn reduced_dim(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
     match args.optional_int(i)? {
         Some(dim) => Ok(1 << wrap_dim(args.name(), dim, ndim)?),
@@ -437,7 +438,7 @@ pub fn reduced_dim(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
     }
 }
 
-/// Refuses a reduction of no elements, for ops that have no answer to it.
+/// Refuses a reduction of no elements, for ops that have no identity.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -450,7 +451,7 @@ pub fn reduced_dim(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
 /// ```
 ///
 /// # Errors
-/// `Shape`.
+/// `Shape` for an empty reduction with a non-empty result.
 pub fn not_empty(args: &Args<'_>, sizes: &[usize], mask: u64) -> Result<()> {
     let empty = |(i, &size): (usize, &usize)| size == 0 && mask >> i & 1 != 0;
     let some_output = reduced_sizes(sizes, mask, false).iter().all(|&size| size > 0);
@@ -484,7 +485,7 @@ pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
     out
 }
 
-/// How many elements a reduction over the dimensions in `mask` makes one of.
+/// The number of elements that a reduction over the dimensions in `mask` combines into one.
 ///
 /// ```
 /// use keyway::ops::rules;
@@ -494,12 +495,12 @@ pub fn reduced_count(sizes: &[usize], mask: u64) -> usize {
     sizes.iter().enumerate().filter(|(i, _)| mask & (1 << i) != 0).map(|(_, size)| size).product()
 }
 
-/// Writes the sizes that argument `i` gives as integers to `sizes`, which is empty; at most one is -1, which stands for
-/// what is left of `numel`.
+/// Resolves the sizes in integer list argument `i` for `numel` elements and appends them to `sizes`, which is empty; at most
+/// one is -1, which is inferred.
 ///
 /// # Errors
-/// `Value` when they do not fit.
-// Written to where they stay: a list that was just written is slow to move.
+/// `Value` if the sizes do not match `numel`.
+// An output parameter, since moving a list that was just written is slow.
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::dispatcher::dims::Dims;
@@ -526,7 +527,7 @@ pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize, sizes: &mut Dims) 
             _ => return Err(wrong("sizes of 0 or more, with at most one -1".to_string())),
         });
     }
-    // The unknown size counts as 1 here.
+    // The inferred size counts as 1 here.
     let product = keyway_dispatcher::dims::numel(args.name(), sizes)?;
     if let Some(at) = unknown {
         if product == 0 || !numel.is_multiple_of(product) {

@@ -1,8 +1,8 @@
-//! Calls as data: from these come gradcheck, the tests of the kernels, and the conformance cases.
+//! Sample calls as data, from which gradcheck, kernel tests and conformance cases are derived.
 
 use crate::DType;
 
-/// What the elements of a sample's tensor are.
+/// The fill of a sample's tensor.
 ///
 /// ```
 /// use keyway::ops::{build::values, sample::Fill};
@@ -11,20 +11,20 @@ use crate::DType;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
-    /// Uniform in the range, by a fixed generator; integers are rounded towards zero.
+    /// Uniform in the range, by a fixed generator; integers are truncated towards zero.
     Uniform(f64, f64),
-    /// Uniform in the range, but at least the third number away from each integer multiple of it: keeps
-    /// gradcheck away from kinks.
+    /// Uniform in the range, but at least the third value away from each integer multiple of it: keeps gradcheck away from
+    /// kinks.
     AwayFrom(f64, f64, f64),
-    /// All different, in a fixed shuffled order, spread over the range: no ties.
+    /// Distinct values in a fixed shuffled order, spread over the range: no ties.
     Distinct(f64, f64),
-    /// Integers from 0 up to, not including, this: indices.
+    /// Indices: integers in `0..n`.
     Index(i64),
-    /// These, repeated as often as needed.
+    /// These values, repeated as often as needed.
     Values(Vec<f64>),
 }
 
-/// Which dtype a sample's tensor has.
+/// The dtype of a sample's tensor.
 ///
 /// ```
 /// use keyway::DType;
@@ -37,11 +37,11 @@ pub enum Fill {
 pub enum Role {
     /// The dtype under test; differentiated by gradcheck.
     Tested,
-    /// This one, whatever is tested.
+    /// A fixed dtype, whatever is tested.
     Fixed(DType),
 }
 
-/// A tensor of a sample.
+/// The description of a tensor argument.
 ///
 /// ```
 /// use keyway::ops::sample::{Fill, Role, SampleArg, TensorSample, plain};
@@ -50,15 +50,15 @@ pub enum Role {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSample {
-    /// Sizes.
+    /// The sizes.
     pub sizes: Vec<usize>,
-    /// Elements.
+    /// The values of the elements.
     pub fill: Fill,
-    /// Dtype.
+    /// The dtype.
     pub role: Role,
 }
 
-/// An argument of a sample.
+/// The description of an argument.
 ///
 /// ```
 /// use keyway::ops::sample::{SampleArg, plain, sample};
@@ -92,14 +92,14 @@ pub enum SampleArg {
 pub struct Sample {
     /// Arguments in schema order.
     pub args: Vec<SampleArg>,
-    /// Whether gradcheck may differentiate here; off where the function has a kink at the sample.
+    /// Whether gradcheck may differentiate here; false if the function has a kink at the sample.
     pub smooth: bool,
-    /// How many times the dtype's tolerance a result may be off, and why; `None` for the tolerance itself.
+    /// A factor of the dtype's tolerance, and the reason for it; `None` for the tolerance itself.
     pub loosened: Option<(f64, &'static str)>,
 }
 
 impl Sample {
-    /// Allows `factor` times the dtype's tolerance, for the stated reason: a long sum, say.
+    /// Multiplies the dtype's tolerance by `factor`, for the stated reason, such as a long sum.
     ///
     /// ```
     /// use keyway::ops::sample::{plain, sample};
@@ -124,7 +124,7 @@ impl Sample {
 pub struct ErrorSample {
     /// Arguments in schema order.
     pub args: Vec<SampleArg>,
-    /// A part of the message.
+    /// A substring of the expected message.
     pub message: &'static str,
 }
 
@@ -138,7 +138,7 @@ pub fn sample(args: impl IntoIterator<Item = SampleArg>) -> Sample {
     Sample { args: args.into_iter().collect(), smooth: true, loosened: None }
 }
 
-/// A call with these arguments that fails with a message which holds `message`.
+/// A call with these arguments whose error message contains `message`.
 ///
 /// ```
 /// use keyway::ops::sample::{error, plain};
@@ -168,7 +168,7 @@ pub fn plain(sizes: &[usize]) -> SampleArg {
     uniform(sizes, -2.0, 2.0)
 }
 
-/// A tensor of the dtype under test.
+/// A tensor of the dtype under test with this fill.
 ///
 /// ```
 /// use keyway::ops::sample::{Fill, SampleArg, tensor};
@@ -179,7 +179,7 @@ pub fn tensor(sizes: &[usize], fill: Fill) -> SampleArg {
     SampleArg::Tensor(TensorSample { sizes: sizes.to_vec(), fill, role: Role::Tested })
 }
 
-/// A tensor of a fixed dtype.
+/// A tensor of a fixed dtype with this fill.
 ///
 /// ```
 /// use keyway::DType;
@@ -202,7 +202,7 @@ pub fn index(sizes: &[usize], size: i64) -> SampleArg {
     fixed(sizes, DType::I64, Fill::Index(size))
 }
 
-/// The samples of an element-wise op of one argument: every rank from 0 to 5, an empty one, one element.
+/// The samples of an element-wise op of one argument: every rank from 0 to 5, an empty tensor, a single element.
 ///
 /// ```
 /// use keyway::ops::sample::{sample, unary, uniform};
@@ -212,7 +212,7 @@ pub fn unary(low: f64, high: f64) -> Vec<Sample> {
     unary_of(&Fill::Uniform(low, high), &[])
 }
 
-/// As [`unary`], of any filling, followed by `rest`.
+/// [`unary`] with any fill, followed by `rest`.
 ///
 /// ```
 /// use keyway::ops::sample::{Fill, SampleArg, unary_of};
@@ -265,7 +265,7 @@ pub fn broadcast_errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
     vec![error(args(&[3], &[4]), "do not broadcast"), error(args(&[2, 3], &[2]), "do not broadcast")]
 }
 
-/// The error sample of an op that takes every dtype but bool: see [`unary_number`](super::rules::unary_number).
+/// The error sample of an op that supports every dtype but bool: see [`unary_number`](super::rules::unary_number).
 ///
 /// ```
 /// assert_eq!(keyway::ops::sample::refuses_bool()[0].message, "a number dtype");
@@ -274,7 +274,7 @@ pub fn refuses_bool() -> Vec<ErrorSample> {
     vec![error([fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]))], "a number dtype")]
 }
 
-/// The error sample of an op that takes floats alone, with the arguments `rest`: see
+/// The error sample of an op that supports only floats, with the arguments `rest`: see
 /// [`unary_real`](super::rules::unary_real).
 ///
 /// ```
@@ -285,7 +285,7 @@ pub fn refuses_integers(rest: &[SampleArg]) -> Vec<ErrorSample> {
     vec![error([integers].into_iter().chain(rest.iter().cloned()), "a floating-point dtype")]
 }
 
-/// The error sample of an op of two tensors that takes floats alone: see [`binary_real`](super::rules::binary_real).
+/// The error sample of an op of two tensors that supports only floats: see [`binary_real`](super::rules::binary_real).
 ///
 /// ```
 /// assert_eq!(keyway::ops::sample::refuses_integer_pairs()[0].args.len(), 2);

@@ -1,26 +1,26 @@
-//! Lists of one number for each spatial dimension: sizes, and how windows and kernels move over images.
+//! List arguments with one value per spatial dimension: sizes, and the parameters of windows and kernels.
 
 use super::rules::wrong_value;
 use keyway_dispatcher::error::Result;
 use keyway_dispatcher::op::Args;
 use std::ops::RangeInclusive;
 
-/// Any size from this one on.
+/// The range of sizes from `least` on.
 pub(crate) fn size_from(least: i64) -> RangeInclusive<i64> {
     least..=i64::MAX
 }
 
-/// Elements of a window, of its step and of its dilation. No memory holds an image that needs more, and below this bound no
-/// sum or product that says where a window reads can overflow, whichever backend computes it.
+/// The range of window sizes, strides and dilations. No memory holds an image that needs more, and below this bound no sum or
+/// product in the address computation of a window overflows, in any backend.
 pub(crate) const MOVES: RangeInclusive<i64> = 1..=1 << 40;
 
-/// Elements of a border.
+/// The range of paddings.
 pub(crate) const BORDER: RangeInclusive<i64> = 0..=*MOVES.end();
 
-/// The list in argument `i`, one number of this range for each of `rank` dimensions.
+/// List argument `i`, with one value in this range for each of `rank` dimensions.
 ///
 /// # Errors
-/// `Value` for another length or other numbers.
+/// `Value` for another length or values out of range.
 pub(crate) fn list<'a>(
     args: &Args<'a>,
     i: usize,

@@ -1,14 +1,14 @@
-//! Which ops a device needs for what: to hold and print tensors, to infer, to train.
+//! The ops that a device needs for a use: to hold and print tensors, for inference, for training.
 //!
-//! A tier names ops as programs call them. A device needs no kernel for each: an op counts where its decomposition does,
-//! so some twenty kernels suffice for all three tiers (`keyway ops --device D --missing-for train` lists those that lack).
+//! A tier lists ops as programs call them. A device does not need a kernel for each: an op is supported if its decomposition
+//! is, so some twenty kernels suffice for all three tiers (`keyway ops --device D --missing-for train` lists the missing ones).
 
 use crate::error::Result;
 use crate::{DType, Device, Layout};
 use keyway_dispatcher::registry::{find_op, serving};
 use std::collections::BTreeSet;
 
-/// Ops that belong together because a use needs all of them.
+/// A set of ops that a use needs.
 ///
 /// ```
 /// use keyway::ops::tiers;
@@ -17,15 +17,15 @@ use std::collections::BTreeSet;
 /// ```
 #[derive(Debug)]
 pub struct Tier {
-    /// Its name on command lines.
+    /// The name on command lines.
     pub name: &'static str,
-    /// What a device can do that serves it.
+    /// The capability that the tier provides.
     pub about: &'static str,
-    /// Its ops, besides those of the tiers before it.
+    /// The ops, in addition to those of the previous tiers.
     pub ops: &'static [&'static str],
 }
 
-/// The tiers; each needs those before it.
+/// The tiers; each includes the previous ones.
 pub static ALL: [Tier; 3] = [
     Tier {
         name: "load",
@@ -118,7 +118,7 @@ pub static ALL: [Tier; 3] = [
     },
 ];
 
-/// The tier of this name with those before it.
+/// The tiers up to and including the one of this name.
 ///
 /// ```
 /// use keyway::ops::tiers;
@@ -130,7 +130,7 @@ pub fn up_to(name: &str) -> Option<&'static [Tier]> {
     ALL.iter().position(|tier| tier.name == name).map(|at| &ALL[..=at])
 }
 
-/// What a device lacks for a tier.
+/// The ops and kernels that a device lacks for a tier.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -141,13 +141,13 @@ pub fn up_to(name: &str) -> Option<&'static [Tier]> {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// The ops of the tier that nobody serves there.
+    /// The ops of the tier that nothing serves on the device.
     pub ops: Vec<&'static str>,
-    /// Kernels with which all of them would be served: the parts that end their decompositions, and the ops without any.
+    /// Kernels that would serve all of them: the leaves of their decompositions, and the ops without one.
     pub kernels: BTreeSet<(&'static str, &'static str)>,
 }
 
-/// What a device lacks for these tiers on strided tensors of a dtype.
+/// The ops and kernels that a device lacks for these tiers, on strided tensors of a dtype.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -158,7 +158,7 @@ pub struct Missing {
 /// ```
 ///
 /// # Errors
-/// Two definitions of one op, which is a defect of the program.
+/// Duplicate definitions of an op, which is a bug in the program.
 pub fn missing(tiers: &[Tier], device: Device, dtype: DType) -> Result<Missing> {
     crate::runtime::start()?;
     let mut missing = Missing::default();
@@ -173,7 +173,7 @@ pub fn missing(tiers: &[Tier], device: Device, dtype: DType) -> Result<Missing> 
     Ok(missing)
 }
 
-/// Adds the kernels without which an op is not served.
+/// Adds the kernels that an op needs.
 fn needed(
     name: &'static str,
     device: Device,

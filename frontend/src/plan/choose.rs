@@ -1,26 +1,27 @@
-//! Which format each recorded call gets: the costs of a recording as a labelling of its graph, and the answer as a plan.
+//! The choice of a memory format for each recorded call: converts a recording to a graph labelling problem, and its solution to
+//! a plan.
 
 use super::cut::{Pair, Problem};
 use super::order::{FORMATS, NEITHER};
 use super::record::{Choice, Input, Node, Origin, Recorded};
 use super::{Conversion, Plan, Step};
 
-/// Picoseconds: costs are integers in the cut, and the rounding of one is below what can be measured.
+/// Picoseconds per second: the cut has integer costs, and their rounding is below measurement error.
 const UNITS: f64 = 1e12;
 
-/// The highest cost of one item that sums of many still hold.
+/// The maximum cost of one item, so that sums of many do not overflow.
 const MOST: f64 = 1e15;
 
 fn units(seconds: f64) -> i64 {
     (seconds.max(0.0) * UNITS).round().min(MOST) as i64
 }
 
-/// The seconds of converting an argument from the order that its producer gives.
+/// The seconds to convert an argument from the format of its producer.
 fn converting(input: &Input, from: usize, to: usize) -> f64 {
     if from == to { 0.0 } else { input.conversion[from][to] }
 }
 
-/// The graph with its costs: a node for each tensor that comes in and each call, a pair for each argument that may be converted.
+/// The graph with its costs: a node for each input tensor and each call, and a pair for each argument that may be converted.
 pub(super) fn problem(nodes: &[Node]) -> Problem {
     let calls = || nodes.iter().filter_map(call);
     let finite = |seconds: f64| if seconds.is_finite() { units(seconds) } else { 0 };
@@ -31,7 +32,7 @@ pub(super) fn problem(nodes: &[Node]) -> Problem {
         .copied()
         .map(finite)
         .sum();
-    // More than everything else together: what must not be.
+    // A cost above the sum of all others, for forbidden labels.
     let never = 1 + nodes.len() as i64 + of_ops + of_conversions;
     let cost = |seconds: f64| if seconds.is_finite() { units(seconds) } else { never };
     let mut problem = Problem::default();
@@ -41,7 +42,7 @@ pub(super) fn problem(nodes: &[Node]) -> Problem {
             continue;
         };
         let mut single = call.seconds.map(cost);
-        // Of formats that cost the same, the one that it has.
+        // Ties go to the current format.
         for (label, cost) in single.iter_mut().enumerate() {
             *cost += i64::from(label != call.before);
         }
@@ -51,7 +52,7 @@ pub(super) fn problem(nodes: &[Node]) -> Problem {
             let fixed = call.in_place && input.argument == 0;
             let pair = |from: usize, to: usize| match produced[from] {
                 same if same == to => 0,
-                // The tensor that a call changes stays where it is, in either format where it has neither.
+                // A tensor that a call modifies is not converted; one in neither format counts as both.
                 NEITHER if fixed => 0,
                 _ if fixed => never,
                 other => cost(converting(input, other, to)),
@@ -63,7 +64,7 @@ pub(super) fn problem(nodes: &[Node]) -> Problem {
     problem
 }
 
-/// What a plan says of a recording with these labels.
+/// The plan of a recording with these labels.
 pub(super) fn plan(nodes: &[Node], labels: &[usize]) -> Plan {
     let steps: Vec<Step> = nodes
         .iter()
@@ -98,7 +99,7 @@ fn step(nodes: &[Node], labels: &[usize], label: usize, call: &Recorded) -> Step
         let source = &nodes[input.from];
         let from = source.produces[labels[input.from]];
         let stays = from == label || (call.in_place && input.argument == 0);
-        // A parameter has the format that was chosen for it.
+        // A parameter already has the format that was chosen for it.
         (!stays).then(|| Conversion {
             argument: input.argument,
             from: format(from),

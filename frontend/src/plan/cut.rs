@@ -1,4 +1,4 @@
-//! The cheapest labelling of a graph with two labels, as a minimum cut.
+//! Minimum-cost labelling of a graph with two labels, as a minimum cut.
 //!
 //! Every node has a cost for each label and every pair of nodes one for each combination. Where no pair is cheaper when its nodes
 //! differ than when they agree (submodular costs), a minimum s-t cut gives the exact minimum: V. Kolmogorov and R. Zabih, "What
@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-/// The cost of two nodes: `costs[label of from][label of to]`.
+/// The cost of a pair of nodes: `costs[label of from][label of to]`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
     pub(super) from: usize,
@@ -15,7 +15,7 @@ pub(super) struct Pair {
     pub(super) costs: [[i64; 2]; 2],
 }
 
-/// Nodes with the cost of each label, and pairs of them.
+/// A labelling problem: nodes with the cost of each label, and pairs of nodes.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Problem {
     pub(super) nodes: Vec<[i64; 2]>,
@@ -23,8 +23,8 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// The label of each node, 0 or 1, with the least sum of costs. Costs of a pair that are not submodular, as measured ones may
-    /// be by noise, count as if disagreeing cost as much more as they lack.
+    /// The label of each node, 0 or 1, with the minimum total cost. If the costs of a pair are not submodular, which
+    /// measurement noise can cause, the cost of disagreement is raised until they are.
     pub(super) fn solve(&self) -> Vec<usize> {
         let mut single = self.nodes.clone();
         let (source, sink) = (single.len(), single.len() + 1);
@@ -70,7 +70,7 @@ impl Network {
         }
     }
 
-    /// The distance of each node from the source over edges with room; `None` where there is no path.
+    /// The BFS level of each node over edges with residual capacity; `None` for unreachable nodes.
     fn levels(&self, source: usize) -> Vec<Option<usize>> {
         let mut levels = vec![None; self.leaving.len()];
         levels[source] = Some(0);
@@ -86,7 +86,7 @@ impl Network {
         levels
     }
 
-    /// Sends as much as can be sent from the source to the sink.
+    /// Computes a maximum flow from source to sink.
     fn saturate(&mut self, source: usize, sink: usize) {
         loop {
             let levels = self.levels(source);
@@ -98,7 +98,7 @@ impl Network {
         }
     }
 
-    /// Sends what one more path along rising levels takes; `false` if there is none. A loop, since nets may be deep.
+    /// Augments the flow along one path of increasing levels; `false` if there is none. Iterative, since networks may be deep.
     fn augment(&mut self, source: usize, sink: usize, levels: &[Option<usize>], next: &mut [usize]) -> bool {
         let (mut path, mut node) = (Vec::new(), source);
         while node != sink {
@@ -138,7 +138,7 @@ mod tests {
         nodes + pairs.sum::<i64>()
     }
 
-    /// A chain whose nodes convert at this cost where they differ.
+    /// A chain of nodes with this conversion cost between neighbours of different labels.
     fn chain(nodes: &[[i64; 2]], conversion: i64) -> Problem {
         let costs = [[0, conversion], [conversion, 0]];
         let pairs = (1..nodes.len()).map(|to| Pair { from: to - 1, to, costs }).collect();
@@ -147,18 +147,18 @@ mod tests {
 
     #[test]
     fn a_chain_converts_where_that_costs_less_than_it_gains() {
-        // The node in the middle gains 4 and pays two conversions.
+        // The node in the middle would gain 4 but pay for two conversions.
         let nodes = [[1, 9], [5, 1], [1, 9]];
         assert_eq!(chain(&nodes, 3).solve(), [0, 0, 0]);
         assert_eq!(chain(&nodes, 1).solve(), [0, 1, 0]);
-        // One conversion is enough for two nodes at the end.
+        // A single conversion serves the two nodes at the end.
         assert_eq!(chain(&[[1, 9], [5, 1], [5, 1]], 3).solve(), [0, 1, 1]);
         assert_eq!(chain(&[], 3).solve(), [0; 0]);
     }
 
     #[test]
     fn a_shortcut_is_converted_once_or_the_branch_follows_it() {
-        // 0 feeds 1 and 2, as a block its shortcut: alone, node 1 gains 5 and pays 2 * 3.
+        // Node 0 feeds 1 and 2, as a residual block does its shortcut: alone, node 1 gains 5 and pays 2 * 3.
         let costs = [[0, 3], [3, 0]];
         let pairs = [(0, 1), (0, 2), (1, 2)].map(|(from, to)| Pair { from, to, costs }).to_vec();
         let problem = |last: [i64; 2]| Problem { nodes: vec![[0, 9], [5, 0], last], pairs: pairs.clone() };
@@ -191,7 +191,7 @@ mod tests {
                 .map(|_| {
                     let (from, to) = (below(count as u64) as usize, below(count as u64) as usize);
                     let [a, d, b] = [below(6), below(6), below(12)].map(|value| value as i64);
-                    // Submodular by construction: disagreeing costs at least as much as agreeing.
+                    // Submodular by construction: disagreement costs at least as much as agreement.
                     let c = (a + d - b).max(0) + below(5) as i64;
                     Pair { from, to, costs: [[a, b], [c, d]] }
                 })

@@ -1,4 +1,4 @@
-//! The dispatch key under which forward passes are recorded, and follow a plan.
+//! The dispatch key that records forward passes and applies plans.
 
 use super::order::{is_image, is_in_place};
 use super::record::{Node, Recording};
@@ -18,23 +18,23 @@ use std::sync::Arc;
 
 const KEY: KeySet = KeySet::of(DispatchKey::FORMAT_PLAN);
 
-/// Once a program asks for a plan.
+/// Initialized when a program first uses a plan.
 static KEY_REGISTERED: OnceCell<()> = OnceCell::new();
 
-/// What a thread does with its calls.
+/// The action of a thread on its calls.
 enum Active {
-    /// Records them; `None` while it records one.
+    /// Records calls; `None` while a call is being recorded.
     Recording(Option<Box<Recording>>),
-    /// Converts their arguments. `next` is the step of the next call, `None` once the calls are not those of the plan.
+    /// Converts arguments. `next` is the step of the next call, `None` once the calls deviate from the plan.
     Following { plan: Arc<Plan>, next: Option<usize> },
 }
 
 thread_local! {
-    /// The forward passes that are recorded or planned, the innermost last.
+    /// The active recordings and plans of the thread, the innermost last.
     static ACTIVE: RefCell<Vec<Active>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Ends what a thread does with its calls when dropped.
+/// A guard that removes the innermost action when dropped.
 struct Entered {
     _key: KeyGuard,
 }
@@ -48,7 +48,7 @@ impl Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // Dropped outside the borrow: payloads of tensors may be a program's own.
+        // Dropped outside the borrow, since dropping tensors may run user code.
         drop(ACTIVE.try_with(|all| all.borrow_mut().pop()));
     }
 }
@@ -64,7 +64,7 @@ fn install() -> DispatchResult<()> {
     })
 }
 
-/// What is to be done with a call.
+/// The action for one call.
 enum Task {
     Record(Box<Recording>),
     Convert(Arc<Plan>, usize),
@@ -72,7 +72,7 @@ enum Task {
 }
 
 fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
-    // The parts of a composed op belong to it, and conversions are no calls of the module's.
+    // Calls inside a decomposition belong to the op, and conversions are not calls of the module.
     let _whole = KeyGuard::exclude(KEY);
     let task = ACTIVE.with_borrow_mut(|all| match all.last_mut() {
         Some(Active::Recording(recording)) => recording.take().map_or(Task::Nothing, Task::Record),
@@ -99,13 +99,13 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
 }
 
 impl Step {
-    /// Whether a call is one of this step's op.
+    /// Whether a call matches the op of this step.
     fn is_of(&self, call: &Call<'_>) -> bool {
         self.op == call.args.op.name && self.in_place == is_in_place(call)
     }
 }
 
-/// Runs a call on images in the format of a step.
+/// Runs a call with its images converted to the format of a step.
 fn convert(call: &Call<'_>, below: KeySet, step: &Step) -> DispatchResult<Outputs> {
     let mut keeps = is_in_place(call);
     let change = |t: &_| {
@@ -123,7 +123,7 @@ fn convert(call: &Call<'_>, below: KeySet, step: &Step) -> DispatchResult<Output
     replacing(&call.args, change, |args| redispatch(&Call { args, out: call.out }, below))?
 }
 
-/// The tensors and calls of one forward pass.
+/// Records the tensors and calls of one forward pass.
 pub(super) fn record<M: Module + ?Sized>(rounds: usize, module: &M, input: &Tensor) -> Result<Vec<Node>> {
     crate::runtime::start()?;
     KEY_REGISTERED.get_or_try_init(install)?;
@@ -139,8 +139,8 @@ pub(super) fn record<M: Module + ?Sized>(rounds: usize, module: &M, input: &Tens
     Ok(recorded.map(|recording| recording.nodes).unwrap_or_default())
 }
 
-/// A module that works in the memory formats of a [`Plan`], made by [`Plan::apply`]. Names and values of parameters are those of the
-/// module inside.
+/// A module that follows the memory formats of a [`Plan`], created by [`Plan::apply`]. Names and values of parameters are those
+/// of the inner module.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -161,7 +161,7 @@ pub struct Planned<M> {
 }
 
 impl<M: Module> Planned<M> {
-    /// The plan that it follows.
+    /// The plan of the module.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -192,8 +192,8 @@ impl<M: Module> Module for Planned<M> {
 }
 
 impl Plan {
-    /// The module as it works by this plan: its parameters are converted once, and arguments of calls where the plan says so. The
-    /// parameters that are converted are new tensors afterwards: make the optimiser after this.
+    /// Wraps the module so that it follows this plan: parameters are converted once, and arguments where the plan says so.
+    /// Converted parameters are new tensors afterwards: create the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -209,7 +209,7 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// A module without the parameters that the plan has a format for; memory that does not suffice. Then nothing is changed.
+    /// A module without the parameters that the plan has a format for; out of memory. Nothing is changed then.
     pub fn apply<M: Module>(self, module: M) -> Result<Planned<M>> {
         let names: Vec<String> = module.named_parameters().into_iter().map(|(name, _)| name).collect();
         if let Some((missing, _)) = self.parameters.iter().find(|(name, _)| !names.contains(name)) {

@@ -1,10 +1,10 @@
-//! Memory-format planning: which calls of a module work on channels_last, which on row-major images, and where to convert.
+//! Memory-format planning: which calls of a module use channels_last images, which contiguous ones, and where to convert.
 //!
-//! [`plan`] runs the forward function of a module once and records its calls with the tensors that go from one to the next. It
-//! measures each call that has images among its arguments (tensors of four or five dimensions) in both formats, and each
-//! conversion, and chooses the formats for which the sum of calls and conversions is least. [`Plan::apply`] gives a module that
-//! works so. Its results are equal to rounding, and so are gradients: a format changes the order of memory, never a value.
-//! Nothing is planned unless asked for.
+//! [`plan`] runs the forward function of a module once and records its calls and the tensors that flow between them. It
+//! measures each call with images among its arguments (tensors of four or five dimensions) in both formats, and each
+//! conversion, and chooses the formats with the minimum total time of calls and conversions. [`Plan::apply`] returns a module
+//! that uses them. Results and gradients are equal up to rounding: a format changes strides, never a value. Planning is
+//! explicit; nothing is planned by default.
 //!
 //! ```
 //! # fn main() -> keyway::Result<()> {
@@ -23,12 +23,13 @@
 //! ```
 //!
 //! Decisions:
-//! - the choice is a minimum cut of the graph of calls (the file `cut.rs` has the source), exact for two formats on any graph. TVM
-//!   (`ConvertLayout`) and PyTorch convert by rules for ops, and oneDNN takes what each primitive prefers alone, so that conversions
-//!   between them are not weighed; a dynamic program along the graph is exact for chains alone;
-//! - the unit is a call of an op, not a module, since sums and activations between modules have formats too. A plan is followed by the
-//!   order of calls: where a later forward pass calls other ops, nothing more is converted in it, and its results are as right;
-//! - a tensor that two calls want converted is converted twice: caching it would hold its memory as long as the pass;
+//! - the choice is a minimum cut of the graph of calls (`cut.rs` names the source), exact for two formats on any graph. TVM
+//!   (`ConvertLayout`) and PyTorch convert by rules per op, and oneDNN uses the preference of each primitive alone, so that the
+//!   cost of conversions between them is ignored; a dynamic program along the graph is exact only for chains;
+//! - the unit is a call of an op, not a module, since sums and activations between modules have formats too. A plan is matched
+//!   by the order of calls: if a later forward pass calls other ops, it converts nothing more, and its results are still
+//!   correct;
+//! - a tensor that two calls need converted is converted twice: caching it would hold its memory for the whole pass;
 //! - only the two memory formats are planned, layouts of plugins are not.
 
 mod choose;
@@ -46,10 +47,10 @@ use follow::record;
 use order::{FORMATS, NEITHER};
 use record::{Node, Origin, Recorded};
 
-/// How often [`plan`] times each call, after one run for warming up; the least time counts.
+/// The number of times that [`plan`] runs each call, after one warm-up run; the minimum time counts.
 pub const ROUNDS: usize = 5;
 
-/// Something that takes time, whose cost decides a plan.
+/// An operation whose cost a plan depends on.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -76,23 +77,23 @@ pub enum Work<'a> {
         device: Device,
         /// The format of all images among its arguments.
         format: MemoryFormat,
-        /// The shape of its first result.
+        /// The shape of the first result.
         shape: &'a [usize],
-        /// Bytes of the images among its arguments.
+        /// The size of the images among its arguments, in bytes.
         bytes: u64,
     },
     /// A conversion of one tensor.
     Conversion {
-        /// The format that it has; `None` for another order.
+        /// The current format; `None` for another stride order.
         from: Option<MemoryFormat>,
-        /// The format that it gets.
+        /// The target format.
         to: MemoryFormat,
-        /// Bytes of its elements.
+        /// The size of the elements, in bytes.
         bytes: u64,
     },
 }
 
-/// Where the costs of a plan come from.
+/// The source of the costs of a plan.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -113,9 +114,9 @@ pub enum Work<'a> {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Costs<'a> {
-    /// Measured, each call and each conversion as often as this after one run for warming up; the least time counts.
+    /// Measured: each call and conversion runs this number of times after one warm-up run; the minimum time counts.
     Measured(usize),
-    /// The seconds that this function gives; a cost that is negative or no number counts as 0, and infinity rules a format out.
+    /// The seconds that this function returns; a negative or NaN cost counts as 0, and infinity excludes a format.
     Given(&'a dyn Fn(&Work<'_>) -> f64),
 }
 
@@ -136,19 +137,19 @@ pub enum Costs<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Conversion {
-    /// Which of the call's tensors is converted, counted from 0.
+    /// The index of the converted tensor among the call's tensor arguments, from 0.
     pub argument: usize,
-    /// The format that it has; `None` for another order.
+    /// The current format; `None` for another stride order.
     pub from: Option<MemoryFormat>,
-    /// The format that it gets.
+    /// The target format.
     pub to: MemoryFormat,
-    /// Bytes of its elements.
+    /// The size of the elements, in bytes.
     pub bytes: u64,
-    /// Seconds that the conversion takes.
+    /// The time of the conversion, in seconds.
     pub seconds: f64,
 }
 
-/// A call of a forward pass, with what a plan chose for it.
+/// A call of a forward pass, with the choices of a plan.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -161,30 +162,30 @@ pub struct Conversion {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Step {
-    /// The names of the modules around it, with dots between them; empty where they have none.
+    /// The path of enclosing module names, separated by dots; empty if there are none.
     pub path: String,
     /// The op.
     pub op: &'static str,
-    /// Whether it writes to its first argument.
+    /// Whether the call writes to its first argument.
     pub in_place: bool,
-    /// The shape of its first result.
+    /// The shape of the first result.
     pub shape: Vec<usize>,
-    /// The format of the first image among its arguments without the plan; `None` without images, or for another order.
+    /// The format of the first image among the arguments without the plan; `None` without images, or for another stride order.
     pub from: Option<MemoryFormat>,
-    /// The format that was chosen for its images; `None` where there is nothing to choose.
+    /// The format that was chosen for the images; `None` if there is no choice.
     pub format: Option<MemoryFormat>,
-    /// Whether it depends on the strides of its arguments, which are given the format that they had.
+    /// Whether the op depends on the strides of its arguments, which are then passed in their original format.
     by_strides: bool,
-    /// Seconds without the plan.
+    /// The time without the plan, in seconds.
     pub before: f64,
-    /// Seconds with the plan, without the conversions.
+    /// The time with the plan, excluding conversions, in seconds.
     pub after: f64,
-    /// Conversions that are inserted before it.
+    /// The conversions that are inserted before the call.
     pub conversions: Vec<Conversion>,
 }
 
 impl Step {
-    /// Seconds with the plan and its conversions.
+    /// The time with the plan, including conversions, in seconds.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -198,7 +199,7 @@ impl Step {
     }
 }
 
-/// The formats that were chosen for the calls and parameters of a module, with what they cost.
+/// The formats chosen for the calls and parameters of a module, with their costs.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -214,18 +215,18 @@ impl Step {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The calls in the order in which the forward function makes them.
+    /// The calls, in the order of the forward function.
     pub steps: Vec<Step>,
-    /// The parameters with a format to choose, by name.
+    /// The formats of parameters, by name.
     pub parameters: Vec<(String, MemoryFormat)>,
-    /// Seconds of all calls without the plan.
+    /// The time of all calls without the plan, in seconds.
     pub before: f64,
-    /// Seconds of all calls with the plan, its conversions included.
+    /// The time of all calls with the plan, including conversions, in seconds.
     pub after: f64,
 }
 
 impl Plan {
-    /// The number of conversions that are inserted.
+    /// The number of inserted conversions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -239,10 +240,11 @@ impl Plan {
     }
 }
 
-/// Plans the memory formats of a module for inputs like this one, by measured costs. See the [module](self).
+/// Plans the memory formats of a module for inputs like this one, with measured costs. See the [module](self).
 ///
-/// The forward function runs once without gradients, in the module's mode; each call runs [`ROUNDS`] times in each format besides, on
-/// copies of its arguments. Buffers and generators are as before afterwards. The plan holds for a forward pass in the same mode.
+/// Runs the forward function once without gradients, in the module's current mode, and additionally each call [`ROUNDS`] times
+/// in each format, on copies of its arguments. Buffers and generators are restored. The plan applies to forward passes in the
+/// same mode.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -253,12 +255,12 @@ impl Plan {
 /// ```
 ///
 /// # Errors
-/// What the forward function reports; a call that depends on strides other than those of the two formats.
+/// The errors of the forward function; a call that depends on strides of neither format.
 pub fn plan<M: Module + ?Sized>(module: &M, input: &Tensor) -> Result<Plan> {
     plan_with(module, input, Costs::Measured(ROUNDS))
 }
 
-/// [`plan`] with costs from elsewhere, or measured more or less often.
+/// [`plan`] with given costs, or another number of measurements.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -271,7 +273,7 @@ pub fn plan<M: Module + ?Sized>(module: &M, input: &Tensor) -> Result<Plan> {
 /// ```
 ///
 /// # Errors
-/// As [`plan`].
+/// Those of [`plan`].
 pub fn plan_with<M: Module + ?Sized>(module: &M, input: &Tensor, costs: Costs<'_>) -> Result<Plan> {
     let _off = no_grad();
     let rounds = if let Costs::Measured(rounds) = costs { rounds.max(1) } else { 0 };
@@ -293,7 +295,7 @@ pub fn plan_with<M: Module + ?Sized>(module: &M, input: &Tensor, costs: Costs<'_
     Ok(choose::plan(&nodes, &labels))
 }
 
-/// Gives a call the costs that a function says.
+/// Replaces the costs of a call by those of a function.
 fn price(node: &mut Node, seconds: &dyn Fn(&Work<'_>) -> f64) {
     let Origin::Call(call) = &mut node.origin else { return };
     let positive = |cost: f64| if cost > 0.0 { cost } else { 0.0 };
@@ -307,7 +309,7 @@ fn price(node: &mut Node, seconds: &dyn Fn(&Work<'_>) -> f64) {
         }
     }
     for (cost, format) in std::iter::zip(&mut call.seconds, FORMATS) {
-        // What fails in a format fails at any price.
+        // A call that fails in a format remains excluded.
         if cost.is_finite() {
             *cost = match inputs.is_empty() {
                 true => 0.0,
@@ -315,7 +317,7 @@ fn price(node: &mut Node, seconds: &dyn Fn(&Work<'_>) -> f64) {
             };
         }
     }
-    // Mixed formats cost no less than the cheaper one.
+    // Arguments of mixed formats cost no less than the cheaper format.
     let least = call.seconds[0].min(call.seconds[1]);
     call.as_given = if *is_uniform && *before != NEITHER { call.seconds[*before] } else { least };
 }

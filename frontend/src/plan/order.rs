@@ -1,16 +1,16 @@
-//! The order of a tensor's elements in memory, as a plan tells it: by one of two formats, or neither.
+//! The stride order of a tensor as a plan classifies it: one of two formats, or neither.
 
 use crate::MemoryFormat;
 use keyway_dispatcher::op::{Arg, Call, Out};
 use keyway_dispatcher::tensor::{Format, TensorRef};
 
-/// The formats that a plan chooses from; the index of one is its label in the cut.
+/// The candidate formats; the index of a format is its label in the cut.
 pub(super) const FORMATS: [MemoryFormat; 2] = [MemoryFormat::Contiguous, MemoryFormat::ChannelsLast];
-/// The index of tensors that are in neither.
+/// The index of tensors in neither format.
 pub(super) const NEITHER: usize = FORMATS.len();
 
-/// Whether a tensor has a format to choose. Tensors of three dimensions are left out: a transposed matrix of a batch looks like
-/// channels_last.
+/// Whether a tensor has a choice of format. Three-dimensional tensors are excluded: a batch of transposed matrices has
+/// channels_last strides.
 pub(super) fn is_image(t: &TensorRef) -> bool {
     t.is_strided() && (4..=5).contains(&t.ndim()) && t.numel() > 1
 }
@@ -24,7 +24,7 @@ pub(super) fn of(t: &TensorRef) -> usize {
     }
 }
 
-/// The tensors among the arguments, those of lists one by one.
+/// The tensors among the arguments, including those in lists.
 pub(super) fn tensors<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a TensorRef> + Clone {
     call.args.values.iter().flat_map(|arg| match arg {
         Arg::Tensor(t) => std::slice::from_ref(t).iter().copied(),
@@ -33,7 +33,7 @@ pub(super) fn tensors<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a TensorRef
     })
 }
 
-/// Whether argument 0 is what the call changes, so that it cannot be replaced.
+/// Whether the call modifies argument 0, which therefore cannot be replaced.
 pub(super) fn is_in_place(call: &Call<'_>) -> bool {
     matches!(call.out, Out::InPlace)
 }

@@ -1,4 +1,4 @@
-//! A forward pass, recorded call by call, with what each call takes in each format.
+//! The recording of a forward pass: its calls, with the time of each in each format.
 
 use super::order::{self, FORMATS, NEITHER, is_image, is_in_place, tensors};
 use crate::arguments::replacing;
@@ -13,43 +13,43 @@ use keyway_dispatcher::tensor::TensorRef;
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// Where a tensor of a forward pass comes from.
+/// The origin of a tensor of a forward pass.
 pub(super) enum Origin {
-    /// An input, or a tensor that is no parameter.
+    /// An input, or a tensor that is not a parameter.
     Given,
-    /// A parameter of this name.
+    /// The parameter of this name.
     Parameter(String),
-    /// A call.
+    /// The result of a call.
     Call(Recorded),
 }
 
-/// A tensor that comes into the graph, or a call with its results.
+/// An input tensor of the graph, or a call with its results.
 pub(super) struct Node {
     pub(super) origin: Origin,
-    /// The format of the result where the node has the format of this index; [`NEITHER`] for another order.
+    /// The format of the result for each format of the node; [`NEITHER`] for another stride order.
     pub(super) produces: [usize; 2],
 }
 
-/// An argument that can be converted.
+/// An argument that may be converted.
 pub(super) struct Input {
-    /// Which of the call's tensors it is.
+    /// Its index among the call's tensor arguments.
     pub(super) argument: usize,
-    /// The node that it comes from.
+    /// The node that produces it.
     pub(super) from: usize,
-    /// Bytes of its elements.
+    /// The size of its elements, in bytes.
     pub(super) bytes: u64,
-    /// Seconds of a conversion from a format, or from [`NEITHER`], to a format.
+    /// The seconds of a conversion from a format, or from [`NEITHER`], to a format.
     pub(super) conversion: [[f64; 2]; 3],
 }
 
-/// How a plan treats a call.
+/// The way in which a plan treats a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// Its arguments are converted to the format that is chosen for it.
+    /// Arguments are converted to the format chosen for the call.
     Free,
-    /// It depends on the strides of its arguments, which are given the format that they had.
+    /// The op depends on the strides of its arguments, which are passed in their original format.
     Fixed,
-    /// It has no image among its arguments, or sets the format itself.
+    /// The call has no image among its arguments, or determines the format itself.
     None,
 }
 
@@ -60,27 +60,27 @@ pub(super) struct Recorded {
     pub(super) choice: Choice,
     /// The shape of the first result.
     pub(super) shape: Vec<usize>,
-    /// That of the first image among the arguments, or of the first result.
+    /// The device of the first image among the arguments, or of the first result.
     pub(super) device: Device,
     /// The format of the first image among the arguments.
     pub(super) before: usize,
     /// Whether all images had that format.
     pub(super) is_uniform: bool,
     pub(super) inputs: Vec<Input>,
-    /// Bytes of the images among the arguments.
+    /// The size of the images among the arguments, in bytes.
     pub(super) bytes: u64,
-    /// Seconds in each format; infinite where the call fails in it.
+    /// The seconds in each format; infinite if the call fails in it.
     pub(super) seconds: [f64; 2],
-    /// Seconds with the arguments as they came.
+    /// The seconds with the arguments in their original formats.
     pub(super) as_given: f64,
 }
 
-/// What a thread records.
+/// The recording of a thread.
 pub(super) struct Recording {
     pub(super) nodes: Vec<Node>,
-    /// How often each call is timed in each format; with 0 it runs once, for the format of its result.
+    /// The number of timed runs per call and format; with 0 each call runs once, for the format of its result.
     rounds: usize,
-    /// The node of each tensor by its address. The tensors are held, so that no other gets the address.
+    /// The node of each tensor by its address. The tensors are retained, so that no other tensor gets the address.
     values: HashMap<usize, (TensorRef, usize)>,
     conversions: HashMap<(Vec<usize>, u16, usize, usize), f64>,
 }
@@ -104,7 +104,7 @@ impl Recording {
         self.nodes.push(node);
     }
 
-    /// The node that a tensor comes from; an input where it is new.
+    /// The node that produces a tensor; an unknown tensor becomes an input.
     fn origin(&mut self, t: &TensorRef) -> usize {
         if let Some((_, node)) = self.values.get(&address(t)) {
             return *node;
@@ -115,7 +115,7 @@ impl Recording {
 
     /// Runs a call and records it.
     pub(super) fn record(&mut self, call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
-        // The modules around the call are told by the profiler's stack; what is measured is no call of the program's.
+        // The profiler's stack names the modules around the call; measurements are not calls of the program.
         let path = module_path();
         let _unseen = KeyGuard::exclude(KeySet::of(DispatchKey::PROFILER));
         let choice = choice(call)?;
@@ -179,8 +179,8 @@ impl Recording {
         Ok(outputs)
     }
 
-    /// The least time of a call on copies of its arguments, the images in the format of this index, or as they are, and the format
-    /// of the first image among its results.
+    /// The minimum time of a call on copies of its arguments, with the images in the format of this index or unchanged, and the
+    /// format of the first image among its results.
     fn measure(&self, call: &Call<'_>, below: KeySet, format: Option<usize>) -> DispatchResult<(f64, usize)> {
         let prepared = |t: &TensorRef| {
             if !t.is_strided() {
@@ -189,16 +189,16 @@ impl Recording {
             let of = Tensor::from_ref(t.clone()).detach();
             let Some(format) = format.filter(|_| is_image(t)) else { return of.copy().map(Some) };
             let made = of.to(FORMATS[format])?;
-            // What the call changes is not the program's.
+            // A copy, so that the measured call does not modify the program's tensors.
             Ok(Some(if made.shares_storage(&of) { made.copy()? } else { made }))
         };
         replacing(&call.args, prepared, |args| self.time(&Call { args, out: call.out }, below, format))?
     }
 
-    /// The least time of a call, and the format of the first image among its results; `format` is that of the arguments.
+    /// The minimum time of a call, and the format of the first image among its results; `format` is that of the arguments.
     fn time(&self, call: &Call<'_>, below: KeySet, format: Option<usize>) -> DispatchResult<(f64, usize)> {
         let (mut least, mut produced) = (f64::INFINITY, format.unwrap_or(NEITHER));
-        // The first run is for warming up.
+        // The first run is a warm-up.
         for round in 0..=self.rounds {
             let start = Instant::now();
             let outputs = redispatch(call, below)?;
@@ -213,7 +213,7 @@ impl Recording {
         Ok((least, produced))
     }
 
-    /// Seconds of the conversions of a tensor from each format, each measured once for a shape and dtype.
+    /// The seconds of the conversions of a tensor from each format, each measured once per shape and dtype.
     fn conversion(&mut self, t: &TensorRef) -> Result<[[f64; 2]; 3]> {
         let mut seconds = [[0.0; 2]; 3];
         if self.rounds == 0 {
@@ -249,10 +249,10 @@ impl Recording {
     }
 }
 
-/// How a plan treats a call.
+/// The way in which a plan treats a call.
 ///
 /// # Errors
-/// A call that depends on strides which belong to neither format: converting what comes before would change its result.
+/// A call that depends on strides of neither format: converting earlier tensors would change its result.
 fn choice(call: &Call<'_>) -> Result<Choice> {
     let is = |facts| definition(call.args.op).is_some_and(|definition| definition.is(facts));
     if is(Facts::BY_STRIDES) {

@@ -1,11 +1,11 @@
-//! Residual networks in use, with each norm folded into its convolution.
+//! Residual networks for inference, with each norm folded into its convolution.
 
 use super::resnet::{BasicBlock, ResNet, STAGES, forward};
 use crate::nn::{Activation, AdaptiveAvgPool2d, ConvAct2d, Linear, MaxPool2d, Members, Module, Sequential};
 use crate::profiler::module_scope;
 use crate::{Result, Tensor};
 
-/// A [`BasicBlock`] in use: `relu(conv2(relu(conv1(x))) + downsample(x))`, each convolution one call.
+/// An inference [`BasicBlock`]: `relu(conv2(relu(conv1(x))) + downsample(x))`, each convolution one call.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -52,8 +52,8 @@ impl Module for FusedBlock {
     }
 }
 
-/// A [`ResNet`] in use, made by [`ResNet::fuse`]: each norm is folded into the convolution before it, and bias, shortcut and
-/// activation belong to the convolution's call. It is not trained: its tensors are buffers, but for those of `fc`.
+/// An inference [`ResNet`], built by [`ResNet::fuse`]: each norm is folded into the convolution before it, and bias, shortcut
+/// and activation are fused into the convolution's call. It is not trainable: its tensors are buffers, except those of `fc`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -73,9 +73,9 @@ pub struct FusedResNet {
 }
 
 impl ResNet {
-    /// The network as it is in use, whichever mode it is in: the same scores within rounding, from 20 convolutions with all
-    /// that follows each of them. Later changes of this network change nothing there, but for those of `fc`, whose tensors
-    /// both have.
+    /// The network in evaluation mode (regardless of the current mode) with norms folded: the same scores within rounding, from
+    /// 20 convolutions with fused epilogues. Later changes of this network do not affect the fused one, except those of `fc`,
+    /// whose tensors are shared.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -88,7 +88,7 @@ impl ResNet {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice; what the backend reports.
+    /// Out of memory; what the backend reports.
     pub fn fuse(&self) -> Result<FusedResNet> {
         let mut stages: [Sequential; 4] = Default::default();
         for (fused, stage) in stages.iter_mut().zip(&self.stages) {

@@ -1,4 +1,4 @@
-//! Known networks, with the parameter names and initial values of torchvision's, so that weights saved there load here.
+//! Well-known networks, with torchvision's parameter names and initial values, so that its weights load.
 
 mod fused_resnet;
 mod resnet;

@@ -7,33 +7,33 @@ use crate::nn::{
 use crate::profiler::module_scope;
 use crate::{Result, Tensor};
 
-/// Channels of the stages.
+/// Channels of each stage.
 const WIDTHS: [usize; 4] = [64, 128, 256, 512];
 /// Names of the stages.
 pub(super) const STAGES: [&str; 4] = ["layer1", "layer2", "layer3", "layer4"];
-/// Channels of an image.
+/// Channels of the input images.
 const COLOURS: usize = 3;
 
-/// A convolution without a bias, which the norm behind it would take away, padded so that a stride of 1 keeps the image's
-/// size. The initial values are normal with a variance of `2 / fan_out`.
+/// A convolution without a bias, since the following norm would cancel it, padded so that a stride of 1 preserves the image
+/// size. The initial values are normal with variance `2 / fan_out`.
 fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize) -> Result<Conv2d> {
     let weight = init::kaiming_normal_with((outputs, inputs, kernel, kernel), 0.0, init::Fan::Out)?;
     Conv2d::from_tensors(weight, None, ConvOptions::default().stride(stride).padding(kernel / 2))
 }
 
-/// The forward function of a child, told by its name in a profile.
+/// Calls the forward function of a child, recorded under its name in a profile.
 pub(super) fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result<Tensor> {
     let _scope = module_scope(name, child.type_name());
     child.forward(input)
 }
 
-/// Two 3x3 convolutions, each with batch norm, and the input added to what comes out of them: torchvision's `BasicBlock`.
+/// Two 3x3 convolutions with batch norm and a residual connection: torchvision's `BasicBlock`.
 ///
 /// ```text
 /// relu(bn2(conv2(relu(bn1(conv1(x))))) + downsample(x))
 /// ```
 ///
-/// `downsample` is a 1x1 convolution with batch norm where the result has another shape than the input, else nothing.
+/// `downsample` is a 1x1 convolution with batch norm if the shape of the result differs from the input's, else `None`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -54,7 +54,7 @@ pub struct BasicBlock {
 }
 
 impl BasicBlock {
-    /// A block of so many channels in and out, whose first convolution has this stride, in f32.
+    /// A block with these channels in and out, whose first convolution has this stride, in f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -83,7 +83,7 @@ impl BasicBlock {
 
 impl Module for BasicBlock {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        // In place on results of norms, which no derivative needs.
+        // In place, since the derivative of a norm does not read its result.
         let inner = forward("bn1", &self.bn1, &forward("conv1", &self.conv1, input)?)?.relu_()?;
         let outer = forward("bn2", &self.bn2, &forward("conv2", &self.conv2, &inner)?)?;
         let sum = match &self.downsample {
@@ -104,7 +104,7 @@ impl Module for BasicBlock {
     }
 }
 
-/// A 1x1 convolution with batch norm, named as in a sequence of the two.
+/// A 1x1 convolution with batch norm; parameters are named as in a `Sequential` of the two.
 #[derive(Debug)]
 pub(super) struct Downsample {
     pub(super) conv: Conv2d,
@@ -122,7 +122,7 @@ impl Module for Downsample {
     }
 }
 
-/// Blocks that keep the image's size, but for the first one.
+/// A chain of blocks, of which only the first may change the image size.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -137,7 +137,7 @@ impl Module for Downsample {
 pub struct Stage(Vec<BasicBlock>);
 
 impl Stage {
-    /// The blocks, each of which takes the result of the one before it.
+    /// The blocks, in order of application.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -164,11 +164,11 @@ impl Module for Stage {
     }
 }
 
-/// A residual network of [`BasicBlock`]s for images `[batch, 3, height, width]`, which gives a score for each class (K. He
+/// A residual network of [`BasicBlock`]s for images `[batch, 3, height, width]` that returns logits `[batch, classes]` (K. He
 /// and others, "Deep residual learning for image recognition", 2016).
 ///
-/// Names, shapes and initial values are those of torchvision's `ResNet`, so its weights load: convolutions are normal with a
-/// variance of `2 / fan_out`, norms begin with weights of 1 and biases of 0, `fc` is PyTorch's linear layer.
+/// Names, shapes and initial values are those of torchvision's `ResNet`, so its weights load: convolutions are normal with
+/// variance `2 / fan_out`, norms start with weights of 1 and biases of 0, `fc` is initialized as PyTorch's linear layer.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -206,7 +206,7 @@ impl ResNet {
         ResNet::new([2; 4], classes)
     }
 
-    /// A network with so many blocks in each stage, `[3, 4, 6, 3]` for ResNet-34, in f32.
+    /// A network with these numbers of blocks per stage, `[3, 4, 6, 3]` for ResNet-34, in f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -224,7 +224,7 @@ impl ResNet {
         let mut inputs = WIDTHS[0];
         for (number, (stage, count)) in stages.iter_mut().zip(blocks).enumerate() {
             for block in 0..count {
-                // All stages but the first halve the image's sides.
+                // All stages but the first halve height and width.
                 let stride = if number > 0 && block == 0 { 2 } else { 1 };
                 stage.0.push(BasicBlock::new(inputs, WIDTHS[number], stride)?);
                 inputs = WIDTHS[number];
@@ -240,7 +240,7 @@ impl ResNet {
         })
     }
 
-    /// What goes into the first stage: `[batch, 64, height / 4, width / 4]`, rounded up.
+    /// The input of the first stage: `[batch, 64, height / 4, width / 4]`, rounded up.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -257,7 +257,7 @@ impl ResNet {
         forward("maxpool", &self.maxpool, &features)
     }
 
-    /// The stages, `layer1` to `layer4` in the names of parameters, each of which takes the result of the one before it.
+    /// The stages, in order of application; their parameters are named `layer1` to `layer4`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

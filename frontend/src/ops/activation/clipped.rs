@@ -1,6 +1,6 @@
-//! Activations in pieces, of simpler ops: f16 and bf16 are computed in f32.
+//! Piecewise activations, implemented with simpler ops: f16 and bf16 are computed in f32.
 //!
-//! At a corner the gradient is that of the flat side, as in PyTorch.
+//! At a kink the gradient is that of the flat side, as in PyTorch.
 
 use crate::Tensor;
 use crate::autograd::{Context, Function, apply};
@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// `x` within -1 and 1, and the nearer of them outside.
+    /// `clamp(x, -1, 1)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,8 +27,8 @@ impl Tensor {
         self.hardtanh_with(-1, 1)
     }
 
-    /// [`Tensor::hardtanh`] between other numbers; integers stay integers where both numbers are. The gradient is 0 at them,
-    /// where that of [`Tensor::clamp`] is 1.
+    /// [`Tensor::hardtanh`] with other bounds; integers stay integers if both bounds are integers. The gradient is 0 at the
+    /// bounds, where that of [`Tensor::clamp`] is 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -93,7 +93,7 @@ impl Tensor {
         })
     }
 
-    /// `-log(1 + exp(-x))`, the logarithm of [`Tensor::sigmoid`], exact far below 0 too.
+    /// `-log(1 + exp(-x))`, the logarithm of [`Tensor::sigmoid`], accurate far below 0 too.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -128,7 +128,7 @@ impl Tensor {
                 return on_stored(self, Tensor::softsign);
             }
             let value = |x: &Tensor| x.div(&x.abs()?.add(1.0)?);
-            // The quotient's own is a difference of what is nearly equal far from 0.
+            // The derivative of the quotient subtracts nearly equal values far from 0.
             let gradient = |grad: &Tensor, x: &Tensor| {
                 let below = x.abs()?.add(1.0)?;
                 grad.div(&below)?.div(&below)
@@ -151,13 +151,13 @@ impl Tensor {
     pub fn tanhshrink(&self) -> Result<Tensor> {
         called("tanhshrink", &["self"], || {
             let value = |x: &Tensor| x.sub(&x.tanh()?);
-            // That of the difference cancels near 0.
+            // The derivative of the difference cancels near 0.
             let gradient = |grad: &Tensor, x: &Tensor| grad.mul(&x.tanh()?.square()?);
             smooth(self, Smooth { name: "tanhshrink", value, gradient })
         })
     }
 
-    /// `x`, and 0 from -0.5 to 0.5.
+    /// `x`, and 0 where `|x| <= 0.5`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -172,7 +172,7 @@ impl Tensor {
         self.hardshrink_with(0.5)
     }
 
-    /// `x`, and 0 from `-lambd` to `lambd`.
+    /// `x`, and 0 where `|x| <= lambd`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -192,7 +192,7 @@ impl Tensor {
         })
     }
 
-    /// `x` where it is above `threshold`, else `value`. Integers stay integers where `value` is one.
+    /// `x` where it is above `threshold`, else `value`. Integers stay integers if `value` is an integer.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -213,11 +213,11 @@ impl Tensor {
     }
 }
 
-/// A function of each element whose derivative is better computed from its input than through the steps of its value.
+/// An element-wise function whose derivative is more accurate from its input than through the ops of its forward computation.
 struct Smooth {
     name: &'static str,
     value: fn(&Tensor) -> Result<Tensor>,
-    /// From the gradient of the value and the input.
+    /// Computes the gradient from the output gradient and the input.
     gradient: fn(&Tensor, &Tensor) -> Result<Tensor>,
 }
 
@@ -241,14 +241,14 @@ fn smooth(t: &Tensor, function: Smooth) -> Result<Tensor> {
     made.map_or_else(|| t.copy(), |made| cast(made, float_of(t.dtype())))
 }
 
-/// What `f`, which keeps zero, gives of a sparse tensor: of what it stores, each place once.
+/// Applies `f`, with `f(0) = 0`, to the values of a sparse tensor, coalesced first.
 fn on_stored(t: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let whole = t.without_duplicates()?;
     let values = f(&stored(&whole)?)?;
     map_stored_as(&whole, values.dtype(), |_| Ok(values.clone()))
 }
 
-/// A number of either kind.
+/// The value of an integer or float argument.
 fn number(op: &'static str, argument: &'static str, arg: &Arg<'_>) -> Result<f64> {
     match arg {
         &Arg::Int(number) => Ok(number as f64),

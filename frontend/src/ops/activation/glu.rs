@@ -14,7 +14,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The first half of the last dimension times the sigmoid of the second: a gated linear unit (Y. Dauphin and others,
+    /// The gated linear unit: the first half of the last dimension times the sigmoid of the second half (Y. Dauphin and others,
     /// "Language modeling with gated convolutional networks", 2017).
     ///
     /// ```
@@ -31,7 +31,7 @@ impl Tensor {
         self.glu_with(-1)
     }
 
-    /// [`Tensor::glu`] of the halves of dimension `dim`.
+    /// [`Tensor::glu`] with dimension `dim` split into halves.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -48,7 +48,7 @@ impl Tensor {
     }
 }
 
-/// The sizes of the halves of tensor argument `i` along the dimension of the argument behind it.
+/// The sizes of a half of tensor argument `i` along the dimension in argument `i + 1`.
 ///
 /// # Errors
 /// A dtype that is not a float; a dimension of odd size.
@@ -72,7 +72,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
 }
 
-/// The halves of dimension `dim`.
+/// Splits dimension `dim` into halves.
 pub(super) fn halves(t: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     let half = t.dim(dim)? / 2;
     Ok((t.narrow(dim, 0, half)?, t.narrow(dim, half, half)?))

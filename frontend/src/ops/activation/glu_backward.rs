@@ -22,12 +22,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// `grad` times the sigmoid of the second half, and times its derivative and the first half.
+/// `grad * sigmoid(b)` for the first half `a`, and `grad * a * sigmoid'(b)` for the second half `b`.
 pub(super) fn by_tensor_ops(grad: &Tensor, x: &Tensor, dim: i64) -> Result<Tensor> {
     let (own, gate) = halves(x, dim)?;
     let (own, gate) = (widened(&own)?, widened(&gate)?);
     let to_own = widened(grad)?.mul(&gate.sigmoid()?)?;
-    // Not the difference of the sigmoid from 1, which has lost its digits where that is nearly 1.
+    // `sigmoid(-b)` instead of `1 - sigmoid(b)`, which cancels where the sigmoid is close to 1.
     let to_gate = gate.neg()?.sigmoid()?.mul(&own)?.mul(&to_own)?;
     Tensor::cat(&[&to_own, &to_gate], dim)
 }
@@ -37,7 +37,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     in_format_of(&x, cast(by_tensor_ops(&grad, &x, args.int(2)?)?, x.dtype())?)
 }
 
-/// `glu_backward`: the gradient of both halves in one walk. Used where it is not differentiated again.
+/// `glu_backward`: the gradients of both halves in one pass. Used where they are not differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
     rule: Rule::Structured(rule),

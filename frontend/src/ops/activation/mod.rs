@@ -1,4 +1,4 @@
-//! Activations that are more than a function of each element.
+//! Activations with parameters, gates or several pieces.
 
 mod clipped;
 

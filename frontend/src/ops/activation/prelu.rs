@@ -11,8 +11,8 @@ use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// Each element above 0 as it is, each other one times `weight`, which has one number for all or one for each channel
-    /// (dimension 1), and is learned (K. He and others, "Delving deep into rectifiers", 2015).
+    /// `x` where it is above 0, else `weight * x`. The learned `weight` has one element, or one per channel (dimension 1) (K.
+    /// He and others, "Delving deep into rectifiers", 2015).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is not a float; a weight of more than one dimension, or of another number of elements than 1 and the
+    /// A dtype that is not a float; a weight of more than one dimension, or whose length is neither 1 nor the number of
     /// channels.
     pub fn prelu(&self, weight: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), weight.into()])
@@ -43,7 +43,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The weight so that it broadcasts to `ndim` dimensions, of which dimension 1 are the channels.
+/// Reshapes the weight to broadcast with `ndim` dimensions, where dimension 1 holds the channels.
 fn spread(weight: &Tensor, ndim: usize) -> Result<Tensor> {
     if weight.elem_count() == 1 {
         return weight.reshape(());

@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::registry::serving::{Candidate, server};
 
-/// The result of attention by the fused op, if a gradient is wanted of what goes in and a kernel serves the op: composed of
-/// other ops it would keep no less than they do.
+/// Attention by the fused op, if the inputs require gradients and a kernel serves the op: its decomposition would save as many
+/// tensors as the unfused ops.
 pub(super) fn with_gradient(
     operands: [&Tensor; 3],
     mask: Option<&Tensor>,
@@ -22,7 +22,7 @@ pub(super) fn with_gradient(
 ) -> Result<Option<Tensor>> {
     let [query, key, value] = operands;
     let wanted = is_grad_enabled() && operands.iter().any(|t| t.requires_grad());
-    // The fused gradients have none for a mask.
+    // The fused backward op computes no gradient of a mask.
     let direct =
         operands.into_iter().chain(mask).all(|t| t.as_ref().is_strided() && t.device() == query.device())
             && !mask.is_some_and(Tensor::requires_grad);
@@ -51,8 +51,9 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
     Ok([cast(made, tensor(args, 0)?.dtype())?, logsumexp(&scores, is_masked)?])
 }
 
-/// One fused op where the gradients are not to be differentiated again, nothing else uses the sums and the mask wants none,
-/// else tensor ops: the gradient of a score is its weight times how far the weight's own gradient is from the row's mean.
+/// Calls the fused backward op unless the gradients are differentiated again, the log-sum-exp output has a gradient, or the
+/// mask requires one; else tensor ops. Softmax backward: `grad_score = weight * (grad_weight - sum(weight * grad_weight))` per
+/// row.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let own = [b.input(0)?, b.input(1)?, b.input(2)?];
     let mask = b.optional_input(3)?;
@@ -81,13 +82,13 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(3, || Ok(slopes))
 }
 
-/// The operands of a call, by the shapes of query, key and value.
+/// The arguments of a call, from the shapes of query, key and value.
 fn call(shapes: [&[usize]; 3], mask: SampleArg, causal: bool, scale: f64) -> Vec<SampleArg> {
     let [query, key, value] = shapes.map(plain);
     vec![query, key, value, mask, SampleArg::Bool(causal), SampleArg::Float(scale)]
 }
 
-/// Shapes, masks and causal flags that both fused ops are called with.
+/// Sample shapes, masks and causal flags of both fused ops.
 pub(super) fn shapes() -> Vec<([&'static [usize]; 3], SampleArg, bool)> {
     let none = || SampleArg::None;
     let some = |sizes: &[usize]| fixed(sizes, DType::BOOL, Fill::Values(vec![1.0, 0.0, 1.0, 0.0, 0.0, 0.0]));
@@ -128,11 +129,10 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `flash_attention`: what `scaled_dot_product_attention` makes without dropout, and for each query the logarithm of the sum
-/// of the exponentials of its scores, in f32 for f16 and bf16, by which its gradients compute the scores again (T. Dao and
-/// others, "FlashAttention", 2022); 0 for a query that looks at no key. Key and value are as the query before the last two
-/// dimensions, but for a number of heads that divides its own. Whether a value that is not finite counts for queries before its
-/// key, with `is_causal`, is not promised.
+/// `flash_attention`: `scaled_dot_product_attention` without dropout, and the log-sum-exp of the scores of each query (f32 for
+/// f16 and bf16), from which the backward op recomputes the scores (T. Dao and others, "FlashAttention", 2022); 0 for a query
+/// without keys. The leading dimensions of key and value equal the query's, except that their number of heads may be a divisor
+/// of its own. With `is_causal` it is unspecified whether a value that is not finite affects queries before its key.
 pub static DEF: OpDef = OpDef {
     schema: "flash_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),

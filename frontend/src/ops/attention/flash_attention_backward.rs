@@ -49,7 +49,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     Ok([cast(of_query, dtype)?, cast(of_key, dtype)?, cast(of_value, dtype)?])
 }
 
-/// A call, by the shapes of query, key and value, of the gradient and the result, and of the sums.
+/// A call, from the shapes of query, key and value, of gradient and output, and of the log-sum-exp.
 fn call(
     [query, key, value]: [&[usize]; 3],
     [made, each]: [&[usize]; 2],
@@ -69,15 +69,15 @@ fn samples() -> Vec<Sample> {
         let [query, _, value] = shapes;
         let each = &query[..query.len() - 1];
         let made: Vec<usize> = each.iter().chain(value.last()).copied().collect();
-        // Sums that are not the scores' own make weights far from 1.
+        // A log-sum-exp that does not belong to the scores gives weights far from 1.
         let made = sample(call(shapes, [&made, each], mask, causal, scale));
         made.loosened(50.0, "the exponential of a score multiplies the score's error")
     })
     .collect()
 }
 
-/// `flash_attention_backward`: the gradients of query, key and value of `flash_attention` by the result and the logarithms of
-/// sums that it gave. Used where they are not differentiated again.
+/// `flash_attention_backward`: the gradients of query, key and value of `flash_attention` from its output and log-sum-exp. Used
+/// where they are not differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "flash_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor out, Tensor logsumexp, bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),

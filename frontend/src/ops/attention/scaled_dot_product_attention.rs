@@ -18,7 +18,7 @@ use keyway_dispatcher::tensor::TensorRef;
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, nn::AttentionOptions};
-/// // The first query looks at the first key alone, the second one at both alike.
+/// // The first query attends only to the first key, the second one to both equally.
 /// let (query, key) = (Tensor::zeros((1, 2, 1))?, Tensor::zeros((1, 2, 1))?);
 /// let value = Tensor::new([[[1.0f32], [3.0]]])?;
 /// let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
@@ -28,16 +28,16 @@ use keyway_dispatcher::tensor::TensorRef;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionOptions<'a> {
-    /// Broadcasts to `[.., queries, keys]`. Bool: which keys a query looks at. A float: added to the scores.
+    /// The mask, broadcast to `[.., queries, keys]`. Bool: `true` where a query attends to a key. Float: added to the scores.
     pub attn_mask: Option<&'a Tensor>,
-    /// The probability with which a weight is left out; 0 where nothing is trained.
+    /// The dropout probability of the weights; 0 in evaluation.
     pub dropout_p: f64,
-    /// Whether query `i` looks at the keys `0..=i` alone. Not together with a mask.
+    /// Whether query `i` attends only to the keys `0..=i`. Excludes `attn_mask`.
     pub is_causal: bool,
-    /// What the products are multiplied by; one over the root of their length if not given.
+    /// The factor of the products; `1 / sqrt(e)` if `None`.
     pub scale: Option<f64>,
-    /// Whether key and value may have fewer heads (dimension -3) than the query, a divisor of its number; each
-    /// then serves that many neighbouring heads of the query.
+    /// Whether key and value may have fewer heads (dimension -3) than the query, a divisor of its number (grouped-query
+    /// attention); each serves consecutive heads of the query.
     pub enable_gqa: bool,
 }
 
@@ -56,13 +56,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a dtype that is no float.
+    /// Incompatible shapes; a dtype that is not a float.
     pub fn scaled_dot_product_attention(&self, key: &Tensor, value: &Tensor) -> Result<Tensor> {
         self.scaled_dot_product_attention_with(key, value, AttentionOptions::default())
     }
 
-    /// [`Tensor::scaled_dot_product_attention`] with these options: `softmax(self @ key^T * scale + mask) @ value`. A query that may
-    /// look at no key gives zeros.
+    /// [`Tensor::scaled_dot_product_attention`] with options: `softmax(self @ key^T * scale + mask) @ value`. The result of a
+    /// query without keys is 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! What the ops of attention share: scores, weights, heads that share a key, and the checks of the fused ops.
+//! Parts of the attention ops: scores, softmax weights, heads that share a key, and the checks of the fused ops.
 
 use crate::error::Result;
 use crate::ops::composite::{cast, optional, tensor, widened};
@@ -9,7 +9,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// A key or value in as many heads as the query has, if those are to be as many.
+/// A key or value with its heads repeated to the query's number of heads, if that is given.
 pub(super) fn in_heads(t: &Tensor, heads: Option<usize>) -> Result<Tensor> {
     match heads {
         Some(heads) => repeated(t, heads / t.shape()[t.rank() - 3].max(1)),
@@ -17,7 +17,7 @@ pub(super) fn in_heads(t: &Tensor, heads: Option<usize>) -> Result<Tensor> {
     }
 }
 
-/// Each head (dimension -3) `times` times in a row.
+/// Repeats each head (dimension -3) `times` times consecutively.
 fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
     if times == 1 {
         return Ok(t.clone());
@@ -31,7 +31,7 @@ fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
     spread.reshape_as_sizes(&sizes)
 }
 
-/// The sums over the heads that share one of `like`: what [`repeated`] leads a gradient back by.
+/// Sums over the heads that share a head of `like`: the adjoint of [`repeated`].
 fn shared(t: Tensor, like: &Tensor) -> Result<Tensor> {
     if t.shape() == like.shape() {
         return Ok(t);
@@ -44,7 +44,7 @@ fn shared(t: Tensor, like: &Tensor) -> Result<Tensor> {
     t.reshape_as_sizes(&sizes)?.sum([head as i64 + 1])
 }
 
-/// Scores, with minus infinity where a query does not look; `query` is multiplied by the scale.
+/// `query @ key^T`, with minus infinity at masked positions; `query` is already multiplied by the scale.
 pub(super) fn scores(query: &Tensor, key: &Tensor, mask: Option<&Tensor>, causal: bool) -> Result<Tensor> {
     let scores = query.matmul(&key.transpose(-2, -1)?)?;
     match mask {
@@ -61,13 +61,13 @@ pub(super) fn scores(query: &Tensor, key: &Tensor, mask: Option<&Tensor>, causal
     }
 }
 
-/// Which queries look at nothing.
+/// Whether all scores of a query are minus infinity.
 fn blind(scores: &Tensor) -> Result<Tensor> {
     scores.detach().eq(f64::NEG_INFINITY)?.all_keepdim(-1)
 }
 
-/// The softmax of scores. Where a mask leaves all scores of a row minus infinity it gives zeros, and no gradient: the row is
-/// taken out before the softmax, whose derivative would be NaN there.
+/// The softmax of scores. A row that is fully masked gives zeros and no gradient: it is replaced before the softmax, whose
+/// derivative would be NaN there.
 pub(super) fn weights(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
     if !is_masked {
         return scores.softmax(-1);
@@ -76,7 +76,7 @@ pub(super) fn weights(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
     scores.masked_fill(&blind, 0)?.softmax(-1)?.masked_fill(&blind, 0)
 }
 
-/// The logarithms of the sums of the exponentials of scores; 0 where a mask or no keys leave nothing to look at.
+/// The log-sum-exp of each row of scores; 0 for a row that is fully masked or has no keys.
 pub(super) fn logsumexp(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
     let made = scores.logsumexp(-1)?;
     match is_masked || scores.shape().last() == Some(&0) {
@@ -85,13 +85,13 @@ pub(super) fn logsumexp(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
     }
 }
 
-/// Query, key and value of a fused op, of which argument `first` is the query, wide and in as many heads as the query has; and
-/// what comes after them.
+/// The inputs of a fused op, where argument `first` is the query: query, key and value widened to f32 and with repeated heads;
+/// and the mask, causal flag and scale.
 pub(super) struct Given {
     pub query: Tensor,
     pub key: Tensor,
     pub value: Tensor,
-    /// As they were given.
+    /// Query, key and value as passed by the caller.
     own: [Tensor; 3],
     pub mask: Option<Tensor>,
     pub causal: bool,
@@ -99,13 +99,12 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Of a call whose arguments `at` are the causal flag and the scale.
+    /// Reads a call whose arguments from `at` on are the causal flag and the scale.
     pub(super) fn of(args: &Args<'_>, first: usize, at: usize) -> Result<Given> {
         let own = [tensor(args, first)?, tensor(args, first + 1)?, tensor(args, first + 2)?];
         Given::new(own, optional(args, first + 3)?, args.bool(at)?, args.float(at + 1)?)
     }
 
-    /// Of these.
     pub(super) fn new(own: [Tensor; 3], mask: Option<Tensor>, causal: bool, scale: f64) -> Result<Given> {
         let heads = own[0].rank().checked_sub(3).map(|d| own[0].shape()[d]);
         let query = widened(&own[0])?.mul(scale)?;
@@ -113,12 +112,12 @@ impl Given {
         Ok(Given { query, key: key?, value: value?, own, mask, causal, scale })
     }
 
-    /// Scores.
+    /// The scores of these inputs.
     pub(super) fn scores(&self) -> Result<Tensor> {
         scores(&self.query, &self.key, self.mask.as_ref(), self.causal)
     }
 
-    /// The gradients of query, key and value, by weights and the gradients of the scores.
+    /// The gradients of query, key and value from the weights and the gradients of the scores.
     pub(super) fn gradients(&self, grad: &Tensor, weights: &Tensor, slopes: &Tensor) -> Result<[Tensor; 3]> {
         let turned = |t: &Tensor| t.transpose(-2, -1);
         let of_query = slopes.matmul(&self.key)?.mul(self.scale)?;
@@ -127,14 +126,14 @@ impl Given {
         Ok([of_query, shared(of_key, &self.own[1])?, shared(of_value, &self.own[2])?])
     }
 
-    /// The gradients of weights.
+    /// The gradient of the weights.
     pub(super) fn of_weights(&self, grad: &Tensor) -> Result<Tensor> {
         grad.matmul(&self.value.transpose(-2, -1)?)
     }
 }
 
-/// Checks query, key, value and mask of a fused op, of which argument `first` is the query and argument `at` the causal flag,
-/// and gives the sizes of the result and of one number for each query.
+/// Checks query, key, value and mask of a fused op, where argument `first` is the query and argument `at` the causal flag, and
+/// returns the sizes of the output and of the log-sum-exp.
 pub(super) fn check(args: &Args<'_>, first: usize, at: usize) -> RuleResult<[Dims; 2]> {
     let [query, key, value] = [args.tensor(first)?, args.tensor(first + 1)?, args.tensor(first + 2)?];
     for (i, t) in [query, key, value].into_iter().enumerate() {
@@ -181,8 +180,8 @@ pub(super) fn check(args: &Args<'_>, first: usize, at: usize) -> RuleResult<[Dim
     Ok([made, each])
 }
 
-/// Whether the fused ops take operands of these sizes: alike before the last two, but for a number of heads that divides the
-/// query's.
+/// Whether the fused ops accept these sizes: equal leading dimensions, except that the number of heads of key and value may
+/// divide the query's.
 pub(super) fn leads_fit(query: &[usize], key: &[usize], value: &[usize]) -> bool {
     let lead = |sizes: &[usize]| Dims::from_slice(&sizes[..sizes.len() - 2]);
     let (query, mut key, value) = (lead(query), lead(key), lead(value));

@@ -1,4 +1,4 @@
-//! The methods of [`Tensor`](crate::Tensor), one for each number of spatial dimensions.
+//! The convolution methods of [`Tensor`](crate::Tensor), one per number of spatial dimensions.
 
 use super::options::{ConvOptions, ConvTransposeOptions, Padding};
 use super::{conv, conv_input_grad, whole};
@@ -9,9 +9,9 @@ use keyway_dispatcher::Error;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
-    /// `[output channels, channels / groups, length]`, to which a bias `[output channels]` is added:
-    /// `out[n, o, i] = bias[o] + Σ weight[o, c, k] * input[n, c, i + k]`. Its length is `length - kernel + 1`.
+    /// The convolution of signals `[batch, channels, length]`, or of one unbatched signal, with a weight
+    /// `[output channels, channels / groups, length]` and a bias `[output channels]`:
+    /// `out[n, o, i] = bias[o] + Σ weight[o, c, k] * input[n, c, i + k]`. The output's length is `length - kernel + 1`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,8 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Tensors of other ranks, shapes that do not fit each other, no float; a kernel larger than
-    /// the input.
+    /// Tensors of other ranks, incompatible shapes, a dtype that is not a float; a kernel larger than the input.
     pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         convolve("conv1d", self, weight, bias, ConvOptions::<1>::default())
     }
@@ -42,7 +41,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same; channels that do not fit the groups; a stride or dilation of 0; a kernel larger than the padded input;
+    /// The same; channels that the groups do not divide; a stride or dilation of 0; a kernel larger than the padded input;
     /// [`Padding::Same`] with a stride other than 1.
     pub fn conv1d_with(
         &self,
@@ -53,12 +52,12 @@ impl Tensor {
         convolve("conv1d", self, weight, bias, options)
     }
 
-    /// The convolution of images `[batch, channels, height, width]`, or one without a batch, with kernels
-    /// `[output channels, channels / groups, height, width]`, to which a bias `[output channels]` is added; each dimension as
-    /// in [`Tensor::conv1d`]. channels_last if the images or the kernels are.
+    /// The convolution of images `[batch, channels, height, width]`, or of one unbatched image, with a weight
+    /// `[output channels, channels / groups, height, width]` and a bias `[output channels]`; each dimension as in
+    /// [`Tensor::conv1d`]. The result is channels_last if the images or the weight are.
     ///
-    /// A kernel as large as its image, without padding and groups, is a [`Tensor::linear`] of both in memory order: a
-    /// fully connected layer that does not reorder images in channels_last as `flatten` would.
+    /// A kernel as large as its image, without padding and groups, is computed as a [`Tensor::linear`] of both in memory order:
+    /// a fully connected layer that does not reorder channels_last images as `flatten` would.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -69,7 +68,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d`].
+    /// Those of [`Tensor::conv1d`].
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         convolve("conv2d", self, weight, bias, ConvOptions::<2>::default())
     }
@@ -86,7 +85,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d_with`].
+    /// Those of [`Tensor::conv1d_with`].
     pub fn conv2d_with(
         &self,
         weight: &Tensor,
@@ -96,9 +95,9 @@ impl Tensor {
         convolve("conv2d", self, weight, bias, options)
     }
 
-    /// The convolution of volumes `[batch, channels, depth, height, width]`, or one without a batch, with kernels
-    /// `[output channels, channels / groups, depth, height, width]`, to which a bias `[output channels]` is added; each
-    /// dimension as in [`Tensor::conv1d`]. channels_last if the volumes or the kernels are.
+    /// The convolution of volumes `[batch, channels, depth, height, width]`, or of one unbatched volume, with a weight
+    /// `[output channels, channels / groups, depth, height, width]` and a bias `[output channels]`; each dimension as in
+    /// [`Tensor::conv1d`]. The result is channels_last if the volumes or the weight are.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -109,7 +108,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d`].
+    /// Those of [`Tensor::conv1d`].
     pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         convolve("conv3d", self, weight, bias, ConvOptions::<3>::default())
     }
@@ -126,7 +125,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv1d_with`].
+    /// Those of [`Tensor::conv1d_with`].
     pub fn conv3d_with(
         &self,
         weight: &Tensor,
@@ -136,11 +135,11 @@ impl Tensor {
         convolve("conv3d", self, weight, bias, options)
     }
 
-    /// The transposed convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
-    /// `[channels, output channels / groups, length]`, to which a bias `[output channels]` is added: each element adds its
-    /// channel's kernels, times itself, to the output, as the gradient of a convolution goes to its input. The length is
-    /// `length + kernel - 1`. In f16 and bf16 the sum is rounded before the bias is added. A weight that is infinite or no number may
-    /// make results NaN to which it adds nothing: zeros beyond the input meet it.
+    /// The transposed convolution of signals `[batch, channels, length]`, or of one unbatched signal, with a weight
+    /// `[channels, output channels / groups, length]` and a bias `[output channels]`: the gradient of a convolution with
+    /// respect to its input. The length is `length + kernel - 1`. In f16 and bf16 the sum is rounded before the bias is added.
+    /// An infinite or NaN weight may produce NaN in output elements to which it does not contribute, since it is multiplied by
+    /// padding zeros.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -151,7 +150,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Tensors of other ranks, shapes that do not fit each other, no float; an output without elements.
+    /// Tensors of other ranks, incompatible shapes, a dtype that is not a float; an output without elements.
     pub fn conv_transpose1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         transpose("conv_transpose1d", self, weight, bias, ConvTransposeOptions::<1>::default())
     }
@@ -170,8 +169,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same; channels that do not fit the groups; a stride or dilation of 0; an output padding that is below neither stride nor
-    /// dilation.
+    /// The same; channels that the groups do not divide; a stride or dilation of 0; an output padding that is below neither the
+    /// stride nor the dilation.
     pub fn conv_transpose1d_with(
         &self,
         weight: &Tensor,
@@ -181,7 +180,7 @@ impl Tensor {
         transpose("conv_transpose1d", self, weight, bias, options)
     }
 
-    /// The transposed convolution of images `[batch, channels, height, width]`, or one without a batch, with kernels
+    /// The transposed convolution of images `[batch, channels, height, width]`, or of one unbatched image, with a weight
     /// `[channels, output channels / groups, height, width]`; each dimension as in [`Tensor::conv_transpose1d`].
     ///
     /// ```
@@ -193,7 +192,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d`].
+    /// Those of [`Tensor::conv_transpose1d`].
     pub fn conv_transpose2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         transpose("conv_transpose2d", self, weight, bias, ConvTransposeOptions::<2>::default())
     }
@@ -210,7 +209,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d_with`].
+    /// Those of [`Tensor::conv_transpose1d_with`].
     pub fn conv_transpose2d_with(
         &self,
         weight: &Tensor,
@@ -220,8 +219,8 @@ impl Tensor {
         transpose("conv_transpose2d", self, weight, bias, options)
     }
 
-    /// The transposed convolution of volumes `[batch, channels, depth, height, width]`, or one without a batch, with kernels
-    /// `[channels, output channels / groups, depth, height, width]`; each dimension as in [`Tensor::conv_transpose1d`].
+    /// The transposed convolution of volumes `[batch, channels, depth, height, width]`, or of one unbatched volume, with a
+    /// weight `[channels, output channels / groups, depth, height, width]`; each dimension as in [`Tensor::conv_transpose1d`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -232,7 +231,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d`].
+    /// Those of [`Tensor::conv_transpose1d`].
     pub fn conv_transpose3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         transpose("conv_transpose3d", self, weight, bias, ConvTransposeOptions::<3>::default())
     }
@@ -249,7 +248,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv_transpose1d_with`].
+    /// Those of [`Tensor::conv_transpose1d_with`].
     pub fn conv_transpose3d_with(
         &self,
         weight: &Tensor,
@@ -277,7 +276,7 @@ fn names(rank: usize) -> &'static str {
     }
 }
 
-/// An input of `rank` spatial dimensions with a batch of one where it has no batch, and whether it had one.
+/// Adds a batch dimension to an unbatched input of `rank` spatial dimensions; also returns whether the input was batched.
 pub(crate) fn batched(op: &'static str, input: &Tensor, rank: usize) -> Result<(Tensor, bool)> {
     match input.rank() {
         n if n == rank + 2 => Ok((input.clone(), true)),
@@ -294,7 +293,7 @@ pub(crate) fn batched(op: &'static str, input: &Tensor, rank: usize) -> Result<(
     }
 }
 
-/// The result as the input came: without a batch of one if that had none.
+/// Removes the batch dimension that [`batched`] added.
 pub(crate) fn unbatched(made: Tensor, had_batch: bool) -> Result<Tensor> {
     if had_batch { Ok(made) } else { made.squeeze(0) }
 }
@@ -307,8 +306,8 @@ fn check_rank(op: &'static str, weight: &Tensor, rank: usize, first: &str) -> Re
     Err(wrong_shape(op, "weight", expected, weight.shape()))
 }
 
-/// The input with a batch and what [`Padding::Same`] puts at its end, whether it came with a batch, and the padding of either
-/// side.
+/// The batched input, padded at the end as [`Padding::Same`] needs; whether the caller's input was batched; and the symmetric
+/// padding.
 pub(super) fn prepared<const N: usize>(
     op: &'static str,
     input: &Tensor,
@@ -329,7 +328,7 @@ pub(super) fn prepared<const N: usize>(
             let total: [usize; N] =
                 std::array::from_fn(|d| options.dilation.0[d].saturating_mul(kernel[d].saturating_sub(1)));
             if total.iter().any(|width| width % 2 == 1) {
-                // One more at the end of such a dimension; the widths begin with the last one.
+                // One more element at the end if the total is odd; the widths start with the last dimension.
                 let more: Vec<i64> = total.iter().rev().flat_map(|width| [0, (width % 2) as i64]).collect();
                 x = x.constant_pad(&more, 0)?;
             }
@@ -419,7 +418,7 @@ fn transpose<const N: usize>(
                 );
                 wrong_value(op, "input", expected, format!("sizes {:?}, which make {made}", x.shape()))
             })?;
-            // As many elements of the input, all zeros, as whole strides are added: the op itself adds less than one.
+            // Appends zeros to the input for the whole strides of output padding: the op itself supports less than one stride.
             more[2 * (N - 1 - d) + 1] = (added / stride) as i64;
         }
         if more.iter().any(|&width| width > 0) {

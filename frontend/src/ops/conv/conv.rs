@@ -15,7 +15,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     product_plan(args, FIRST_THREE, output_sizes(args)?)
 }
 
-/// The sizes of the result of the first seven arguments.
+/// The output sizes, from the first seven arguments.
 pub(super) fn output_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     let rank = rank(args, 0, "batch, channels")?;
     same_rank(args, 1, rank, "output channels, channels of a group")?;
@@ -40,7 +40,7 @@ pub(super) fn output_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     Ok(joined(input[0], weight[0], &spatial))
 }
 
-/// The plan of an op that is linear in two images, arguments 0 and 1; the arguments of the mask are promoted.
+/// The plan of an op that is linear in arguments 0 and 1; the arguments of the mask are promoted.
 pub(super) fn product_plan(args: &Args<'_>, promoted: u32, sizes: Dims) -> RuleResult<Plan> {
     let dtype = args.promote(promoted)?;
     require(args, 0, dtype, dtype.is_float(), "a float dtype")?;
@@ -49,7 +49,7 @@ pub(super) fn product_plan(args: &Args<'_>, promoted: u32, sizes: Dims) -> RuleR
     Ok(plan)
 }
 
-/// Arguments 3 to 6 of a call, as those of another of the three ops.
+/// Arguments 3 to 6 of a call, in the form in which the other two ops take them.
 pub(super) fn moves<'a>(b: &Backward<'a>) -> [Arg<'a>; 4] {
     [3, 4, 5, 6].map(|i| b.arg(i))
 }
@@ -59,7 +59,7 @@ pub(super) fn spatial(sizes: &[usize]) -> Vec<i64> {
     sizes[2..].iter().map(|&size| size as i64).collect()
 }
 
-/// Calls one of the three ops with its tensors, what stands third, and the last four arguments.
+/// Calls one of the three ops with its tensors, its third argument, and the last four arguments.
 pub(super) fn call(
     def: &'static OpDef,
     [a, b]: [&Tensor; 2],
@@ -103,8 +103,8 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `conv`: for each output channel the products of its kernel with what lies under it, summed, at each place of the kernel in
-/// the padded input. Of `[batch, channels, spatial..]` and `[output channels, channels / groups, kernel..]`.
+/// `conv`: cross-correlation of `[batch, channels, spatial..]` with a weight `[output channels, channels / groups, kernel..]`:
+/// at each position of the kernel in the padded input, the sum of products per output channel.
 pub static DEF: OpDef = OpDef {
     schema: "conv(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
     rule: Rule::Structured(rule),

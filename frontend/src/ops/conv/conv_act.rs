@@ -13,7 +13,7 @@ use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
-/// The function that [`Tensor::conv2d_act`] applies to its sums.
+/// The activation that [`Tensor::conv2d_act`] applies to the convolution's result.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -25,12 +25,12 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Activation {
-    /// The sums as they are.
+    /// The identity.
     #[default]
     None,
     /// [`Tensor::relu`].
     Relu,
-    /// The nearest number from 0 to 6.
+    /// `clamp(x, 0, 6)`.
     Relu6,
     /// [`Tensor::hardswish`].
     Hardswish,
@@ -38,7 +38,7 @@ pub enum Activation {
     Silu,
 }
 
-/// The names in calls.
+/// The names in calls, in the order of the variants.
 const NAMES: [&str; 5] = ["none", "relu", "relu6", "hardswish", "silu"];
 
 impl From<Activation> for Arg<'_> {
@@ -62,7 +62,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv2d_act`].
+    /// Those of [`Tensor::conv2d_act`].
     pub fn conv1d_act(
         &self,
         weight: &Tensor,
@@ -74,10 +74,10 @@ impl Tensor {
         convolve("conv1d_act", self, (weight, bias, add), activation, options)
     }
 
-    /// `activation(conv2d(self) + add)`: a convolution with its bias, to which a tensor of the result's shape is added (such as
-    /// the shortcut of a residual network), and an activation, in one call. Where a backend has a kernel for it, the result is
-    /// written once; elsewhere, and where a gradient is wanted, it is computed step by step. f16 and bf16 are rounded once, so the
-    /// steps are computed in f32, which may take longer than three calls in these dtypes.
+    /// `activation(conv2d(self) + add)` in one call: a convolution with bias, an optional tensor of the result's shape that is
+    /// added (such as the shortcut of a residual network), and an activation. A fused kernel writes the result once; without
+    /// one, or if a gradient is required, the steps are separate calls. f16 and bf16 are rounded once, so the steps are
+    /// computed in f32, which may take longer than three calls in these dtypes.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -90,7 +90,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv2d`]; an `add` of another shape than the result.
+    /// Those of [`Tensor::conv2d`]; an `add` whose shape is not the result's.
     #[doc(alias = "conv_relu")]
     #[doc(alias = "cudnn_convolution_add_relu")]
     pub fn conv2d_act(
@@ -117,7 +117,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv2d_act`].
+    /// Those of [`Tensor::conv2d_act`].
     pub fn conv3d_act(
         &self,
         weight: &Tensor,
@@ -163,7 +163,7 @@ fn convolve<const N: usize>(
     )
 }
 
-/// The tensors that are promoted.
+/// The arguments that are promoted.
 const OPERANDS: u32 = FIRST_THREE | 1 << 7;
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -182,7 +182,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (dtype, activation, add) = (args.promote(OPERANDS)?, args.str(8)?, optional(args, 7)?);
-    // A sum that was rounded and then nearly cancelled, or bent, would be off by more than the result's own rounding.
+    // Rounding an intermediate sum before it cancels or passes a nonlinear activation would exceed the rounding error of the
+    // result.
     let is_one_step = add.is_none() && matches!(activation, "none" | "relu" | "relu6");
     let operand = |t: Tensor| {
         let t = cast(t, dtype)?;
@@ -194,13 +195,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let bias = Arg::optional(bias.as_ref());
     let mut made =
         conv::DEF.run(&[(&x).into(), (&weight).into(), bias, stride, padding, dilation, groups])?;
-    // In place where no derivative reads what was there.
+    // In place, since no derivative reads the previous value.
     if let Some(add) = add {
         made = made.add_(&operand(add)?)?;
     }
     let made = match activation {
         "relu" => made.relu_()?,
-        // Of the bounds' own gradients 0, as `relu6` has them.
+        // `relu6` has the gradient 0 at its bounds, unlike `clamp`.
         "relu6" if made.requires_grad() => made.relu6()?,
         "relu6" => made.clamp(0.0, 6.0)?,
         "hardswish" => made.hardswish()?,
@@ -210,7 +211,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(made, dtype)
 }
 
-/// The arguments of a case: a bias, a tensor to add, the activation.
+/// The arguments of a case: bias, tensor to add, activation.
 fn arguments(case: Case, bias: bool, add: bool, activation: &'static str) -> impl Iterator<Item = SampleArg> {
     let given = |is: bool, sizes: &[usize]| if is { plain(sizes) } else { SampleArg::None };
     let bias = given(bias, &case.weight[..1]);

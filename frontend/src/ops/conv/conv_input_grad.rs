@@ -36,8 +36,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     product_plan(args, FIRST_TWO, joined(grad[0], channels, &input))
 }
 
-/// `conv_input_grad`: the gradient of `conv` to its input, whose spatial sizes are `input_sizes`. Each element of `grad` adds
-/// the kernels, times itself, to where they were read: the transposed convolution.
+/// `conv_input_grad`: the gradient of `conv` with respect to its input of spatial sizes `input_sizes`, which is the transposed
+/// convolution: each element of `grad` adds its multiple of the kernel to the input elements that it was computed from.
 pub static DEF: OpDef = OpDef {
     schema: "conv_input_grad(Tensor grad, Tensor weight, int[] input_sizes, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
     rule: Rule::Structured(rule),

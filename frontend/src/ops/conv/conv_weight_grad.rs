@@ -26,7 +26,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     product_plan(args, FIRST_TWO, joined(grad[1], channels, &kernel))
 }
 
-/// `conv_weight_grad`: the gradient of `conv` to its weight, whose spatial sizes are `kernel_sizes`.
+/// `conv_weight_grad`: the gradient of `conv` with respect to its weight of spatial sizes `kernel_sizes`.
 pub static DEF: OpDef = OpDef {
     schema: "conv_weight_grad(Tensor grad, Tensor input, int[] kernel_sizes, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
     rule: Rule::Structured(rule),

@@ -1,5 +1,5 @@
-//! Sizes of convolutions, and the checks that the three ops share. Arguments 3 to 6 of each are stride, padding, dilation and
-//! the number of groups.
+//! Output sizes of convolutions, and the checks that the three ops share. Arguments 3 to 6 of each are stride, padding,
+//! dilation and the number of groups.
 
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::SampleArg;
@@ -8,10 +8,10 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result;
 use keyway_dispatcher::op::Args;
 
-/// Spatial dimensions, at most: of volumes.
+/// The maximum number of spatial dimensions.
 const MOST: usize = 3;
 
-/// How a kernel moves over an input.
+/// The convolution parameters: stride, padding, dilation and groups.
 pub(super) struct Moves<'a> {
     stride: &'a [i64],
     padding: &'a [i64],
@@ -19,15 +19,15 @@ pub(super) struct Moves<'a> {
     pub(super) groups: usize,
 }
 
-/// Sizes of spatial dimensions in argument `i`.
+/// The sizes of spatial dimensions from list argument `i`.
 pub(super) fn sizes(args: &Args<'_>, i: usize, rank: usize, least: i64) -> Result<Dims> {
     Ok(list(args, i, rank, &size_from(least))?.iter().map(|&v| v as usize).collect())
 }
 
-/// The number of spatial dimensions of tensor argument `i`, which `names` its first two.
+/// The number of spatial dimensions of tensor argument `i`; `names` describes its first two dimensions.
 ///
 /// # Errors
-/// `Shape` where it has none or too many.
+/// `Shape` if there is none or more than [`MOST`].
 pub(super) fn rank(args: &Args<'_>, i: usize, names: &str) -> Result<usize> {
     let sizes = args.tensor(i)?.sizes();
     match sizes.len().checked_sub(2) {
@@ -36,7 +36,7 @@ pub(super) fn rank(args: &Args<'_>, i: usize, names: &str) -> Result<usize> {
     }
 }
 
-/// Refuses a tensor argument `i` that has not as many spatial dimensions as the others.
+/// Refuses a tensor argument `i` whose number of spatial dimensions is not `rank`.
 pub(super) fn same_rank(args: &Args<'_>, i: usize, rank: usize, names: &str) -> Result<()> {
     let sizes = args.tensor(i)?.sizes();
     if sizes.len() == rank + 2 {
@@ -46,7 +46,7 @@ pub(super) fn same_rank(args: &Args<'_>, i: usize, rank: usize, names: &str) -> 
 }
 
 impl<'a> Moves<'a> {
-    /// Those of a call.
+    /// Reads the parameters of a call.
     pub(super) fn of(args: &Args<'a>, rank: usize) -> Result<Moves<'a>> {
         let (stride, padding, dilation) =
             (list(args, 3, rank, &MOVES)?, list(args, 4, rank, &BORDER)?, list(args, 5, rank, &MOVES)?);
@@ -57,10 +57,10 @@ impl<'a> Moves<'a> {
         Ok(Moves { stride, padding, dilation, groups: usize::try_from(groups).unwrap_or(usize::MAX) })
     }
 
-    /// The channels in each group.
+    /// The number of channels per group.
     ///
     /// # Errors
-    /// `Value` where the groups do not divide them.
+    /// `Value` if the groups do not divide the channels.
     pub(super) fn channels(&self, args: &Args<'_>, channels: usize, of: &str) -> Result<usize> {
         if channels.is_multiple_of(self.groups) {
             return Ok(channels / self.groups);
@@ -68,10 +68,10 @@ impl<'a> Moves<'a> {
         Err(wrong_value(args, 6, format!("a divisor of the {channels} {of} channels")))
     }
 
-    /// The output's spatial sizes, for an input and a kernel of these; argument `i` is the one that gave the kernel.
+    /// The spatial sizes of the output for an input and a kernel of these sizes; argument `i` determined the kernel.
     ///
     /// # Errors
-    /// `Shape` or `Value` for a kernel that has no place in the padded input.
+    /// `Shape` or `Value` for a kernel that does not fit into the padded input.
     pub(super) fn outputs(
         &self,
         args: &Args<'_>,
@@ -109,7 +109,7 @@ pub(super) fn joined(first: usize, second: usize, spatial: &[usize]) -> Dims {
     [first, second].iter().chain(spatial).copied().collect()
 }
 
-/// The sizes of an input, a weight and their output, and the last four arguments.
+/// The sizes of an input, a weight and their output, and the last four arguments of a call.
 pub(super) struct Case {
     pub(super) input: Vec<usize>,
     pub(super) weight: Vec<usize>,
@@ -117,7 +117,7 @@ pub(super) struct Case {
     pub(super) moves: [SampleArg; 4],
 }
 
-/// A case from sizes, stride, padding, dilation and groups; `output` is computed.
+/// A case from sizes, stride, padding, dilation and groups; computes `output`.
 pub(super) fn case(
     input: &[usize],
     weight: &[usize],
@@ -134,7 +134,7 @@ pub(super) fn case(
     Case { input: input.to_vec(), weight: weight.to_vec(), output, moves }
 }
 
-/// The samples of each op: one to three spatial dimensions, strides, paddings, dilations, groups, one of each channel, an
+/// The sample cases of each op: one to three spatial dimensions, strides, paddings, dilations, groups, single channels, an
 /// empty batch.
 pub(super) fn cases() -> Vec<Case> {
     let one: [&[i64]; 3] = [&[1, 1], &[0, 0], &[1, 1]];

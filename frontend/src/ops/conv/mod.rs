@@ -1,10 +1,10 @@
 //! Convolutions of one to three spatial dimensions.
 //!
-//! Three ops, each linear in two tensors, whose derivatives are each other: [`conv`], its gradient to the input
-//! ([`conv_input_grad`], which is also the transposed convolution) and its gradient to the weight ([`conv_weight_grad`]). A
-//! fourth, [`conv_act`], is the first with what follows it in networks that are used.
-//! The ranks of the tensors say how many spatial dimensions there are; the methods of [`Tensor`](crate::Tensor) have one name
-//! for each number, as PyTorch.
+//! Three ops, each linear in two tensors, are each other's derivatives: [`conv`], its gradient with respect to the input
+//! ([`conv_input_grad`], which is also the transposed convolution) and its gradient with respect to the weight
+//! ([`conv_weight_grad`]). A fourth, [`conv_act`], fuses the convolution with the addition and activation that follow it in
+//! inference. The ranks of the tensors determine the number of spatial dimensions; [`Tensor`](crate::Tensor) has one method for
+//! each number, as in PyTorch.
 
 mod calls;
 mod geometry;

@@ -1,7 +1,7 @@
-//! What convolutions are called with besides their tensors.
+//! The options of convolutions.
 
-/// A number for each of `N` spatial dimensions: one for all of them, an array or a tuple. Strides, borders, dilations and windows are
-/// at most 2^40; an op refuses larger ones.
+/// One value for each of `N` spatial dimensions: a single number for all of them, an array or a tuple. Strides, paddings,
+/// dilations and windows are at most 2^40; an op refuses larger ones.
 ///
 /// ```
 /// use keyway::nn::PerDim;
@@ -23,7 +23,7 @@ impl<const N: usize> From<[usize; N]> for PerDim<N> {
     }
 }
 
-/// The conversions to a list of sizes from the two and three that users write as a tuple.
+/// The conversions from tuples of two and three sizes.
 macro_rules! from_tuples {
     ($($to:ident)+) => {$(
         impl From<(usize, usize)> for $to<2> {
@@ -44,13 +44,13 @@ pub(crate) use from_tuples;
 from_tuples! { PerDim Padding }
 
 impl<const N: usize> PerDim<N> {
-    /// As a list argument; what no i64 holds becomes the largest one, which no op takes.
+    /// The values as a list argument; a value above `i64::MAX` saturates, and every op refuses that.
     pub(crate) fn ints(self) -> [i64; N] {
         self.0.map(crate::tensor::Int::to_i64)
     }
 }
 
-/// The border of zeros around an input.
+/// The zero padding of an input.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -62,12 +62,12 @@ impl<const N: usize> PerDim<N> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Padding<const N: usize> {
-    /// So many elements on either side of each spatial dimension.
+    /// The number of zeros on either side of each spatial dimension.
     Each(PerDim<N>),
-    /// As many as the output needs to be of the input's size; where the number is odd, one more at the end. Only for a
+    /// Padding that gives the output the size of the input; if the total is odd, the additional zero is at the end. Requires a
     /// stride of 1.
     Same,
-    /// None.
+    /// No padding.
     Valid,
 }
 
@@ -83,8 +83,7 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
     }
 }
 
-/// How a convolution of `N` spatial dimensions moves its kernel: by default one step at a time, without padding, dilation
-/// and groups.
+/// The options of a convolution of `N` spatial dimensions: by default stride 1, no padding, no dilation and one group.
 ///
 /// ```
 /// use keyway::nn::{ConvOptions, Padding};
@@ -94,13 +93,13 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConvOptions<const N: usize> {
-    /// Elements from one place of the kernel to the next.
+    /// The distance between adjacent positions of the kernel, in input elements.
     pub stride: PerDim<N>,
-    /// The border of zeros.
+    /// The zero padding.
     pub padding: Padding<N>,
-    /// Elements from one element under the kernel to the next.
+    /// The distance between adjacent kernel taps, in input elements.
     pub dilation: PerDim<N>,
-    /// Groups of channels, each of which goes from its part of the input to its part of the output.
+    /// The number of groups; each convolves its own part of the input channels to its own part of the output channels.
     pub groups: usize,
 }
 
@@ -111,7 +110,7 @@ impl<const N: usize> Default for ConvOptions<N> {
 }
 
 impl<const N: usize> ConvOptions<N> {
-    /// With this stride.
+    /// Sets the stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -125,7 +124,7 @@ impl<const N: usize> ConvOptions<N> {
         ConvOptions { stride: stride.into(), ..self }
     }
 
-    /// With this padding.
+    /// Sets the padding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -139,7 +138,7 @@ impl<const N: usize> ConvOptions<N> {
         ConvOptions { padding: padding.into(), ..self }
     }
 
-    /// With this dilation.
+    /// Sets the dilation.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -168,8 +167,8 @@ impl<const N: usize> ConvOptions<N> {
     }
 }
 
-/// How a transposed convolution of `N` spatial dimensions spreads its input: the options of the convolution whose gradient
-/// it is, and what is added to the output's end.
+/// The options of a transposed convolution of `N` spatial dimensions: those of the convolution of which it is the gradient, and
+/// the output padding.
 ///
 /// ```
 /// use keyway::nn::ConvTransposeOptions;
@@ -178,15 +177,15 @@ impl<const N: usize> ConvOptions<N> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConvTransposeOptions<const N: usize> {
-    /// Elements of the output from one element of the input to the next.
+    /// The distance in the output between the contributions of adjacent input elements.
     pub stride: PerDim<N>,
-    /// Elements that are left away on either side of each spatial dimension.
+    /// The number of output elements that are removed on either side of each spatial dimension.
     pub padding: PerDim<N>,
-    /// Elements that are added at the end of each spatial dimension; fewer than the stride or the dilation.
+    /// The number of output elements that are added at the end of each spatial dimension; less than the stride or the dilation.
     pub output_padding: PerDim<N>,
-    /// Elements of the output from one element of the kernel to the next.
+    /// The distance between adjacent kernel taps, in output elements.
     pub dilation: PerDim<N>,
-    /// Groups of channels, each of which goes from its part of the input to its part of the output.
+    /// The number of groups; each maps its own part of the input channels to its own part of the output channels.
     pub groups: usize,
 }
 
@@ -198,7 +197,7 @@ impl<const N: usize> Default for ConvTransposeOptions<N> {
 }
 
 impl<const N: usize> ConvTransposeOptions<N> {
-    /// With this stride.
+    /// Sets the stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -212,7 +211,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
         ConvTransposeOptions { stride: stride.into(), ..self }
     }
 
-    /// With this padding.
+    /// Sets the padding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -241,7 +240,7 @@ impl<const N: usize> ConvTransposeOptions<N> {
         ConvTransposeOptions { output_padding: output_padding.into(), ..self }
     }
 
-    /// With this dilation.
+    /// Sets the dilation.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! A kernel as large as its image: a layer that is connected to every pixel.
+//! Convolutions with a kernel as large as the image, computed as a fully connected layer.
 //!
 //! Its single output position reads the whole image, so the convolution is a matrix product, whose rows are the images
 //! and the kernels in memory order. With channels_last images it needs no reordering, which flattening would.
@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::tensor::MemoryFormat;
 use keyway_dispatcher::tensor::Images;
 
-/// The convolution without padding and groups, as a product; `None` where the kernel is smaller than the image or the two lie
-/// in different orders. What the op's rule would refuse is left to it.
+/// The convolution without padding and groups, as a matrix product; `None` if the kernel is smaller than the image or the two
+/// have different memory formats. Invalid arguments are left to the op's rule.
 pub(super) fn product(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Option<Tensor>> {
     let ([images, of_image @ ..], [kernels, of_kernel @ ..]) = (x.shape(), weight.shape()) else {
         return Ok(None);

@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The numbers from `start` up to, not including, `end`: i64 for integers, else of the default dtype.
+    /// The values `start, start + 1, ..` below `end`: i64 if both are integers, else of the default dtype.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,12 +23,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An `end` below `start`; numbers that are not finite.
+    /// An `end` below `start`; bounds that are not finite.
     pub fn arange<'a>(start: impl Into<Arg<'a>>, end: impl Into<Arg<'a>>) -> Result<Tensor> {
         Tensor::arange_with(start, end, 1, ())
     }
 
-    /// [`Tensor::arange`] in steps of `step`, with a dtype and a device, as far as they are given.
+    /// [`Tensor::arange`] in steps of `step`, with an optional dtype and device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A step of 0, or one that leads away from `end`; numbers that are not finite.
+    /// A step of 0, or with the wrong sign; bounds that are not finite.
     #[doc(alias = "arange_step")]
     pub fn arange_with<'a>(
         start: impl Into<Arg<'a>>,
@@ -106,7 +106,7 @@ fn whole(name: &'static str, arg: Arg<'_>) -> Result<i128> {
     }
 }
 
-/// Bounds are rounded towards zero first, as the elements are.
+/// Bounds are truncated towards zero first, as the elements are.
 fn whole_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
     let (start, end, step) = (whole("start", start)?, whole("end", end)?, whole("step", step)?);
     if step == 0 || (end - start).signum() * step.signum() < 0 {
@@ -120,7 +120,7 @@ fn whole_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
     Ok(usize::try_from(span.div_ceil(step.unsigned_abs())).unwrap_or(usize::MAX))
 }
 
-/// Also that of `linspace`.
+/// The rule, shared with `linspace`.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let plan = rules::like_first(args)?;
     rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;

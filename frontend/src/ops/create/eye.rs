@@ -12,7 +12,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
-    /// A square matrix with 1 on the diagonal and 0 elsewhere.
+    /// The identity matrix of size `n`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,13 +22,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     #[doc(alias = "identity")]
     pub fn eye(n: usize) -> Result<Tensor> {
         Tensor::eye_with(n, n, ())
     }
 
-    /// [`Tensor::eye`] of `rows` and `columns` with a dtype, a device and a memory format, as far as they are given.
+    /// [`Tensor::eye`] of `rows` and `columns` with an optional dtype, device and memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty_with`].
+    /// Those of [`Tensor::empty_with`].
     pub fn eye_with(rows: usize, columns: usize, options: impl IntoOptions) -> Result<Tensor> {
         called("eye", &["rows", "columns", "options"], || {
             let made = new("eye", &sizes("eye", (rows, columns))?, options.into_options()?)?;

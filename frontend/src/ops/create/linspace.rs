@@ -10,8 +10,8 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
-    /// `steps` numbers at equal distances from `start` to `end`, both included. For an integer dtype both are rounded
-    /// towards zero first, and so is each number.
+    /// `steps` equally spaced values from `start` to `end`, inclusive. For an integer dtype the bounds are truncated towards
+    /// zero first, and so is each value.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,12 +22,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A bool dtype, memory that does not suffice.
+    /// A bool dtype; out of memory.
     pub fn linspace(start: f64, end: f64, steps: usize) -> Result<Tensor> {
         Tensor::linspace_with(start, end, steps, ())
     }
 
-    /// [`Tensor::linspace`] with a dtype and a device, as far as they are given.
+    /// [`Tensor::linspace`] with an optional dtype and device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -37,14 +37,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::linspace`]; a device that is not there.
+    /// Those of [`Tensor::linspace`]; an unavailable device.
     pub fn linspace_with(start: f64, end: f64, steps: usize, options: impl IntoOptions) -> Result<Tensor> {
         called("linspace", &["start", "end", "steps", "options"], || {
             new("linspace", &sizes("linspace", steps)?, options.into_options()?)?.linspace_(start, end)
         })
     }
 
-    /// 10 to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
+    /// 10 to the power of `steps` equally spaced values from `start` to `end`, computed in f64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -54,12 +54,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::linspace`].
+    /// Those of [`Tensor::linspace`].
     pub fn logspace(start: f64, end: f64, steps: usize) -> Result<Tensor> {
         Tensor::logspace_with(start, end, steps, 10.0, ())
     }
 
-    /// `base` to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
+    /// `base` to the power of `steps` equally spaced values from `start` to `end`, computed in f64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -70,7 +70,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::linspace_with`].
+    /// Those of [`Tensor::linspace_with`].
     pub fn logspace_with(
         start: f64,
         end: f64,
@@ -85,8 +85,7 @@ impl Tensor {
         })
     }
 
-    /// Sets the elements, in row-major order, to numbers at equal distances from `start` to `end`, as
-    /// [`Tensor::linspace`] does.
+    /// Sets the elements, in row-major order, to equally spaced values from `start` to `end`, as [`Tensor::linspace`] does.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Tensors from a rule: lines and triangles. Those of one value are in [`crate::tensor`].
+//! Tensors filled by a formula: ranges and triangles. Constant tensors are in [`crate::tensor`].
 
 mod triangle;
 mod triangle_indices;

@@ -1,4 +1,4 @@
-//! What `tril` and `triu` share, with arguments `(self, diagonal)`.
+//! The definition that `tril` and `triu` share, with arguments `(self, diagonal)`.
 
 use crate::Tensor;
 use crate::error::Result;
@@ -19,12 +19,12 @@ pub(super) const fn def(schema: &'static str, derivative: Derivative, compose: D
 
 const PARTS: &[Part] = &[Part::new("where")];
 
-/// The decomposition: a choice between the tensor and 0 by a mask that the host makes.
+/// The decomposition: selects the tensor or 0 by a mask that is built on the host.
 pub(super) const fn by_mask(run: fn(&Args<'_>) -> RuleResult<Outputs>) -> Decomposition {
     Decomposition { run, parts: PARTS }
 }
 
-/// Keeps the elements of which `keeps(row, column - diagonal)` is true.
+/// Selects the elements for which `keeps(row, column - diagonal)` is true, 0 elsewhere.
 pub(super) fn masked(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> RuleResult<Outputs> {
     one(compose(args, keeps))
 }
@@ -35,9 +35,9 @@ fn compose(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> Result<Tensor> {
     let kept = |row: usize| (0..columns).map(move |c| keeps(row as i64, (c as i64).saturating_sub(diagonal)));
     let count = rows.saturating_mul(columns);
     let mask = Tensor::from_vec(collected(count, (0..rows).flat_map(kept))?, [rows, columns])?;
-    // One dimension more than the mask has, so that the tensor alone decides how the result lies in memory.
+    // One dimension more than the mask has, so that the strides of the tensor alone determine those of the result.
     let made = mask.to_device(t.device())?.where_cond(&t.unsqueeze(0)?, false)?.squeeze(0)?;
-    // With one more, what an image of one channel says of its order is lost.
+    // With a leading dimension, an image of one channel is no longer recognized as channels_last.
     if t.as_ref().is_in_channels_last_order() { in_format_of(&t, made) } else { Ok(made) }
 }
 

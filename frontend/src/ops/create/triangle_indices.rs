@@ -1,4 +1,4 @@
-//! The indices of a matrix's triangles.
+//! The indices of the triangles of a matrix.
 
 use crate::Tensor;
 use crate::error::{Result, called};
@@ -7,8 +7,8 @@ use keyway_dispatcher::error::Error;
 use std::ops::Range;
 
 impl Tensor {
-    /// The rows and the columns of the elements on and below the diagonal of a matrix of this size, in row-major order, as i64
-    /// `[2, count]`.
+    /// The row and column indices of the elements on and below the diagonal of a matrix of this size, in row-major order, as
+    /// i64 `[2, count]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -19,13 +19,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn tril_indices(rows: usize, columns: usize) -> Result<Tensor> {
         Tensor::tril_indices_with(rows, columns, 0, ())
     }
 
-    /// [`Tensor::tril_indices`] of the diagonal that is `offset` above the main one, with a dtype and a device, as far as they
-    /// are given.
+    /// [`Tensor::tril_indices`] for the diagonal `offset` above the main one, with an optional dtype and device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -36,7 +35,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice; a device that is not there.
+    /// Out of memory; an unavailable device.
     pub fn tril_indices_with(
         rows: usize,
         columns: usize,
@@ -45,7 +44,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         called("tril_indices", &["rows", "columns", "offset", "options"], || {
             let offset = offset.to_i64();
-            // Column `c` of row `r` belongs to it where `c - r <= offset`.
+            // Column `c` of row `r` is in the triangle if `c - r <= offset`.
             let first = usize::try_from(offset.checked_neg().unwrap_or(i64::MAX)).unwrap_or(0);
             let end = |row: usize| within(row as i128 + i128::from(offset) + 1, columns);
             indices("tril_indices", first.min(rows)..rows, columns, options.into_options()?, |row| {
@@ -54,7 +53,7 @@ impl Tensor {
         })
     }
 
-    /// As [`Tensor::tril_indices`], of the elements on and above the diagonal.
+    /// [`Tensor::tril_indices`] of the elements on and above the diagonal.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -65,13 +64,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn triu_indices(rows: usize, columns: usize) -> Result<Tensor> {
         Tensor::triu_indices_with(rows, columns, 0, ())
     }
 
-    /// [`Tensor::triu_indices`] of the diagonal that is `offset` above the main one, with a dtype and a device, as far as they
-    /// are given.
+    /// [`Tensor::triu_indices`] for the diagonal `offset` above the main one, with an optional dtype and device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -82,7 +80,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice; a device that is not there.
+    /// Out of memory; an unavailable device.
     pub fn triu_indices_with(
         rows: usize,
         columns: usize,
@@ -98,12 +96,12 @@ impl Tensor {
     }
 }
 
-/// The number, or the end of `0..=most` that is nearer.
+/// Clamps to `0..=most`.
 fn within(at: i128, most: usize) -> usize {
     usize::try_from(at.max(0)).map_or(most, |at| at.min(most))
 }
 
-/// The columns of each of these rows, of which none is empty but where there are no columns.
+/// The indices of the columns `of_row` of each of these rows, none of which is empty unless `columns` is 0.
 fn indices(
     op: &'static str,
     rows: Range<usize>,
@@ -118,7 +116,7 @@ fn indices(
         expected: "a number of elements that memory holds".to_string(),
         got: format!("{} rows of up to {columns} elements", rows.len()),
     };
-    // From one row to the next there is one element more, or one less, but where all columns belong to both.
+    // The row lengths increase or decrease by 1, except that rows with all columns have equal lengths.
     let [first, last] = [rows.start, rows.end.saturating_sub(1)].map(|row| of_row(row).len() as u128);
     let (low, high) = (first.min(last), first.max(last));
     let ramp = high - low;

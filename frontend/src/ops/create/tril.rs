@@ -21,7 +21,7 @@ forms! {
     /// A tensor of fewer than 2 dimensions.
     pub fn tril(&self), defaults: [Arg::Int(0)], in_place: tril_, on: [1.5, 2.5];
 
-    /// [`Tensor::tril`](crate::Tensor::tril) along another diagonal: 0 is the main one, 1 the one above it.
+    /// [`Tensor::tril`](crate::Tensor::tril) for another diagonal: 0 is the main one, 1 the one above it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -21,7 +21,7 @@ forms! {
     /// A tensor of fewer than 2 dimensions.
     pub fn triu(&self), defaults: [Arg::Int(0)], in_place: triu_, on: [1.5, 2.5];
 
-    /// [`Tensor::triu`](crate::Tensor::triu) along another diagonal: 0 is the main one, 1 the one above it.
+    /// [`Tensor::triu`](crate::Tensor::triu) for another diagonal: 0 is the main one, 1 the one above it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -12,10 +12,10 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// Where [`Tensor::grid_sample`] reads for these affine maps: of `[batch, 2, 3]` and an output of `[batch,
-    /// channels, height, width]` a grid `[batch, height, width, 2]`, of `[batch, 3, 4]` and `[batch, channels, depth,
-    /// height, width]` one of `[.., 3]`. A location is `(x, y, ..)` in -1..1, the last dimension first; -1 and 1 are
-    /// the outer edges of the outermost pixels.
+    /// The sampling grid of [`Tensor::grid_sample`] for affine maps `self`: maps `[batch, 2, 3]` and a size
+    /// `[batch, channels, height, width]` give a grid `[batch, height, width, 2]`; maps `[batch, 3, 4]` and a size
+    /// `[batch, channels, depth, height, width]` give `[batch, depth, height, width, 3]`. A location is `(x, y, ..)` in -1..1,
+    /// the last dimension first; -1 and 1 are the outer edges of the outermost pixels.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,12 +27,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Maps of another shape or no float; sizes that are not those of images of that many dimensions, or hold 0.
+    /// Maps of another shape or not of a float dtype; a size of another rank, or with a 0.
     pub fn affine_grid(&self, size: impl IntoShape) -> Result<Tensor> {
         self.affine_grid_with(size, false)
     }
 
-    /// [`Tensor::affine_grid`] whose -1 and 1 are the centres of the outermost pixels with `align_corners`.
+    /// [`Tensor::affine_grid`]; with `align_corners`, -1 and 1 are the centres of the outermost pixels.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -68,7 +68,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(theta.dtype(), sizes, theta.dtype(), Strides::Contiguous))
 }
 
-/// The centres of so many pixels along a dimension, from -1 to 1.
+/// The coordinates, from -1 to 1, of the centres of `count` pixels along a dimension.
 fn centres(count: usize, align_corners: bool, dtype: DType, device: Device) -> Result<Tensor> {
     let last = match (count, align_corners) {
         (1, _) => 0.0,
@@ -82,7 +82,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (own, size, align_corners) = (tensor(args, 0)?, &args.ints(1)?[2..], args.bool(2)?);
     let theta = widened(&own)?;
     let rank = size.len();
-    // A column for each dimension, the last one first, and one that is added, in the shape of the grid.
+    // One column per dimension, the last dimension first, and a column of ones, in the shape of the grid.
     let column = |i: usize| -> Result<Tensor> {
         let mut sizes = vec![1; rank + 2];
         (sizes[0], sizes[rank + 1]) = (own.shape()[0], rank);

@@ -1,4 +1,4 @@
-//! The methods of [`Tensor`](crate::Tensor) that take options.
+//! The image methods of [`Tensor`](crate::Tensor) that take options.
 
 use super::options::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
 use super::{col2im, im2col, interpolate};
@@ -16,7 +16,7 @@ fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<Str
     Error::Value { op: OP, argument, expected: expected.into(), got: got.into() }.into()
 }
 
-/// One number for each of `rank` dimensions, of a list of as many or of one.
+/// Expands a list of one or `rank` elements to one element per dimension.
 fn each<T: Copy + std::fmt::Debug>(argument: &'static str, list: &[T], rank: usize) -> Result<Vec<T>> {
     match list {
         &[all] => Ok(vec![all; rank]),
@@ -28,7 +28,7 @@ fn each<T: Copy + std::fmt::Debug>(argument: &'static str, list: &[T], rank: usi
     }
 }
 
-/// The spatial sizes of the result, and the factors that decide where its places lie.
+/// The spatial sizes of the result, and the scale factors that determine the sampling positions.
 fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f64>)> {
     let rank = x.rank() - 2;
     let factors = match &options.to {
@@ -48,20 +48,21 @@ fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f
         let expected = format!("factors that leave 1 element or more of each of {own:?}");
         return Err(wrong("scale_factor", expected, format!("{factors:?}")));
     }
-    // Corners that stay leave no choice of the places.
+    // With `align_corners` the sizes alone determine the sampling positions.
     let free = options.recompute_scale_factor || options.align_corners;
     Ok((sizes, if free { Vec::new() } else { factors }))
 }
 
 impl Tensor {
-    /// The images `[batch, channels, length]`, `[batch, channels, height, width]` or `[batch, channels, depth, height, width]`
-    /// in other spatial sizes. Positions in the input are computed in f64, those of the nearest element of given sizes exactly.
+    /// Resizes images `[batch, channels, length]`, `[batch, channels, height, width]` or
+    /// `[batch, channels, depth, height, width]`. Sampling positions are computed in f64, those of the nearest mode with given
+    /// sizes exactly.
     ///
-    /// With factors, result `i` is at position `i / factor` by the factor as it was given, also where the size was rounded down, as
-    /// in PyTorch's eager mode; [`recompute_scale_factor`](InterpolateOptions::recompute_scale_factor) takes the quotient of the
-    /// sizes instead. Eager PyTorch multiplies by the reciprocal of the factor in f32, so where `i / factor` is close to a whole
-    /// number its nearest element may be the neighbour: of 16 elements by 2.2, result 33 is element 15 there and 14 here, since the
-    /// f64 nearest to 2.2 is above it.
+    /// With scale factors, output element `i` is sampled at `i / factor` with the given factor, also if the size was rounded
+    /// down, as in PyTorch's eager mode; [`recompute_scale_factor`](InterpolateOptions::recompute_scale_factor) uses the
+    /// quotient of the sizes instead. Eager PyTorch multiplies by the reciprocal of the factor in f32, so where `i / factor` is
+    /// close to an integer the nearest element may differ by one: from 16 elements by factor 2.2, output element 33 is input
+    /// element 15 in PyTorch and 14 here, since the f64 nearest to 2.2 is above 2.2.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -76,8 +77,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A rank that the mode is not for, no float; sizes of 0, factors that are not above 0; `align_corners` in another mode than
-    /// the linear and cubic ones; `recompute_scale_factor` with sizes.
+    /// A rank that the mode does not support, a dtype that is not a float; sizes of 0, factors that are not above 0;
+    /// `align_corners` in a mode that is neither linear nor cubic; `recompute_scale_factor` with sizes.
     #[doc(alias = "upsample_bilinear2d")]
     #[doc(alias = "upsample_nearest2d")]
     #[doc(alias = "upsample")]
@@ -120,9 +121,9 @@ impl Tensor {
         })
     }
 
-    /// The elements under each window position in images `[batch, channels, height, width]`, or in one without a batch,
-    /// as the columns of a matrix `[batch, channels * window, places]`: the rows are the window's elements for each
-    /// channel. [`Tensor::unfold`] gives windows of one dimension as a view.
+    /// Extracts the sliding windows of images `[batch, channels, height, width]`, or of one unbatched image, as the columns of
+    /// a matrix `[batch, channels * window, positions]` (im2col): each row is one window element of one channel.
+    /// [`Tensor::unfold`] returns one-dimensional windows as a view.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -135,7 +136,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Another rank, no float; a window, stride or dilation of 0, a window larger than the padded input.
+    /// Another rank, a dtype that is not a float; a window, stride or dilation of 0, a window larger than the padded input.
     #[doc(alias = "unfold")]
     pub fn im2col(&self, options: UnfoldOptions) -> Result<Tensor> {
         called("im2col", &["self", "options"], || {
@@ -152,8 +153,8 @@ impl Tensor {
         })
     }
 
-    /// The images whose windows are the columns of `[batch, channels * window, places]`, or of a matrix without a
-    /// batch: each element is the sum of its copies in [`Tensor::im2col`].
+    /// Sums the columns of `[batch, channels * window, positions]`, or of an unbatched matrix, into images (col2im): each image
+    /// element is the sum of its copies in [`Tensor::im2col`], of which this is the adjoint.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -165,9 +166,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Another rank, no float; rows that the window does not divide, a number of columns other than the number of
-    /// window positions in images of that size; a window, stride or dilation of 0, a window larger than the padded
-    /// images.
+    /// Another rank, a dtype that is not a float; a number of rows that the window does not divide, a number of columns other
+    /// than the number of window positions in images of that size; a window, stride or dilation of 0, a window larger than the
+    /// padded images.
     #[doc(alias = "fold")]
     pub fn col2im(&self, output_size: impl Into<PerDim<2>>, options: UnfoldOptions) -> Result<Tensor> {
         called("col2im", &["self", "output_size", "options"], || {

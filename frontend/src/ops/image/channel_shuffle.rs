@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The channels of `[batch, channels, ..]` in the order in which one of each group comes before the next one of the first:
-    /// `[groups, channels / groups]` transposed (X. Zhang and others, "ShuffleNet", 2018).
+    /// Interleaves the channels of `groups` groups in `[batch, channels, ..]`: the channels, viewed as
+    /// `[groups, channels / groups]`, are transposed (X. Zhang and others, "ShuffleNet", 2018).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -57,7 +57,7 @@ pub static DEF: OpDef = OpDef {
     schema: "channel_shuffle(Tensor self, int groups) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("clone")]),
-    // Groups of the others' number shuffle back.
+    // The inverse is a shuffle with `channels / groups` groups.
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || b.grad(0)?.channel_shuffle((b.sizes(0)[1] / b.int(1)?.max(1) as usize).max(1)))
     }),

@@ -12,7 +12,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
-/// The images' sizes, and the places of the window in them.
+/// The sizes of the images, and the window positions in them.
 fn geometry(args: &Args<'_>) -> RuleResult<(Dims, Places)> {
     let x = float_tensor(args, 0)?;
     let &[batch, rows, count] = x.sizes() else {
@@ -50,7 +50,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(sums, own.dtype())
 }
 
-/// `col2im`: images whose windows are these columns, added where they lie over each other.
+/// `col2im`: sums columns of sliding windows into images; overlapping elements are added.
 pub static DEF: OpDef = OpDef {
     schema: "col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
     rule: Rule::Structured(rule),

@@ -1,4 +1,4 @@
-//! What the ops of images share.
+//! Helpers of the image ops.
 
 use crate::Tensor;
 use crate::error::Result;
@@ -22,8 +22,8 @@ pub(super) fn with_factor<'a>(args: &Args<'a>) -> RuleResult<(&'a TensorRef, usi
     }
 }
 
-/// A tensor whose dimension `d` is made of those of `split` in `groups[d]`, as `reshape` puts dimensions together; channels_last
-/// where `like` is.
+/// Merges dimensions of `split`: dimension `d` of the result is the product of those in `groups[d]`, as in a permutation and a
+/// `reshape`; channels_last if `like` is.
 pub(super) fn joined(split: &Tensor, groups: &[Vec<usize>], like: &Tensor) -> Result<Tensor> {
     let last = like.as_ref().is_in_channels_last_order();
     let mut order: Vec<usize> = (0..groups.len()).collect();
@@ -37,7 +37,7 @@ pub(super) fn joined(split: &Tensor, groups: &[Vec<usize>], like: &Tensor) -> Re
     if last { made.movedim(-1, 1) } else { Ok(made) }
 }
 
-/// A window that moves over images, and its places.
+/// A sliding window and the number of its positions.
 pub(super) struct Places {
     pub(super) kernel: [usize; 2],
     pub(super) padding: [i64; 2],
@@ -47,10 +47,10 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Kernel, dilation, padding and stride in arguments `at` to `at + 3`, in images of this height and width.
+    /// Reads kernel, dilation, padding and stride from arguments `at` to `at + 3`, for images of this height and width.
     ///
     /// # Errors
-    /// `Value` for a window that has no place.
+    /// `Value` for a window that does not fit into the padded image.
     pub(super) fn of(args: &Args<'_>, at: usize, sizes: [usize; 2]) -> RuleResult<Places> {
         let pair = |i: usize, range| list(args, i, 2, &range).map(|list| [list[0], list[1]]);
         let (kernel, dilation) = (pair(at, MOVES)?, pair(at + 1, MOVES)?);
@@ -71,16 +71,16 @@ impl Places {
         Ok(Places { kernel, padding, dilation, stride, counts })
     }
 
-    /// The elements of the window.
+    /// The number of window elements.
     pub(super) fn window(&self) -> usize {
         self.kernel[0].saturating_mul(self.kernel[1])
     }
 
-    /// In dimension `d` of images of this size, where an element of the window is at the first of its places that lies in the image, and
-    /// the places that do.
+    /// For element `element` of the window in dimension `d` of size `size`: the index that it reads at the first window
+    /// position at which it is inside the image, and the range of positions at which it is. `None` if it reads only padding.
     fn inside(&self, d: usize, element: usize, size: usize) -> Option<(usize, Range<usize>)> {
         let stride = self.stride[d] as i128;
-        // Where the element is at the first place of all.
+        // The index that the element reads at position 0.
         let begin = element as i128 * self.dilation[d] as i128 - i128::from(self.padding[d]);
         let first = (-begin + stride - 1).max(0) / stride;
         let end = (size as i128 - begin + stride - 1).max(0) / stride;
@@ -88,15 +88,15 @@ impl Places {
         (first < end).then(|| ((begin + first * stride) as usize, first as usize..end as usize))
     }
 
-    /// Its places.
+    /// The number of window positions.
     pub(super) fn count(&self) -> usize {
         self.counts[0].saturating_mul(self.counts[1])
     }
 }
 
-/// What one element of the window reads of images, at those of its places where it reads no padding: the elements, a view
-/// `[batch, channels, places..]`, and the same places of `grid`, whose last two dimensions are all places. None where it reads
-/// padding alone.
+/// The image elements that one window element reads at the positions where it is inside the image, a strided view
+/// `[batch, channels, positions..]`, and the same positions of `grid`, whose last two dimensions are all positions. `None` if
+/// it reads only padding.
 fn under(
     images: &Tensor,
     grid: &Tensor,
@@ -117,15 +117,14 @@ fn under(
     Ok(Some((read, at)))
 }
 
-/// Gives `each` what every element of the window reads of images and the same places of `grid`, `[batch, channels, window.., places..]`,
-/// as [`under`] does.
+/// Calls `each` for every window element with the two views of [`under`]; `grid` is `[batch, channels, window.., positions..]`.
 pub(super) fn each_under(
     images: &Tensor,
     grid: &Tensor,
     places: &Places,
     each: impl Fn(Tensor, Tensor) -> Result<()>,
 ) -> Result<()> {
-    // A window may have more elements than there is time for, as long as they are those of no channel.
+    // Without channels or images, a window may have more elements than could be iterated over.
     let [rows, columns] = if grid.elem_count() == 0 { [0; 2] } else { places.kernel };
     for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
         if let Some((read, at)) = under(images, &grid.select(2, i)?.select(2, j)?, places, [i, j])? {
@@ -135,7 +134,7 @@ pub(super) fn each_under(
     Ok(())
 }
 
-/// What each element of the window reads at each place: a view `[batch, channels, places.., window..]`.
+/// The windows at all positions, without copying: a view `[batch, channels, positions.., window..]`.
 pub(super) fn columns(padded: &Tensor, places: &Places) -> Result<Tensor> {
     let mut view = padded.clone();
     for d in 0..2 {

@@ -14,11 +14,11 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The pixels of images `[batch, channels, height, width]` at the locations of a grid `[batch, rows, columns, 2]`:
-    /// images `[batch, channels, rows, columns]`. Of volumes, a grid `[batch, layers, rows, columns, 3]`. A location is
-    /// `(x, y, ..)` in -1..1, the last dimension first; [`Tensor::affine_grid`] makes such grids (M. Jaderberg and
-    /// others, "Spatial transformer networks", 2015). Between pixels it is bilinear, outside the image 0; a place that
-    /// is NaN or infinite gives 0, and NaN in PyTorch.
+    /// Samples images `[batch, channels, height, width]` at the locations of a grid `[batch, rows, columns, 2]`; the result is
+    /// `[batch, channels, rows, columns]`. For volumes the grid is `[batch, layers, rows, columns, 3]`. A location is
+    /// `(x, y, ..)` in -1..1, the last dimension first; [`Tensor::affine_grid`] computes such grids (M. Jaderberg and others,
+    /// "Spatial transformer networks", 2015). Interpolation is bilinear, pixels outside the image are 0; a NaN or infinite
+    /// location gives 0 (PyTorch: NaN).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,16 +30,17 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Images or a grid of another rank, or that do not fit each other; different dtypes, no float; images without pixels.
+    /// Images or a grid of another rank, or of incompatible sizes; different dtypes, a dtype that is not a float; images
+    /// without pixels.
     pub fn grid_sample(&self, grid: &Tensor) -> Result<Tensor> {
         self.grid_sample_with(grid, GridOptions::default())
     }
 
-    /// [`Tensor::grid_sample`] with these options. An infinite location with `Reflection`, which has no limit, gives 0
-    /// (PyTorch reads a pixel at the border there, and gives NaN in `Bicubic`). With `Border` it reads the border; but
-    /// it gives NaN in `Bicubic`, as in PyTorch, and 0 along a dimension of one pixel whose corners are aligned. A
-    /// place that is NaN gives 0 with each of them; PyTorch gives NaN in `Bicubic` and in `Bilinear` with `Zeros`, and
-    /// reads a pixel in others. Where a place may be NaN, look at the grid.
+    /// [`Tensor::grid_sample`] with options. An infinite location with `Reflection`, which has no limit, gives 0 (PyTorch reads
+    /// a border pixel, and gives NaN with `Bicubic`). With `Border` it reads the border, but gives NaN with `Bicubic`, as in
+    /// PyTorch, and 0 along a dimension of one pixel with aligned corners. A NaN location gives 0 with all options; PyTorch
+    /// gives NaN with `Bicubic` and with `Bilinear` and `Zeros`, and reads a pixel otherwise. If locations may be NaN, check
+    /// the grid.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -40,15 +40,15 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let made = Sampled::of(&grid, &x.shape()[2..], reading, (x.dtype(), true))?.by_places(&x, &flat)?;
     let mut made = made.reshape_as_sizes(grid.shape())?;
     if reading.mode == GridMode::Nearest {
-        // Infinity times a slope of 0 is no number. No place is below that.
+        // Infinity times a slope of 0 is NaN. No location is below minus infinity.
         made = grid.lt(f64::NEG_INFINITY)?.where_cond(&made, 0)?;
     }
     cast(in_format_of(&own_grid, made)?, own.dtype())
 }
 
-/// `grid_sample_grid_grad`: the gradient of `grid_sample` to its grid: for each pixel, the sum over channels and elements that it
-/// is made of of `grad * element`, times the derivative of how much the element counts by the place. A place that padding moved
-/// to the border has none, nor has one of `nearest`.
+/// `grid_sample_grid_grad`: the gradient of `grid_sample` with respect to its grid: for each location, the sum over channels
+/// and taps of `grad * tap`, times the derivative of the tap's weight with respect to the location. It is 0 for locations that
+/// padding clamped to the border and with `nearest`.
 pub static DEF: OpDef = OpDef {
     schema: "grid_sample_grid_grad(Tensor grad, Tensor input, Tensor grid, str mode, str padding_mode, bool align_corners) -> Tensor",
     rule: Rule::Structured(rule),

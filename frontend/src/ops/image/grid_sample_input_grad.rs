@@ -32,8 +32,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(in_format_of(&own, made.reshape_as_sizes(&sizes)?)?, own.dtype())
 }
 
-/// `grid_sample_input_grad`: the gradient of `grid_sample` to its images, whose spatial sizes are `input_sizes`: each pixel of
-/// the gradient added to the elements that it was made of, as much as each of them counted.
+/// `grid_sample_input_grad`: the gradient of `grid_sample` with respect to its images, whose spatial sizes are `input_sizes`:
+/// scatters each element of `grad` to its taps, times their weights.
 pub static DEF: OpDef = OpDef {
     schema: "grid_sample_input_grad(Tensor grad, Tensor grid, int[] input_sizes, str mode, str padding_mode, bool align_corners) -> Tensor",
     rule: Rule::Structured(rule),
@@ -42,7 +42,7 @@ pub static DEF: OpDef = OpDef {
         parts![in_f64; Part::widened("fill"), Part::widened("scatter_add")],
     ),
     derivative: Derivative::of_inputs(FIRST_TWO, |b, g| {
-        // The op is linear in `grad`, and its sum with any images is that of `grad` with their pixels.
+        // The op is linear in `grad`, and the inner product of its result with any images is that of `grad` with their samples.
         let (images, [mode, padding, align]) = (b.grad(0)?, [3, 4, 5].map(|i| b.arg(i)));
         g.set(0, || grid_sample::DEF.run(&[images.into(), (&b.input(1)?).into(), mode, padding, align]))?;
         g.set(1, || {

@@ -1,5 +1,5 @@
-//! The sampling of images at the locations of a grid: the options of `grid_sample` and its gradients, and the
-//! decomposition of all three.
+//! Sampling of images at grid locations: the options of `grid_sample` and its gradients, and the decomposition of all three.
+//! The taps of a location are the image elements that it is interpolated from.
 
 use super::options::{GridMode, GridPadding};
 use crate::error::Result;
@@ -15,7 +15,7 @@ const MODES: [(GridMode, &str); 3] =
 const PADDINGS: [(GridPadding, &str); 3] =
     [(GridPadding::Zeros, "zeros"), (GridPadding::Border, "border"), (GridPadding::Reflection, "reflection")];
 
-/// How images are read.
+/// The sampling options: mode, padding mode and `align_corners`.
 #[derive(Clone, Copy)]
 pub(super) struct Reading {
     pub mode: GridMode,
@@ -24,13 +24,13 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Mode, padding mode and whether corners are aligned, in arguments `at` to `at + 2`.
+    /// Reads mode, padding mode and `align_corners` from arguments `at` to `at + 2`.
     pub(super) fn of(args: &Args<'_>, at: usize) -> RuleResult<Reading> {
         let (mode, padding) = (meant(args, at, &MODES)?, meant(args, at + 1, &PADDINGS)?);
         Ok(Reading { mode, padding, align_corners: args.bool(at + 2)? })
     }
 
-    /// The texts of mode and padding mode.
+    /// The names of mode and padding mode.
     pub(super) fn names(self) -> [&'static str; 2] {
         fn name<T: PartialEq>(of: T, names: &[(T, &'static str)]) -> &'static str {
             names.iter().find(|(each, _)| *each == of).map_or("", |(_, name)| name)
@@ -39,7 +39,7 @@ impl Reading {
     }
 }
 
-/// The meaning of the text in argument `i`.
+/// The variant that the text in argument `i` names.
 fn meant<T: Copy>(args: &Args<'_>, i: usize, names: &[(T, &'static str); 3]) -> RuleResult<T> {
     let text = args.str(i)?;
     match names.iter().find(|(_, name)| *name == text) {
@@ -51,7 +51,7 @@ fn meant<T: Copy>(args: &Args<'_>, i: usize, names: &[(T, &'static str); 3]) -> 
     }
 }
 
-/// Checks argument `i`, images or their gradient, of which a grid has places, and returns the number of spatial dimensions.
+/// Checks argument `i`, images or their gradient, and returns the number of spatial dimensions.
 pub(super) fn check_rank(args: &Args<'_>, i: usize, reading: Reading, at: usize) -> RuleResult<usize> {
     match crate::ops::pool::rank(args, i)? {
         3 if reading.mode == GridMode::Bicubic => {
@@ -75,8 +75,8 @@ pub(super) fn check_pixels(args: &Args<'_>, i: usize) -> RuleResult<()> {
     Ok(())
 }
 
-/// Checks that the grid in argument `i` is for images of `rank` spatial dimensions in argument `images`: a place for each pixel
-/// of `places`, or for any number of them.
+/// Checks that the grid in argument `i` fits the images of `rank` spatial dimensions in argument `images`: one location for
+/// each output pixel of `places`, or any number if that is `None`.
 pub(super) fn check_grid(
     args: &Args<'_>,
     i: usize,
@@ -101,26 +101,26 @@ pub(super) fn check_grid(
     Ok(())
 }
 
-/// What each place reads, along a dimension or of a channel, `[batch, elements of a place, places]`.
+/// The taps of each location, along one dimension or of a whole channel: `[batch, taps, locations]`.
 struct Taps {
-    /// The elements, the first one in the place of what lies outside.
+    /// The indices of the taps; 0 for taps outside the image.
     at: Tensor,
-    /// Which of them there are.
+    /// Whether each tap is inside the image.
     inside: Tensor,
-    /// How much each counts; 0 outside.
+    /// The interpolation weight of each tap; 0 outside.
     weight: Tensor,
-    /// The derivative of that by the place, where it was asked for.
+    /// The derivative of the weight with respect to the location, if requested.
     slope: Option<Tensor>,
 }
 
 impl Taps {
-    /// How much each element counts, or the derivative of that.
+    /// The weight of each tap, or its derivative.
     fn counted(&self, by_place: bool) -> &Tensor {
         self.slope.as_ref().filter(|_| by_place).unwrap_or(&self.weight)
     }
 }
 
-/// A spatial dimension of the images.
+/// One spatial dimension of the images.
 #[derive(Clone, Copy)]
 struct Side {
     size: usize,
@@ -132,18 +132,18 @@ impl Side {
         self.size as f64 - 1.0
     }
 
-    /// Elements that a place moves on by where its coordinate, in -1..1, grows by 1.
+    /// The derivative of the pixel index with respect to the location in -1..1.
     fn scale(self) -> f64 {
         if self.reading.align_corners { self.last() / 2.0 } else { self.size as f64 / 2.0 }
     }
 
-    /// Places in -1..1 in elements, counted from the centre of the first.
+    /// Converts locations in -1..1 to fractional pixel indices; 0 is the centre of the first pixel.
     fn elements(self, places: &Tensor) -> Result<Tensor> {
         let first = if self.reading.align_corners { 0.0 } else { -0.5 };
         places.add(1.0)?.mul(self.scale())?.add(first)
     }
 
-    /// Those outside moved inside, unless zeros lie there. A place that was moved to the border stays there: it has no gradient.
+    /// Applies the padding mode to pixel indices. An index clamped to the border is a constant: it has no gradient.
     fn padded(self, at: &Tensor) -> Result<Tensor> {
         let at = match self.reading.padding {
             GridPadding::Zeros => return Ok(at.clone()),
@@ -157,12 +157,12 @@ impl Side {
         at.gt(0.0)?.logical_and(&at.lt(self.last())?)
     }
 
-    /// The outermost centres, or outer edges, at which places are mirrored: the first, and how far away the other is.
+    /// The reflection boundaries, the outermost centres or outer edges: the lower one, and the distance to the upper one.
     fn mirrors(self) -> (f64, f64) {
         if self.reading.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) }
     }
 
-    /// Mirrored as often as needed.
+    /// Reflects indices into the image, repeatedly if necessary.
     fn reflected(self, at: &Tensor) -> Result<Tensor> {
         let (low, span) = self.mirrors();
         if span == 0.0 {
@@ -172,14 +172,14 @@ impl Side {
         self.is_turned(at)?.where_cond(&rest.mul(-1.0)?.add(span)?, &rest)?.add(low)
     }
 
-    /// Whether a place is mirrored an odd number of times, once it is on the inner side of the first mirror.
+    /// Whether an index, once `|at - low|` has reflected it at the lower boundary, is reflected an odd number of times.
     fn is_turned(self, at: &Tensor) -> Result<Tensor> {
         let (low, span) = self.mirrors();
         at.detach().sub(low)?.abs()?.div(span)?.floor()?.fmod(2.0)?.eq(1.0)
     }
 
-    /// How far a padded place goes on where it does by 1: back where it is mirrored, nowhere where it stays at the border; `None`
-    /// where it goes as far everywhere.
+    /// The derivative of the padded index with respect to the index: -1 where it is reflected, 0 where it is clamped; `None` if
+    /// it is 1 everywhere.
     fn direction(self, at: &Tensor) -> Result<Option<Tensor>> {
         let at = at.detach();
         let sign = |turned: &Tensor| turned.to_dtype(at.dtype())?.mul(-2.0)?.add(1.0);
@@ -189,16 +189,16 @@ impl Side {
                 let first = sign(&at.lt(self.mirrors().0)?)?;
                 (self.reflected(&at)?, first.mul(&sign(&self.is_turned(&at)?)?)?)
             }
-            // Of a single element all places are at the border.
+            // With a single pixel all indices are at the border.
             _ => (at.clone(), at.mul(0.0)?.add(1.0)?),
         };
         Ok(Some(self.is_within(&padded)?.where_cond(&direction, 0)?))
     }
 
-    /// The elements at these whole places, each counting so much, and nothing outside.
+    /// The taps at these integral indices with these weights; taps outside the image have weight 0.
     fn inside(self, at: &Tensor, weight: &Tensor, slope: Option<Tensor>) -> Result<Taps> {
         let at = at.detach();
-        // The largest number of f32 that is no larger than the last element's: what that is rounded to may be.
+        // The largest f32 not above the last index, which itself may round up.
         let last = match self.last() as f32 {
             rounded if at.dtype() == DType::F32 && f64::from(rounded) > self.last() => {
                 rounded.next_down().into()
@@ -212,10 +212,10 @@ impl Side {
         Ok(Taps { at, inside, weight, slope })
     }
 
-    /// For places `[batch, 1, places]`, with slopes if they are wanted.
+    /// The taps of locations `[batch, 1, locations]`, with slopes if requested.
     fn taps(self, places: &Tensor, slopes: bool) -> Result<Taps> {
         let at = self.elements(places)?;
-        // From these elements on so many.
+        // The indices `first + from .. first + from + count`.
         let following = |first: &Tensor, from: i64, count: i64| {
             let steps = Tensor::arange_with(from, from + count, 1, (first.dtype(), first.device()))?;
             first.add(&steps.unsqueeze(1)?)
@@ -223,7 +223,7 @@ impl Side {
         match self.reading.mode {
             GridMode::Nearest => {
                 let near = self.padded(&at)?.round()?;
-                // 0, with the gradient of a step, zeros, so that the grid has one.
+                // Zeros that are connected to the graph, so that the grid has a (zero) gradient.
                 let slope = near.sub(&near.detach())?;
                 self.inside(&near, &slope.add(1.0)?, slopes.then_some(slope))
             }
@@ -257,16 +257,16 @@ impl Side {
 /// `a` of R. Keys, "Cubic convolution interpolation", 1981.
 const A: f64 = -0.75;
 
-/// The weights of the four elements around a place that lies so far behind the second.
+/// The weights of the four taps around an index at distance `t` (0 to 1) after the second tap.
 fn cubic(t: &Tensor) -> Result<[Tensor; 4]> {
-    // For an element at most 1 away, and for one further away.
+    // The kernel at distances up to 1, and from 1 to 2.
     let near = |d: &Tensor| d.mul(A + 2.0)?.add(-(A + 3.0))?.mul(d)?.mul(d)?.add(1.0);
     let far = |d: &Tensor| d.mul(A)?.add(-5.0 * A)?.mul(d)?.add(8.0 * A)?.mul(d)?.add(-4.0 * A);
     let rest = t.mul(-1.0)?.add(1.0)?;
     Ok([far(&t.add(1.0)?)?, near(t)?, near(&rest)?, far(&rest.add(1.0)?)?])
 }
 
-/// Their derivatives by `t`, times `scale`.
+/// The derivatives of [`cubic`] with respect to `t`, times `scale`.
 fn cubic_slope(t: &Tensor, scale: f64) -> Result<[Tensor; 4]> {
     let near = |d: &Tensor, scale: f64| d.mul(3.0 * (A + 2.0))?.add(-2.0 * (A + 3.0))?.mul(d)?.mul(scale);
     let far = |d: &Tensor, scale: f64| d.mul(3.0 * A)?.add(-10.0 * A)?.mul(d)?.add(8.0 * A)?.mul(scale);
@@ -274,7 +274,7 @@ fn cubic_slope(t: &Tensor, scale: f64) -> Result<[Tensor; 4]> {
     Ok([far(&t.add(1.0)?, scale)?, near(t, scale)?, near(&rest, -scale)?, far(&rest.add(1.0)?, -scale)?])
 }
 
-/// Each element of a place along one dimension, of `outer`, with each along another.
+/// Combines each tap along `outer` with each tap along `inner`: `[batch, outer taps * inner taps, locations]`.
 fn crossed(
     outer: &Tensor,
     inner: &Tensor,
@@ -285,22 +285,22 @@ fn crossed(
     with(&outer.unsqueeze(2)?, &inner.unsqueeze(1)?)?.reshape_as_sizes(&sizes)
 }
 
-/// The elements of images of some sizes that the places of a grid read.
+/// The taps of all grid locations in images of given sizes.
 pub(super) struct Sampled {
-    /// Of all elements of a channel, `[batch, 1, elements of a place * places]`, the first one in the place of what lies outside.
+    /// The flattened index of each tap in a channel, `[batch, 1, taps * locations]`; taps outside the image have a valid index.
     at: Tensor,
-    /// Which of them there are, and how much each counts, `[batch, 1, elements of a place, places]`.
+    /// Whether each tap is inside the image, and its weight, `[batch, 1, taps, locations]`.
     inside: Tensor,
     weight: Tensor,
-    /// The derivative of that by each coordinate, where it was asked for.
+    /// The derivative of the weight with respect to each coordinate, if requested.
     slopes: Vec<Tensor>,
     each: usize,
     places: usize,
 }
 
 impl Sampled {
-    /// Of images of these spatial sizes, for a grid `[batch, .., rank]`: how much elements count in this dtype, and slopes if they are
-    /// wanted.
+    /// The taps in images of these spatial sizes for a grid `[batch, .., rank]`: weights in this dtype, and slopes if
+    /// requested.
     pub(super) fn of(
         grid: &Tensor,
         spatial: &[usize],
@@ -314,7 +314,7 @@ impl Sampled {
             Side { size: spatial[d], reading }.taps(&of_places, slopes)
         };
         let along = (0..rank).map(along).collect::<Result<Vec<_>>>()?;
-        // How much elements count, or the derivative of that along one dimension.
+        // The product of the weights of all dimensions, with the derivative along one of them if `by` names it.
         let counted = |by: Option<usize>| {
             let of = |d: usize| along[d].counted(by == Some(d));
             let all = (1..rank).try_fold(of(0).clone(), |all, d| crossed(&all, of(d), |a, b| a.mul(b)));
@@ -333,7 +333,7 @@ impl Sampled {
         Ok(Sampled { at, inside: inside.unsqueeze(1)?, weight: weight.unsqueeze(1)?, slopes, each, places })
     }
 
-    /// What images `[batch, channels, ..]` have there, `[batch, channels, elements of a place, places]`; anything outside.
+    /// The values of images `[batch, channels, ..]` at the taps, `[batch, channels, taps, locations]`; unspecified outside.
     fn read(&self, x: &Tensor) -> Result<Tensor> {
         let [batch, channels] = [x.shape()[0], x.shape()[1]];
         let flat = x.reshape_as_sizes(&[batch, channels, x.shape()[2..].iter().product()])?;
@@ -341,13 +341,13 @@ impl Sampled {
         flat.gather(2, &at)?.reshape_as_sizes(&[batch, channels, self.each, self.places])
     }
 
-    /// The pixels of images, `[batch, channels, places]`.
+    /// The samples of images: `[batch, channels, locations]`.
     pub(super) fn gathered(&self, x: &Tensor) -> Result<Tensor> {
         self.inside.where_cond(&self.read(x)?.mul(&self.weight)?, 0)?.sum(2)
     }
 
-    /// The gradient of that by images of so many elements a channel, `[batch, channels, elements]`, for one of `[batch, channels,
-    /// places]`.
+    /// The adjoint of [`Sampled::gathered`]: from a gradient `[batch, channels, locations]` to `[batch, channels, elements]`,
+    /// where `elements` is the number of pixels of a channel.
     pub(super) fn scattered(&self, grad: &Tensor, elements: usize) -> Result<Tensor> {
         let [batch, channels] = [grad.shape()[0], grad.shape()[1]];
         let all = [batch, channels, self.each * self.places];
@@ -356,7 +356,7 @@ impl Sampled {
         zeros.scatter_add(2, &self.at.expand(all)?, &terms.reshape_as_sizes(&all)?)
     }
 
-    /// The gradient of that by the places, `[batch, places, axes]`.
+    /// The gradient with respect to the locations, `[batch, locations, axes]`.
     pub(super) fn by_places(&self, x: &Tensor, grad: &Tensor) -> Result<Tensor> {
         let products = self.read(x)?.mul(&grad.unsqueeze(2)?)?.sum(1)?;
         let products = self.inside.squeeze(1)?.where_cond(&products, 0)?;
@@ -365,7 +365,7 @@ impl Sampled {
     }
 }
 
-/// The ops that taps are composed of, in what dtype `$places` says, and these.
+/// The ops of the decomposition, those of the tap computation in the dtype of `$places`, and `$part`.
 macro_rules! parts {
     ($places:path; $($part:expr),*) => {
         &[
@@ -402,15 +402,15 @@ macro_rules! parts {
     };
 }
 
-/// A part of gradients, whose places are computed in f64: small weights lose their digits else, and are all that is left where
-/// large elements cancel.
+/// A part of the gradient ops, which compute taps in f64: small weights would lose their precision otherwise, and dominate
+/// where large elements cancel.
 pub(super) const fn in_f64(op: &'static str) -> Part {
     Part::fixed(op, DType::F64)
 }
 
 pub(super) use parts;
 
-/// A case of all three ops: sizes of the images, spatial sizes of the result; mode, padding mode, align_corners.
+/// A case of all three ops: image sizes, spatial sizes of the result; mode, padding mode, `align_corners`.
 pub(super) type Case = (&'static [usize], &'static [usize], &'static str, &'static str, bool);
 
 pub(super) const CASES: [Case; 13] = [
@@ -429,7 +429,7 @@ pub(super) const CASES: [Case; 13] = [
     (&[0, 2, 3, 3], &[2, 2], "bilinear", "zeros", false),
 ];
 
-/// Images, the gradient of the result, the grid, and what follows them.
+/// Images, output gradient, grid and options.
 pub(super) fn filled(case: &Case) -> [SampleArg; 6] {
     let &(x, to, mode, padding, align) = case;
     let grid: Vec<usize> = x[..1].iter().chain(to).copied().chain([to.len()]).collect();

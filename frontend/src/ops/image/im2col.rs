@@ -40,15 +40,15 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         return element_by_element(&x, &places)?.reshape_as_sizes(&sizes);
     }
     let padded = if (top, left) == (0, 0) { x } else { x.constant_pad(&[left, left, top, top], 0)? };
-    // `[batch, channels, places, window]`, which lie over each other.
+    // An overlapping view `[batch, channels, positions.., window..]`.
     let windows = columns(&padded, &places)?;
-    // Always a copy: nothing records that the result were a view.
+    // Always a copy: the result is not recorded as a view.
     let windows = windows.permute([0, 1, 4, 5, 2, 3])?;
     clone::DEF.run(&[(&windows).into(), Arg::Str("contiguous")])?.reshape_as_sizes(&sizes)
 }
 
-/// `[batch, channels, window.., places..]`, for each element of the window what it reads: a wide padding, of which little is read, takes no
-/// memory so.
+/// `[batch, channels, window.., positions..]`, copied per window element: large paddings of which little is read are never
+/// allocated.
 fn element_by_element(x: &Tensor, places: &Places) -> Result<Tensor> {
     let ([kh, kw], [rows, columns]) = (places.kernel, places.counts);
     let made = x.new_zeros([x.shape()[0], x.shape()[1], kh, kw, rows, columns])?;
@@ -56,25 +56,25 @@ fn element_by_element(x: &Tensor, places: &Places) -> Result<Tensor> {
     Ok(made)
 }
 
-/// The sizes of images, and kernel, dilation, padding and stride.
+/// Image sizes, and kernel, dilation, padding and stride.
 pub(super) const CASES: [(&[usize], [[i64; 2]; 4]); 8] = [
     (&[2, 3, 4, 5], [[2, 3], [1, 1], [0, 0], [1, 1]]),
     (&[1, 2, 5, 4], [[3, 3], [1, 1], [1, 1], [2, 1]]),
     (&[2, 2, 5, 6], [[2, 2], [2, 3], [1, 0], [1, 2]]),
     (&[1, 1, 3, 3], [[1, 1], [1, 1], [0, 0], [1, 1]]),
     (&[1, 2, 4, 4], [[2, 2], [1, 1], [0, 0], [2, 2]]),
-    // Paddings of which little is read, beside the image and in it.
+    // Paddings of which little is read, outside and inside the image.
     (&[2, 2, 3, 4], [[2, 2], [9, 3], [7, 1], [5, 1]]),
     (&[1, 2, 3, 3], [[3, 3], [20, 20], [20, 20], [1, 2]]),
     (&[0, 2, 3, 3], [[2, 2], [1, 1], [1, 1], [1, 1]]),
 ];
 
-/// Lists as arguments.
+/// Converts lists to arguments.
 pub(super) fn options(lists: [[i64; 2]; 4]) -> impl Iterator<Item = SampleArg> {
     lists.into_iter().map(|list| SampleArg::Ints(list.to_vec()))
 }
 
-/// `im2col`: the elements under each place of a window as columns.
+/// `im2col`: the sliding windows of images as columns.
 pub static DEF: OpDef = OpDef {
     schema: "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
     rule: Rule::Structured(rule),

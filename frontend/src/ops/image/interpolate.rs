@@ -8,7 +8,7 @@ use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-/// The plan of `(tensor, spatial sizes of the result, mode, align_corners, scales)`.
+/// The rule of both ops: `(tensor, spatial sizes of the result, mode, align_corners, scales)`.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (rank, x) = (rank(args, 0)?, args.tensor(0)?);
     if x.sizes()[2..].contains(&0) {
@@ -40,7 +40,7 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(x.dtype(), sizes, x.dtype(), Strides::Images(FIRST)))
 }
 
-/// A case: sizes of the input, spatial sizes of the result; mode, align_corners, scales.
+/// A case: input sizes, spatial sizes of the result; mode, `align_corners`, scales.
 pub(super) type Case = (&'static [usize], &'static [i64], &'static str, bool, &'static [f64]);
 
 /// The arguments of a case from the mode on.
@@ -94,9 +94,9 @@ fn samples() -> Vec<Sample> {
     CASES.iter().map(call).collect()
 }
 
-/// `interpolate`: images of other spatial sizes. Place `i` of a dimension lies at element `(i + 1/2) * input / output - 1/2`,
-/// with `align_corners` at `i * (input - 1) / (output - 1)`, and with scales at `(i + 1/2) / scale - 1/2`; the mode says which
-/// elements around it count, those outside being the outermost ones. `nearest` alone takes element `⌊i * input / output⌋`.
+/// `interpolate`: resizes images. Output element `i` of a dimension is sampled at `(i + 1/2) * input / output - 1/2`, with
+/// `align_corners` at `i * (input - 1) / (output - 1)`, and with scales at `(i + 1/2) / scale - 1/2`; the mode determines the
+/// interpolation kernel, and indices are clamped to the image. `nearest` reads element `⌊i * input / output⌋`.
 pub static DEF: OpDef = OpDef {
     schema: "interpolate(Tensor self, int[] size, str mode, bool align_corners, float[] scales) -> Tensor",
     rule: Rule::Structured(rule),

@@ -6,8 +6,8 @@ use crate::ops::pool::{spatial, with_spatial};
 use crate::ops::sample::{SampleArg, plain, sample};
 use keyway_dispatcher::op::{Arg, Rule};
 
-/// `interpolate_backward`: each element of the gradient added to the elements that it was made of, as much as each of them
-/// counted.
+/// `interpolate_backward`: the adjoint of `interpolate`: scatters each element of the gradient to the input elements that it
+/// was interpolated from, times their weights.
 pub static DEF: OpDef = OpDef {
     schema: "interpolate_backward(Tensor grad, int[] input_sizes, str mode, bool align_corners, float[] scales) -> Tensor",
     rule: Rule::Structured(rule),

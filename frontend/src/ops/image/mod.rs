@@ -1,4 +1,4 @@
-//! Images rearranged and resampled.
+//! Image ops: rearrangement, sliding windows and resampling.
 
 mod calls;
 mod geometry;

@@ -1,8 +1,8 @@
-//! What images are resampled with.
+//! The options of image ops.
 
 use crate::ops::conv::PerDim;
 
-/// How elements between those of an image are made.
+/// The interpolation mode of [`Tensor::interpolate`](crate::Tensor::interpolate).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -15,25 +15,25 @@ use crate::ops::conv::PerDim;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InterpolateMode {
-    /// The element whose interval the place lies in, counted from the first element's edge: `⌊i * input / output⌋`.
+    /// Nearest neighbour without the half-pixel offset: input element `⌊i * input / output⌋`.
     #[default]
     Nearest,
-    /// The element nearest to the centre of the place: `⌊(i + 1/2) * input / output⌋`.
+    /// Nearest neighbour of the pixel centre: input element `⌊(i + 1/2) * input / output⌋`.
     NearestExact,
-    /// Between two elements of `[batch, channels, length]`.
+    /// Linear interpolation of `[batch, channels, length]`, from 2 elements.
     Linear,
-    /// Between four elements of `[batch, channels, height, width]`.
+    /// Bilinear interpolation of `[batch, channels, height, width]`, from 4 elements.
     Bilinear,
-    /// Between sixteen elements of `[batch, channels, height, width]` (R. Keys, "Cubic convolution interpolation", 1981, with
-    /// a = -0.75).
+    /// Bicubic interpolation of `[batch, channels, height, width]`, from 16 elements (R. Keys, "Cubic convolution
+    /// interpolation", 1981, with a = -0.75).
     Bicubic,
-    /// Between eight elements of `[batch, channels, depth, height, width]`.
+    /// Trilinear interpolation of `[batch, channels, depth, height, width]`, from 8 elements.
     Trilinear,
-    /// The mean of the elements under the place: adaptive average pooling.
+    /// Adaptive average pooling.
     Area,
 }
 
-/// To which spatial sizes an image is resampled. One number stands for every spatial dimension.
+/// The target size of a resize. A list of one value applies to every spatial dimension.
 ///
 /// ```
 /// use keyway::nn::{InterpolateOptions, Resize};
@@ -42,9 +42,9 @@ pub enum InterpolateMode {
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub enum Resize {
-    /// To these.
+    /// The spatial sizes.
     Size(Vec<usize>),
-    /// To so many times the input's, rounded down.
+    /// Factors of the input's spatial sizes; the products are rounded down.
     Scale(Vec<f64>),
 }
 
@@ -57,14 +57,13 @@ pub enum Resize {
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct InterpolateOptions {
-    /// To which sizes.
+    /// The target size.
     pub to: Resize,
-    /// How elements between those of the image are made; the nearest if not stated.
+    /// The interpolation mode; `Nearest` by default.
     pub mode: InterpolateMode,
-    /// Whether the centres of the outermost elements stay where they are, rather than the outer edges; for the linear and cubic
-    /// modes.
+    /// Whether the centres of the corner pixels are aligned, rather than their outer edges; for the linear and cubic modes.
     pub align_corners: bool,
-    /// Whether places follow from the sizes, which are rounded down, rather than from the factors that were given.
+    /// Whether sampling positions use the ratio of the (rounded) sizes, rather than the given scale factors.
     pub recompute_scale_factor: bool,
 }
 
@@ -74,7 +73,7 @@ impl InterpolateOptions {
         InterpolateOptions { to, mode, align_corners: false, recompute_scale_factor: false }
     }
 
-    /// To the same size in each spatial dimension.
+    /// Resizes each spatial dimension to this size.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -87,7 +86,7 @@ impl InterpolateOptions {
         InterpolateOptions::to(Resize::Size(vec![all]))
     }
 
-    /// To these spatial sizes.
+    /// Resizes to these spatial sizes.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -126,7 +125,7 @@ impl InterpolateOptions {
         InterpolateOptions::to(Resize::Scale(each.to_vec()))
     }
 
-    /// With this mode.
+    /// Sets the interpolation mode.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -141,7 +140,7 @@ impl InterpolateOptions {
         InterpolateOptions { mode, ..self }
     }
 
-    /// With the centres of the outermost elements where they are, or without.
+    /// Sets whether the centres of the corner pixels are aligned.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -169,7 +168,7 @@ impl InterpolateOptions {
     }
 }
 
-/// A window that moves over images: by default one step at a time, without dilation and padding.
+/// The options of a sliding window: by default stride 1, no dilation and no padding.
 ///
 /// ```
 /// use keyway::nn::{PerDim, UnfoldOptions};
@@ -178,18 +177,18 @@ impl InterpolateOptions {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnfoldOptions {
-    /// Elements of the window.
+    /// The window size.
     pub kernel: PerDim<2>,
-    /// Elements from one element of the window to the next.
+    /// The distance between adjacent window elements, in pixels.
     pub dilation: PerDim<2>,
-    /// The border of zeros on either side.
+    /// The zero padding on either side.
     pub padding: PerDim<2>,
-    /// Elements from one place of the window to the next.
+    /// The distance between adjacent window positions, in pixels.
     pub stride: PerDim<2>,
 }
 
 impl UnfoldOptions {
-    /// A window of these sizes.
+    /// A window of this size.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -202,7 +201,7 @@ impl UnfoldOptions {
         UnfoldOptions { kernel: kernel.into(), dilation: 1.into(), padding: 0.into(), stride: 1.into() }
     }
 
-    /// With this dilation.
+    /// Sets the dilation.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -216,7 +215,7 @@ impl UnfoldOptions {
         UnfoldOptions { dilation: dilation.into(), ..self }
     }
 
-    /// With this padding.
+    /// Sets the padding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -230,7 +229,7 @@ impl UnfoldOptions {
         UnfoldOptions { padding: padding.into(), ..self }
     }
 
-    /// With this stride.
+    /// Sets the stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -245,7 +244,7 @@ impl UnfoldOptions {
     }
 }
 
-/// How [`Tensor::grid_sample`](crate::Tensor::grid_sample) makes what lies between the pixels of an image.
+/// The interpolation mode of [`Tensor::grid_sample`](crate::Tensor::grid_sample).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -257,16 +256,16 @@ impl UnfoldOptions {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum GridMode {
-    /// From the pixels around it, linearly.
+    /// Bilinear, or trilinear for volumes.
     #[default]
     Bilinear,
-    /// The nearest pixel; of two that are as near, the one at an even place.
+    /// The nearest pixel; ties go to the even index.
     Nearest,
-    /// From sixteen pixels (R. Keys, "Cubic convolution interpolation", 1981, with a = -0.75); not for volumes.
+    /// Bicubic, from 16 pixels (R. Keys, "Cubic convolution interpolation", 1981, with a = -0.75); not for volumes.
     Bicubic,
 }
 
-/// What lies outside an image.
+/// The padding mode: the values of pixels outside an image.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -281,9 +280,9 @@ pub enum GridPadding {
     /// Zeros.
     #[default]
     Zeros,
-    /// The pixels of the border.
+    /// The nearest border pixel.
     Border,
-    /// The image mirrored at its border, again and again.
+    /// The image reflected at its border, repeatedly.
     Reflection,
 }
 
@@ -300,9 +299,9 @@ pub enum GridPadding {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GridOptions {
-    /// How pixels are made.
+    /// The interpolation mode.
     pub mode: GridMode,
-    /// What lies outside.
+    /// The padding mode.
     pub padding: GridPadding,
     /// Whether -1 and 1 are the centres of the outermost pixels rather than their outer edges.
     pub align_corners: bool,

@@ -12,9 +12,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `[.., channels * factor², height, width]` as `[.., channels, height * factor, width * factor]`: each pixel's channels
-    /// become a square of pixels (W. Shi and others, "Real-time single image and video super-resolution using an efficient
-    /// sub-pixel convolutional neural network", 2016).
+    /// Rearranges `[.., channels * factor², height, width]` to `[.., channels, height * factor, width * factor]`: groups of
+    /// `factor²` channels become squares of pixels (W. Shi and others, "Real-time single image and video super-resolution using
+    /// an efficient sub-pixel convolutional neural network", 2016).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `[.., channels, height * factor, width * factor]` as `[.., channels * factor², height, width]`: what
-    /// [`Tensor::pixel_shuffle`] undoes.
+    /// Rearranges `[.., channels, height * factor, width * factor]` to `[.., channels * factor², height, width]`: the inverse
+    /// of [`Tensor::pixel_shuffle`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

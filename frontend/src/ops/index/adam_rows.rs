@@ -15,24 +15,24 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Out, Part, Plan, Rule};
 use keyway_dispatcher::registry::serving::{Candidate, server};
 
-/// The numbers of a step of Adam, the corrections of its means moved into them.
+/// The coefficients of an Adam step, with the bias corrections folded into `eps` and `rate`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// How much is kept of the mean of the gradients.
+    /// The decay rate of the first moment.
     pub beta1: f64,
-    /// How much is kept of the mean of their squares.
+    /// The decay rate of the second moment.
     pub beta2: f64,
-    /// Added to the root of the mean of squares, which is not corrected.
+    /// Added to the root of the uncorrected second moment.
     pub eps: f64,
-    /// What the quotient of both, which are not corrected, is multiplied by.
+    /// The factor of the quotient of the uncorrected moments.
     pub rate: f64,
-    /// How much of a row is added to its gradient.
+    /// The L2 penalty: the factor of the row that is added to its gradient.
     pub decay: f64,
-    /// What a row is multiplied by first.
+    /// The decoupled weight decay: the factor of the row before the step.
     pub shrink: f64,
 }
 
-/// Steps the rows at `index` of a table and of both means in place, in one walk, if a kernel does that; says whether.
+/// Updates the rows at `index` of a table and of both moments in place, in one pass; returns whether a kernel serves the op.
 ///
 /// # Errors
 /// What the backend reports.
@@ -44,7 +44,7 @@ pub(crate) fn in_place(tables: [&Tensor; 3], index: &Tensor, grad: &Tensor, step
             && t.dtype() == grad.dtype()
             && t.device() == grad.device()
     };
-    // Composed of other ops the call would copy the tables.
+    // The decomposition would copy the tables.
     let served = server(DEF.entry()?, table.device(), Layout::STRIDED, table.dtype());
     if !tables.iter().all(direct) || !matches!(served, Some(Candidate::Kernel(_))) {
         return Ok(false);
@@ -102,7 +102,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The square root, whose derivative at 0 counts as 0: what is there has had no gradient.
+/// The square root, with a derivative of 0 at 0, where the gradient has always been 0.
 pub(crate) fn root(square: &Tensor) -> Result<Tensor> {
     let none = square.eq(0.0)?;
     square.masked_fill(&none, 1.0)?.sqrt()?.masked_fill(&none, 0.0)
@@ -114,7 +114,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let number = |i| -> Result<f64> { Ok(args.float(i)?) };
     let [beta1, beta2, eps] = [number(5)?, number(6)?, number(7)?];
     let [rate, decay, shrink] = [number(8)?, number(9)?, number(10)?];
-    // What comes for one row is added up.
+    // Gradients of equal indices are added first.
     let Unique { values: index, inverse: nth, .. } = index.unique_all()?;
     let rows = |t: &Tensor| widened(&cast(t.index_select(0, &index)?, all.dtype())?);
     let own = rows(&table)?;
@@ -137,7 +137,7 @@ fn samples() -> Vec<Sample> {
         let mut grad = sizes.to_vec();
         grad[0] = at.len();
         let index = Fill::Values(at.iter().map(|&k| f64::from(k)).collect());
-        // Means of squares that are not near 0, whose root is steep there.
+        // Second moments away from 0, where the root is steep.
         let tensors = [
             plain(sizes),
             plain(sizes),
@@ -155,7 +155,7 @@ fn samples() -> Vec<Sample> {
         call(&[3, 2, 2], &[2, 0], numbers),
         call(&[40, 4], &[3, 7, 8, 9, 11, 12, 17, 18, 21, 22, 23, 29, 31, 33, 38, 39], numbers),
         call(&[3, 4], &[2, 0, 2, 2], numbers),
-        // More gradients for one row than a vector holds, and one that comes long after the first.
+        // More gradients for one row than SIMD lanes, and a distant duplicate.
         call(&[3, 4], &[2, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1], numbers),
         call(&[40, 2], &(0..640).map(|k| k * 7 % 40).collect::<Vec<i32>>(), numbers),
         call(&[3, 4], &[], numbers),
@@ -181,10 +181,10 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `adam_rows`: a step of Adam for the rows at `index` of a table, of which the others stay: with `g = grad + decay * p`
-/// for a row `p`, its means become `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the row
-/// `shrink * p - rate * m / (sqrt(v) + eps)`. The gradient of a row is the sum of those that come with its index. f16 and bf16
-/// are computed in f32 and rounded once. The derivative of the root of `v` counts as 0 where `v` is 0.
+/// `adam_rows`: an Adam step on the rows at `index` of a table; other rows are unchanged. With `g = grad + decay * p` for a row
+/// `p`, the moments become `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the row
+/// `shrink * p - rate * m / (sqrt(v) + eps)`. Gradients with equal indices are added first. f16 and bf16 are computed in f32
+/// and rounded once. The derivative of `sqrt(v)` is defined as 0 where `v` is 0.
 pub static DEF: OpDef = OpDef {
     schema: "adam_rows(Tensor self, Tensor exp_avg, Tensor exp_avg_sq, Tensor index, Tensor grad, float beta1, float beta2, float eps, float rate, float decay, float shrink) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),

@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// Where each element of [`Tensor::sort`] was.
+    /// The permutation that sorts along `dim`: the indices that [`Tensor::sort`] returns.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -28,7 +28,7 @@ impl Tensor {
         self.argsort_with(dim, false, false)
     }
 
-    /// [`Tensor::argsort`] in either direction. Equal elements keep their order, with `stable` or without.
+    /// [`Tensor::argsort`] in ascending or descending order. The sort is stable, with or without `stable`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Rows of a matrix, gathered and put together by bags; for `embedding_bag`.
+//! Gather and reduction of rows by bags, for `embedding_bag`.
 
 use super::embedding_bag::BagMode;
 use crate::Tensor;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::composite::{cast, widened};
 use keyway_dispatcher::memory::host_vec;
 
-/// The indices of each bag as a row, as long as the longest bag, and where a row has none.
+/// The indices of each bag as a row, padded to the longest bag, and a mask of the padding.
 pub(super) fn as_grid(ends: &[usize], indices: &Tensor) -> Result<(Tensor, Tensor)> {
     let starts = || std::iter::once(0).chain(ends.iter().copied());
     let longest = starts().zip(ends).map(|(start, end)| end - start).max().unwrap_or(0);
@@ -23,7 +23,7 @@ pub(super) fn as_grid(ends: &[usize], indices: &Tensor) -> Result<(Tensor, Tenso
     Ok((grid, Tensor::from_vec(outside, sizes)?.to_device(device)?))
 }
 
-/// The rows at some indices, f16 and bf16 widened to f32, and where there is none.
+/// The rows at the given indices, f16 and bf16 widened to f32, and a mask of absent indices.
 pub(super) struct Cells {
     rows: Tensor,
     absent: Option<Tensor>,
@@ -43,7 +43,7 @@ impl Cells {
         Ok(Cells { rows, absent })
     }
 
-    /// The rows with `value` where there is none.
+    /// The rows, with absent ones replaced by `value`.
     fn filled(&self, value: f64) -> Result<Tensor> {
         match &self.absent {
             Some(absent) => self.rows.masked_fill(&absent.unsqueeze(-1)?, value),
@@ -51,7 +51,7 @@ impl Cells {
         }
     }
 
-    /// 1 for each index that counts, else 0.
+    /// 1 for each present index, else 0.
     fn counted(&self) -> Result<Tensor> {
         let sizes = &self.rows.shape()[..self.rows.rank() - 1];
         match &self.absent {
@@ -60,7 +60,7 @@ impl Cells {
         }
     }
 
-    /// Of rows `[bags, length, columns]`.
+    /// Reduces rows `[bags, length, columns]`.
     pub(super) fn by_rows(&self, mode: BagMode) -> Result<Tensor> {
         let sizes = self.rows.shape();
         match mode {
@@ -77,7 +77,7 @@ impl Cells {
         }
     }
 
-    /// Of rows `[indices, columns]`, bag after bag; sums and means.
+    /// Reduces rows `[indices, columns]` of consecutive bags, by sum or mean.
     pub(super) fn by_ends(&self, mode: BagMode, ends: &[usize], columns: usize) -> Result<Tensor> {
         let mut bags: Vec<i64> = host_vec(ends.last().copied().unwrap_or(0))?;
         ends.iter().enumerate().for_each(|(bag, &end)| bags.resize(end, bag as i64));
@@ -92,7 +92,7 @@ impl Cells {
     }
 }
 
-/// Sums over the numbers of their terms; zeros of no terms stay zeros.
+/// Sums divided by counts; a count of 0 leaves the sum 0.
 fn divided(sums: &Tensor, counts: &Tensor) -> Result<Tensor> {
     sums.div(&counts.clamp_min(1.0)?.unsqueeze(-1)?)
 }

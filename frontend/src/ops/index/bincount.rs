@@ -1,12 +1,11 @@
-//! The number of occurrences of each nonnegative integer.
+//! Histograms of non-negative integers.
 
 use crate::error::{Result, called};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// The number of occurrences of each integer from 0 on in this vector, as i64, up to the largest one. Waits for the
-    /// device.
+    /// Counts the occurrences of each value `0..=max` in this vector of integers, as i64. Waits for the device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -16,13 +15,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor that is no vector of integers, or has a negative one.
+    /// A tensor that is not a vector of integers, or has a negative element.
     pub fn bincount(&self) -> Result<Tensor> {
         self.bincount_with(None, 0)
     }
 
-    /// [`Tensor::bincount`], or the sum of the `weights` at those positions in the weights' dtype, with `min_length`
-    /// results or more.
+    /// [`Tensor::bincount`], or the sum of `weights` per value in the weights' dtype, with at least `min_length` results.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

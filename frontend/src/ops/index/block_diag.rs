@@ -1,4 +1,4 @@
-//! Matrices along a diagonal.
+//! Block-diagonal matrices.
 
 use crate::Tensor;
 use crate::error::{Result, called};
@@ -7,8 +7,7 @@ use keyway_dispatcher::error::Error;
 use std::borrow::Borrow;
 
 impl Tensor {
-    /// One matrix with these along its diagonal and 0 elsewhere. A vector counts as a row, a tensor without dimensions as a
-    /// matrix of one element. The dtypes promote.
+    /// The block-diagonal matrix of these blocks. A vector is a row, a 0-d tensor a matrix of one element. The dtypes promote.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -19,7 +18,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// No tensor; one of more than two dimensions; dtypes that have no common one, tensors on different devices.
+    /// No tensor; one of more than two dimensions; dtypes without a common one, tensors on different devices.
     pub fn block_diag<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
         called("block_diag", &["tensors"], || block_diag(handles(tensors)))
     }

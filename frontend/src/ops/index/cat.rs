@@ -14,7 +14,7 @@ use keyway_dispatcher::tensor::Images;
 use std::borrow::Borrow;
 
 impl Tensor {
-    /// The tensors concatenated along `dim`, promoted. The result is channels_last if one of them is.
+    /// Concatenates tensors along `dim`, promoted. The result is channels_last if one of them is.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The tensor with a border of `value`. The widths are two numbers for each dimension, before and after,
-    /// beginning with the last; a negative width cuts off.
+    /// Pads with `value`. The widths are two numbers for each dimension, before and after, starting with the last dimension; a
+    /// negative width crops.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,14 +23,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An odd number of widths, more than two for each dimension, or so much cut off that nothing is left.
+    /// An odd number of widths, more than two per dimension, or widths that crop more than the size.
     pub fn constant_pad<'a>(&'a self, widths: &[i64], value: impl Into<Arg<'a>>) -> Result<Tensor> {
         let value = value.into();
         DEF.run(&[self.into(), Arg::Ints(widths), value])
     }
 }
 
-/// The sizes after padding; also for `pad`.
+/// The sizes after padding, also for `pad`.
 pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     let t = args.tensor(0)?;
     let widths = args.ints(1)?;
@@ -41,7 +41,7 @@ pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     for (k, pair) in widths.chunks_exact(2).enumerate() {
         let d = sizes.len() - 1 - k;
         let (before, after, whole) = (i128::from(pair[0]), i128::from(pair[1]), sizes[d] as i128);
-        // What is cut off is there, whatever is added on the other side.
+        // Cropping is limited by the original size, whatever is added on the other side.
         if before.min(0) + after.min(0) < -whole {
             return Err(wrong_value(args, 1, format!("widths that take at most {whole} off dimension {d}")));
         }

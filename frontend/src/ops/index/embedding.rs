@@ -29,7 +29,7 @@ impl Tensor {
         self.embedding_with(indices, None)
     }
 
-    /// [`Tensor::embedding`] where the row `padding_idx` gets no gradient.
+    /// [`Tensor::embedding`] with a row `padding_idx` that is excluded from the gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -43,7 +43,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same; a padding index that is no row.
+    /// The same; a padding index out of range.
     pub fn embedding_with(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
         DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }
@@ -77,7 +77,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample([plain(sizes), index(at, n), padding.map_or(SampleArg::None, SampleArg::Int)])
     };
     let mut padded = call(&[4, 3], &[2, 5], 4, Some(-1));
-    // The row `padding_idx` has no gradient by definition, though the result depends on it.
+    // The gradient of row `padding_idx` is 0 by definition, though the result depends on it.
     padded.smooth = false;
     vec![
         call(&[4, 3], &[], 4, None),

@@ -12,7 +12,7 @@ use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
-/// What becomes of the rows of a bag.
+/// The reduction over the rows of a bag.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -26,12 +26,12 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BagMode {
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// Their mean.
+    /// The mean.
     #[default]
     Mean,
-    /// The largest of each column.
+    /// The maximum of each column.
     Max,
 }
 
@@ -57,24 +57,24 @@ impl BagMode {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BagOptions<'a> {
-    /// Where each bag begins, ascending from 0, where the indices are of one dimension.
+    /// The start of each bag in one-dimensional indices, ascending from 0.
     pub offsets: Option<&'a Tensor>,
-    /// What becomes of the rows of a bag.
+    /// The reduction over the rows of a bag.
     pub mode: BagMode,
-    /// A factor for each index; for sums alone.
+    /// A factor for each index; only for sums.
     pub per_sample_weights: Option<&'a Tensor>,
-    /// Whether the last offset is the end of the last bag, behind which indices count nothing. Otherwise the last
-    /// bag ends where the indices do.
+    /// Whether the last offset is the end of the last bag; indices after it are ignored. Otherwise the last bag ends with the
+    /// indices.
     pub include_last_offset: bool,
-    /// An index that counts nothing, and whose row gets no gradient.
+    /// The padding index: excluded from the reduction and from the gradient.
     pub padding_idx: Option<i64>,
-    /// Whether the gradient of the rows is sparse, as that of [`Tensor::embedding_sparse`].
+    /// Whether the gradient of the weight is sparse, as in [`Tensor::embedding_sparse`].
     pub sparse: bool,
 }
 
 impl Tensor {
-    /// The means of the rows of this float matrix at each row of a matrix of `indices`, which is a bag. A bag without indices gives
-    /// zeros. On the CPU long bags are added by blocks of 1024 rows, whose sums are added in f64.
+    /// Means of rows of this float matrix: each row of the matrix `indices` is a bag of row indices. An empty bag gives zeros.
+    /// The CPU kernel adds long bags in blocks of 1024 rows and the block sums in f64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -86,13 +86,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A weight that is no float matrix; an index outside `0..rows`; indices that are no matrix.
+    /// A weight that is not a float matrix; an index outside `0..rows`; indices that are not a matrix.
     pub fn embedding_bag(&self, indices: &Tensor) -> Result<Tensor> {
         self.embedding_bag_with(indices, BagOptions::default())
     }
 
-    /// [`Tensor::embedding_bag`] with these options: rows are summed, averaged or compared; 1-d indices are split into
-    /// bags by `offsets`, which are read by the host.
+    /// [`Tensor::embedding_bag`] with options: reduces by sum, mean or maximum; one-dimensional indices are split into bags by
+    /// `offsets`, which are read on the host.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -107,13 +107,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same; offsets that are missing, not wanted or not
-    /// ascending from 0; weights of another shape than the indices, or for another mode than the sum.
+    /// The same; offsets that are missing, given for a matrix or not ascending from 0; weights of another shape than the
+    /// indices, or for a mode other than the sum.
     pub fn embedding_bag_with(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
         called("embedding_bag", &["self", "indices", "options"], || {
             if options.sparse {
                 crate::tensor::sparse_layout(crate::tensor::COO, DEF.name(), self.device())?;
-                // What does not fit is refused below.
+                // Invalid arguments are refused below.
                 if self.requires_grad() && is_grad_enabled() && self.rank() == 2 {
                     return by_sparse_rows(self, indices, options);
                 }
@@ -131,13 +131,13 @@ impl Tensor {
     }
 }
 
-/// Bags of the rows at the indices: of these alone comes a gradient, a sparse one.
+/// Computes bags from the gathered rows alone, so that the gradient of the weight is sparse.
 fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
     let (n, device) = (indices.elem_count(), indices.device());
     let mut rows = weight.embedding_sparse_with(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
     let (mut places, mut padding_idx) = (counting(indices.shape(), device)?, None);
     if let Some(padding) = options.padding_idx {
-        // A row of its own behind the others.
+        // A separate padding row after the others.
         let row = wrap_dim(DEF.name(), padding, weight.shape()[0])? as i64;
         let blank = Tensor::zeros_with([1, weight.shape()[1]], (weight.dtype(), weight.device()))?;
         rows = Tensor::cat(&[&rows, &blank], 0)?;
@@ -213,7 +213,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
             Cells::of(&weight, &grid, None, Some(absent))?.by_rows(mode)?
         }
         Some(ends) => {
-            // Indices behind the last bag's end count nothing.
+            // Indices after the end of the last bag are ignored.
             let part = |t: &Tensor| t.narrow(0, 0, ends.last().copied().unwrap_or(0));
             let (indices, factors) = (part(&indices)?, factors.as_ref().map(part).transpose()?);
             Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?
@@ -230,7 +230,7 @@ fn wrong_offsets(args: &Args<'_>, indices: usize) -> Error {
     wrong_value(args, 2, expected)
 }
 
-/// Where each bag of so many indices ends, if the offsets say so. Their values are read here, as a kernel would.
+/// The end of each bag of `indices` indices, if offsets are given. Reads their values, as a kernel would.
 fn ends(args: &Args<'_>, indices: usize) -> Result<Option<Vec<usize>>> {
     let Some(offsets) = optional(args, 2)? else { return Ok(None) };
     let starts = cast(offsets, DType::I64)?.to_vec::<i64>()?;
@@ -246,7 +246,7 @@ fn ends(args: &Args<'_>, indices: usize) -> Result<Option<Vec<usize>>> {
     Ok(Some(ends))
 }
 
-/// Offsets or indices.
+/// A sample tensor of offsets or indices.
 fn integers(values: &[i64]) -> SampleArg {
     let fill = Fill::Values(values.iter().map(|&v| v as f64).collect());
     fixed(&[values.len()], DType::I64, fill)

@@ -9,9 +9,9 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
-    /// [`Tensor::embedding`] with a sparse gradient of this matrix: an entry for each index, its row in `sparse_coo`, so that
-    /// a step of training takes time and memory for the rows that it touches, whatever their number. The gradient is not
-    /// coalesced, since sums and the optimizers that take it need not have it so.
+    /// [`Tensor::embedding`] with a sparse gradient of this matrix: a `sparse_coo` entry for each index holds its row, so that
+    /// time and memory of a training step depend on the rows that it touches, not on the size of the table. The gradient is not
+    /// coalesced; sums and the optimizers that accept it do not require that.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -25,12 +25,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::embedding`]; no backend that serves `sparse_coo`.
+    /// Those of [`Tensor::embedding`]; no backend that serves `sparse_coo`.
     pub fn embedding_sparse(&self, indices: &Tensor) -> Result<Tensor> {
         self.embedding_sparse_with(indices, None)
     }
 
-    /// [`Tensor::embedding_sparse`] where the row `padding_idx` gets no gradient.
+    /// [`Tensor::embedding_sparse`] with a row `padding_idx` that is excluded from the gradient.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -41,18 +41,18 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// The gradient goes back sparse through whatever made the weight: an op of which sparse tensors have no derivative there, such
-    /// as a transpose or a product, is an error of the backward pass. Such a weight takes [`Tensor::embedding`].
+    /// The gradient stays sparse through the ops that computed the weight: one without a sparse derivative there, such as a
+    /// transpose or a product, is an error of the backward pass. Use [`Tensor::embedding`] for such a weight.
     ///
     /// # Errors
-    /// The same; a padding index that is no row.
+    /// The same; a padding index out of range.
     pub fn embedding_sparse_with(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
         sparse_layout(COO, "embedding_sparse", self.device())?;
         DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }
 }
 
-/// The gradient of a matrix of these sizes: a row of `grad` for each index but the padding.
+/// The sparse gradient of a matrix of these sizes: a row of `grad` for each index other than the padding.
 fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -> Result<Tensor> {
     let n = indices.elem_count();
     let mut rows = grad.reshape_as_sizes(&[n, sizes[1]])?;
@@ -63,7 +63,7 @@ fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -
         let kept = kept.reshape_as_sizes(&[kept.elem_count()])?;
         (rows, at) = (rows.index_select(0, &kept)?, at.index_select(0, &kept)?);
     }
-    // A caller may fill the indices anew before the gradient is used.
+    // The caller may overwrite the indices before the gradient is used.
     let at = if at.shares_storage(indices) { at.copy()? } else { at };
     Tensor::sparse_coo(&at.unsqueeze(0)?, &rows, sizes)
 }
@@ -72,7 +72,7 @@ fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -
 pub static DEF: OpDef = OpDef {
     schema: "embedding_sparse(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
     rule: Rule::Structured(embedding::rule),
-    // A backend that serves `sparse_coo` brings the kernel: without one the call fails here, and not in the backward pass.
+    // The kernel comes with a backend that serves `sparse_coo`: without one the call fails here, not in the backward pass.
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b10,

@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The elements in reverse order along `dims`, as a copy: strides are never negative.
+    /// Reverses the elements along `dims`, as a copy: strides are never negative.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -11,8 +11,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The elements at `index` along `dim`: for two dimensions and `dim` 0, `out[i][j]` is
-    /// `self[index[i][j]][j]`. The result has the shape of the index.
+    /// Gathers the elements at `index` along `dim`: for two dimensions and `dim` 0, `out[i][j] = self[index[i][j]][j]`. The
+    /// result has the shape of the index.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

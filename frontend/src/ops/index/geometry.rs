@@ -1,4 +1,4 @@
-//! Shapes, formats and checks that several ops of this family share.
+//! Shapes, formats and checks that the ops of this family share.
 
 use crate::Tensor;
 use crate::error::Result;
@@ -10,7 +10,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// Zeros of these sizes, of the dtype and on the device of `like`, and in its format.
+/// Zeros of these sizes with the dtype, device and memory format of `like`.
 pub(super) fn zeros(like: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     like.new_zeros(sizes)
 }
@@ -45,8 +45,8 @@ pub(super) fn mask<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> {
     }
 }
 
-/// Refuses a tensor argument `i` with dimensions whose dtype is not that of argument 0: writing into a
-/// tensor does not change its dtype. A 0-d tensor is cast, and so is a number, which the dtype must hold.
+/// Refuses a tensor argument `i` with dimensions whose dtype is not that of argument 0, since writing into a tensor does not
+/// change its dtype. A 0-d tensor is cast, and so is a number, which the dtype must be able to hold.
 pub(super) fn same_dtype(args: &Args<'_>, i: usize) -> RuleResult<()> {
     let own = args.tensor(0)?.dtype();
     match args.get(i) {
@@ -57,13 +57,13 @@ pub(super) fn same_dtype(args: &Args<'_>, i: usize) -> RuleResult<()> {
     }
 }
 
-/// The sizes with a 0-d tensor seen as one dimension.
+/// The sizes, with a 0-d tensor as one dimension of size 1.
 pub(super) fn with_dim(sizes: &[usize]) -> &[usize] {
     if sizes.is_empty() { &[1] } else { sizes }
 }
 
-/// Checks a call `(self, dim, index)` where the index has as many dimensions as the tensor and is no larger
-/// in any but `dim`. Gives `dim`.
+/// Checks a call `(self, dim, index)` whose index has the rank of the tensor and is no larger in any dimension but `dim`.
+/// Returns `dim`.
 pub(super) fn along(args: &Args<'_>) -> RuleResult<usize> {
     let (t, index) = (args.tensor(0)?, index(args, 2)?);
     let dim = args.dim(1, t.ndim())?;
@@ -77,8 +77,8 @@ pub(super) fn along(args: &Args<'_>) -> RuleResult<usize> {
     Ok(dim)
 }
 
-/// The plan of `(self, dim, index, source)`, where the index has one dimension and the source a slice for each index,
-/// or, where `number` allows it, is a number.
+/// The plan of `(self, dim, index, source)`, with a one-dimensional index and one slice of the source per index, or a number if
+/// `number` allows it.
 ///
 /// # Errors
 /// `Dim`, `Shape`, `DType` or `Value`.
@@ -109,15 +109,15 @@ pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// An index of one dimension as one of this shape, the same along every other dimension than `dim`.
+/// Expands a one-dimensional index along `dim` to these sizes.
 pub(super) fn spread(index: &Tensor, dim: usize, sizes: &[usize]) -> Result<Tensor> {
     let mut along = vec![1; sizes.len()];
     along[dim] = index.elem_count();
     index.reshape_as_sizes(&along)?.expand(sizes)
 }
 
-/// The part `start..start + len` of one dimension: a view, but of channels a copy. What follows those are convolutions and norms,
-/// which take images that lie densely.
+/// The part `start..start + len` of one dimension: a view, except that channels are copied, since the convolutions and norms
+/// that follow require dense strides for images.
 pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<Tensor> {
     let are_channels = t.rank() >= 3 && dim == 1 && len > 1 && t.shape()[dim] != len;
     if !are_channels || !t.as_ref().is_strided() {
@@ -130,7 +130,7 @@ pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<
     t.constant_pad(&widths, 0)
 }
 
-/// The row of a matrix of so many that argument `i` names, counted from the front.
+/// The row that argument `i` names, of a matrix with `rows` rows, as a non-negative index.
 pub(super) fn row(args: &Args<'_>, i: usize, rows: usize) -> RuleResult<usize> {
     let wrong =
         |_| wrong_value(args, i, format!("a row of the {rows}, from -{rows} to {}", rows.saturating_sub(1)));

@@ -12,10 +12,10 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The elements that index tensors point at, as `self[i0, i1, ..]` in NumPy and PyTorch. Tensors of integers are
-    /// broadcast together and stand for one dimension each, negative ones counting from the end; a bool mask indexes as
-    /// many dimensions as it has, at its true positions; `None` keeps a dimension whole. The dimensions of the indices
-    /// come where the indexed ones were if these are neighbours, else in front.
+    /// Advanced indexing: the elements `self[i0, i1, ..]` as in NumPy and PyTorch. Integer tensors broadcast together and index
+    /// one dimension each, negative values count from the end; a bool mask indexes as many dimensions as it has, at its true
+    /// positions; `None` selects a whole dimension. The dimensions of the indices replace the indexed ones if these are
+    /// adjacent, else they come first.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -38,13 +38,13 @@ impl Tensor {
     }
 }
 
-/// `index` with a tensor of integers for each of `dims`.
+/// Calls `index` with an integer tensor for each of `dims`.
 pub(super) fn at(t: &Tensor, indices: &[Tensor], dims: &[i64]) -> Result<Tensor> {
     let list: Vec<_> = indices.iter().map(|i| i.as_ref()).collect();
     DEF.run(&[t.into(), Arg::Tensors(&list), Arg::Ints(dims)])
 }
 
-/// Turns masks into the places where they are true, and gives the dimension of each index.
+/// Converts masks to the indices of their true elements, and returns the dimension of each index.
 pub(super) fn resolve(
     t: &Tensor,
     op: &'static str,
@@ -59,7 +59,7 @@ pub(super) fn resolve(
             let got = format!("an index for dimension {next} of width {width}");
             return Err(Error::Value { op, argument: "indices", expected, got }.into());
         };
-        // A single number in host memory goes with any device.
+        // A 0-d index in host memory is accepted for any device.
         let on_host = |index: &Tensor| index.rank() == 0 && index.device() == Device::CPU;
         if let Some(index) = given.filter(|index| index.device() != t.device() && !on_host(index)) {
             let (expected, got) = (t.device(), index.device());
@@ -90,7 +90,7 @@ pub(super) fn resolve(
     Ok((tensors, dims))
 }
 
-/// The shape of the result of a call `(self, indices, dims)`, checked.
+/// The shape of the result of a call `(self, indices, dims)`, after checks.
 pub(super) fn indexed_shape(args: &Args<'_>) -> RuleResult<Dims> {
     let (t, indices, dims) = (args.tensor(0)?, args.tensors(1)?, args.ints(2)?);
     let ascending = dims.windows(2).all(|pair| pair[0] < pair[1]);
@@ -124,7 +124,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The list of index tensors of a sample, each below `n`.
+/// The list of index tensors of a sample, with indices below `n`.
 pub(super) fn indices(shapes: &[&[usize]], n: i64) -> SampleArg {
     let one = |s: &&[usize]| TensorSample {
         sizes: s.to_vec(),

@@ -12,8 +12,8 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
-    /// This tensor with the slices of `source` added to those at `index` along `dim`. Sums run in the order
-    /// of `source`, whatever the number of threads, and are as accurate as those of [`Tensor::scatter_add`].
+    /// Adds the slices of `source` to those at `index` along `dim`, on a copy of this tensor. The order of addition is that of
+    /// `source`, whatever the number of threads, and sums are as accurate as those of [`Tensor::scatter_add`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,12 +25,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
+    /// A source without one slice per index; an index outside `0..size`; another dtype.
     pub fn index_add(&self, dim: impl Int, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), index.into(), source.into(), Arg::Int(1)])
     }
 
-    /// [`Tensor::index_add`] of `alpha` times the source.
+    /// [`Tensor::index_add`] of `alpha * source`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -41,7 +41,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A fraction as the factor of integers; as without one.
+    /// A fractional `alpha` for integers; those of [`Tensor::index_add`].
     pub fn index_add_with<'a>(
         &'a self,
         dim: impl Int,
@@ -94,7 +94,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (dim, sizes) = (args.dim(1, t.rank())?, Dims::from_slice(with_dim(source.shape())));
     let source = cast(source.reshape_as_sizes(&sizes)?, t.dtype())?;
     let alpha = match args.get(4) {
-        // Among truth values only whether it is 0 counts.
+        // For bool only whether `alpha` is 0 matters.
         _ if t.dtype() == DType::BOOL => Arg::Bool(args.float(4)? != 0.0),
         alpha => alpha,
     };

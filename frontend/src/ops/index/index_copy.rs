@@ -9,8 +9,8 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
 forms! {
-    /// This tensor with the slices at `index` along `dim` replaced by those of `source`, or by a number.
-    /// Where an index comes twice, the last wins, and `source` has a right gradient for that one alone.
+    /// Replaces the slices at `index` along `dim` by those of `source`, or by a number, on a copy of this tensor. With
+    /// duplicate indices the last one wins, and only its gradient with respect to `source` is correct.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,7 +22,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
+    /// A source without one slice per index; an index outside `0..size`; another dtype.
     #[doc(alias = "index_fill")]
     pub fn index_copy<'a>(&'a self, dim: impl Int, index: &'a Tensor, source: impl Into<Arg<'a>>),
         in_place: index_copy_ {

@@ -11,8 +11,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// This tensor with `values`, a tensor or a number, written where `indices` point (see [`Tensor::index`]). Values
-    /// are broadcast to the shape that `index` returns; with duplicate indices the last value wins.
+    /// Writes `values`, a tensor or a number, to the elements that `indices` select (see [`Tensor::index`]), on a copy of this
+    /// tensor. Values are broadcast to the shape that `index` returns; with duplicate indices the last value wins.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::index`]; values that do not broadcast, or of another dtype.
+    /// Those of [`Tensor::index`]; values that do not broadcast, or of another dtype.
     #[doc(alias = "index_fill")]
     pub fn index_put<'a>(
         &'a self,
@@ -34,8 +34,8 @@ impl Tensor {
         self.index_put_with(indices, values, false)
     }
 
-    /// [`Tensor::index_put`], or with `accumulate` the values added to what is there, in their order, whatever the number of
-    /// threads; sums are as accurate as those of [`Tensor::scatter_add`].
+    /// [`Tensor::index_put`], or with `accumulate` adds the values to the elements, in order, whatever the number of threads;
+    /// sums are as accurate as those of [`Tensor::scatter_add`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -47,7 +47,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::index_put`].
+    /// Those of [`Tensor::index_put`].
     pub fn index_put_with<'a>(
         &'a self,
         indices: &[Option<&Tensor>],
@@ -105,7 +105,7 @@ impl Tensor {
     }
 }
 
-/// `index_put` with a tensor of integers for each of `dims`.
+/// Calls `index_put` with an integer tensor for each of `dims`.
 pub(super) fn put_at(
     t: &Tensor,
     indices: &[Tensor],

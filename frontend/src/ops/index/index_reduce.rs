@@ -13,12 +13,12 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
-/// What it makes of slices: all but the sum, which [`Tensor::index_add`] is.
+/// The supported reductions: all but the sum, for which there is [`Tensor::index_add`].
 const REDUCTIONS: &[Reduce] = Reduce::ALL.split_at(1).1;
 
 forms! {
-    /// This tensor with the slices of `source` joined to those at `index` along `dim`; see [`Tensor::index_add`] for the sum. Of
-    /// equal extremes each has its share of the gradient.
+    /// Reduces the slices of `source` into those at `index` along `dim`, on a copy of this tensor; see [`Tensor::index_add`]
+    /// for the sum. The gradient of an extremum is divided among equal elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,7 +30,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::index_add`]; [`Reduce::Sum`]; bool.
+    /// Those of [`Tensor::index_add`]; [`Reduce::Sum`]; bool.
     pub fn index_reduce(&self, dim: impl Int, index: &Tensor, source: &Tensor, reduce: Reduce),
         defaults: [Arg::Bool(true)], in_place: index_reduce_ {
         /// ```
@@ -44,7 +44,8 @@ forms! {
         /// ```
     };
 
-    /// [`Tensor::index_reduce`], of the slices of `source` alone where `include_self` is false; what nothing is written to stays.
+    /// [`Tensor::index_reduce`]; without `include_self` the elements of this tensor are excluded from the reduction. Elements
+    /// without an index are unchanged.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -80,8 +81,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     t.scatter_reduce_with(dim as i64, &at, &source, Reduce::of(args, REDUCTIONS)?, args.bool(5)?)
 }
 
-/// That of `scatter_reduce` at an index of whole slices. Of the whole op and not of its parts, so that an in-place call saves what
-/// it writes over.
+/// The derivative of `scatter_reduce` with an index expanded to whole slices. Of the op, not of its decomposition, so that an
+/// in-place call saves the values that it overwrites.
 fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (own, source) = (b.input(0)?, b.input(3)?);
     let (dim, sizes) = (wrap_dim("index_reduce", b.int(1)?, own.rank())?, with_dim(b.sizes(3)));

@@ -13,7 +13,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The slices at `index`, of one dimension, along `dim`.
+    /// Selects the slices at the one-dimensional `index` along `dim`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An index tensor of more dimensions than one; an index outside `0..size`.
+    /// An index tensor of more than one dimension; an index outside `0..size`.
     pub fn index_select(&self, dim: impl Int, index: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), index.into()])
     }

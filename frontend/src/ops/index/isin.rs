@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// Whether each element is among `test_elements`, which may have any shape; both promoted. NaN is among nothing.
+    /// Whether each element occurs in `test_elements`, which may have any shape; both promoted. NaN is never found.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,12 +22,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool; dtypes that have no common one, tensors on different devices.
+    /// Bool; dtypes without a common one, tensors on different devices.
     pub fn isin(&self, test_elements: &Tensor) -> Result<Tensor> {
         self.isin_with(test_elements, false)
     }
 
-    /// [`Tensor::isin`], or with `invert` whether each element is not among `test_elements`.
+    /// [`Tensor::isin`], negated with `invert`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -38,7 +38,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::isin`].
+    /// Those of [`Tensor::isin`].
     pub fn isin_with(&self, test_elements: &Tensor, invert: bool) -> Result<Tensor> {
         DEF.run(&[self.into(), test_elements.into(), Arg::Bool(invert)])
     }
@@ -54,7 +54,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// What stands in the sorted list where each element would.
+/// Binary search in the sorted list, and a comparison with the element found.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (dtype, invert) = (args.promote(FIRST_TWO)?, args.bool(2)?);
     let x = cast(tensor(args, 0)?, dtype)?;

@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Typing};
 
 forms! {
-    /// This tensor with `value`, a number or a 0-d tensor, where `mask` is true.
+    /// Replaces the elements where `mask` is true by `value`, a number or a 0-d tensor, on a copy of this tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -54,7 +54,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, mask) = (tensor(args, 0)?, tensor(args, 1)?);
     let value = match args.get(2) {
         Arg::Tensor(_) => cast(tensor(args, 2)?, t.dtype())?,
-        // As a tensor, so that it is cast as a fill casts it, and promotes nothing.
+        // As a tensor, so that the number is cast as in a fill and does not promote.
         number => Tensor::full_with((), number, (t.dtype(), t.device()))?,
     };
     mask.where_cond(&value, &t)

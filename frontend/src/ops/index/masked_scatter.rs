@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Typing};
 
 forms! {
-    /// This tensor with the elements of `source`, in row-major order, where `mask` is true, the first one at the first
-    /// such position; surplus ones are not read. The opposite of [`Tensor::masked_select`].
+    /// Replaces the elements where `mask` is true by the elements of `source`, both in row-major order, on a copy of this
+    /// tensor; surplus elements are ignored. The inverse of [`Tensor::masked_select`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,8 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// A mask that is not bool or does not broadcast; a source of another dtype, or of fewer elements than the mask has true ones.
+    /// A mask that is not bool or does not broadcast; a source of another dtype, or with fewer elements than the mask has true
+    /// ones.
     pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor), in_place: masked_scatter_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
@@ -47,7 +48,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The number of true ones up to each place tells which element goes there.
+/// The cumulative sum of the mask is the index into `source`.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, mask, source) = (tensor(args, 0)?, tensor(args, 1)?, tensor(args, 2)?);
     let shape = args.broadcast(FIRST_TWO)?;

@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The elements where `mask` is true, in row-major order, in one dimension.
+    /// The elements where `mask` is true, in row-major order, as a vector.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Ops that join, move and choose elements by index.
+//! Indexing, gather, scatter, sorting, padding and concatenation.
 
 mod bags;
 mod bincount;

@@ -9,8 +9,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The indices of the nonzero elements, in row-major order: one row of i64 indices for each, one column for each
-    /// dimension.
+    /// The indices of the nonzero elements, in row-major order, as i64 `[count, rank]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

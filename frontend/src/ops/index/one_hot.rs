@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// For each index a row of `num_classes` i64 zeros with a 1 at the index. With -1 there are as many as the greatest index
-    /// needs, for which the values are read.
+    /// One-hot encoding as i64: for each index a row of `num_classes` zeros with a 1 at the index. A `num_classes` of -1 is
+    /// replaced by the largest index plus 1, for which the values are read.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

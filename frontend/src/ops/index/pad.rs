@@ -12,7 +12,7 @@ use crate::tensor::IntoShape;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
-/// What a border is made of.
+/// The padding mode.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -27,13 +27,13 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PadMode {
-    /// One value.
+    /// A constant value.
     Constant,
-    /// The elements mirrored at the edge, which is not repeated.
+    /// The elements reflected at the edge, without repeating it.
     Reflect,
-    /// The edge.
+    /// The edge element.
     Replicate,
-    /// The other end of what negative widths leave.
+    /// Elements from the other end, after cropping by negative widths.
     Circular,
 }
 
@@ -51,9 +51,8 @@ impl PadMode {
 }
 
 impl Tensor {
-    /// The tensor with a border. The widths are two numbers for each dimension, before and after, beginning
-    /// with the last; a negative width cuts off. The border is 0; [`Tensor::pad_with`] has
-    /// other modes.
+    /// Pads with 0. The widths are two numbers for each dimension, before and after, starting with the last dimension; a
+    /// negative width crops. [`Tensor::pad_with`] has other modes.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -65,13 +64,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::constant_pad`]; a width that the mode has not enough elements for.
+    /// Those of [`Tensor::constant_pad`]; a width for which the mode has too few elements.
     #[doc(alias = "pad_with_zeros")]
     pub fn pad(&self, widths: impl IntoShape) -> Result<Tensor> {
         self.pad_with(widths, PadMode::Constant, 0)
     }
 
-    /// [`Tensor::pad`] in a mode, with `value` where it is constant.
+    /// [`Tensor::pad`] in a mode, with `value` for the constant mode.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -82,7 +81,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same; a width that the mode cannot fill.
+    /// The same; a width for which the mode has too few elements.
     pub fn pad_with<'a>(
         &'a self,
         widths: impl IntoShape,
@@ -94,18 +93,18 @@ impl Tensor {
     }
 }
 
-/// The widths before and after, for each dimension that gets or loses elements.
+/// The widths before and after of each dimension that is padded or cropped.
 fn borders(widths: &[i64], ndim: usize) -> impl Iterator<Item = (usize, i64, i64)> {
     let pairs = widths.chunks_exact(2).enumerate();
     pairs.map(move |(k, pair)| (ndim - 1 - k, pair[0], pair[1])).filter(|&(_, a, b)| (a, b) != (0, 0))
 }
 
-/// The part of a dimension of this size that negative widths leave: a circular border is made of it alone.
+/// The range of a dimension of this size that negative widths leave: circular padding repeats that range.
 fn left(size: i64, before: i64, after: i64) -> (i64, i64) {
     (before.saturating_neg().max(0), size - after.saturating_neg().max(0))
 }
 
-/// The greatest width of a dimension of this size.
+/// The maximum width for a dimension of this size.
 fn most(mode: PadMode, size: i64, before: i64, after: i64) -> i64 {
     let (first, end) = left(size, before, after);
     match mode {
@@ -118,7 +117,7 @@ fn most(mode: PadMode, size: i64, before: i64, after: i64) -> i64 {
     .max(0)
 }
 
-/// The index in a dimension from which each element of the padded one is copied.
+/// The source index of each element of the padded dimension.
 fn sources(mode: PadMode, size: i64, before: i64, after: i64) -> Result<Vec<i64>> {
     let (first, end) = left(size, before, after);
     let one = |i: i64| match mode {

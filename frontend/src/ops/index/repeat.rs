@@ -13,8 +13,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The tensor `repeats[d]` times along each dimension, as a copy. More repeats than dimensions put new
-    /// dimensions in front.
+    /// Repeats the tensor `repeats[d]` times along each dimension, as a copy. More repeats than dimensions prepend dimensions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -34,7 +33,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     repeated(args, args.ints(1)?)
 }
 
-/// The plan of argument 0 repeated so many times along each dimension, as argument 1 says.
+/// The plan of argument 0 repeated `repeats[d]` times along each dimension.
 pub(super) fn repeated(args: &Args<'_>, repeats: &[i64]) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     if repeats.len() < t.ndim() || repeats.iter().any(|&r| r < 0) {
@@ -52,7 +51,7 @@ pub(super) fn repeated(args: &Args<'_>, repeats: &[i64]) -> RuleResult<Plan> {
             || Error::SizeOverflow { op: args.name(), sizes: repeats.iter().map(|&r| r as usize).collect() };
         sizes.push(size.checked_mul(repeat as usize).ok_or_else(overflow)?);
     }
-    // Also where a size of 0 leaves no elements, the others must multiply to an i64, as strides do.
+    // Also for tensors without elements the product of the other sizes must fit an i64, since strides need it.
     let product =
         sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(i64::try_from(size.max(1)).ok()?));
     if product.is_none() {

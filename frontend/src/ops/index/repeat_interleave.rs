@@ -1,4 +1,4 @@
-//! Elements repeated where they stand.
+//! Repetition of single elements or slices.
 
 use crate::error::{Result, called};
 use crate::tensor::Int;
@@ -7,8 +7,8 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// Each index of dimension `dim` `repeats` times in a row: `[1, 2]` twice is `[1, 1, 2, 2]`. [`Tensor::repeat`]
-    /// repeats the whole; [`Tensor::flatten_all`] before it repeats each element.
+    /// Repeats each slice of dimension `dim` `repeats` times consecutively: `[1, 2]` twice is `[1, 1, 2, 2]`.
+    /// [`Tensor::repeat`] repeats the whole tensor; call [`Tensor::flatten_all`] first to repeat single elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ impl Tensor {
             if !t.as_ref().is_in_channels_last_order() {
                 return repeated(&t, repeats, dim);
             }
-            // Channels last in the order of the dimensions, too, of which the copy is row-major.
+            // Channels are moved to the last dimension, in which order the contiguous copy is channels_last.
             let channels = t.rank() as i64 - 1;
             let dim = match dim {
                 0 => 0,
@@ -36,7 +36,7 @@ impl Tensor {
         })
     }
 
-    /// Index `i` of dimension `dim` `repeats[i]` times in a row; one number stands for all. Waits for the device.
+    /// Repeats slice `i` of dimension `dim` `repeats[i]` times consecutively; one element applies to all. Waits for the device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -47,7 +47,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range; repeats that are no integers, negative, or not one for each index.
+    /// A dimension out of range; repeats that are not integers, negative, or not one per slice.
     #[doc(alias = "repeat_interleave")]
     pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: impl Int) -> Result<Tensor> {
         called("repeat_interleave_each", &["self", "repeats", "dim"], || {
@@ -76,7 +76,7 @@ impl Tensor {
             if most > most_each {
                 return Err(wrong(format!("at most {most_each} of each"), most.to_string()));
             }
-            // Place `k` of the result belongs to the first index whose running sum is above `k`.
+            // Output position `k` belongs to the first slice whose cumulative count exceeds `k`.
             let ends = repeats.cumsum(0)?;
             let total = ends.select(0, -1)?.item::<i64>()?;
             let places = Tensor::arange_with(0, total, 1, (DType::I64, t.device()))?;
@@ -84,14 +84,14 @@ impl Tensor {
         })
     }
 
-    /// The tensor, of one dimension at least, and its dimension `dim`.
+    /// The tensor with at least one dimension, and `dim` as a non-negative index.
     fn line(&self, dim: i64) -> Result<(Tensor, usize)> {
         let dim = wrap_dim("repeat_interleave", dim, self.rank())?;
         Ok((if self.rank() == 0 { self.reshape([1])? } else { self.clone() }, dim))
     }
 }
 
-/// Each index of dimension `dim` `repeats` times in a row, in row-major order.
+/// Repeats each slice of dimension `dim` `repeats` times consecutively, in row-major order.
 fn repeated(t: &Tensor, repeats: usize, dim: usize) -> Result<Tensor> {
     let mut sizes = t.shape().to_vec();
     sizes.insert(dim + 1, repeats);

@@ -11,8 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The elements moved by `shifts` along `dims`; what leaves at one end comes in at the other. No dims
-    /// and one shift: the elements in row-major order.
+    /// Shifts the elements by `shifts` along `dims`, cyclically. With no dims and one shift, shifts the flattened tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -34,13 +33,13 @@ impl Tensor {
     }
 }
 
-/// Rolls the elements in row-major order.
+/// Rolls the flattened tensor.
 fn as_a_line(t: &Tensor, shift: i64) -> Result<Tensor> {
     let line = t.reshape([-1])?;
     DEF.run(&[(&line).into(), Arg::Ints(&[shift]), Arg::Ints(&[0])])?.reshape_as_sizes(t.shape())
 }
 
-/// A call by name of one shift and no dimensions; `None` for any other call. Kernels are given dimensions.
+/// Handles a call by name with one shift and no dimensions; `None` for any other call. Kernels always receive dimensions.
 pub(crate) fn flat(args: &Args<'_>) -> Option<Result<Tensor>> {
     match (args.op.name, args.values) {
         ("roll", &[Arg::Tensor(t), Arg::Ints(&[shift]), Arg::Ints([])]) => {

@@ -12,9 +12,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 forms! {
-    /// This tensor with the elements at `index` along `dim` replaced by those of `src`, a tensor or a
-    /// number: for two dimensions and `dim` 0, `out[index[i][j]][j]` is `src[i][j]`. Where an index comes
-    /// twice, the last wins, and `src` has a right gradient for that one alone.
+    /// Replaces the elements at `index` along `dim` by those of `src`, a tensor or a number, on a copy of this tensor: for two
+    /// dimensions and `dim` 0, `out[index[i][j]][j] = src[i][j]`. With duplicate indices the last one wins, and only its
+    /// gradient with respect to `src` is correct.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -39,7 +39,7 @@ forms! {
     };
 }
 
-/// Also that of `scatter_add`.
+/// The rule, shared with `scatter_add`.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     along(args)?;
     let (t, index) = (args.tensor(0)?, args.tensor(2)?);
@@ -58,8 +58,8 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// A gradient in the shape of the index, brought to the shape of `src`, which may be larger: what lies
-/// beyond the index was not read.
+/// Pads a gradient in the shape of the index with zeros to the shape of `src`, which may be larger: elements beyond the index
+/// were not read.
 pub(super) fn to_source(grad: Tensor, sizes: &[usize]) -> Result<Tensor> {
     if grad.rank() != sizes.len() || grad.shape() == sizes {
         return Ok(grad);

@@ -11,11 +11,11 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 forms! {
-    /// This tensor with the elements of `src` added at `index` along `dim`: for two dimensions and `dim` 0,
-    /// `out[index[i][j]][j] += src[i][j]`. Sums run in the order of `src`, whatever the number of threads.
+    /// Adds the elements of `src` at `index` along `dim`, on a copy of this tensor: for two dimensions and `dim` 0,
+    /// `out[index[i][j]][j] += src[i][j]`. The order of addition is that of `src`, whatever the number of threads.
     ///
-    /// On the CPU at most 1024 addends of one element are added one after the other in f32, which is off by at most
-    /// `1024 * 2^-24` of the sum of their sizes; sums of more of them are accumulated in f64.
+    /// The CPU kernel adds up to 1024 addends per element sequentially in f32, with an error of at most `1024 * 2^-24` times
+    /// the sum of their magnitudes; longer sums are accumulated in f64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,7 +27,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::scatter`].
+    /// Those of [`Tensor::scatter`].
     pub fn scatter_add(&self, dim: impl Int, index: &Tensor, src: &Tensor), in_place: scatter_add_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {

@@ -17,7 +17,7 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
-/// What elements that meet in one place become.
+/// The reduction over elements with the same index.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -32,23 +32,23 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Reduce {
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// Their product.
+    /// The product.
     Prod,
-    /// Their mean; that of integers is rounded down.
+    /// The mean; that of integers is rounded down.
     Mean,
-    /// The largest of them, or NaN where there is one.
+    /// The maximum; NaN propagates.
     Amax,
-    /// The smallest of them, or NaN where there is one.
+    /// The minimum; NaN propagates.
     Amin,
 }
 
 impl Reduce {
-    /// All of them, the sum first.
+    /// All reductions, the sum first.
     pub(super) const ALL: [Reduce; 5] = [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin];
 
-    /// As the ops' argument has it.
+    /// The name in calls.
     pub fn name(self) -> &'static str {
         match self {
             Reduce::Sum => "sum",
@@ -59,7 +59,7 @@ impl Reduce {
         }
     }
 
-    /// The one of that name among these.
+    /// The reduction among `among` that the call names.
     pub(super) fn of(args: &Args<'_>, among: &[Reduce]) -> RuleResult<Reduce> {
         let name = args.str(4)?;
         among.iter().copied().find(|reduce| reduce.name() == name).ok_or_else(|| {
@@ -76,8 +76,8 @@ impl From<Reduce> for Arg<'_> {
 }
 
 forms! {
-    /// This tensor with the elements of `src` joined, at `index` along `dim`, to those that are there. For two dimensions, `dim` 0
-    /// and the sum: `out[index[i][j]][j] += src[i][j]`. Of equal extremes each has its share of the gradient.
+    /// Reduces the elements of `src` into those at `index` along `dim`, on a copy of this tensor. For two dimensions, `dim` 0
+    /// and the sum: `out[index[i][j]][j] += src[i][j]`. The gradient of an extremum is divided among equal elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -89,7 +89,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::scatter`]; bool.
+    /// Those of [`Tensor::scatter`]; bool.
     pub fn scatter_reduce(&self, dim: impl Int, index: &Tensor, src: &Tensor, reduce: Reduce),
         defaults: [Arg::Bool(true)], in_place: scatter_reduce_ {
         /// ```
@@ -103,7 +103,8 @@ forms! {
         /// ```
     };
 
-    /// [`Tensor::scatter_reduce`], of the elements of `src` alone where `include_self` is false; what nothing is written to stays.
+    /// [`Tensor::scatter_reduce`]; without `include_self` the elements of this tensor are excluded from the reduction. Elements
+    /// without an index are unchanged.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -131,7 +132,7 @@ forms! {
     };
 }
 
-/// Refuses bool, and another reduction than these.
+/// Refuses bool, and reductions that are not in `among`.
 pub(super) fn check(args: &Args<'_>, among: &[Reduce]) -> RuleResult<()> {
     let dtype = args.tensor(0)?.dtype();
     require(args, 0, dtype, dtype != DType::BOOL, "a number dtype")?;
@@ -147,7 +148,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     scatter_rule(args)
 }
 
-/// The part of `src` that the index reaches, in its shape.
+/// The part of `src` that the index covers, in the index's shape.
 fn reached(src: &Tensor, index: &Tensor) -> Result<Tensor> {
     if src.rank() == 0 {
         return src.expand(index.shape());
@@ -159,14 +160,14 @@ fn reached(src: &Tensor, index: &Tensor) -> Result<Tensor> {
     part.reshape_as_sizes(index.shape())
 }
 
-/// How many elements each one is the mean of, as i64; 1 where there are none.
+/// The number of addends of each mean, as i64; at least 1.
 fn count(like: &Tensor, dim: i64, index: &Tensor, include: bool) -> Result<Tensor> {
     let start = Tensor::full_with(like.shape(), i64::from(include), (DType::I64, like.device()))?;
     let one = Tensor::ones_with((), (DType::I64, like.device()))?;
     start.scatter_add(dim, index, &one.expand(index.shape())?)?.maximum(1)
 }
 
-/// The sums of integers are taken in i64, or in u64 where that is their dtype.
+/// The mean. Integers are summed in i64, or in u64 for that dtype.
 fn mean(t: &Tensor, dim: i64, index: &Tensor, src: &Tensor, include: bool) -> Result<Tensor> {
     let whole = t.dtype().is_integer() && t.dtype() != DType::U64;
     let wide = |t: &Tensor| if whole { cast(t.clone(), DType::I64) } else { widened(t) };
@@ -178,12 +179,12 @@ fn mean(t: &Tensor, dim: i64, index: &Tensor, src: &Tensor, include: bool) -> Re
     cast(made, t.dtype())
 }
 
-/// A 0-d tensor as one dimension.
+/// Reshapes a 0-d tensor to one dimension.
 fn in_a_row(t: &Tensor) -> Result<Tensor> {
     if t.rank() == 0 { t.reshape([1]) } else { Ok(t.clone()) }
 }
 
-/// By segments: each element joined to those before it, and the last one of each place written.
+/// Segmented reduction: a running reduction of each segment, whose last element is written to its index.
 fn joined(
     [t, index, src]: [&Tensor; 3],
     dim: i64,
@@ -196,7 +197,7 @@ fn joined(
     if include {
         made = join(&own.gather(dim, segments.places())?, &made)?;
     }
-    // The last of those that are written to one place wins.
+    // `scatter` writes the last of equal indices, which holds the reduction of the whole segment.
     cast(own.scatter(dim, segments.places(), &made)?.reshape_as_sizes(t.shape())?, t.dtype())
 }
 
@@ -214,8 +215,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     in_format_of(&t, made)
 }
 
-/// What the derivatives of `scatter_reduce` and `index_reduce` have in common: where elements go, and the tensors of the call in
-/// the form that they have for `scatter_reduce`.
+/// The tensors of the derivatives of `scatter_reduce` and `index_reduce`, in the form of a `scatter_reduce` call.
 pub(super) struct Joined {
     pub(super) own: Tensor,
     pub(super) out: Tensor,
@@ -227,7 +227,7 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// The gradients of `self` and, in the shape of the index, of `src`, computed only where they are wanted.
+    /// The gradients of `self` and, in the shape of the index, of `src`; each is computed only if wanted.
     pub(super) fn gradients(&self, reduce: &str, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
         match reduce {
             "sum" => self.spread(&self.grad, wanted),
@@ -245,12 +245,12 @@ impl Joined {
         Ok([own, src.then(|| grad.gather(self.dim, &self.index)).transpose()?])
     }
 
-    /// The gradient of this tensor where it counts: where `include_self` is false, where nothing was written.
+    /// The gradient of `self`: without `include_self`, only for elements to which nothing was written.
     fn kept(&self, grad: Tensor) -> Result<Tensor> {
         if self.include { Ok(grad) } else { grad.scatter(self.dim, &self.index, 0) }
     }
 
-    /// The gradient is shared among all elements that equal the result, as in `amax`.
+    /// The gradient is divided among all elements that equal the result, as in `amax`.
     fn of_extremes(&self, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
         let (dim, index) = (self.dim, &self.index);
         let own = self.kept(self.own.eq(&self.out)?)?;
@@ -263,7 +263,7 @@ impl Joined {
         Ok([of_own, wanted[1].then(of_src).transpose()?])
     }
 
-    /// Without a division, so that zeros have their gradients of every order and no quotient leaves the range; f16 and bf16 in f32.
+    /// Without a division, so that zeros have correct gradients of every order and no quotient overflows; f16 and bf16 in f32.
     fn of_product(&self, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
         let (dim, include) = (self.dim, self.include);
         let (row, dtype) = (in_a_row(&self.index)?, self.grad.dtype());
@@ -324,12 +324,12 @@ fn samples() -> Vec<Sample> {
             call(&[2, 3, 4], -2, &[2, 5, 3], 3, &[2, 5, 4], reduce, include),
             call(&[2, 3, 2, 2], 1, &[1, 4, 2, 2], 3, &[1, 4, 2, 2], reduce, !include),
             call(&[2, 1, 2, 3, 2], 3, &[2, 1, 1, 4, 2], 3, &[2, 1, 2, 4, 2], reduce, include),
-            // Both elements are the same one.
+            // Both indices are equal.
             Sample { smooth: !reduce.starts_with('a'), ..call(&[], 0, &[], 1, &[], reduce, include) },
             call(&[3], 0, &[0], 3, &[0], reduce, !include),
         ]);
     }
-    // Equal elements, and several zeros at one place.
+    // Ties, and several zeros at one index.
     let same = |sizes: &[usize]| filled(sizes, Fill::Values(vec![0.0, 2.0, 0.0, -1.0, 2.0]));
     for (reduce, smooth) in [("amax", false), ("amin", false), ("prod", true)] {
         let rest = [SampleArg::Str(reduce), SampleArg::Bool(true)];

@@ -12,9 +12,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The insertion index of each of `values` in this ascending sequence that keeps it ascending: the first such
-    /// index. The last dimension is the sequence; the others match those of the values, unless there is one sequence
-    /// for all.
+    /// Binary search: the first insertion index of each of `values` that keeps this ascending sequence sorted. The last
+    /// dimension is the sequence; the others match those of the values, unless the sequence is one-dimensional and applies to
+    /// all.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,7 +30,7 @@ impl Tensor {
         self.searchsorted_with(values, false)
     }
 
-    /// [`Tensor::searchsorted`] at the last such index if `right`.
+    /// [`Tensor::searchsorted`]; with `right` the last such index.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -47,8 +47,8 @@ impl Tensor {
         DEF.run(&[self.into(), values.into(), Arg::Bool(right)])
     }
 
-    /// The index of the interval between the sorted `boundaries` that contains each element: [`Tensor::searchsorted`]
-    /// with the arguments the other way around.
+    /// The index of the interval between the sorted `boundaries` that contains each element: [`Tensor::searchsorted`] with the
+    /// arguments exchanged.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -97,7 +97,7 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples: || {
         let sequence = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![-2.0, -1.0, 0.0, 0.0, 1.0]));
-        // Values that equal one bound, two, none.
+        // Values that equal one bound, two, or none.
         let among = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![0.0, 1.0, -2.0, 0.5, -1.0]));
         let call = |sizes: &[usize], values, right| sample([sequence(sizes), values, SampleArg::Bool(right)]);
         vec![

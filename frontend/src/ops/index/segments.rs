@@ -3,36 +3,36 @@
 use crate::error::Result;
 use crate::{DType, Tensor};
 
-/// The elements of a call `(self, dim, index, src)` sorted by the place along `dim` that they go to, in the order of `src` among
-/// those that go to one place. All tensors have as many dimensions, one at least.
+/// The elements of a call `(self, dim, index, src)`, stably sorted by their index along `dim`. All tensors have the same rank,
+/// at least 1.
 pub(super) struct Segments {
     dim: i64,
-    /// How many elements there are along `dim`.
+    /// The number of elements along `dim`.
     len: usize,
-    /// The place of each element.
+    /// The index of each sorted element.
     places: Tensor,
-    /// Where each element was.
+    /// The original position of each sorted element.
     order: Tensor,
 }
 
 impl Segments {
-    /// By this index.
+    /// Sorts this index tensor along `dim`.
     pub(super) fn of(index: &Tensor, dim: i64) -> Result<Segments> {
         let (places, order) = index.to_dtype(DType::I64)?.sort_with(dim, false, true)?;
         Ok(Segments { dim, len: index.dim(dim)?, places, order })
     }
 
-    /// The places of the sorted elements.
+    /// The sorted indices.
     pub(super) fn places(&self) -> &Tensor {
         &self.places
     }
 
-    /// Elements in the order of `src`, sorted.
+    /// Permutes elements in the order of `src` into sorted order.
     pub(super) fn sorted(&self, src: &Tensor) -> Result<Tensor> {
         src.gather(self.dim, &self.order)
     }
 
-    /// Sorted elements back in the order of `src`.
+    /// Permutes sorted elements back into the order of `src`.
     pub(super) fn back(&self, sorted: &Tensor) -> Result<Tensor> {
         sorted.zeros_like()?.scatter(self.dim, &self.order, sorted)
     }
@@ -41,13 +41,13 @@ impl Segments {
         t.narrow(self.dim, start, len)
     }
 
-    /// Whether an element has the place of the one `step` before it; without the first `step` elements.
+    /// Whether each element has the same index as the one `step` before it; without the first `step` elements.
     fn together(&self, step: usize) -> Result<Tensor> {
         let rest = self.len.saturating_sub(step);
         self.from(&self.places, self.len - rest, rest)?.eq(&self.from(&self.places, 0, rest)?)
     }
 
-    /// Each sorted element joined to all before it that have its place, in steps of doubled length; `join` is associative.
+    /// The inclusive segmented scan of sorted elements by the associative `join` (Hillis and Steele: steps of doubled length).
     pub(super) fn running(
         &self,
         sorted: &Tensor,
@@ -64,21 +64,21 @@ impl Segments {
         Ok(made)
     }
 
-    /// The last running result of each place written there, over a tensor whose elements are lost where anything is written.
-    /// Unlike `scatter`, of which the last of several writers wins, this has right gradients.
+    /// Overwrites `onto` at each index with the last element of its segment. Unlike `scatter`, where the last of equal indices
+    /// wins, its gradients are correct.
     pub(super) fn written(&self, onto: &Tensor, running: &Tensor) -> Result<Tensor> {
         let cleared = onto.scatter(self.dim, &self.places, 0)?;
         if self.len < 2 {
             return cleared.scatter_add(self.dim, &self.places, running);
         }
-        // All but the last of each place add nothing.
+        // All elements but the last of each segment contribute 0.
         let rest = self.from(running, 0, self.len - 1)?;
         let rest = self.together(1)?.where_cond(0, &rest)?;
         let last = Tensor::cat(&[&rest, &self.from(running, self.len - 1, 1)?], self.dim)?;
         cleared.scatter_add(self.dim, &self.places, &last)
     }
 
-    /// For each sorted element the product of all before it that have its place.
+    /// The exclusive segmented product: for each sorted element, of all earlier elements of its segment.
     fn product_before(&self, sorted: &Tensor) -> Result<Tensor> {
         let running = self.running(sorted, |a, b| a.mul(b))?;
         let rest = self.len.saturating_sub(1);
@@ -86,7 +86,7 @@ impl Segments {
         Tensor::cat(&[&self.from(sorted, 0, self.len - rest)?.ones_like()?, &shifted], self.dim)
     }
 
-    /// For each sorted element the product of all others that have its place, without a division.
+    /// For each sorted element the product of all others of its segment, without a division.
     pub(super) fn product_of_others(&self, sorted: &Tensor) -> Result<Tensor> {
         let turned = |t: &Tensor| t.flip([self.dim]);
         let reversed = Segments {

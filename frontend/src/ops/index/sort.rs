@@ -12,8 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The elements in order along `dim`, and where each was. NaN is the greatest of all. Equal elements
-    /// keep their order.
+    /// Sorts along `dim` in ascending order; returns the values and their indices. NaN sorts last. The sort is stable.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -31,7 +30,7 @@ impl Tensor {
         self.sort_with(dim, false, false)
     }
 
-    /// [`Tensor::sort`] in either direction. Equal elements keep their order, with `stable` or without.
+    /// [`Tensor::sort`] in ascending or descending order. The sort is stable, with or without `stable`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -15,8 +15,8 @@ use keyway_dispatcher::tensor::TensorRef;
 use std::borrow::Borrow;
 
 impl Tensor {
-    /// Tensors of one shape stacked along a new dimension `dim`. The result is channels_last if images of one sample
-    /// are that, and keeps the order of batches of images: each batch in it is channels_last.
+    /// Stacks tensors of one shape along a new dimension `dim`. The result is channels_last if it stacks channels_last images
+    /// of one sample each; stacked batches of images stay channels_last per batch.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -33,7 +33,7 @@ impl Tensor {
     }
 }
 
-/// Whether some of the tensors are batches of images in channels_last, side by side in front of the channels.
+/// Whether some of the tensors are channels_last batches that are stacked in front of the channels.
 fn are_batches(list: &[&TensorRef], dim: usize) -> bool {
     let is_batch = |t: &&TensorRef| {
         t.ndim() > 3 && t.is_strided() && !t.is_contiguous() && is_channels_last(t.sizes(), t.strides())
@@ -41,7 +41,7 @@ fn are_batches(list: &[&TensorRef], dim: usize) -> bool {
     dim <= 1 && list.iter().any(is_batch)
 }
 
-/// Of batches of images side by side, each as one in channels_last.
+/// The strides of stacked batches of images, each of which is channels_last.
 fn strides_of_batches(sizes: &[usize]) -> Dims {
     let mut strides = channels_last_strides(&sizes[1..]);
     let sample = strides[0];
@@ -61,7 +61,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
             let expected = format!("of shape {:?}, as the first is", first.sizes());
             return Err(wrong_shape(args, 0, expected, t.sizes()));
         }
-        // The new dimension has one element here, whose stride says nothing.
+        // The stride of the new dimension is arbitrary, since its size is 1 here.
         let mut strides = Dims::from_slice(t.strides());
         if t.is_strided() && !t.is_contiguous() {
             strides.insert(dim, 0);
@@ -87,7 +87,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     };
     let dim = args.dim(1, first.ndim() + 1)?;
     if are_batches(list, dim) {
-        // Channels last in the order of the dimensions, too, of which the result is row-major.
+        // Channels are moved to the last dimension, in which order the contiguous result is channels_last.
         let part = |t: &&TensorRef| Tensor::from_ref((*t).clone()).movedim(1, -1)?.unsqueeze(dim);
         let parts = list.iter().map(part).collect::<Result<Vec<_>>>()?;
         return Tensor::cat(&parts, dim)?.movedim(-1, 2);

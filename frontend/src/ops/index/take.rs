@@ -1,10 +1,10 @@
-//! Elements by their index in the flattened tensor.
+//! Indexing of the flattened tensor.
 
 use crate::Tensor;
 use crate::error::{Result, called};
 
 impl Tensor {
-    /// The elements at `index` in row-major order, in the shape of `index`; negative ones count from the end.
+    /// The elements at the row-major indices `index`, in the shape of `index`; negative indices count from the end.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -15,7 +15,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An index that is no tensor of integers, or outside `-numel..numel`.
+    /// An index that is not a tensor of integers, or outside `-numel..numel`.
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
         called("take", &["self", "index"], || {
             super::index::at(&self.reshape([-1])?, std::slice::from_ref(index), &[0])

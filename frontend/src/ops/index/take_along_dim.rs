@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The elements at `indices` along `dim`, as [`Tensor::gather`], but with the other dimensions broadcast.
-    /// [`Tensor::take`] reads at indices of the flattened tensor.
+    /// Gathers the elements at `indices` along `dim`, as [`Tensor::gather`], with the other dimensions broadcast.
+    /// [`Tensor::take`] indexes the flattened tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -31,8 +31,8 @@ impl Tensor {
     }
 }
 
-/// The shape of the tensor and of the index before the gather: broadcast but for the dimension, which is given too.
-/// `None` where all elements are taken from.
+/// The dimension, and the shapes to which the tensor and the index are broadcast, except along it. `None` for a call without a
+/// dimension.
 fn shapes(args: &Args<'_>) -> RuleResult<Option<(usize, Dims, Dims)>> {
     let (t, index) = (args.tensor(0)?.sizes(), args.tensor(1)?.sizes());
     if args.optional_int(2)?.is_none() {

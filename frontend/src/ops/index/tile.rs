@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// As [`Tensor::repeat`], with missing numbers in front taken as 1.
+    /// [`Tensor::repeat`], with 1 prepended for missing dimensions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,13 +23,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A negative number.
+    /// A negative repeat.
     pub fn tile(&self, repeats: impl IntoShape) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(&repeats.into_ints())])
     }
 }
 
-/// The numbers, with as many as are missing in front.
+/// The repeats, with 1 prepended for missing dimensions.
 fn repeats(args: &Args<'_>) -> RuleResult<SmallVec<[i64; 8]>> {
     let (ndim, given) = (args.tensor(0)?.ndim(), args.ints(1)?);
     let mut repeats = SmallVec::from_elem(1, ndim.saturating_sub(given.len()));

@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The `k` greatest elements along `dim`, the greatest first, and where each was; of equal ones the first come first. NaN is the greatest of all.
-    /// A tensor without dimensions has one element, which is the result also for a `k` of 0, as in PyTorch.
+    /// The `k` largest elements along `dim` in descending order, and their indices; among equal elements the first come first.
+    /// NaN is the largest. A 0-d tensor is returned unchanged for any `k` up to 1, as in PyTorch.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,12 +26,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range; more than it has.
+    /// A dimension out of range; a `k` above its size.
     pub fn topk(&self, k: usize, dim: impl Int) -> Result<(Tensor, Tensor)> {
         self.topk_with(k, dim, true, true)
     }
 
-    /// [`Tensor::topk`] of the `largest` or the smallest elements. They come in order, with `sorted` or without.
+    /// [`Tensor::topk`] of the `largest` or the smallest elements. The results are sorted, with or without `sorted`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -50,7 +50,7 @@ impl Tensor {
         largest: bool,
         sorted: bool,
     ) -> Result<(Tensor, Tensor)> {
-        // A tensor without dimensions has one element, and stays as it is.
+        // A 0-d tensor is returned unchanged.
         let k = if self.rank() == 0 { k.max(1) } else { k };
         DEF.run_two(&[self.into(), whole(k), Arg::Int(dim.to_i64()), Arg::Bool(largest), Arg::Bool(sorted)])
     }

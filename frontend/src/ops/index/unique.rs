@@ -8,7 +8,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-/// What [`Tensor::unique_all`] gives.
+/// The results of [`Tensor::unique_all`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -20,17 +20,17 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Unique {
-    /// The different values, ascending.
+    /// The distinct values, ascending.
     pub values: Tensor,
-    /// For each element, in this tensor's shape, the place of its value.
+    /// For each element, in this tensor's shape, the index of its value in `values`.
     pub inverse: Tensor,
-    /// How often each value comes.
+    /// The number of occurrences of each value.
     pub counts: Tensor,
 }
 
 impl Tensor {
-    /// The different elements, ascending. Each NaN is a value of its own. No gradient goes through, as which of
-    /// several equal elements a value comes from is not defined; `sort` has one.
+    /// The distinct elements in ascending order. Each NaN is distinct. The result has no gradient, since a value may come from
+    /// several equal elements; `sort` has one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -45,7 +45,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Bool(false), Arg::Bool(false)])
     }
 
-    /// [`Tensor::unique`] with the place of each element among the values, and counts.
+    /// [`Tensor::unique`] with the index of each element in the values, and counts.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -79,7 +79,7 @@ pub static DEF: OpDef = OpDef {
     schema: "unique(Tensor self, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Allocates(rule),
     decomposition: None,
-    // A value of several equal elements is a function of none of them: moving one makes two values of it.
+    // A value of several equal elements is not a function of them: changing one produces a new value.
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,
     dtypes: Dtypes::ALL,

@@ -1,4 +1,4 @@
-//! What `addmm` and `baddbmm` share: `beta * self + alpha * product`.
+//! The parts that `addmm` and `baddbmm` share: `beta * self + alpha * product`.
 
 use crate::Tensor;
 use crate::error::Result;
@@ -8,7 +8,7 @@ use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Outputs, Plan, Strides};
 
-/// Arguments `(self, left, right, beta, alpha)`, where `product_sizes` gives the sizes of the product of two
+/// The rule of arguments `(self, left, right, beta, alpha)`; `product_sizes` computes the sizes of the product of two
 /// arguments.
 pub(super) fn rule(
     args: &Args<'_>,
@@ -29,7 +29,7 @@ pub(super) fn rule(
     Ok(plan)
 }
 
-/// The sum by itself: f16 and bf16 are rounded once, after it. A `beta` of 0 takes nothing of `self`, not even a NaN.
+/// The decomposition: f16 and bf16 are rounded once, after the sum. With a `beta` of 0 `self` is ignored, even NaN.
 pub(super) fn compose(
     args: &Args<'_>,
     product: fn(&Tensor, &Tensor) -> Result<Tensor>,
@@ -47,7 +47,7 @@ pub(super) fn compose(
     one(sum())
 }
 
-/// `grad` times a factor of the call.
+/// `grad` times a factor argument.
 pub(super) fn scaled(grad: Tensor, factor: Arg<'_>) -> Result<Tensor> {
     if matches!(factor, Arg::Int(1)) { Ok(grad) } else { grad.mul(factor) }
 }

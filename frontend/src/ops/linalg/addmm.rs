@@ -9,8 +9,8 @@ use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::op::{Arg, Part, Rule};
 
 impl Tensor {
-    /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape. Of sparse matrices the result is sparse
-    /// where all three are, else strided, whatever the factors.
+    /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape. The result is sparse if all three tensors
+    /// are, else strided, whatever the factors.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,12 +22,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Sizes that do not fit, dtypes that have no common one.
+    /// Incompatible sizes, dtypes without a common one.
     pub fn addmm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), mat1.into(), mat2.into(), Arg::Int(1), Arg::Int(1)])
     }
 
-    /// `beta * self + alpha * mat1 @ mat2`; with a `beta` of 0 the values of `self` do not count, not even NaN.
+    /// `beta * self + alpha * mat1 @ mat2`; with a `beta` of 0 the values of `self` are ignored, even NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -38,7 +38,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A fraction as the factor of integers; as without factors.
+    /// A fractional factor for integers; those of [`Tensor::addmm`].
     pub fn addmm_with<'a>(
         &'a self,
         mat1: &'a Tensor,

@@ -21,12 +21,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Sizes that do not fit, dtypes that have no common one.
+    /// Incompatible sizes, dtypes without a common one.
     pub fn baddbmm(&self, batch1: &Tensor, batch2: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), batch1.into(), batch2.into(), Arg::Int(1), Arg::Int(1)])
     }
 
-    /// `beta * self + alpha * batch1 @ batch2`; with a `beta` of 0 the values of `self` do not count, not even NaN.
+    /// `beta * self + alpha * batch1 @ batch2`; with a `beta` of 0 the values of `self` are ignored, even NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -38,7 +38,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A fraction as the factor of integers; as without factors.
+    /// A fractional factor for integers; those of [`Tensor::baddbmm`].
     pub fn baddbmm_with<'a>(
         &'a self,
         batch1: &'a Tensor,

@@ -13,7 +13,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 forms! {
-    /// The products of two batches of matrices, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
+    /// The batched matrix product, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Tensors that are not batches of matrices, or whose sizes do not fit.
+    /// Tensors that are not batches of matrices, or of incompatible sizes.
     pub fn bmm(&self, mat2: &Tensor), out: bmm_out {
         /// ```
         /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Distances between all pairs of vectors.
+//! Pairwise distances of vectors.
 
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
@@ -6,9 +6,9 @@ use crate::error::{Result, called};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// The distances, square roots of the sums of squared differences, between each row of `self` (`[.., n, k]`) and each of `other` (`[.., m, k]`), as
-    /// `[.., n, m]`; the dimensions in front broadcast, the dtypes promote. Of equal rows the gradient is 0. With a graph all
-    /// differences are in memory at once, `n * m * k` of them; without one those of a few rows.
+    /// The Euclidean distance between each row of `self` (`[.., n, k]`) and each row of `other` (`[.., m, k]`), as
+    /// `[.., n, m]`; leading dimensions broadcast, dtypes promote. The gradient of equal rows is 0. With a graph all
+    /// `n * m * k` differences are materialized at once; without one, those of a few rows at a time.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ impl Tensor {
         self.cdist_with(other, 2.0)
     }
 
-    /// [`Tensor::cdist`] by the `p`-norm.
+    /// [`Tensor::cdist`] with the `p`-norm.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -58,7 +58,7 @@ impl Tensor {
             if is_grad_enabled() && (self.requires_grad() || other.requires_grad()) {
                 return distances(self, other, p);
             }
-            // Each row of `self` has a difference for each element of `other` at least.
+            // Each row of `self` has at least one difference for each element of `other`.
             let rows = (BLOCK / other.elem_count().max(1)).max(1);
             let blocks: Vec<Tensor> = self.split(rows, -2)?;
             let made = blocks.iter().map(|rows| distances(rows, other, p)).collect::<Result<Vec<_>>>()?;
@@ -67,11 +67,11 @@ impl Tensor {
     }
 }
 
-/// How many differences there are at a time where no graph holds them: as many as a cache.
+/// The number of differences materialized at a time without a graph: a cache-sized block.
 const BLOCK: usize = 1 << 18;
 
 fn distances(rows: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
     let apart = rows.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?;
-    // The largest of no differences is 0 as well.
+    // The maximum of no differences is 0 as well.
     if apart.dim(-1)? == 0 { apart.sum(-1) } else { apart.norm_with(p, -1, false) }
 }

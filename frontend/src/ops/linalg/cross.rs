@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The vector products along the last dimension, which has 3 elements; the others broadcast, the dtypes promote.
+    /// The cross product along the last dimension, which has 3 elements; the others broadcast, the dtypes promote.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,8 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool; tensors of different numbers of dimensions, or whose last dimension has not 3 elements; shapes that do not
-    /// broadcast.
+    /// Bool; tensors of different ranks, or whose last dimension is not of size 3; shapes that do not broadcast.
     pub fn cross(&self, other: &Tensor) -> Result<Tensor> {
         self.cross_with(other, -1)
     }

@@ -11,7 +11,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The sum of the products of two vectors.
+    /// The dot product of two vectors.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Tensors that are not vectors of one length.
+    /// Tensors that are not vectors of equal length.
     #[doc(alias = "vdot")]
     #[doc(alias = "inner")]
     pub fn dot(&self, tensor: &Tensor) -> Result<Tensor> {

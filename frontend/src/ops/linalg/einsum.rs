@@ -16,11 +16,10 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 impl Tensor {
-    /// Sums of products by Einstein's notation: a letter names a dimension, and a letter that the result lacks
-    /// is summed over. `...` stands for all other dimensions, which broadcast; a letter twice in one operand is
-    /// its diagonal; a dimension of size 1 is repeated. Without `->` the result has the dots, then in
-    /// alphabetical order (capitals first) the letters that come once. Operands are multiplied from left to
-    /// right.
+    /// Sums of products in Einstein notation: a letter names a dimension, and a letter that the result lacks is summed over.
+    /// `...` stands for all other dimensions, which broadcast; a repeated letter in one operand takes its diagonal; a dimension
+    /// of size 1 is expanded. Without `->` the result has the dimensions of `...`, then in alphabetical order (capitals first)
+    /// the letters that occur once. Operands are multiplied from left to right.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -32,20 +31,20 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An equation that does not fit the operands; sizes that differ for one letter.
+    /// An equation that does not match the operands; different sizes for one letter.
     pub fn einsum<T: Borrow<Tensor>>(equation: &str, operands: &[T]) -> Result<Tensor> {
         DEF.run(&[Arg::Str(equation), Arg::Tensors(&refs(operands))])
     }
 }
 
-/// A tensor with a label for each dimension, no two the same.
+/// A tensor with a distinct label for each dimension.
 struct Labelled {
     t: Tensor,
     labels: Vec<Label>,
 }
 
 impl Labelled {
-    /// Takes the diagonal of each pair of dimensions of one label.
+    /// Takes the diagonal of each pair of dimensions with equal labels.
     fn new(mut t: Tensor, mut labels: Vec<Label>) -> Result<Labelled> {
         while let Some((i, j)) = pair(&labels) {
             t = t.diagonal_with(0, i as i64, j as i64)?;
@@ -64,7 +63,7 @@ impl Labelled {
         self.place(label).map_or(1, |d| self.t.shape()[d])
     }
 
-    /// Sums over every dimension that `keep` does not name.
+    /// Sums over every dimension whose label `keep` rejects.
     fn keeping(self, keep: impl Fn(Label) -> bool) -> Result<Labelled> {
         let gone = self.labels.iter().enumerate().filter(|&(_, &label)| !keep(label));
         let dims: Vec<i64> = gone.map(|(d, _)| d as i64).collect();
@@ -72,18 +71,19 @@ impl Labelled {
             return Ok(self);
         }
         let sum = widened(&self.t)?.sum(&dims)?;
-        // A sum of integers is wider; the products have the dtype of their factors.
+        // A sum of integers is widened to i64; the result has the dtype of the factors.
         let t = if sum.dtype().is_float() { sum } else { cast(sum, self.t.dtype())? };
         Ok(Labelled { t, labels: self.labels.into_iter().filter(|&label| keep(label)).collect() })
     }
 
-    /// The dimensions in this order.
+    /// Permutes the dimensions to this order.
     fn ordered(&self, labels: impl Iterator<Item = Label>) -> Result<Tensor> {
         let order: Vec<i64> = labels.filter_map(|label| self.place(label)).map(|d| d as i64).collect();
         self.t.permute(&order)
     }
 
-    /// As three dimensions, each of several labels; a label that this lacks, or has in size 1, is repeated.
+    /// Permutes and flattens to three dimensions, one per group of labels; a label that the tensor lacks, or has with size 1,
+    /// is expanded.
     fn grouped(&self, groups: [&[Label]; 3], sizes: &BTreeMap<Label, usize>) -> Result<Tensor> {
         let all = groups.concat();
         let size = |label: &Label| sizes.get(label).copied().unwrap_or(1);
@@ -93,7 +93,7 @@ impl Labelled {
     }
 }
 
-/// The product of two, summed over each label that is not `needed` any more.
+/// The product of two operands, summed over each label that is no longer `needed`.
 fn product(a: Labelled, b: Labelled, needed: impl Fn(Label) -> bool) -> Result<Labelled> {
     let a = a.keeping(|label| needed(label) || b.place(label).is_some())?;
     let b = b.keeping(|label| needed(label) || a.place(label).is_some())?;
@@ -117,12 +117,12 @@ fn product(a: Labelled, b: Labelled, needed: impl Fn(Label) -> bool) -> Result<L
     Ok(Labelled { t: left.bmm(&right)?.reshape_as_sizes(&full)?, labels })
 }
 
-/// The size of a dimension that has these two sizes in two tensors.
+/// The broadcast size of two sizes of one label.
 fn joined(a: usize, b: usize) -> usize {
     if a == 1 { b } else { a }
 }
 
-/// The size of each label, if no two differ.
+/// The size of each label.
 fn sizes_of_labels(
     args: &Args<'_>,
     equation: &Equation,
@@ -143,7 +143,7 @@ fn sizes_of_labels(
     Ok(known)
 }
 
-/// The equation, for these operands.
+/// Parses the equation for these operands.
 fn parsed(args: &Args<'_>, operands: &[&TensorRef]) -> RuleResult<Equation> {
     let ndims: Vec<usize> = operands.iter().map(|t| t.ndim()).collect();
     Equation::parse(args.str(0)?, &ndims).map_err(|expected| wrong_value(args, 0, expected))
@@ -160,7 +160,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let known = sizes_of_labels(args, &equation, given)?;
     let size = |label: &Label| known.get(label).copied().unwrap_or(1);
     let sizes: Dims = equation.result.iter().map(size).collect();
-    // The last product or sum is row-major in the order of its labels.
+    // The last product or sum is contiguous in the order of its labels.
     let strides = match equation.order() {
         Some(order) => {
             let full: Vec<usize> = order.iter().map(size).collect();
@@ -179,12 +179,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let given = args.tensors(1)?;
     let Equation { operands, result } = parsed(args, given)?;
-    // What an operand behind the first `k` still needs.
+    // Whether an operand from index `k` on has this label.
     let later = |k: usize, label: Label| operands[k..].iter().any(|labels| labels.contains(&label));
     let mut made: Option<Labelled> = None;
     for (k, (labels, t)) in operands.iter().zip(given).enumerate() {
         let t = Tensor::from_ref((*t).clone());
-        // f16 and bf16 are rounded once, after the last of several products.
+        // With more than one product f16 and bf16 are computed in f32 and rounded once, at the end.
         let next = Labelled::new(if given.len() > 2 { widened(&t)? } else { t }, labels.clone())?;
         made = Some(match made {
             None => next,

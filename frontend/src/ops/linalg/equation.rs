@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// The name of a dimension.
+/// The label of a dimension.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Label {
     /// A letter of the equation.
     Letter(char),
-    /// One of the dimensions that `...` stands for, counted from the last of them.
+    /// One of the dimensions of `...`, counted from the last.
     Rest(usize),
 }
 
@@ -24,11 +24,11 @@ impl std::fmt::Display for Label {
 pub(super) struct Equation {
     /// The labels of each operand's dimensions.
     pub operands: Vec<Vec<Label>>,
-    /// Those of the result's.
+    /// The labels of the result's dimensions.
     pub result: Vec<Label>,
 }
 
-/// One side of a comma: letters before and behind the dots, if there are dots.
+/// One operand or the result in the text: letters before and after the dots, if there are any.
 struct Term {
     before: Vec<Label>,
     behind: Option<Vec<Label>>,
@@ -53,7 +53,7 @@ impl Term {
         self.before.len() + self.behind.as_ref().map_or(0, Vec::len)
     }
 
-    /// The labels, where the dots stand for `rest` dimensions.
+    /// The labels, with the dots expanded to `rest` dimensions.
     fn labels(self, rest: usize) -> Vec<Label> {
         let Some(behind) = self.behind else { return self.before };
         let dots = (0..rest).rev().map(Label::Rest);
@@ -62,10 +62,10 @@ impl Term {
 }
 
 impl Equation {
-    /// Parses an equation for operands of so many dimensions.
+    /// Parses an equation for operands of these ranks.
     ///
     /// # Errors
-    /// What the equation should be.
+    /// A description of the expected equation.
     pub(super) fn parse(text: &str, ndims: &[usize]) -> Result<Equation, String> {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let (left, right) = match text.split_once("->") {
@@ -104,8 +104,8 @@ impl Equation {
         Ok(Equation { operands, result })
     }
 
-    /// The labels of what the last product or sum gives, in the order of its dimensions; `None` where there is neither,
-    /// and the result is a view.
+    /// The labels of the result of the last product or sum, in the order of its dimensions; `None` if there is neither and the
+    /// result is a view.
     pub(super) fn order(&self) -> Option<Vec<Label>> {
         let kept = |labels: &[Label]| -> Vec<Label> {
             labels.iter().copied().filter(|label| self.result.contains(label)).collect()
@@ -133,7 +133,7 @@ impl Equation {
     }
 }
 
-/// The labels after the diagonal of each pair of equal ones was taken, which becomes the last dimension.
+/// The labels after taking the diagonal of each pair of equal labels, which becomes the last dimension.
 fn without_pairs(labels: &[Label]) -> Vec<Label> {
     let mut labels = labels.to_vec();
     while let Some((i, j)) = pair(&labels) {
@@ -144,7 +144,7 @@ fn without_pairs(labels: &[Label]) -> Vec<Label> {
     labels
 }
 
-/// The first two dimensions of one label.
+/// The first two dimensions with equal labels.
 pub(super) fn pair(labels: &[Label]) -> Option<(usize, usize)> {
     let second = |i: usize| labels[i + 1..].iter().position(|&l| l == labels[i]).map(|k| i + 1 + k);
     (0..labels.len()).find_map(|i| second(i).map(|j| (i, j)))

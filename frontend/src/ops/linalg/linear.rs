@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// `self @ weight^T + bias`, for a weight of `[out, in]` and inputs of `[.., in]`.
+    /// `self @ weight^T + bias`, for a weight `[out, in]` and inputs `[.., in]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A weight that is not a matrix, or sizes that do not fit.
+    /// A weight that is not a matrix, or incompatible sizes.
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         DEF.run(&[self.into(), weight.into(), Arg::optional(bias)])
     }

@@ -11,8 +11,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The matrix product of the last two dimensions, broadcast over the others; a vector stands for a row on
-    /// the left and for a column on the right.
+    /// The matrix product of the last two dimensions, with leading dimensions broadcast; a vector is a row on the left and a
+    /// column on the right.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Tensors of no dimensions, or sizes that do not fit.
+    /// 0-d tensors, or incompatible sizes.
     #[doc(alias = "broadcast_matmul")]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), other.into()])
@@ -43,7 +43,7 @@ pub(crate) fn product_sizes(
 ) -> RuleResult<Dims> {
     let few = |at, got: &[usize]| Err(wrong_shape(args, at, "at least one dimension".into(), got));
     let Some((&k, rows)) = a.split_last() else { return few(i, a) };
-    // A vector stands for a row on the left and for a column on the right; its dimension is in no result.
+    // A vector is a row on the left and a column on the right; its dimension is removed from the result.
     let (inner, lead, columns) = match b {
         [] => return few(j, b),
         [n] => (*n, &[][..], None),
@@ -85,7 +85,7 @@ fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         (2, 1) => a.mv(b),
         (1, 2) => b.t()?.mv(a),
         (2, 2) => a.mm(b),
-        // All rows of `a` meet the same `b`: one product of matrices.
+        // All rows of `a` are multiplied by the same `b`: a single matrix product.
         (_, 1 | 2) => {
             let k = b.shape()[0];
             let rows: usize = a.shape()[..a.rank() - 1].iter().product();
@@ -115,7 +115,7 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     flat(a, n, k)?.bmm(&flat(b, k, m)?)?.reshape_as_sizes(&sizes)
 }
 
-/// The leading sizes and the last two; of a matrix at least.
+/// The leading sizes and the last two, of a tensor of rank 2 or more.
 fn split(t: &Tensor) -> (&[usize], [usize; 2]) {
     match t.shape() {
         [lead @ .., n, m] => (lead, [*n, *m]),

@@ -11,9 +11,9 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 forms! {
-    /// The product of two matrices, `[n, k]` by `[k, m]` to `[n, m]`. No broadcasting; see
-    /// [`Tensor::matmul`] for that. Of sparse matrices on the CPU at most 1024 products of an element are added one after the other in
-    /// f32, which is off by at most `1026 * 2^-24` of the sum of their sizes; the sums of such blocks are added in f64.
+    /// The product of two matrices, `[n, k]` by `[k, m]` to `[n, m]`, without broadcasting; see [`Tensor::matmul`] for that.
+    /// For sparse matrices the CPU kernel adds up to 1024 products per element sequentially in f32, with an error of at most
+    /// `1026 * 2^-24` times the sum of their magnitudes; the sums of such blocks are added in f64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -56,12 +56,13 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     Ok(Dims::from_slice(&[n, m]))
 }
 
-/// The product of two matrices, or of two stacks of them.
+/// The product of two matrices, or of two batches of matrices.
 pub(in crate::ops) fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.rank() == 2 { a.mm(b) } else { a.bmm(b) }
 }
 
-/// The gradient `a @ b` of one side of a product: of a sparse one, where it stores something, if its backend computes that.
+/// The gradient `a @ b` of one operand of a product: for a sparse operand only its stored entries, if its backend computes
+/// those.
 pub(super) fn product_at(of: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if of.as_ref().is_strided() {
         return product_like(of, a, b);
@@ -72,8 +73,7 @@ pub(super) fn product_at(of: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> 
     }
 }
 
-/// `a @ b`, laid out as `like`: a gradient that lies in memory as its tensor does is added to it without a pass by
-/// strides.
+/// `a @ b` with the strides of `like`: a gradient with the strides of its tensor is accumulated without a strided pass.
 pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     match like.strides() {
         &[1, column] if column > 1 => b.t()?.mm(&a.t()?)?.t(),
@@ -85,7 +85,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     product_plan(args, product_sizes(args, 0, 1)?)
 }
 
-/// The plan of a product of these sizes of arguments 0 and 1, which are promoted.
+/// The plan of a product of arguments 0 and 1 with these sizes; both are promoted.
 pub(super) fn product_plan(args: &Args<'_>, sizes: Dims) -> RuleResult<Plan> {
     let dtype = args.promote(FIRST_TWO)?;
     let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
@@ -111,7 +111,7 @@ pub static DEF: OpDef = OpDef {
             a => product_at(&a, b.grad(0)?, &b.input(1)?.t()?),
         })?;
         g.set(1, || match (b.input(0)?, b.input(1)?) {
-            // Coordinates as they are: with rows and columns exchanged they would be sorted anew.
+            // Reads the coordinates in their order: exchanging rows and columns would require a new sort.
             (a, other) if a.is_coordinates() && other.as_ref().is_strided() => b.grad(0)?.t()?.mm(&a)?.t(),
             (a, other) => product_at(&other, &a.t()?, b.grad(0)?),
         })

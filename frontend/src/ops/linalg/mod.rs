@@ -1,4 +1,4 @@
-//! Products of matrices and vectors.
+//! Matrix and vector products.
 
 mod added;
 mod cdist;

@@ -27,7 +27,7 @@ impl Tensor {
         DEF.run(&[self.into(), vec.into()])
     }
 
-    /// [`Tensor::mv`] into `out`.
+    /// [`Tensor::mv`] written to `out`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

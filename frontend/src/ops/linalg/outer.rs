@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The products of each element with each of another vector, `[n]` by `[m]` to `[n, m]`.
+    /// The outer product of two vectors, `[n]` by `[m]` to `[n, m]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -45,7 +45,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (left, right) = (tensor(args, 0)?.unsqueeze(1)?, tensor(args, 1)?);
-    // Of sparse vectors a product of matrices, which need not be repeated to one shape.
+    // Sparse vectors as a matrix product, which does not require expanding them to one shape.
     match left.as_ref().is_strided() && right.as_ref().is_strided() {
         true => left.mul(&right),
         false => left.mm(&right.unsqueeze(0)?),

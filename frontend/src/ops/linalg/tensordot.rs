@@ -12,9 +12,9 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The sum of the products over pairs of dimensions, `dims[k]` of this tensor with `other_dims[k]` of
-    /// `other`; the result has the remaining dimensions of this one, then those of the other. Of a pair one may
-    /// be of size 1, and is repeated.
+    /// The tensor contraction over pairs of dimensions, `dims[k]` of this tensor with `other_dims[k]` of `other`; the result
+    /// has the remaining dimensions of this tensor, then those of the other. One dimension of a pair may be of size 1 and is
+    /// expanded.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -63,10 +63,10 @@ impl Tensor {
     }
 }
 
-/// The dimensions in argument `i`, counted from the front, and those of a tensor of these sizes that are not among them.
+/// The dimensions in argument `i`, as non-negative indices, and the remaining dimensions of a tensor of these sizes.
 fn dims(args: &Args<'_>, i: usize, sizes: &[usize]) -> RuleResult<(Vec<usize>, Vec<usize>)> {
     let given = args.ints(i)?.iter().map(|&d| {
-        // A tensor without dimensions has none to sum over, not even the one that an index may name.
+        // A 0-d tensor has no dimension to contract, not even the one that index 0 or -1 names.
         if sizes.is_empty() {
             Err(Error::Dim { op: args.name(), dim: d, ndim: 0 })
         } else {
@@ -113,7 +113,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     for (&i, &j) in summed_a.iter().zip(&summed_b) {
         match (a.shape()[i], b.shape()[j]) {
             (m, n) if m == n => {}
-            // A repeated element's products have the sum of the others as a factor; integers are not widened.
+            // The products of an expanded element have the sum of the other factors as a common factor; integers are not
+            // widened.
             (1, _) => b = cast(b.sum_keepdim(j as i64)?, b.dtype())?,
             _ => a = cast(a.sum_keepdim(i as i64)?, a.dtype())?,
         }

@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The sum of the elements on the diagonal of a matrix. Sums of integers and bool are i64.
+    /// The sum of the diagonal elements of a matrix. Sums of integers and bool are i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor that is no matrix.
+    /// A tensor that is not a matrix.
     pub fn trace(&self) -> Result<Tensor> {
         DEF.run(&[self.into()])
     }

@@ -12,12 +12,11 @@ use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
-    /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities x, each logarithm at least -100. What is
-    /// no probability, below 0 or above 1, gives NaN (PyTorch refuses it): logits go to
-    /// [`Tensor::binary_cross_entropy_with_logits`].
+    /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities `x`, with logarithms clamped at -100. An `x` below 0 or
+    /// above 1 gives NaN (PyTorch refuses it); use [`Tensor::binary_cross_entropy_with_logits`] for logits.
     ///
-    /// The gradient is `(x - t) / (x (1 - x))`, at most 10^12 in size: a probability of 0 or 1 that is wrong moves, by 10^12 in place of
-    /// infinity, and one that is right stays.
+    /// The gradient is `(x - t) / (x (1 - x))`, clamped to ±10^12: it is ±10^12 instead of infinite for a wrong probability of
+    /// 0 or 1, and 0 for a right one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -29,12 +28,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn binary_cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         self.binary_cross_entropy_with(target, None, Reduction::Mean)
     }
 
-    /// [`Tensor::binary_cross_entropy`] times `weight`, which broadcasts, reduced otherwise.
+    /// [`Tensor::binary_cross_entropy`] with a `weight`, which broadcasts, and a reduction.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -58,7 +57,7 @@ impl Tensor {
     }
 }
 
-/// The logarithm, at least -100; constant where that bound holds. NaN of what is below 0.
+/// The logarithm clamped at -100, constant where it is clamped. NaN below 0.
 fn log(x: &Tensor) -> Result<Tensor> {
     let tiny = x.abs()?.le((-100f64).exp())?;
     tiny.where_cond(-100.0, &tiny.where_cond(1.0, x)?.log()?)
@@ -71,7 +70,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     reduce_narrowed(args, 3, loss, 0b111)
 }
 
-/// The gradients of input, target and weight. That of the logarithms would be 0 where they are held at -100.
+/// The gradients of input, target and weight. Those of the clamped logarithms would be 0 where they are clamped.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (x, target) = (widened(&b.input(0)?)?, widened(&b.input(1)?)?);
     let weight = b.optional_input(2)?.map(|weight| widened(&weight)).transpose()?;
@@ -85,15 +84,15 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(2, || grad.mul(&each(&x, &target)?))
 }
 
-/// The loss of each pair.
+/// The unreduced loss.
 fn each(x: &Tensor, target: &Tensor) -> Result<Tensor> {
     let other = target.rsub(1.0)?.mul(&log(&x.rsub(1.0)?)?)?;
     target.mul(&log(x)?)?.add(&other)?.neg()
 }
 
-/// `(x - target) / ((1 - x) x)`, at most 1e12 in size, also where `x` is 0 or 1.
+/// `(x - target) / ((1 - x) x)`, clamped to ±1e12, also where `x` is 0 or 1.
 fn slope(x: &Tensor, target: &Tensor) -> Result<Tensor> {
-    // The least number above 0, beside which every other `x` keeps its digits.
+    // The smallest positive value; it leaves every other `x` unchanged.
     let least = if x.dtype() == DType::F64 { f64::from_bits(1) } else { f64::from(f32::from_bits(1)) };
     x.sub(target)?.div(&x.rsub(1)?.mul(x)?.clamp_min(least)?)?.clamp(-1e12, 1e12)
 }

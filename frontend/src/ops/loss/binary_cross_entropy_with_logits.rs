@@ -10,7 +10,7 @@ use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, unifo
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
-    /// [`Tensor::binary_cross_entropy`] of the sigmoid, without overflow.
+    /// [`Tensor::binary_cross_entropy`] of the sigmoid of this tensor, without overflow.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,13 +23,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     #[doc(alias = "binary_cross_entropy_with_logit")]
     pub fn binary_cross_entropy_with_logits(&self, target: &Tensor) -> Result<Tensor> {
         self.binary_cross_entropy_with_logits_with(target, None, None, Reduction::Mean)
     }
 
-    /// [`Tensor::binary_cross_entropy_with_logits`] times `weight` and, the part of the targets, `pos_weight`; both broadcast.
+    /// [`Tensor::binary_cross_entropy_with_logits`] with a `weight` and a weight `pos_weight` of the positive part; both
+    /// broadcast.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -62,8 +63,8 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
-    // log(1 + exp(-x)) and log(1 + exp(x)) as one op each, whose derivatives have no corner at 0: sums of what is not below 0, which
-    // do not cancel where a logit is far on its target's side.
+    // log(1 + exp(-x)) and log(1 + exp(x)) as one op each, whose derivatives are smooth at 0. The addends are not negative, so
+    // they do not cancel where a logit is far on its target's side.
     let positive = match optional(args, 3)? {
         Some(factor) => widened(&factor)?.mul(&target)?,
         None => target.clone(),

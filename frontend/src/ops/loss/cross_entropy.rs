@@ -17,8 +17,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// [`Tensor::nll_loss`] of [`Tensor::log_softmax`]. An integer `target` holds classes; a float one of the shape
-    /// of the input holds class probabilities, and then the mean is over the samples.
+    /// [`Tensor::nll_loss`] of [`Tensor::log_softmax`]. An integer `target` holds classes; a float one of the input's shape
+    /// holds class probabilities, and then the mean is over the samples.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -31,26 +31,26 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         self.cross_entropy_with(target, None, NO_CLASS, 0.0, Reduction::Mean)
     }
 
-    /// [`Tensor::cross_entropy`] with the options of [`Tensor::nll_loss_with`]; `label_smoothing` is the share of the target that is spread
-    /// evenly over all classes.
+    /// [`Tensor::cross_entropy`] with the options of [`Tensor::nll_loss_with`]; `label_smoothing` is the share of the target
+    /// distribution that is replaced by the uniform distribution.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::Reduction};
     /// let scores = Tensor::new([[0.0f32, 0.0], [5.0, 1.0]])?;
-    /// // The second row has the class that counts nothing.
+    /// // The target of the second row is ignored.
     /// let loss = scores.cross_entropy_with(&Tensor::new([0i64, 1])?, None, 1, 0.0, Reduction::Mean)?;
     /// assert!((loss.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// The same; a `label_smoothing` outside 0 to 1.
+    /// The same; a `label_smoothing` outside 0..=1.
     pub fn cross_entropy_with(
         &self,
         target: &Tensor,
@@ -101,7 +101,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (own, target) = (tensor(args, 0)?, tensor(args, 1)?);
     let classes = target.dtype().is_integer();
-    // Where the loss has several parts, f16 and bf16 are rounded once, after the last.
+    // If the loss has several parts, f16 and bf16 are rounded once, at the end.
     let x = if !classes || args.float(4)? > 0.0 { widened(&own)? } else { own.clone() };
     let target = if classes { target } else { widened(&target)? };
     let dtype = if classes { own.dtype() } else { args.promote(FIRST_TWO)? };
@@ -121,7 +121,7 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
         }
         None => None,
     };
-    // An impossible class without a share has no loss: 0 times infinity would be NaN.
+    // A class of probability 0 without a share has no loss: 0 times infinity would be NaN.
     let shared = |share: &Tensor| {
         logs.gt(f64::NEG_INFINITY)?.logical_or(&share.ne(0)?)?.where_cond(&logs, 0)?.mul(share)
     };
@@ -136,7 +136,7 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
     if smoothing > 0.0 {
         let ignored = target.eq(args.get(3))?;
         let weighted = match weight {
-            // So that a weight has no gradient from what is ignored, which may be NaN.
+            // So that a weight gets no gradient from ignored elements, which may be NaN.
             Some(weight) => shared(&ignored.unsqueeze(dim)?.where_cond(0, &weight)?)?,
             None => logs,
         };
@@ -197,7 +197,7 @@ pub static DEF: OpDef = OpDef {
                 SampleArg::Str(how),
             ])
         };
-        // A mean of nothing is no number.
+        // The mean of no elements is NaN.
         let ignored = |share, how| {
             let target = fixed(&[4], DType::I64, Fill::Values(vec![1.0]));
             let rest =
@@ -205,7 +205,7 @@ pub static DEF: OpDef = OpDef {
             Sample { smooth: false, ..sample([plain(&[4, 3])].into_iter().chain(rest)) }
         };
         let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
-        // An impossible class that has no share, by its target or by its weight; a row of them that is ignored.
+        // A class of probability 0 without a share, due to its target or its weight; an ignored row of such classes.
         let none = f64::NEG_INFINITY;
         let impossible = |target, weight, smoothing| {
             let x = filled(&[3, 3], Fill::Values(vec![0.5, none, 1.0, 0.0, none, -1.0, none, none, none]));

@@ -1,4 +1,4 @@
-//! Huber's loss.
+//! The Huber loss.
 
 use super::{Reduction, in_pieces};
 use crate::Tensor;
@@ -7,8 +7,8 @@ use crate::ops::composite::{cast, widened};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
-    /// The mean of half the square of the difference from `target` where it is below `delta`, else of `delta` times its absolute
-    /// value less half of `delta`, which is 1 (P. J. Huber, "Robust estimation of a location parameter", 1964).
+    /// The mean Huber loss of the differences `d` from `target`: `d^2 / 2` where `|d| < delta`, else
+    /// `delta * (|d| - delta / 2)`, with a `delta` of 1 (P. J. Huber, "Robust estimation of a location parameter", 1964).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -19,12 +19,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn huber_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.huber_loss_with(target, 1.0, Reduction::Mean)
     }
 
-    /// [`Tensor::huber_loss`] with another `delta`, reduced otherwise. f16 and bf16 are computed in f32.
+    /// [`Tensor::huber_loss`] with a `delta` and a reduction. f16 and bf16 are computed in f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The mean of `t (log(t) - x)` for log-probabilities x and probabilities t. The divergence itself is their sum or, by rows,
-    /// [`Reduction::BatchMean`].
+    /// The mean of `t (log(t) - x)` for log-probabilities `x` and probabilities `t`. The Kullback-Leibler divergence itself is
+    /// the sum or, per row, [`Reduction::BatchMean`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,12 +26,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn kl_div(&self, target: &Tensor) -> Result<Tensor> {
         self.kl_div_with(target, false, Reduction::Mean)
     }
 
-    /// [`Tensor::kl_div`] of logarithms of probabilities if `log_target`, reduced otherwise.
+    /// [`Tensor::kl_div`] with a reduction; with `log_target` the targets are log-probabilities.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -66,15 +66,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
     let loss = if args.bool(2)? {
-        // Where the target is 0 its logarithm is infinite, and so may be that of the input.
+        // A target of 0 has an infinite logarithm, and so may the input.
         let none = target.eq(f64::NEG_INFINITY)?;
         let apart = none.where_cond(0.0, &target)?.sub(&none.where_cond(0.0, &x)?)?;
         target.exp()?.mul(&apart)?
     } else {
-        // t log(t) is 0 where t is.
+        // `t log(t)` is 0 where `t` is 0.
         let none = target.eq(0.0)?;
         let own = none.where_cond(0.0, &target.mul(&none.where_cond(1.0, &target)?.log()?)?)?;
-        // Nor is there a loss where the input is 0, too, and its logarithm infinite.
+        // A target of 0 has no loss where the input is 0 too and its logarithm infinite.
         let impossible = none.logical_and(&x.isinf()?)?;
         own.sub(&target.mul(&impossible.where_cond(0.0, &x)?)?)?
     };
@@ -112,7 +112,7 @@ pub static DEF: OpDef = OpDef {
     samples: || {
         let logs = [plain(&[3, 4]), plain(&[3, 4]), SampleArg::Bool(true), SampleArg::Str("batchmean")];
         let pair = |sizes: &[usize]| [plain(sizes), uniform(sizes, 0.1, 0.9)];
-        // Targets of 0 where the input is 0 or anything, as probabilities and as logarithms.
+        // Targets of 0 with inputs of 0 and others, as probabilities and as logarithms.
         let input = || filled(&[4], Fill::Values(vec![f64::NEG_INFINITY, -1.0, -2.0, f64::NEG_INFINITY]));
         let impossible = |target, logs| {
             let rest = [filled(&[4], Fill::Values(target)), SampleArg::Bool(logs), SampleArg::Str("none")];

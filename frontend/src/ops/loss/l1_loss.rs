@@ -9,7 +9,7 @@ use crate::ops::sample::{Fill, plain, tensor as filled};
 use keyway_dispatcher::op::{Args, Part, Rule};
 
 impl Tensor {
-    /// The mean of the absolute differences from `target`.
+    /// The mean absolute difference from `target`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -21,12 +21,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.l1_loss_with(target, Reduction::Mean)
     }
 
-    /// [`Tensor::l1_loss`] reduced otherwise.
+    /// [`Tensor::l1_loss`] with a reduction.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

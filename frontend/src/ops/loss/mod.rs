@@ -1,4 +1,4 @@
-//! Losses.
+//! Loss functions.
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
@@ -24,10 +24,10 @@ crate::ops::family! {
     smooth_l1_loss_backward,
 }
 
-/// The class that counts nothing unless another is given, as in PyTorch.
+/// The default of `ignore_index`, as in PyTorch.
 pub(crate) const NO_CLASS: i64 = -100;
 
-/// What becomes of the losses of the elements.
+/// The reduction over the losses of the elements.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -41,19 +41,19 @@ pub(crate) const NO_CLASS: i64 = -100;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reduction {
-    /// They stay as they are.
+    /// No reduction.
     None,
-    /// Their mean.
+    /// The mean.
     #[default]
     Mean,
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// Their sum over the size of dimension 0, as the divergence is defined; for [`Tensor::kl_div_with`] alone.
+    /// The sum divided by the size of dimension 0, the definition of the divergence; only for [`Tensor::kl_div_with`].
     BatchMean,
 }
 
 impl Reduction {
-    /// As the ops' argument has it.
+    /// The name in calls.
     ///
     /// ```
     /// use keyway::nn::Reduction;
@@ -75,15 +75,15 @@ impl From<Reduction> for Arg<'_> {
     }
 }
 
-/// The plan of a loss of each element of the arguments in `mask`, of which the first is of a float dtype, reduced as text
-/// argument `i` says.
+/// The plan of an element-wise loss of the arguments in `mask`, the first of which must have a float dtype, with the reduction
+/// in text argument `i`.
 fn rule(args: &Args<'_>, i: usize, mask: u32) -> RuleResult<Plan> {
     float_tensor(args, 0)?;
     args.tensor(1)?;
     reduced(args, i, args.promote(mask)?, args.broadcast(mask)?, mask)
 }
 
-/// The plan of a loss of these sizes, reduced as text argument `i` says. Where it is not, it has the memory format of the
+/// The plan of a loss of these sizes with the reduction in text argument `i`. An unreduced loss has the memory format of the
 /// arguments in `like`.
 fn reduced(args: &Args<'_>, i: usize, dtype: DType, sizes: Dims, like: u32) -> RuleResult<Plan> {
     match args.str(i)? {
@@ -108,17 +108,17 @@ fn reduced(args: &Args<'_>, i: usize, dtype: DType, sizes: Dims, like: u32) -> R
     }
 }
 
-/// Input and target, f16 and bf16 widened to f32, for losses of several steps; see [`reduce_narrowed`].
+/// Input and target with f16 and bf16 widened to f32, for losses of several steps; see [`reduce_narrowed`].
 fn wide_pair(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
     Ok((widened(&tensor(args, 0)?)?, widened(&tensor(args, 1)?)?))
 }
 
-/// [`reduce`] of a loss that was computed of widened tensors, in the dtype that those in `mask` promote to.
+/// [`reduce`] of a loss of widened tensors, cast to the promoted dtype of the arguments in `mask`.
 fn reduce_narrowed(args: &Args<'_>, i: usize, loss: Tensor, mask: u32) -> Result<Tensor> {
     cast(reduce(args, i, loss)?, args.promote(mask)?)
 }
 
-/// A loss reduced as text argument `i` says, which the rule has checked.
+/// Reduces a loss as text argument `i` says, which the rule has checked.
 fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
     match args.str(i)? {
         "mean" => loss.mean_all(),
@@ -127,19 +127,20 @@ fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
     }
 }
 
-/// A parabola as far as `corner` from 0, and outside it the straight line of this `slope` that goes on from there.
+/// A function that is quadratic up to `corner` from 0 and linear with this `slope` beyond, continuously differentiable.
 fn in_pieces(difference: &Tensor, corner: f64, slope: f64) -> Result<Tensor> {
     let absolute = difference.abs()?;
-    // NaN is not outside: its sign is 0, and so would be its gradient.
+    // NaN is treated as inside: its sign is 0, which would make the gradient 0.
     let outside = absolute.ge(corner)?;
-    // What lies outside has no part in the square: its gradient would be 0 times infinity. The square alone may overflow or vanish.
+    // Values outside are excluded from the square, since their gradient would be 0 times infinity. The square may overflow or
+    // underflow without the factor.
     let inside = outside.where_cond(0, difference)?;
     let square = inside.mul(0.5 * slope / corner)?.mul(&inside)?;
     outside.where_cond(&absolute.sub(0.5 * corner)?.mul(slope)?, &square)
 }
 
-/// The samples of a loss of each element: `first`, then inputs and targets of every rank from 0 to 5, followed by
-/// `rest` and a reduction.
+/// The samples of an element-wise loss: `first`, then inputs and targets of every rank from 0 to 5, followed by `rest` and a
+/// reduction.
 fn samples(first: Vec<Sample>, pair: fn(&[usize]) -> [SampleArg; 2], rest: &[SampleArg]) -> Vec<Sample> {
     let calls: [(&[usize], &'static str); 7] = [
         (&[], "mean"),
@@ -155,7 +156,7 @@ fn samples(first: Vec<Sample>, pair: fn(&[usize]) -> [SampleArg; 2], rest: &[Sam
     first.into_iter().chain(calls.map(call)).collect()
 }
 
-/// The error samples of such a loss.
+/// The error samples of an element-wise loss.
 fn errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
     let call = |to: &[usize], how| {
         [plain(&[3]), plain(to)].into_iter().chain(rest.to_vec()).chain([SampleArg::Str(how)])

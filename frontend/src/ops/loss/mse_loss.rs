@@ -9,7 +9,7 @@ use crate::ops::sample::plain;
 use keyway_dispatcher::op::{Args, Part, Rule};
 
 impl Tensor {
-    /// The mean of the squares of the differences from `target`.
+    /// The mean squared difference from `target`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -21,12 +21,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn mse_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.mse_loss_with(target, Reduction::Mean)
     }
 
-    /// [`Tensor::mse_loss`] reduced otherwise.
+    /// [`Tensor::mse_loss`] with a reduction.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

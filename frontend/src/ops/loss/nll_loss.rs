@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The mean of the negated log-probabilities of the target classes. Classes are in dimension 1, or 0 of a tensor of one
-    /// dimension. Targets of -100 count nothing.
+    /// The mean negative log-likelihood of the target classes; the input is log-probabilities. Classes are in dimension 1, or 0
+    /// of a one-dimensional tensor. Targets of -100 are ignored.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,13 +26,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit.
+    /// Incompatible shapes.
     pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.nll_loss_with(target, None, NO_CLASS, Reduction::Mean)
     }
 
-    /// [`Tensor::nll_loss`] with a `weight` of each class, where targets equal to `ignore_index` count nothing; the mean is over the
-    /// weights of what counts.
+    /// [`Tensor::nll_loss`] with a `weight` per class and an `ignore_index`; the mean is weighted, over the targets that are
+    /// not ignored.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -106,7 +106,7 @@ pub static DEF: OpDef = OpDef {
             sample([plain(sizes), index(to, 3), weight, SampleArg::Int(ignored), SampleArg::Str(how)])
         };
         let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
-        // A mean of nothing is no number.
+        // The mean of no elements is NaN.
         let ignored = |how| {
             let target = fixed(&[4], DType::I64, Fill::Values(vec![1.0]));
             let rest = [target, SampleArg::None, SampleArg::Int(1), SampleArg::Str(how)];

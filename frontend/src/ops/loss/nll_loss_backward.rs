@@ -49,8 +49,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     )
 }
 
-/// `nll_loss_backward`: zeros of the input's shape, with the negated gradient times its weight at each
-/// target's class.
+/// `nll_loss_backward`: zeros of the input's shape, except `-grad * weight` at each target's class.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_backward(Tensor grad, Tensor target, Tensor weights, int classes, int ignore_index) -> Tensor",
     rule: Rule::Structured(rule),

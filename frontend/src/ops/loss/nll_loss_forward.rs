@@ -14,10 +14,10 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
-/// The sizes of the losses of arguments `(self, target, weight)`: those of the input without its classes.
+/// The sizes of the loss of arguments `(self, target, weight)`: those of the input without the class dimension.
 ///
 /// # Errors
-/// What the arguments must be.
+/// Arguments of unsupported shape or dtype.
 pub(super) fn check(args: &Args<'_>) -> RuleResult<Dims> {
     let (t, target) = (args.tensor(0)?, args.tensor(1)?);
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
@@ -36,7 +36,7 @@ pub(super) fn check(args: &Args<'_>) -> RuleResult<Dims> {
     Ok(sizes)
 }
 
-/// Refuses a weight, argument 2, that is not a number for each class.
+/// Refuses a weight, argument 2, that does not have one element per class.
 pub(super) fn check_weight(args: &Args<'_>, classes: usize) -> RuleResult<()> {
     match args.optional_tensor(2)? {
         Some(weight) if weight.sizes() != [classes] => {
@@ -57,21 +57,21 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The mean loss over the weights of what counts, in f32 of f16 and bf16, whose sums would overflow in them. The weights' sum is a
-/// constant to the graph unless the class weights are learned.
+/// The weighted mean loss, in f32 for f16 and bf16, whose sums would overflow. The sum of weights is detached unless the class
+/// weights require gradients.
 pub(super) fn weighted_mean(loss: &Tensor, weights: &Tensor, learned: bool) -> Result<Tensor> {
     let total = |t: &Tensor| widened(t)?.sum_all();
     let all = if learned { total(weights)? } else { total(&weights.detach())? };
     cast(total(loss)?.div(&all)?, loss.dtype())
 }
 
-/// For each class the sum over its targets of the loss without the weight times the loss's gradient, and of the
-/// gradient of the weight that the op gives.
+/// The gradient of the class weights: for each class the sum over its targets of the unweighted loss times the gradient of the
+/// loss, and of the gradient of the weight output.
 fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
     let (x, target) = (b.input(0)?, b.input(1)?);
     let at = usize::from(x.rank() > 1);
     let classes = Arg::Int(x.shape()[at] as i64);
-    // Without class weights the weights are 1, and 0 where the target is ignored.
+    // Without class weights the weight is 1, and 0 where the target is ignored.
     let (picked, counted) = DEF.run_two(&[(&x).into(), (&target).into(), Arg::None, b.arg(3)])?;
     let counted = counted.detach();
     let parts = b.grad(0)?.mul(&picked)?.add(&b.grad(1)?.mul(&counted)?)?;
@@ -81,7 +81,7 @@ fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
     if dims.is_empty() { Ok(spread) } else { spread.sum(&dims) }
 }
 
-/// Where the targets are ignored, and the targets as indices in dimension `at`, 0 where they are.
+/// A mask of the ignored targets, and the targets as indices in dimension `at`, with 0 for ignored ones.
 pub(super) fn places(target: Tensor, ignored: i64, at: usize) -> Result<(Tensor, Tensor)> {
     let target = cast(target, DType::I64)?;
     let absent = target.eq(ignored)?;
@@ -101,13 +101,13 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
     };
     let weights = weights.masked_fill(&absent, 0)?;
     let picked = x.gather(at, &places)?.squeeze(at as i64)?.neg()?;
-    // Also where an element that is ignored or has the weight 0 is infinite or NaN, nothing of it counts.
+    // An ignored element, or one with a weight of 0, is excluded even if it is infinite or NaN.
     let loss = picked.mul(&weights)?.masked_fill(&weights.eq(0)?, 0)?;
     Ok([loss.contiguous()?, weights.contiguous()?])
 }
 
-/// `nll_loss_forward`: for each target the negated element of its class times the class's weight, and that
-/// weight; both 0 where the target is ignored.
+/// `nll_loss_forward`: for each target the negated input at its class times the class's weight, and that weight; both are 0
+/// where the target is ignored.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),
@@ -149,7 +149,7 @@ pub static DEF: OpDef = OpDef {
         let learned = |x: &[usize], to: &[usize]| {
             sample([plain(x), index(to, 3), uniform(&[3], 0.5, 2.0), SampleArg::Int(1)])
         };
-        // A class without weight has no loss, impossible or not.
+        // A class with a weight of 0 has no loss, even if its probability is 0.
         let impossible = || {
             let x = filled(&[2, 3], Fill::Values(vec![-0.5, f64::NEG_INFINITY, -1.0]));
             let rest = [

@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The mean of half the square of the difference from `target` over `beta` where it is below `beta`, else of its
-    /// absolute value less half of `beta`, which is 1.
+    /// The mean smooth L1 loss of the differences `d` from `target`: `d^2 / (2 beta)` where `|d| < beta`, else
+    /// `|d| - beta / 2`, with a `beta` of 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,12 +25,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit.
+    /// An input that is not a float; incompatible shapes.
     pub fn smooth_l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.smooth_l1_loss_with(target, 1.0, Reduction::Mean)
     }
 
-    /// [`Tensor::smooth_l1_loss`] with another `beta`, reduced otherwise.
+    /// [`Tensor::smooth_l1_loss`] with a `beta` and a reduction.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -48,7 +48,7 @@ impl Tensor {
     }
 }
 
-/// Refuses what argument `i`, `beta`, may not be.
+/// Refuses an invalid `beta`, argument `i`.
 pub(super) fn check(args: &Args<'_>, i: usize) -> RuleResult<()> {
     let beta = args.float(i)?;
     if !(beta >= 0.0 && beta.is_finite()) {

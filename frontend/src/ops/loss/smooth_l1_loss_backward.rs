@@ -12,7 +12,7 @@ use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor a
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Typing};
 
-/// Input and target.
+/// Arguments 1 and 2, input and target.
 const PAIR: u32 = 0b110;
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -36,7 +36,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Plan::elementwise(args, FIRST_THREE, Typing::of(args.promote(FIRST_THREE)?))
 }
 
-/// What a mean divides each gradient by, as a factor.
+/// The factor of each gradient: the reciprocal of the count for a mean, else 1.
 fn share(reduction: &str, difference: &Tensor) -> f64 {
     if reduction == "mean" { 1.0 / difference.elem_count() as f64 } else { 1.0 }
 }
@@ -44,14 +44,14 @@ fn share(reduction: &str, difference: &Tensor) -> f64 {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let [grad, x, target] = [0, 1, 2].map(|i| widened(&tensor(args, i)?));
     let (difference, beta) = (x?.sub(&target?)?, args.float(3)?);
-    // NaN is not outside, and stays NaN.
+    // NaN is not outside, and propagates.
     let outside = difference.abs()?.ge(beta)?;
     let slope = outside.where_cond(&difference.sign()?, &difference.div(beta)?)?;
     let grad = grad?.mul(share(args.str(4)?, &difference))?;
     cast(grad.mul(&slope)?, args.promote(FIRST_THREE)?)
 }
 
-/// The slope is that of a straight line within `beta`, and constant beyond.
+/// The first derivative is linear within `beta` and constant beyond.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (x, target, beta) = (widened(&b.input(1)?)?, widened(&b.input(2)?)?, b.float(3)?);
     let difference = x.sub(&target)?;
@@ -81,7 +81,7 @@ fn samples() -> Vec<Sample> {
         let (x, target) = (filled(&[4], Fill::Distinct(0.1, 0.5)), uniform(&[4], -0.1, 0.0));
         sample([plain(&[4]), x, target, SampleArg::Float(beta), SampleArg::Str(how)])
     };
-    // Differences of 0, of `beta` and beyond.
+    // Differences of 0, of `beta` and above.
     let corners = |beta| {
         let x = filled(&[7], Fill::Values(vec![0.0, 0.5, -0.5, 0.25, -0.25, 2.0, -2.0]));
         let rest = [filled(&[7], Fill::Values(vec![0.0])), SampleArg::Float(beta), SampleArg::Str("none")];

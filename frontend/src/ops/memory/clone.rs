@@ -10,7 +10,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The same values in memory of their own, in the same memory format.
+    /// Copies the tensor to new memory, in the same memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

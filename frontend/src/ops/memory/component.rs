@@ -11,11 +11,11 @@ use keyway_dispatcher::table::current;
 use keyway_dispatcher::tensor::TensorRef;
 
 impl Tensor {
-    /// One component of a composite tensor by its name, such as the `values` of a sparse matrix. It shares memory with the
-    /// whole, and gradients flow from it to the whole: as a tensor of its layout that is zero in the other components.
+    /// The component of a composite tensor with this name, such as the `values` of a sparse matrix. It shares memory with the
+    /// composite tensor, and its gradient flows there as a tensor of that layout that is zero in the other components.
     ///
-    /// Changing the component in place changes the whole, whose history does not know of it: using the whole in the graph
-    /// again is an error then.
+    /// Changing the component in place changes the composite tensor without updating its autograd history; using the composite
+    /// tensor in the graph afterwards is an error.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -26,12 +26,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A strided tensor; a name that the layout does not have.
+    /// A strided tensor; a name that the layout does not declare.
     pub fn component(&self, name: &str) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Str(name)])
     }
 
-    /// All components of a composite tensor in its layout's order, as [`Tensor::component`] gives them; none of a strided
+    /// All components of a composite tensor in the order of its layout, as in [`Tensor::component`]; empty for a strided
     /// tensor.
     ///
     /// ```
@@ -42,7 +42,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A layout whose backend has been taken out.
+    /// A layout whose backend was removed.
     pub fn components(&self) -> Result<Vec<Tensor>> {
         called("components", &["self"], || {
             if self.as_ref().is_strided() {
@@ -56,7 +56,8 @@ impl Tensor {
     }
 }
 
-/// Whether a component holds elements: the one named `values`, or in a layout without that name those of the tensor's dtype.
+/// Whether the `nth` component holds values: the one named `values`, or in a layout without that name, those of the tensor's
+/// dtype.
 pub(crate) fn holds_values(t: &Tensor, nth: usize) -> bool {
     let names = current().layout(t.layout()).map_or(&[][..], |entry| &entry.components);
     match names.iter().position(|name| name == "values") {
@@ -65,7 +66,7 @@ pub(crate) fn holds_values(t: &Tensor, nth: usize) -> bool {
     }
 }
 
-/// The place of a component.
+/// The index of a component.
 fn place(op: &'static str, t: &TensorRef, name: &str) -> RuleResult<usize> {
     let known = current().layout(t.layout()).map_or(&[][..], |entry| &entry.components);
     let found = known.iter().position(|known| known == name).filter(|&at| at < t.components().len());
@@ -86,7 +87,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     Ok(Outputs::from_iter([t.components()[at].shallow_copy()]))
 }
 
-/// The gradient of the whole: zero but in one component.
+/// The gradient of the composite tensor: zero in all but one component.
 fn whole(like: &Tensor, name: &str, grad: &Tensor) -> Result<Tensor> {
     let t = like.as_ref();
     let at = place(DEF.name(), t, name)?;
@@ -114,7 +115,7 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
-    // Which layouts there are, only plugins say.
+    // Only plugins define composite layouts.
     samples: Vec::new,
     errors: || vec![error([plain(&[2]), SampleArg::Str("values")], "a strided one has none")],
     entry: Entry::new(),

@@ -14,8 +14,8 @@ use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// Overwrites this tensor with the values of `source`, broadcast, cast and moved as needed. A composite tensor such as a
-    /// sparse one takes the numbers of one of its layout and shape that stores the same places, and no other; a strided tensor
-    /// takes the elements of any.
+    /// sparse one takes only the values of a tensor of its layout and shape with the same indices; a strided tensor takes the
+    /// elements of any layout.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -28,14 +28,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A source that does not broadcast to this shape; memory that overlaps itself; for a composite tensor a source of another
-    /// layout or shape or with other places, and a call where a gradient is wanted.
+    /// layout or shape or with other indices, and a call that autograd records.
     #[doc(alias = "slice_assign")]
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
         called("copy", &["self", "source"], || {
             if !self.as_ref().is_strided() {
                 return copy_numbers(self, source);
             }
-            // A composite source becomes strided where it is, since its owner may not know this device.
+            // A composite source is converted to strided on its own device, since its backend may not support this one.
             let source = if source.as_ref().is_strided() { source.clone() } else { source.to_strided()? };
             let source =
                 if source.device() == self.device() { source } else { source.to_device(self.device())? };
@@ -44,7 +44,7 @@ impl Tensor {
     }
 }
 
-/// Writes the numbers of a composite tensor into those of another one, whose other components stay.
+/// Copies the values of a composite tensor into those of another one, whose other components are unchanged.
 fn copy_numbers(target: &Tensor, source: &Tensor) -> Result<Tensor> {
     let op = DEF.name();
     if is_grad_enabled() && (target.requires_grad() || source.requires_grad()) {
@@ -56,8 +56,8 @@ fn copy_numbers(target: &Tensor, source: &Tensor) -> Result<Tensor> {
     Ok(target.clone())
 }
 
-/// Fails unless a composite tensor can take the numbers of `source`: it is of its layout and shape, and what says where the
-/// numbers stand is equal. A strided tensor can take any.
+/// Checks that a composite tensor can take the values of `source`: equal layout and shape, and equal index components. A
+/// strided tensor can take any.
 pub(crate) fn check_places(target: &Tensor, source: &Tensor) -> Result<()> {
     if target.as_ref().is_strided() {
         return Ok(());
@@ -90,7 +90,7 @@ pub(crate) fn check_places(target: &Tensor, source: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// All elements as bytes.
+/// The elements of a tensor as bytes.
 fn content(t: &Tensor) -> Result<Vec<u8>> {
     let mut all = Vec::new();
     t.for_each_chunk(|bytes| {
@@ -100,7 +100,7 @@ fn content(t: &Tensor) -> Result<Vec<u8>> {
     Ok(all)
 }
 
-/// Whether two components are the same, bit by bit.
+/// Whether two components are equal bit by bit.
 fn is_equal(a: &Tensor, b: &Tensor) -> Result<bool> {
     if a.shape() != b.shape() || a.dtype() != b.dtype() {
         return Ok(false);
@@ -122,7 +122,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     let key = conversion_key(source.dtype(), target.dtype());
     let mut plan = Plan::one(key, sizes, target.dtype(), Strides::Like(0));
-    // The kernel casts by itself; it reads nothing of argument 0.
+    // The kernel casts by itself; it does not read argument 0.
     plan.broadcast = 0b11;
     plan.alias = true;
     Ok(plan)

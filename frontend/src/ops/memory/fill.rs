@@ -37,13 +37,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::fill_`].
+    /// Those of [`Tensor::fill_`].
     pub fn zero_(&self) -> Result<Tensor> {
         called("zero", &["self"], || self.fill_(0))
     }
 
-    /// Zeros of this tensor's sizes, dtype, device and memory format. Of a composite tensor such as a sparse one, zeros in its
-    /// layout and with its pattern: its values are 0, and its indices are shared.
+    /// Zeros with this tensor's sizes, dtype, device and memory format. For a composite tensor such as a sparse one, the result
+    /// shares its indices and has values of 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -53,7 +53,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn zeros_like(&self) -> Result<Tensor> {
         called("zeros_like", &["self"], || {
             if self.as_ref().is_strided() {

@@ -11,9 +11,8 @@ use keyway_dispatcher::op::{Arg, Args, LayoutOptions, LayoutValue, Outputs, Rule
 use keyway_dispatcher::tensor::{Attrs, TensorRef};
 
 impl Tensor {
-    /// A tensor of a composite layout over these components, in the layout's order, which it shares. Whoever brings the
-    /// layout checks that they fit each other. Gradients flow to the components, if the layout can project a gradient on
-    /// its pattern.
+    /// A tensor of a composite layout over these components, in the layout's order, without copying. The layout's plugin checks
+    /// that they are consistent. Gradients flow to the components if the layout can project a gradient on its pattern.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -27,8 +26,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A layout that no backend brings, or not for this device; a shape that it cannot hold; components or attributes that
-    /// do not fit it, or each other.
+    /// A layout that no backend provides, or not for this device; a shape that it cannot represent; inconsistent components or
+    /// attributes.
     pub fn from_components(
         layout: Layout,
         sizes: &[usize],
@@ -39,7 +38,8 @@ impl Tensor {
         run(layout, sizes, dtype, components, &attrs.to_vec().into(), true)
     }
 
-    /// As [`Tensor::from_components`], with attributes of any type that the layout declares: ints, floats, bools, texts and lists.
+    /// [`Tensor::from_components`] with attributes of any type that the layout declares: integers, floats, bools, texts and
+    /// lists.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -52,7 +52,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::from_components`].
+    /// Those of [`Tensor::from_components`].
     pub fn from_components_with(
         layout: Layout,
         sizes: &[usize],
@@ -101,12 +101,12 @@ fn run(
     ])
 }
 
-/// A tensor like another with other components, which are known to fit.
+/// A tensor like `like` with other components, which are consistent by construction.
 pub(crate) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> {
     run(like.layout(), like.shape(), like.dtype(), components, &like.as_ref().attributes(), false)
 }
 
-/// The component of a composite tensor that holds its numbers.
+/// The component of a composite tensor that holds its values.
 pub(crate) fn stored(t: &Tensor) -> Result<Tensor> {
     let numbers = t.components()?.into_iter().enumerate().find(|(nth, _)| holds_values(t, *nth));
     let reason = "has no component that holds its numbers";
@@ -114,17 +114,17 @@ pub(crate) fn stored(t: &Tensor) -> Result<Tensor> {
     Ok(numbers.map(|(_, part)| part).ok_or_else(missing)?)
 }
 
-/// A tensor like another with other numbers in the place of [`stored`].
+/// A tensor like `like` with other values in the component of [`stored`].
 pub(crate) fn with_stored(like: &Tensor, numbers: &Tensor) -> Result<Tensor> {
     map_stored(like, |_| Ok(numbers.clone()))
 }
 
-/// A tensor like another with what `map` gives of its numbers.
+/// A tensor like `like` with the values that `map` returns for its values.
 pub(crate) fn map_stored(like: &Tensor, map: impl FnMut(Tensor) -> Result<Tensor>) -> Result<Tensor> {
     map_stored_as(like, like.dtype(), map)
 }
 
-/// As [`map_stored`], where what `map` gives is of this dtype.
+/// [`map_stored`] for a `map` whose result has this dtype.
 pub(crate) fn map_stored_as(
     like: &Tensor,
     dtype: DType,
@@ -185,7 +185,7 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
-    // Which layouts there are, only plugins say.
+    // Only plugins define composite layouts.
     samples: Vec::new,
     errors: || {
         let part = TensorSample { sizes: vec![2], fill: Fill::Uniform(-2.0, 2.0), role: Role::Tested };

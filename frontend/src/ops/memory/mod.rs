@@ -1,4 +1,4 @@
-//! Ops that move values without changing them, beyond rounding.
+//! Copies and conversions, which preserve values up to rounding.
 
 crate::ops::family! {
     clone,

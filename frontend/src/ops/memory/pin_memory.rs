@@ -11,9 +11,9 @@ use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 
 impl Tensor {
-    /// The values in pinned (page-locked) host memory, from which and to which copies are fastest and need not block, see
-    /// [`to_device_non_blocking`](Self::to_device_non_blocking). It is the memory of the first device that offers any; if none
-    /// does, and for a tensor that is pinned, this tensor itself.
+    /// Copies the values to pinned (page-locked) host memory, from and to which device copies are fastest and can be
+    /// asynchronous, see [`to_device_non_blocking`](Self::to_device_non_blocking). The memory is allocated by the first device
+    /// that offers pinned memory; if none does, or the tensor is already pinned, returns this tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,12 +23,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor that is not on the CPU; memory that does not suffice.
+    /// A tensor that is not on the CPU; out of memory.
     pub fn pin_memory(&self) -> Result<Tensor> {
         DEF.run(&[self.into()])
     }
 
-    /// As [`pin_memory`](Self::pin_memory), for copies from and to this device.
+    /// [`pin_memory`](Self::pin_memory) for copies from and to this device.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -39,12 +39,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`pin_memory`](Self::pin_memory); a device that is not there.
+    /// Those of [`pin_memory`](Self::pin_memory); an unavailable device.
     pub fn pin_memory_for(&self, device: Device) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Str(&device.to_string())])
     }
 
-    /// Whether the values lie in pinned host memory; of a composite tensor, those of all components.
+    /// Whether the values are in pinned host memory; for a composite tensor, those of all components.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -64,7 +64,7 @@ fn is_pinned(t: &TensorRef) -> bool {
     }
 }
 
-/// Copies into pinned memory of a device; a composite tensor by its components.
+/// Copies into pinned memory of a device, component by component for a composite tensor.
 fn pinned(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
     if is_pinned(t) || t.numel() == 0 && t.is_strided() {
         return Ok(t.clone());

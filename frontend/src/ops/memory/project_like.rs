@@ -9,9 +9,9 @@ use keyway_dispatcher::layouts::project;
 use keyway_dispatcher::op::{Args, Outputs, Rule};
 
 impl Tensor {
-    /// This gradient in the layout and with the pattern of `like`: its float components are the gradient with respect to
-    /// those of `like`, what `like` has no element for is dropped, and the other components are those of `like`. For a
-    /// strided `like` the same values, strided.
+    /// Projects this gradient on the layout and pattern of `like`: the float components hold the gradient with respect to those
+    /// of `like`, elements that `like` does not store are dropped, and the other components are those of `like`. For a strided
+    /// `like`, converts to strided.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -41,8 +41,8 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0b10,
         saves_outputs: 0,
-        // Only the pattern of `like` counts, which has no derivative. What is dropped has none either; an element that is
-        // taken several times has the sum of theirs, but a tensor of the pattern itself comes back as it is.
+        // The derivative with respect to `like` is 0, since only its pattern matters. Dropped elements have the gradient 0 and
+        // duplicates the sum of theirs; a tensor with the pattern of `like` is returned unchanged.
         formula: |b, g| {
             g.set(0, || b.grad(0)?.project_like(&b.input(1)?.detach()))?;
             g.set(1, || b.grad(0)?.zeros_like())

@@ -12,7 +12,7 @@ use keyway_dispatcher::registry::serving;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 
 impl Tensor {
-    /// The values on another device; this tensor itself if it is there already.
+    /// Copies the values to another device; returns this tensor if it is already there.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A device that is not there; memory that does not suffice.
+    /// An unavailable device; out of memory.
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         if self.device() == device {
             return Ok(self.clone());
@@ -31,16 +31,16 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Str(&device.to_string())])
     }
 
-    /// As [`to_device`](Self::to_device), but the call does not wait for the copy where the device can queue one, as
-    /// `non_blocking=True` does in PyTorch.
+    /// [`to_device`](Self::to_device) without waiting for the copy where the device can queue one, as `non_blocking=True` in
+    /// PyTorch.
     ///
-    /// - To a device, from a tensor of [`pin_memory`](Self::pin_memory): the copy is queued on this thread's stream, in order
-    ///   with the work that uses the result. Do not change this tensor before the copy is done; it may be dropped.
-    /// - To the CPU: the result is pinned, and its values are there once the stream (or an event recorded after this call)
-    ///   has been synchronised. Reading it (`to_vec`, `item`, printing) and copying it wait by themselves; ops on the CPU do
+    /// - To a device, from a pinned tensor (see [`pin_memory`](Self::pin_memory)): the copy is queued on this thread's stream,
+    ///   in order with the work that uses the result. Do not change this tensor before the copy completes; it may be dropped.
+    /// - To the CPU: the result is pinned, and its values are valid once the stream (or an event recorded after this call) has
+    ///   been synchronized. Reading (`to_vec`, `item`, printing) and copying it synchronize by themselves; ops on the CPU do
     ///   not.
     ///
-    /// From host memory that is not pinned, and between two devices, it copies as `to_device` does.
+    /// From pageable host memory, and between two devices, it copies as `to_device` does.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -51,7 +51,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`to_device`](Self::to_device).
+    /// Those of [`to_device`](Self::to_device).
     #[doc(alias = "non_blocking")]
     pub fn to_device_non_blocking(&self, device: Device) -> Result<Tensor> {
         if self.device() == device {
@@ -61,15 +61,15 @@ impl Tensor {
     }
 }
 
-/// Moves the bytes; a composite tensor moves by its components.
+/// Copies the bytes; a composite tensor is copied component by component.
 fn moved(t: &TensorRef, device: Device, non_blocking: bool) -> RuleResult<TensorRef> {
     if !t.is_strided() {
         let components =
             t.components().iter().map(|c| moved(c, device, non_blocking)).collect::<RuleResult<_>>()?;
         return TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes());
     }
-    // Strides without gaps are kept. What has gaps is packed first, on its own device if that has a kernel
-    // for it, else by the host.
+    // Dense strides are preserved. Other tensors are made contiguous first, on their own device if it has a kernel for that,
+    // else on the host.
     let dense = keyway_dispatcher::dims::is_dense(t.sizes(), t.strides());
     let source = if dense {
         t.clone()
@@ -83,7 +83,7 @@ fn moved(t: &TensorRef, device: Device, non_blocking: bool) -> RuleResult<Tensor
     }
     let strides = Dims::from_slice(source.strides());
     let size = t.dtype().size();
-    // As in PyTorch, what comes to the host without waiting comes to pinned memory.
+    // As in PyTorch, a non-blocking copy to the host allocates pinned memory.
     let target = if non_blocking && device == Device::CPU {
         let storage = Storage::allocate_pinned(source.device(), t.numel() * size)?;
         TensorImpl::strided(storage, 0, source.sizes(), source.strides(), t.dtype())?
@@ -97,7 +97,7 @@ fn moved(t: &TensorRef, device: Device, non_blocking: bool) -> RuleResult<Tensor
     Ok(target)
 }
 
-/// Whether the tensor's own device can pack it.
+/// Whether the tensor's device has a kernel that makes it contiguous.
 fn packs(t: &TensorRef) -> RuleResult<bool> {
     let op = super::clone::DEF.entry()?;
     let server = serving::server(op, t.device(), t.dispatch_layout(), t.dtype());

@@ -10,9 +10,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The values in another dtype; this tensor itself if it has it already. Floats are rounded towards
-    /// zero to integers; to bool, everything but 0 is true. To and from a plugin's dtype the host casts by itself, through
-    /// f64 and as the plugin rounds, where no kernel does.
+    /// Casts the values to another dtype; returns this tensor if it already has that dtype. Floats are truncated towards zero
+    /// to integers; to bool, every value but 0 is true. Casts to and from a plugin's dtype without a kernel run on the host,
+    /// through f64 and with the plugin's rounding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that no kernel makes.
+    /// A dtype without a cast kernel.
     #[doc(alias = "byte")]
     #[doc(alias = "char")]
     #[doc(alias = "short")]

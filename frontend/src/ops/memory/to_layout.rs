@@ -10,7 +10,7 @@ use keyway_dispatcher::layouts::{from_strided, to_strided};
 use keyway_dispatcher::op::{Arg, Args, LayoutOptions, Outputs, Rule};
 
 impl Tensor {
-    /// The values in another layout; this tensor itself if it has it already.
+    /// Converts the tensor to another layout; returns this tensor if it already has that layout.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -20,18 +20,18 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// A layout that loses digits, such as a quantised one, declares a tolerance for the conversion and how gradients pass
-    /// through it: unchanged (straight-through), or projected on what is stored.
+    /// A lossy layout, such as a quantized one, declares a tolerance for the conversion and how gradients pass through it:
+    /// unchanged (straight-through), or projected on the stored entries.
     ///
     /// # Errors
-    /// A layout that no backend brings; a shape, or values, that it cannot hold; a layout that requires options.
+    /// A layout that no backend provides; a shape, or values, that it cannot represent; a layout that requires options.
     #[doc(alias = "quantize_per_tensor")]
     pub fn to_layout(&self, layout: Layout) -> Result<Tensor> {
         called("to_layout", &["self", "layout"], || {
             if self.layout() == layout {
                 return Ok(self.clone());
             }
-            // Between sparse layouts nothing becomes strided.
+            // Conversions between sparse layouts are direct, without a strided intermediate.
             match (self.layout().name(), layout.name()) {
                 (COO, CSR) => return self.to_sparse_csr(),
                 (CSR, COO) => return self.to_sparse_with(2),
@@ -41,8 +41,8 @@ impl Tensor {
         })
     }
 
-    /// As [`Tensor::to_layout`], converted with options: a block size, scales, an axis, whatever the layout's plugin declares.
-    /// A tensor that already has the layout becomes strided and is converted again, unless `options` is empty.
+    /// [`Tensor::to_layout`] with options: a block size, scales, an axis, or others that the layout's plugin declares. A tensor
+    /// that already has the layout is converted to strided and back, unless `options` is empty.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -56,7 +56,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::to_layout`]; an option that the layout does not have, or of another type.
+    /// Those of [`Tensor::to_layout`]; an option that the layout does not declare, or of another type.
     #[doc(alias("to_sparse_bsr", "quantize_per_channel"))]
     pub fn to_layout_with(&self, layout: Layout, options: &LayoutOptions) -> Result<Tensor> {
         if options.is_empty() {
@@ -67,7 +67,7 @@ impl Tensor {
         })
     }
 
-    /// The values as a strided tensor; this tensor itself if it is one.
+    /// Converts the tensor to strided; returns this tensor if it already is.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -78,7 +78,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A layout that cannot become strided.
+    /// A layout that cannot be converted to strided.
     pub fn to_strided(&self) -> Result<Tensor> {
         called("to_strided", &["self"], || self.to_layout(Layout::STRIDED))
     }
@@ -92,7 +92,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
         expected: "the name of a layout that a backend brings, or `strided`".to_string(),
         got: format!("`{name}`"),
     })?;
-    // A call of the dispatcher's own has no options.
+    // A call by the dispatcher itself has no options.
     let options: LayoutOptions =
         if let Arg::Str(text) = args.get(2) { text.parse()? } else { Default::default() };
     let strided = to_strided(args.tensor(0)?)?;
@@ -119,7 +119,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
-        // Straight-through. Where the layout declares projected gradients, this one was projected as it arrived.
+        // Straight-through. If the layout declares projected gradients, this one has already been projected.
         formula: |b, g| g.set(0, || b.grad(0)?.to_strided()),
     },
     forms: Forms::New,

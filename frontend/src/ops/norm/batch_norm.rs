@@ -10,11 +10,10 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
-    /// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel of an input `[batch, channels, ..]`
-    /// (S. Ioffe, C. Szegedy, "Batch normalization", 2015). While training, mean and variance (not corrected)
-    /// are those of the input, and the `running` ones move towards them in place:
-    /// `running = (1 - momentum) * running + momentum * new`, the new variance divided by the number of
-    /// elements less 1. Otherwise they are the running ones. All but the input are of shape `[channels]`.
+    /// Batch normalization: `(x - mean) / sqrt(variance + eps) * weight + bias` per channel of an input `[batch, channels, ..]`
+    /// (S. Ioffe, C. Szegedy, "Batch normalization", 2015). In training, mean and (biased) variance are those of the input, and
+    /// the running statistics are updated in place: `running = (1 - momentum) * running + momentum * new`, with the unbiased
+    /// variance. Otherwise the running statistics are used. All tensors but the input are of shape `[channels]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -28,8 +27,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input of fewer than 2 dimensions or no float; other tensors not of shape `[channels]`; no running
-    /// statistics where they are to be used; one value for each channel while training.
+    /// An input of fewer than 2 dimensions or not of a float dtype; other tensors not of shape `[channels]`; missing running
+    /// statistics in evaluation; a single value per channel in training.
     pub fn batch_norm(
         &self,
         running: Option<(&Tensor, &Tensor)>,

@@ -16,7 +16,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// The dimensions over which mean and variance are taken.
+/// The dimensions over which mean and variance are computed.
 pub(super) fn dims(ndim: usize, per_sample: bool) -> Vec<i64> {
     (0..ndim as i64).filter(|&d| d > 1 || d == 0 && !per_sample).collect()
 }
@@ -43,7 +43,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let own = tensor(args, 0)?;
     let per_sample = args.bool(3)?;
-    // Rows of one element each have a dimension of their own here: a mean over no dimension is one over all.
+    // A dimension is added to rows of one element, since a mean over an empty list of dimensions reduces all.
     let single = per_sample && own.rank() == 2;
     let x = widened(&own)?;
     let x = if single { x.unsqueeze(-1)? } else { x };
@@ -61,8 +61,8 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     Ok([made?, mean?, var?])
 }
 
-/// One fused op where the gradients are not to be differentiated again and mean and variance are used no further, else
-/// tensor ops.
+/// Calls the fused backward op unless the gradients are differentiated again or mean and variance have gradients; else tensor
+/// ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, own, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(1)?);
     if !is_grad_enabled() && !b.came(1) && !b.came(2) {
@@ -85,7 +85,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (mean, var) = (x.mean_keepdim(&dims)?, x.var_with(&dims, 0.0, true)?);
     let [of_x, of_weight, of_bias] =
         gradients(&x, &grad, [&mean, &var], weight.as_ref(), &dims, b.float(4)?)?;
-    // What the mean and the variance have from each element.
+    // The gradient through the mean and variance outputs.
     let count = x.elem_count() as f64 / mean.elem_count().max(1) as f64;
     let (of_mean, of_var) = (in_x(b.grad(1)?)?, in_x(b.grad(2)?)?);
     let through = of_mean.add(&of_var.mul(2.0)?.mul(&x.sub(&mean)?)?)?.div(count)?;
@@ -95,8 +95,8 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(2, || Ok(of_bias))
 }
 
-/// The gradients of input, weight and bias, everything in one dtype; `dims` are those over which mean and variance were
-/// taken. With `h = (x - mean) * rstd`, `rstd = 1 / sqrt(var + eps)` and `g = grad * weight`, the input's is
+/// The gradients of input, weight and bias, all in one dtype; `dims` are the dimensions over which mean and variance were
+/// computed. With `h = (x - mean) * rstd`, `rstd = 1 / sqrt(var + eps)` and `g = grad * weight`, the input's is
 /// `rstd * (c - h * mean(c * h))` with `c = g - mean(g)` (Ioffe and Szegedy, "Batch Normalization", 2015, by the chain rule).
 pub(super) fn gradients(
     x: &Tensor,
@@ -108,13 +108,13 @@ pub(super) fn gradients(
 ) -> Result<[Tensor; 3]> {
     let rstd = var.add(eps)?.rsqrt()?;
     let hat = x.sub(mean)?.mul(&rstd)?;
-    // Centred first: `hat` has no mean, so that of a large gradient only costs digits in the product.
+    // Centred first: `hat` has mean 0, so a large mean of the gradient would only cost precision in the product.
     let inner = centred(grad, dims)?;
     let inner = match weight {
         Some(weight) => inner.mul(&spread(&cast(weight.clone(), x.dtype())?, x.rank())?)?,
         None => inner,
     };
-    // The product sees only how far the input is from its own mean, whatever mean was given.
+    // The product depends only on the distance of the input from its own mean, whatever mean was given.
     let apart = centred(x, dims)?.mul(&rstd)?;
     let along = hat.mul(&inner.mul(&apart)?.mean_keepdim(dims)?)?;
     let of_x = inner.sub(&along)?.mul(&rstd)?;
@@ -137,9 +137,8 @@ fn samples() -> Vec<Sample> {
     whole.chain(shapes[1..].iter().map(|s| call(s, true, s.len() > 3))).collect()
 }
 
-/// `channel_norm`: what `batch_norm`, or `instance_norm` with `per_sample`, makes of an input with its own statistics, and
-/// these: the mean and the variance (not corrected) of each channel or row, with the other dimensions of size 1, in f32 for
-/// f16 and bf16.
+/// `channel_norm`: `batch_norm`, or `instance_norm` with `per_sample`, of an input with its own statistics; also returns the
+/// mean and (biased) variance of each channel or row, with the reduced dimensions of size 1, in f32 for f16 and bf16.
 pub static DEF: OpDef = OpDef {
     schema: "channel_norm(Tensor self, Tensor? weight, Tensor? bias, bool per_sample, float eps) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),

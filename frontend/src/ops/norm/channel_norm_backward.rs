@@ -80,8 +80,8 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-/// `channel_norm_backward`: the gradients of input, weight and bias of `channel_norm` by the mean and the variance that it
-/// gave; those of weight and bias in f32 for f16 and bf16. Used where they are not differentiated again.
+/// `channel_norm_backward`: the gradients of input, weight and bias of `channel_norm` from its mean and variance; those of
+/// weight and bias in f32 for f16 and bf16. Used where they are not differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "channel_norm_backward(Tensor grad, Tensor self, Tensor mean, Tensor var, Tensor? weight, bool per_sample, float eps) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),

@@ -40,8 +40,8 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
     Ok([grad.mul(&x.sub(&mean)?)?.sum(&others)?, grad.sum(&others)?])
 }
 
-/// `channel_sums`: the sums over each channel of `grad * (self - mean)` and of `grad`, in f32 for f16 and bf16: what the
-/// gradients of weight and bias of a norm by given statistics are made of.
+/// `channel_sums`: the sums over each channel of `grad * (self - mean)` and of `grad`, in f32 for f16 and bf16, from which the
+/// gradients of weight and bias of a norm with given statistics are computed.
 pub static DEF: OpDef = OpDef {
     schema: "channel_sums(Tensor grad, Tensor self, Tensor mean) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),

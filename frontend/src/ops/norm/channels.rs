@@ -1,5 +1,4 @@
-//! What the normalisations of channels share: inputs of `[batch, channels, ..]`, and weights, biases and
-//! running statistics of one number for each channel.
+//! Shared parts of the channel norms: inputs `[batch, channels, ..]`, and weights, biases and running statistics `[channels]`.
 
 use super::{channel_norm, frozen_norm};
 use crate::Tensor;
@@ -20,29 +19,29 @@ pub(super) struct Call {
     running: Option<[Tensor; 2]>,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
-    /// Whether mean and variance are those of the input.
+    /// Whether mean and variance are computed from the input.
     from_input: bool,
     momentum: f64,
     eps: f64,
 }
 
-/// What [`Call::run`] calls.
+/// The ops that [`Call::run`] calls.
 pub(super) const PARTS: [Part; 6] = [
     Part::new("channel_norm"),
     Part::new("frozen_norm"),
     Part::widened("mul"),
     Part::widened("lerp"),
-    // Statistics of fewer digits than the computation's.
+    // Running statistics of a narrower dtype than the computation's.
     Part::new("copy"),
     Part::widened("to_dtype"),
 ];
-/// The same where each sample has statistics of its own.
+/// [`PARTS`] with statistics per sample.
 pub(super) const PARTS_PER_SAMPLE: [Part; 7] = {
     let [norm, frozen, mul, lerp, copy, to_dtype] = PARTS;
     [norm, frozen, mul, lerp, copy, to_dtype, Part::widened("mean")]
 };
 
-/// Refuses an argument `i` that is neither nothing nor a number for each channel.
+/// Refuses an argument `i` that is given and is not of shape `[channels]`.
 pub(super) fn check_channels(args: &Args<'_>, i: usize, channels: usize) -> RuleResult<()> {
     match args.optional_tensor(i)? {
         Some(t) if t.sizes() != [channels] => {
@@ -53,8 +52,8 @@ pub(super) fn check_channels(args: &Args<'_>, i: usize, channels: usize) -> Rule
     }
 }
 
-/// The plan of such a call with an input of `least` dimensions or more, whose statistics are not those of one value:
-/// `values` counts the values that the input's own statistics are taken of.
+/// The plan of such a call with an input of `least` dimensions or more; `values` returns the number of values per statistic,
+/// which must be above 1.
 pub(super) fn rule(
     args: &Args<'_>,
     least: usize,
@@ -83,20 +82,20 @@ pub(super) fn rule(
         return Err(wrong_shape(args, 0, several.to_string(), sizes));
     }
     let mut plan = Plan::one(x.dtype(), Dims::from_slice(sizes), x.dtype(), Strides::Like(0));
-    // The running statistics are changed in place, so they come as they are.
+    // The running statistics are updated in place, so they are not cast.
     plan.cast = 0b1_1001;
     Ok(plan)
 }
 
-/// A number for each channel in the shape in which it meets an input of `ndim` dimensions.
+/// Reshapes one value per channel to broadcast with an input of `ndim` dimensions.
 pub(super) fn spread(t: &Tensor, ndim: usize) -> Result<Tensor> {
     let mut sizes = vec![1; ndim];
     sizes[1] = t.elem_count();
     t.reshape_as_sizes(&sizes)
 }
 
-/// `(x - mean) / sqrt(var + eps) * weight + bias`, everything in the shape in which it meets `x`. `own` are the dimensions
-/// over which mean and variance were taken, if they are those of `x`.
+/// `(x - mean) / sqrt(var + eps) * weight + bias`, with all operands in shapes that broadcast with `x`. `own` are the
+/// dimensions over which mean and variance were computed, if they are those of `x`.
 pub(super) fn normalised(
     x: &Tensor,
     [mean, var]: [&Tensor; 2],
@@ -116,14 +115,13 @@ pub(super) fn normalised(
     }
 }
 
-/// What takes away by how much the mean of large numbers was off by rounding, scaled: 0 but for that, and so a constant to
-/// the graph.
+/// The correction of the rounding error of the mean of large values, times the scale: mathematically 0, and so detached.
 fn rounding(centred: &Tensor, scale: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let _off = no_grad();
     centred.mean_keepdim(dims)?.mul(scale)?.mul(-1)
 }
 
-/// Calls an op of such arguments: mean and variance, weight and bias, whether the input's own statistics are used,
+/// Calls an op with these arguments: running mean and variance, weight and bias, whether the input's own statistics are used,
 /// momentum and eps.
 pub(super) fn call(
     def: &'static OpDef,
@@ -162,7 +160,7 @@ impl Call {
         })
     }
 
-    /// The result, where mean and variance are those of each sample by itself if they are the input's and `per_sample`.
+    /// The result; with `per_sample`, statistics from the input are computed for each sample.
     pub(super) fn run(&self, per_sample: bool) -> Result<Tensor> {
         match &self.running {
             Some(running) if !self.from_input => self.by_given(running),
@@ -192,12 +190,12 @@ impl Call {
         frozen_norm::DEF.run(&[(&self.x).into(), mean.into(), var.into(), weight, bias, Arg::Float(self.eps)])
     }
 
-    /// Moves the running statistics towards those of the input: its mean, and its variance divided by the
-    /// number of elements less 1, each averaged over the batch where it has several.
+    /// Updates the running statistics with the input's mean and unbiased variance, each averaged over the batch if computed per
+    /// sample.
     fn update(&self, running: &[Tensor; 2], [mean, var]: [&Tensor; 2]) -> Result<()> {
         let _off = no_grad();
         let count = self.x.elem_count() / mean.elem_count().max(1);
-        // No elements have no statistics.
+        // There are no statistics of no elements.
         if count == 0 || mean.elem_count() == 0 {
             return Ok(());
         }
@@ -212,7 +210,7 @@ impl Call {
                 running.lerp_(&now, self.momentum)?;
                 continue;
             }
-            // A variance that f16 cannot hold counts all the same.
+            // The input's variance may exceed the range of f16.
             running.copy_(&cast(running.clone(), now.dtype())?.lerp(&now, self.momentum)?)?;
         }
         Ok(())
@@ -235,7 +233,7 @@ pub(super) fn plain_call(sizes: &[usize], weight: SampleArg, from_input: bool) -
     arguments(sizes, [none(), none()], [weight, none()], from_input)
 }
 
-/// Numbers of which each channel of each sample has one alone, and weight and bias.
+/// Rows of equal values, with weight and bias.
 fn equal_rows() -> Sample {
     let args = arguments(
         &[2, 3, 5],
@@ -248,8 +246,8 @@ fn equal_rows() -> Sample {
     Sample { smooth: false, ..sample(args) }
 }
 
-/// Samples for inputs of these shapes: statistics of the input with and without weight and bias, and given
-/// ones. Running statistics are given only where they are read, since a call with both changes them.
+/// Samples for inputs of these shapes: statistics of the input with and without weight and bias, and given ones. Running
+/// statistics are passed only where they are read, since a call in training would change them.
 pub(super) fn samples(shapes: &[&[usize]]) -> Vec<Sample> {
     let call = |sizes: &[usize], running: bool, affine: bool| {
         let channels = &[sizes[1]][..];

@@ -11,8 +11,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The cosines of the angles between the vectors along `dim` of both, which broadcast and promote; 0 beside a vector of
-    /// length 0.
+    /// The cosine of the angle between the vectors along `dim` of both tensors, which broadcast and promote; 0 if a vector is
+    /// 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,12 +23,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; a dimension out of range; shapes that do not broadcast.
+    /// Operands that are not floats; a dimension out of range; shapes that do not broadcast.
     pub fn cosine_similarity(&self, other: &Tensor, dim: impl Int) -> Result<Tensor> {
         self.cosine_similarity_with(other, dim, 1e-8)
     }
 
-    /// [`Tensor::cosine_similarity`] with lengths clamped to at least `eps`.
+    /// [`Tensor::cosine_similarity`] with norms clamped to at least `eps`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::cosine_similarity`].
+    /// Those of [`Tensor::cosine_similarity`].
     pub fn cosine_similarity_with(&self, other: &Tensor, dim: impl Int, eps: f64) -> Result<Tensor> {
         DEF.run(&[self.into(), other.into(), Arg::Int(dim.to_i64()), Arg::Float(eps)])
     }
@@ -56,7 +56,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The sum of products of vectors that were divided by their lengths first, so that nothing overflows that need not.
+/// The dot product of the normalized vectors: normalizing first avoids intermediate overflow.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (dtype, dim, eps) = (args.promote(FIRST_TWO)?, args.int(2)?, args.float(3)?);
     let sizes = args.broadcast(FIRST_TWO)?;

@@ -24,7 +24,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     args.float(5)?;
     let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), Strides::Like(0));
-    // Statistics come as they are.
+    // Statistics are not cast.
     plan.cast = 0b1_1001;
     Ok(plan)
 }
@@ -40,8 +40,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(normalised(&x, [&mean?, &var?], affine, args.float(5)?, None)?, own.dtype())
 }
 
-/// The input's gradient is a product by channel; of f16 and bf16 by the op itself, with a mean of 0, so that it is rounded once.
-/// Those of weight and bias are two sums for each channel.
+/// The gradient of the input is a product per channel, computed by the op itself with a mean of 0 for f16 and bf16, so that it
+/// is rounded once. Those of weight and bias are two sums per channel.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, own, mean, var) = (b.grad(0)?, b.input(0)?, b.input(1)?, b.input(2)?);
     let (weight, eps) = (b.optional_input(3)?, b.float(5)?);
@@ -118,8 +118,8 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `frozen_norm`: `(x - mean) / sqrt(var + eps) * weight + bias` by given statistics of shape `[channels]`, which is what
-/// `batch_norm` makes of an input outside of training.
+/// `frozen_norm`: `(x - mean) / sqrt(var + eps) * weight + bias` with given statistics of shape `[channels]`: `batch_norm` in
+/// evaluation.
 pub static DEF: OpDef = OpDef {
     schema: "frozen_norm(Tensor self, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, float eps) -> Tensor",
     rule: Rule::Structured(rule),

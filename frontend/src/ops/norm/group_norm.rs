@@ -15,9 +15,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `(x - mean) / sqrt(variance + 1e-5) * weight + bias` for an input `[batch, channels, ..]`, mean and
-    /// variance (not corrected) over each of `num_groups` groups of neighbouring channels of each sample (Y. Wu,
-    /// K. He, "Group normalization", 2018). Weight and bias are of shape `[channels]`.
+    /// Group normalization: `(x - mean) / sqrt(variance + 1e-5) * weight + bias` for an input `[batch, channels, ..]`, with
+    /// mean and (biased) variance over each of `num_groups` groups of consecutive channels of each sample (Y. Wu, K. He, "Group
+    /// normalization", 2018). Weight and bias are of shape `[channels]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -29,8 +29,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input of fewer than 2 dimensions or no float; a number of groups that does not divide the channels;
-    /// a weight or bias not of shape `[channels]`.
+    /// An input of fewer than 2 dimensions or not of a float dtype; a number of groups that does not divide the channels; a
+    /// weight or bias not of shape `[channels]`.
     pub fn group_norm(
         &self,
         num_groups: impl Int,
@@ -40,7 +40,7 @@ impl Tensor {
         self.group_norm_with(num_groups, weight, bias, 1e-5)
     }
 
-    /// [`Tensor::group_norm`] with another `eps`.
+    /// [`Tensor::group_norm`] with an `eps`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -75,7 +75,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// One fused op where the gradients are not to be differentiated again, else tensor ops.
+/// Calls the fused backward op unless the gradients are differentiated again; else tensor ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, own, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
     let made = if is_grad_enabled() {
@@ -98,7 +98,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, wide.dtype())?, x.rank())).transpose();
     let (weight, bias) = (in_x(2)?, in_x(3)?);
     let made = if x.as_ref().is_in_channels_last_order() {
-        // Statistics over split channels, so that the elements stay where they lie.
+        // The channel dimension is split, so that the statistics need no copy in either memory format.
         let split = wide.unflatten(1, [groups as i64, (channels / groups) as i64])?;
         let dims: Vec<i64> = (2..split.rank() as i64).collect();
         let (mean, var) = (split.mean_keepdim(&dims)?, split.var_with(&dims, 0.0, true)?);

@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// Checks that argument `i` is an input `[batch, channels, ..]` whose channels can be parted into as many groups as
-/// argument `groups` says.
+/// Checks that argument `i` is an input `[batch, channels, ..]` whose channels are divisible by the number of groups in
+/// argument `groups`.
 pub(super) fn check_groups<'a>(args: &Args<'a>, i: usize, groups: usize) -> RuleResult<&'a TensorRef> {
     let x = float_tensor(args, i)?;
     let &[_, channels, ..] = x.sizes() else {
@@ -45,7 +45,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The gradient times the weight of each channel.
+/// The gradient times the weight per channel.
 fn weighted(grad: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     match weight {
         Some(weight) => grad.mul(&spread(&cast(weight.clone(), grad.dtype())?, grad.rank())?),
@@ -53,8 +53,8 @@ fn weighted(grad: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     }
 }
 
-/// The gradients of input, weight and bias by tensor ops, everything in one dtype. The channels are split, so that the elements
-/// stay where they lie. With `h = (x - mean) * rstd` and `c = g - mean(g)` for `g = grad * weight`, the input's is
+/// The gradients of input, weight and bias by tensor ops, all in one dtype. The channel dimension is split, so that no copy is
+/// needed in either memory format. With `h = (x - mean) * rstd` and `c = g - mean(g)` for `g = grad * weight`, the input's is
 /// `rstd * (c - h * mean(c * h))`, means over each group (Wu and He, "Group normalization", 2018, by the chain rule).
 pub(super) fn gradients(
     x: &Tensor,
@@ -78,7 +78,7 @@ pub(super) fn gradients(
     Ok([of_x, grad.mul(&hat.flatten(1, 2)?)?.sum(&others)?, grad.sum(&others)?])
 }
 
-/// The same of an input in row-major order, whose groups are rows: by the gradients of a norm of rows, and sums over them.
+/// [`gradients`] of a contiguous input, whose groups are rows: calls the backward op of a row norm, and sums over the rows.
 fn by_rows(
     x: &Tensor,
     grad: &Tensor,
@@ -98,7 +98,7 @@ fn by_rows(
     let tensors = [&scaled, &apart, &mean, &var].map(Arg::from);
     let made = channel_norm_backward::DEF.run_all(&[&tensors[..], &by_row].concat())?;
     let of_x = made.into_iter().next().ok_or_else(|| no_result(&channel_norm_backward::DEF))?;
-    // One number for each channel of each sample.
+    // One value per channel of each sample.
     let each = |t: &Tensor| {
         let each = t.expand([batch as i64, groups as i64, (channels / groups) as i64])?;
         each.reshape_as_sizes(&[batch, channels])
@@ -130,7 +130,7 @@ fn samples() -> Vec<Sample> {
         let weight = if affine { uniform(&sizes[1..2], 0.5, 1.5) } else { SampleArg::None };
         sample([plain(sizes), plain(sizes), SampleArg::Int(groups), weight, SampleArg::Float(0.1)])
     };
-    // Groups of equal numbers, and equal gradients.
+    // Groups of equal values, and equal gradients.
     let equal = |grad: &[f64], x: &[f64]| {
         let [grad, x] = [grad, x].map(|values| filled(&[2, 4, 5], Fill::Values(values.to_vec())));
         let rest = [SampleArg::Int(2), uniform(&[4], 0.5, 1.5), SampleArg::Float(1e-5)];

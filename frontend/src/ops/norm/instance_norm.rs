@@ -10,10 +10,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
-    /// As [`Tensor::batch_norm`], but with the mean and the variance of each channel of each sample by itself,
-    /// over the dimensions from the third on (D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization",
-    /// 2016). Without `use_input_stats` they are the `running` ones; with it, running ones that are given move
-    /// towards the average over the batch.
+    /// Instance normalization: [`Tensor::batch_norm`] with mean and variance per channel of each sample, over the dimensions
+    /// from the third on (D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization", 2016). Without `use_input_stats` the
+    /// running statistics are used; with it, given running statistics are updated with the average over the batch.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,8 +24,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input of fewer than 3 dimensions or no float; other tensors not of shape `[channels]`; no running
-    /// statistics where they are to be used; one value for each channel of a sample where its own are.
+    /// An input of fewer than 3 dimensions or not of a float dtype; other tensors not of shape `[channels]`; missing running
+    /// statistics where they are used; a single value per channel of a sample where its own statistics are used.
     pub fn instance_norm(
         &self,
         running: Option<(&Tensor, &Tensor)>,

@@ -18,7 +18,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `(x - mean) / sqrt(variance + 1e-5) * weight + bias`, mean and variance (not corrected) over the last
+    /// Layer normalization: `(x - mean) / sqrt(variance + 1e-5) * weight + bias`, with mean and (biased) variance over the last
     /// dimensions, whose sizes are `normalized_shape`.
     ///
     /// ```
@@ -31,7 +31,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A shape that does not end in the normalized one; weight or bias of another shape.
+    /// A shape that does not end with the normalized shape; weight or bias of another shape.
     pub fn layer_norm(
         &self,
         normalized_shape: impl IntoShape,
@@ -41,7 +41,7 @@ impl Tensor {
         self.layer_norm_with(normalized_shape, weight, bias, 1e-5)
     }
 
-    /// [`Tensor::layer_norm`] with another `eps`.
+    /// [`Tensor::layer_norm`] with an `eps`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -66,10 +66,10 @@ impl Tensor {
     }
 }
 
-/// The number of leading dimensions that are not normalised.
+/// The number of leading dimensions that are not normalized.
 ///
 /// # Errors
-/// A normalized shape that is not the end of the input's.
+/// A normalized shape that is not the end of the input's shape.
 pub(crate) fn leading(args: &Args<'_>, input: usize, shape: usize) -> RuleResult<usize> {
     let (sizes, given) = (args.tensor(input)?.sizes(), args.ints(shape)?);
     let lead = sizes.len().checked_sub(given.len());
@@ -86,7 +86,7 @@ pub(crate) fn leading(args: &Args<'_>, input: usize, shape: usize) -> RuleResult
     }
 }
 
-/// Refuses a weight or bias that has not the normalized shape.
+/// Refuses a weight or bias that is not of the normalized shape.
 pub(super) fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()> {
     match args.optional_tensor(i)? {
         Some(t) if t.sizes() != shape => Err(Error::Shape {
@@ -109,7 +109,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// One fused op where the gradients are not to be differentiated again, else tensor ops.
+/// Calls the fused backward op unless the gradients are differentiated again; else tensor ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
     if is_grad_enabled() {
@@ -125,7 +125,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
             let along = hat.mul(&inner.mul(&hat)?.mean_keepdim(&dims)?)?;
             inner.sub(&inner.mean_keepdim(&dims)?)?.sub(&along)?.mul(&rstd)
         })?;
-        // The sums over the leading dimensions are done where each gradient is fitted to its argument.
+        // The engine reduces each gradient to the shape of its argument, which sums over the leading dimensions.
         g.set(2, || grad.mul(&hat))?;
         return g.set(3, || Ok(grad.clone()));
     }
@@ -148,7 +148,7 @@ fn samples() -> Vec<Sample> {
         };
         sample([plain(sizes), ints, weight, bias, SampleArg::Float(0.1)])
     };
-    // Equal numbers, and numbers that differ in their last digits alone.
+    // Equal values, and values that differ only in their last digits.
     let extreme = |values: &[f64]| {
         let (x, shape) = (filled(&[2, 40], Fill::Values(values.to_vec())), SampleArg::Ints(vec![40]));
         let args = [x, shape, SampleArg::None, SampleArg::None, SampleArg::Float(1e-5)];
@@ -167,8 +167,7 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-/// `x - mean` over the last dimensions, from `lead` on, and the reciprocal of the deviation; of a float that is not
-/// narrower than f32.
+/// `x - mean` over the last dimensions, from `lead` on, and the reciprocal standard deviation; for f32 and f64.
 pub(super) fn standardised(x: &Tensor, lead: usize, eps: f64) -> Result<(Tensor, Tensor)> {
     let dims: Vec<i64> = (lead..x.rank()).map(|d| d as i64).collect();
     let centred = centred(x, &dims)?;
@@ -190,8 +189,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     in_format_of(&own, cast(made, own.dtype())?)
 }
 
-/// `layer_norm`; its second and third results are the mean and the reciprocal standard deviation, which are
-/// constants to the graph.
+/// `layer_norm`; its second and third results are the mean and the reciprocal standard deviation, which have no gradient.
 pub static DEF: OpDef = OpDef {
     schema: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, Scalar eps=1e-05) -> Tensor",
     rule: Rule::Structured(rule),

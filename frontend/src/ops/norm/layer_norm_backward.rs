@@ -44,11 +44,11 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
         Some(weight) => grad.mul(&in_x(weight)?)?,
         None => grad.clone(),
     };
-    // Centred first: `hat` has no mean, so that of a large gradient only costs digits in the product.
+    // Centred first: `hat` has mean 0, so a large mean of the gradient would only cost precision in the product.
     let inner = centred(&inner, &dims)?;
     let along = hat.mul(&inner.mul(&hat)?.mean_keepdim(&dims)?)?;
     let of_input = inner.sub(&along)?.mul(&rstd)?;
-    // Weight and bias meet every sample.
+    // Weight and bias are shared by all samples.
     let leading: Vec<i64> = (0..lead as i64).collect();
     let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum(&leading) };
     let of_input = in_format_of(&own, cast(of_input, own.dtype())?)?;
@@ -57,8 +57,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     Ok([of_input, weight?, bias?])
 }
 
-/// `layer_norm_backward`: the gradients of input, weight and bias in one walk. Used where they are not
-/// differentiated again.
+/// `layer_norm_backward`: the gradients of input, weight and bias in one pass. Used where they are not differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "layer_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),

@@ -11,8 +11,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `x / (1 + 1e-4 * mean)^0.75` for an input `[batch, channels, ..]`, with the mean of the squares of `size` neighbouring
-    /// channels, of which those beyond the first and the last are 0 (A. Krizhevsky and others, "ImageNet classification with
+    /// Local response normalization: `x / (1 + 1e-4 * mean)^0.75` for an input `[batch, channels, ..]`, with the mean of
+    /// squares over a window of `size` channels, padded with zeros (A. Krizhevsky and others, "ImageNet classification with
     /// deep convolutional neural networks", 2012).
     ///
     /// ```
@@ -25,12 +25,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input of fewer than 3 dimensions or no float; a size of 0.
+    /// An input of fewer than 3 dimensions or not of a float dtype; a size of 0.
     pub fn local_response_norm(&self, size: usize) -> Result<Tensor> {
         self.local_response_norm_with(size, 1e-4, 0.75, 1.0)
     }
 
-    /// [`Tensor::local_response_norm`] as `x / (k + alpha * mean)^beta`.
+    /// [`Tensor::local_response_norm`] with other constants: `x / (k + alpha * mean)^beta`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -64,7 +64,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (own, size) = (tensor(args, 0)?, args.int(1)?);
     let x = widened(&own)?;
     let (squares, channels) = (x.square()?, x.shape()[1]);
-    // Channels further away than there are channels are all beyond the ends.
+    // Channels at a distance of the channel count or more are all padding.
     let most = channels as i64;
     let (before, after) = ((size / 2).min(most), ((size - 1) / 2).min(most));
     let mut widths = vec![0; 2 * (x.rank() - 1)];

@@ -26,8 +26,8 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as minus infinity, as in [`Tensor::softmax`]; the result has the
-    /// coordinates of `self`, and entries that it does not store represent minus infinity, not 0.
+    /// For a sparse tensor, elements that are not stored count as minus infinity, as in [`Tensor::softmax`]; the result has the
+    /// coordinates of `self`, and elements that it does not store represent minus infinity, not 0.
     ///
     /// # Errors
     /// A dimension out of range.
@@ -48,11 +48,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(x.sub(&total.log()?)?, dtype)
 }
 
-/// The gradient of a sparse argument: of what it stores alone.
+/// The gradient of a sparse argument, at its stored entries.
 fn at_stored(y: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
     let (grad, pattern) = (grad.sparse_mask(y)?, y.detach());
     let sums = at_entries(&pattern, &grad.sum_keepdim(dim)?, Arg::Int(dim), true)?;
-    // e to the power of what is stored; what is not has no share.
+    // The softmax of stored entries; that of others is 0.
     let shares = stored(y)?.exp()?.mul(&sums)?;
     with_stored(&grad, &stored(&grad)?.sub(&shares)?)
 }

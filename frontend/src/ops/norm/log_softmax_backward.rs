@@ -8,16 +8,17 @@ use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Part, Rule};
 
-/// The gradient less the shares, of which the logarithms are given, of its sum.
+/// `grad - softmax * sum(grad)`, where `logs` is the logarithm of the softmax.
 pub(super) fn by_tensor_ops(grad: &Tensor, logs: &Tensor, dim: i64) -> Result<Tensor> {
     let sum = grad.sum_keepdim(dim)?;
-    // An ignored line, whose gradients sum to 0, may be NaN, and its gradient is 0 all the same. Other lines keep their
-    // logarithms, which second derivatives are computed from.
+    // An ignored row, whose gradients sum to 0, may be NaN, but its gradient is 0. Other rows keep their logarithms, from which
+    // second derivatives are computed.
     let logs = logs.eq(logs)?.logical_or(&sum.ne(0)?)?.where_cond(logs, 0)?;
     grad.sub(&logs.exp()?.mul(&sum)?)
 }
 
-/// `log_softmax_backward`: the gradient from that of the output and the output. Used where it is not differentiated again.
+/// `log_softmax_backward`: the input gradient from the output gradient and the output. Used where it is not differentiated
+/// again.
 pub static DEF: OpDef = OpDef {
     schema: "log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
     rule: Rule::Structured(rule),
@@ -42,7 +43,7 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
-        // A row that is ignored, which may be no numbers.
+        // An ignored row, which may be NaN.
         let logs = filled(&[2, 3], Fill::Values(vec![f64::NAN, f64::NAN, f64::NAN, -1.0, -2.0, -0.5]));
         let grad = filled(&[2, 3], Fill::Values(vec![0.0, 0.0, 0.0, 0.5, -1.5, 2.0]));
         let ignored = Sample { smooth: false, ..sample([grad, logs, SampleArg::Int(1)]) };

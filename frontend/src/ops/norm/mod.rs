@@ -1,4 +1,4 @@
-//! Normalisations.
+//! Normalization ops.
 
 mod channels;
 

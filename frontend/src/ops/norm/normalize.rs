@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// Each vector along `dim` divided by its length, so that this is 1; one of length 0 stays.
+    /// Divides each vector along `dim` by its Euclidean norm; a zero vector is unchanged.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ impl Tensor {
         self.normalize_with(2.0, dim, 1e-12)
     }
 
-    /// The elements over `dims` divided by their [`Tensor::norm`] of order `p`, or by `eps` where that is less. No dims means
+    /// Divides the elements over `dims` by `max(norm, eps)`, with their [`Tensor::norm`] of order `p`. An empty `dims` means
     /// all.
     ///
     /// ```

@@ -16,9 +16,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// `x / sqrt(mean(x^2) + eps) * weight`, the mean over the last dimensions, whose sizes are
-    /// `normalized_shape` (B. Zhang, R. Sennrich, "Root mean square layer normalization", 2019). `eps`
-    /// is the distance from 1 to the next number of the dtype that is computed in: f64, else f32.
+    /// RMS normalization: `x / sqrt(mean(x^2) + eps) * weight`, with the mean over the last dimensions, whose sizes are
+    /// `normalized_shape` (B. Zhang, R. Sennrich, "Root mean square layer normalization", 2019). `eps` is the machine epsilon
+    /// of the compute dtype, f64 or f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -29,12 +29,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A shape that does not end in the normalized one; a weight of another shape; a dtype that is no float.
+    /// A shape that does not end with the normalized shape; a weight of another shape; a dtype that is not a float.
     pub fn rms_norm(&self, normalized_shape: impl IntoShape, weight: Option<&Tensor>) -> Result<Tensor> {
         run(self, &normalized_shape.into_ints(), weight, None)
     }
 
-    /// [`Tensor::rms_norm`] with another `eps`.
+    /// [`Tensor::rms_norm`] with an `eps`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -56,7 +56,7 @@ impl Tensor {
     }
 }
 
-/// The call; `None` is the `eps` of the dtype.
+/// Calls the op; `None` is the default `eps` of the dtype.
 pub(crate) fn run(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, eps: Option<f64>) -> Result<Tensor> {
     DEF.run(&[x.into(), Arg::Ints(shape), Arg::optional(weight), Arg::optional(eps)])
 }
@@ -68,17 +68,17 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     optional_float(args, 3)?;
     let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), Strides::Preserve);
     plan.cast = 0b101;
-    // A weight of the input's shape has a say in the memory format.
+    // A weight of the input's shape affects the memory format of the result.
     plan.broadcast = if lead == 0 { 0b101 } else { 0b1 };
     Ok(plan)
 }
 
-/// The argument `eps`, or what stands for none where it is computed in `wide`.
+/// The argument `eps`, or the machine epsilon of the compute dtype `wide`.
 pub(super) fn epsilon(given: Option<f64>, wide: DType) -> f64 {
     given.unwrap_or(if wide == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) })
 }
 
-/// `1 / sqrt(mean(x^2) + eps)` over `dims`, which stay as size 1.
+/// `1 / sqrt(mean(x^2) + eps)` over `dims`, which are retained with size 1.
 pub(super) fn reciprocal_root(x: &Tensor, dims: &[i64], eps: f64) -> Result<Tensor> {
     x.square()?.mean_keepdim(dims)?.add(eps)?.rsqrt()
 }
@@ -87,7 +87,7 @@ pub(super) fn optional_float(args: &Args<'_>, i: usize) -> RuleResult<Option<f64
     if let Arg::None = args.get(i) { Ok(None) } else { args.float(i).map(Some) }
 }
 
-/// One fused op where the gradients are not to be differentiated again, else tensor ops.
+/// Calls the fused backward op unless the gradients are differentiated again; else tensor ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
     if is_grad_enabled() {
@@ -97,7 +97,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         let eps = if let Arg::None = b.arg(3) { None } else { Some(b.float(3)?) };
         let [of_x, of_weight] = gradients(&x, &grad, weight.as_ref(), lead, epsilon(eps, x.dtype()))?;
         g.set(0, || Ok(of_x))?;
-        // The sum over the leading dimensions is done where the gradient is fitted to its argument.
+        // The engine reduces the gradient to the shape of its argument, which sums over the leading dimensions.
         return g.set(2, || Ok(of_weight));
     }
     let (grad, weight) = (gradient_in_format_of(&x, grad)?, Arg::optional(weight.as_ref()));

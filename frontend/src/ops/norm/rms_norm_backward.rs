@@ -30,7 +30,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The gradients of input and weight of a float that is not narrower than f32, that of the weight by element: with
+/// The gradients of input and weight for f32 and f64, that of the weight not yet summed over samples: with
 /// `r = 1 / sqrt(mean(x^2) + eps)`, `h = x * r` and `g = grad * weight` they are `r * (g - h * mean(g * h))` and `grad * h`.
 pub(super) fn gradients(
     x: &Tensor,
@@ -55,7 +55,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
     let lead = x.rank() - args.ints(2)?.len();
     let eps = epsilon(optional_float(args, 4)?, x.dtype());
     let [of_x, of_weight] = gradients(&x, &grad, weight.as_ref(), lead, eps)?;
-    // The weight meets every sample.
+    // The weight is shared by all samples.
     let leading: Vec<i64> = (0..lead as i64).collect();
     let of_weight = if lead == 0 { of_weight } else { of_weight.sum(&leading)? };
     Ok([in_format_of(&own, cast(of_x, own.dtype())?)?, cast(of_weight, own.dtype())?.contiguous()?])
@@ -68,7 +68,7 @@ fn samples() -> Vec<Sample> {
         let eps = eps.map_or(SampleArg::None, SampleArg::Float);
         sample([plain(sizes), plain(sizes), ints, weight, eps])
     };
-    // Equal numbers: the gradient is what `eps` leaves of it.
+    // Equal values, whose gradient vanishes but for `eps`.
     let equal = |value: f64| {
         let [grad, x] = [0.75, value].map(|value| filled(&[3, 8], Fill::Values(vec![value])));
         Sample {
@@ -89,7 +89,7 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-/// `rms_norm_backward`: the gradients of input and weight in one walk. Used where they are not differentiated again.
+/// `rms_norm_backward`: the gradients of input and weight in one pass. Used where they are not differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "rms_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),

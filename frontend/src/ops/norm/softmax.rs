@@ -15,7 +15,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// `exp(x)` divided by its sum along `dim`, without overflow. Integers become f32.
+    /// Softmax: `exp(x) / sum(exp(x))` along `dim`, without overflow. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,9 +25,8 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as minus infinity: the result has the coordinates of `self`, and
-    /// the stored entries of each line add up to 1. A stored 0 is an element like others; duplicates are added up
-    /// first.
+    /// For a sparse tensor, elements that are not stored count as minus infinity: the result has the coordinates of `self`, and
+    /// the stored entries of each line sum to 1. A stored 0 is an element like others; duplicates are added first.
     ///
     /// # Errors
     /// A dimension out of range.
@@ -43,13 +42,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Plan::elementwise(args, rules::FIRST, rules::unary_float(args)?)
 }
 
-/// Argument 0 as floats, f16 and bf16 widened to f32, less its greatest element along the dimension of argument 1, and
-/// the dtype of the result.
+/// Argument 0 minus its maximum along the dimension in argument 1, as floats with f16 and bf16 widened to f32, and the dtype of
+/// the result.
 pub(super) fn shifted(args: &Args<'_>) -> Result<(Tensor, DType)> {
     let x = tensor(args, 0)?;
     let dtype = rules::float_of(x.dtype());
     let x = widened(&cast(x, dtype)?)?;
-    // There is no greatest of no elements.
+    // There is no maximum of no elements.
     if x.elem_count() == 0 {
         return Ok((x, dtype));
     }

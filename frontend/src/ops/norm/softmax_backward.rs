@@ -10,7 +10,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Outputs, Part, Plan, Rule};
 
-/// Of a gradient and a result of equal shape, and a dimension of them.
+/// The rule for a gradient and an output of equal shape, and a dimension.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (grad, made) = (args.tensor(0)?, args.tensor(1)?);
     require(args, 1, made.dtype(), made.dtype().is_float(), "a float dtype")?;
@@ -23,7 +23,7 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The valid calls of such an op.
+/// The valid samples of a softmax backward op.
 pub(super) fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], dim| sample([plain(sizes), plain(sizes), SampleArg::Int(dim)]);
     vec![
@@ -38,19 +38,19 @@ pub(super) fn samples() -> Vec<Sample> {
     ]
 }
 
-/// Its error samples.
+/// The error samples of a softmax backward op.
 pub(super) fn errors() -> Vec<ErrorSample> {
     let call = |grad: &[usize], dim| [plain(grad), plain(&[3]), SampleArg::Int(dim)];
     vec![error(call(&[3], 1), "out of range"), error(call(&[1], 0), "of the output's shape [3]")]
 }
 
-/// The gradient times the shares, less the shares of its sum.
+/// `y * (grad - sum(grad * y))`, where `y` is the softmax.
 pub(super) fn by_tensor_ops(grad: &Tensor, shares: &Tensor, dim: i64) -> Result<Tensor> {
     let product = grad.mul(shares)?;
     product.sub(&shares.mul(&product.sum_keepdim(dim)?)?)
 }
 
-/// Such an op by a formula of the gradient, the output and the dimension, in f32 for f16 and bf16.
+/// The decomposition by a formula of gradient, output and dimension, in f32 for f16 and bf16.
 pub(super) fn compose(
     args: &Args<'_>,
     formula: fn(&Tensor, &Tensor, i64) -> Result<Tensor>,
@@ -60,7 +60,7 @@ pub(super) fn compose(
     one(cast(wide, made.dtype()))
 }
 
-/// `softmax_backward`: the gradient from that of the output and the output. Used where it is not differentiated again.
+/// `softmax_backward`: the input gradient from the output gradient and the output. Used where it is not differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
     rule: Rule::Structured(rule),

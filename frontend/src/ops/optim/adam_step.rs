@@ -11,28 +11,28 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Out, Part, Plan, Rule};
 
-/// Parameters with their gradients and means, as many of each.
+/// Parameters with their gradients and moments, in lists of equal length.
 #[derive(Default, Debug)]
 pub(crate) struct Lists<'a> {
     /// The parameters.
     pub parameters: Vec<&'a Tensor>,
     /// Their gradients.
     pub grads: Vec<&'a Tensor>,
-    /// The means of the gradients.
+    /// The first moments.
     pub means: Vec<&'a Tensor>,
-    /// The means of their squares.
+    /// The second moments.
     pub squares: Vec<&'a Tensor>,
 }
 
-/// Whether a kernel serves the step of such a parameter. Composed of other ops, it would copy it.
+/// Whether a kernel serves the step of such a parameter. The decomposition would copy it.
 ///
 /// # Errors
-/// What starting the runtime reports.
+/// The errors of starting the runtime.
 pub(crate) fn is_served(parameter: &Tensor) -> Result<bool> {
     lists::is_served(&DEF, parameter)
 }
 
-/// Steps parameters and means in place. `eps` and `rate` may be given as tensors, which then count.
+/// Updates parameters and moments in place. If `tensors` is given, it holds `eps` and `rate` and replaces those of `step`.
 ///
 /// # Errors
 /// What the backend reports.
@@ -59,7 +59,7 @@ pub(crate) fn in_place(lists: &Lists<'_>, step: &Step, tensors: Option<&[Tensor;
     Ok(())
 }
 
-/// Refuses what is neither a number nor an f64 without dimensions, which is not rounded to the dtype of the parameters.
+/// Refuses an argument that is neither a number nor a 0-d f64 tensor, which is not rounded to the dtype of the parameters.
 fn check_number(args: &Args<'_>, i: usize) -> RuleResult<()> {
     match args.get(i) {
         Arg::Tensor(t) => {
@@ -81,7 +81,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// A number in the dtype that a step is computed in.
+/// A factor in the compute dtype of a step.
 enum Factor {
     Number(f64),
     Tensor(Tensor),
@@ -125,9 +125,9 @@ fn compose(args: &Args<'_>) -> Result<Vec<Tensor>> {
     Ok(made.into_iter().flatten().collect())
 }
 
-/// The arguments of a call for parameters of these sizes; `eps` and `rate` are among the last.
+/// The arguments of a call for parameters of these sizes; `eps` and `rate` are among `last`.
 fn call(shapes: &[&[usize]], last: [SampleArg; 6]) -> Vec<SampleArg> {
-    // Means of squares that are not near 0, whose root is steep there.
+    // Second moments away from 0, where the root is steep.
     let lists =
         [list(shapes, -2.0, 2.0), list(shapes, -2.0, 2.0), list(shapes, -2.0, 2.0), list(shapes, 0.5, 2.0)];
     lists.into_iter().chain(last).collect()
@@ -136,7 +136,7 @@ fn call(shapes: &[&[usize]], last: [SampleArg; 6]) -> Vec<SampleArg> {
 fn samples() -> Vec<Sample> {
     let numbers =
         |shapes: &[&[usize]], numbers: [f64; 6]| sample(call(shapes, numbers.map(SampleArg::Float)));
-    // Too many elements to take differences by each.
+    // Too many elements for finite differences of each.
     let many = |shapes: &[&[usize]], own: [f64; 6]| Sample { smooth: false, ..numbers(shapes, own) };
     let usual = [0.875, 0.75, 0.125, 0.25, 0.0, 1.0];
     let tensor = |value: f64| fixed(&[], DType::F64, Fill::Values(vec![value]));
@@ -144,11 +144,11 @@ fn samples() -> Vec<Sample> {
     vec![
         numbers(&[&[5]], usual),
         numbers(&[&[3, 4], &[4], &[]], usual),
-        // Empty ones between others, and more than a vector or a block of threads holds.
+        // Empty tensors between others, and more elements than SIMD lanes or a thread block.
         many(&[&[0], &[7, 41], &[2, 0, 3], &[1030], &[1]], [0.5, 0.875, 0.25, 0.5, 0.125, 0.75]),
         numbers(&[&[2, 3, 4, 5], &[3], &[2, 3]], [0.5, 0.5, 0.5, 0.5, 0.0, 0.5]),
         numbers(&[&[6]], [0.0, 0.0, 1.0, 1.0, 0.5, 1.0]),
-        // More tensors than go into the argument of one launch.
+        // More tensors than the arguments of one kernel launch can hold.
         many(&[&[3][..]; 200], usual),
         sample(call(&[&[3, 2], &[5]], [beta1, beta2, tensor(0.125), tensor(0.25), decay, shrink])),
     ]
@@ -171,12 +171,12 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `adam_step`: a step of Adam for all parameters of a list, with `g = grad + decay * p` for a parameter `p`: its means become
+/// `adam_step`: an Adam step for a list of parameters. With `g = grad + decay * p` for a parameter `p`, its moments become
 /// `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the parameter
-/// `shrink * p - rate * m / (sqrt(v) + eps)`. The results are the parameters, then the first means, then the means of squares.
-/// `eps` and `rate` are numbers, or f64 tensors without dimensions, whose values may change when captured work is done again.
-/// In f32 and f64 each operation is rounded apart, in the order of the formula; f16 and bf16 are computed in f32 and rounded
-/// once. The derivative of the root of `v` counts as 0 where `v` is 0.
+/// `shrink * p - rate * m / (sqrt(v) + eps)`. The results are the parameters, then the first moments, then the second moments.
+/// `eps` and `rate` are numbers, or 0-d f64 tensors, whose values may change between replays of captured work. In f32 and f64
+/// each operation is rounded separately, in the order of the formula; f16 and bf16 are computed in f32 and rounded once. The
+/// derivative of `sqrt(v)` is defined as 0 where `v` is 0.
 pub static DEF: OpDef = OpDef {
     schema: "adam_step(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, float beta1, float beta2, Tensor eps, Tensor rate, float decay, float shrink) -> Tensor[]",
     rule: Rule::Structured(rule),

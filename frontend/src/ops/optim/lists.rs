@@ -1,4 +1,4 @@
-//! Lists of tensors that a step goes through together: parameters, their gradients, and what is remembered of each.
+//! Lists of tensors that an optimizer step updates together: parameters, their gradients, and the optimizer state.
 
 use super::super::def::OpDef;
 use crate::error::Result;
@@ -11,12 +11,12 @@ use keyway_dispatcher::op::{Args, Plan};
 use keyway_dispatcher::registry::serving::{Candidate, server};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// The plan of a step that changes the tensors of the lists in `changed`, parameters first: an output for each, list by list.
-/// The other lists are in `read`. All tensors of a call have one float dtype, and the nth of each list has the shape of the nth
-/// parameter.
+/// The plan of a step that updates the tensors of the lists in `changed`, parameters first: one output per tensor, list by
+/// list. The other lists are in `read`. All tensors of a call have one float dtype, and the nth of each list has the shape of
+/// the nth parameter.
 ///
 /// # Errors
-/// `Value`, `Shape` or `DType` of the first tensor that does not fit.
+/// `Value`, `Shape` or `DType` of the first tensor that does not match.
 pub(super) fn plan(args: &Args<'_>, changed: &[usize], read: &[usize]) -> RuleResult<Plan> {
     let parameters = args.tensors(changed[0])?;
     let Some(first) = parameters.first() else {
@@ -55,7 +55,7 @@ pub(super) fn tensors(args: &Args<'_>, i: usize) -> Result<Vec<Tensor>> {
     Ok(args.tensors(i)?.iter().map(|t| Tensor::from_ref((*t).clone())).collect())
 }
 
-/// Whether one walk serves tensors of one parameter: all lie in one order without gaps, in one dtype on one device.
+/// Whether the tensors of one parameter can be updated in one pass: equal dense strides, dtype and device.
 pub(crate) fn go_together(tensors: &[&Tensor]) -> bool {
     let Some((first, rest)) = tensors.split_first() else { return false };
     let same = |t: &&&Tensor| {
@@ -70,21 +70,21 @@ pub(crate) fn go_together(tensors: &[&Tensor]) -> bool {
         && rest.iter().all(|t| same(&t))
 }
 
-/// Whether a kernel serves a step of such a parameter. Composed of other ops, it would copy it.
+/// Whether a kernel serves a step of such a parameter. The decomposition would copy it.
 ///
 /// # Errors
-/// What starting the runtime reports.
+/// The errors of starting the runtime.
 pub(super) fn is_served(def: &'static OpDef, parameter: &Tensor) -> Result<bool> {
     let served = server(def.entry()?, parameter.device(), Layout::STRIDED, parameter.dtype());
     Ok(matches!(served, Some(Candidate::Kernel(_))))
 }
 
-/// The tensors of a list as an argument takes them.
+/// The tensors of a list as a list argument.
 pub(super) fn refs<'a>(list: &[&'a Tensor]) -> Vec<&'a TensorRef> {
     list.iter().map(|&t| t.as_ref()).collect()
 }
 
-/// A list of a sample, of tensors of these sizes.
+/// A list argument of a sample, with tensors of these sizes.
 pub(super) fn list(shapes: &[&[usize]], low: f64, high: f64) -> SampleArg {
     let one =
         |s: &&[usize]| TensorSample { sizes: s.to_vec(), fill: Fill::Uniform(low, high), role: Role::Tested };

@@ -1,4 +1,4 @@
-//! Steps of optimisers: one call for all parameters, of which a backend may make one walk through memory or one launch.
+//! Optimizer steps: one call for all parameters, which a backend may serve with one pass over memory or one kernel launch.
 
 mod lists;
 

@@ -9,32 +9,32 @@ use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Out, Part, Plan, Rule};
 
-/// The numbers of a step.
+/// The coefficients of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
     /// The learning rate.
     pub lr: f64,
-    /// How much is kept of the buffers.
+    /// The decay rate of the momentum buffers.
     pub momentum: f64,
-    /// The share of the gradient that is left out of the buffers, but for the first step.
+    /// The dampening of the gradient in the buffers, except in the first step.
     pub dampening: f64,
-    /// How much of a parameter is added to its gradient.
+    /// The L2 penalty: the factor of the parameter that is added to its gradient.
     pub weight_decay: f64,
-    /// Nesterov momentum.
+    /// Whether to use Nesterov momentum.
     pub nesterov: bool,
-    /// Whether the buffers hold nothing yet.
+    /// Whether this is the first step, in which the buffers are still uninitialized.
     pub first: bool,
 }
 
-/// Whether a kernel serves the step of such a parameter. Composed of other ops, it would copy it.
+/// Whether a kernel serves the step of such a parameter. The decomposition would copy it.
 ///
 /// # Errors
-/// What starting the runtime reports.
+/// The errors of starting the runtime.
 pub(crate) fn is_served(parameter: &Tensor) -> Result<bool> {
     lists::is_served(&DEF, parameter)
 }
 
-/// Steps parameters and their momentum buffers in place. Without momentum there are no buffers.
+/// Updates parameters and their momentum buffers in place. Without momentum there are no buffers.
 ///
 /// # Errors
 /// What the backend reports.
@@ -116,7 +116,7 @@ fn compose(args: &Args<'_>) -> Result<Vec<Tensor>> {
         let news = [Some((p, moved)), buffers.get(nth).zip(buffer)];
         for (list, (like, new)) in made.iter_mut().zip(news.into_iter().flatten()) {
             let new = in_format_of(like, cast(new, like.dtype())?)?;
-            // The first buffer is the gradient, of which it must be a copy.
+            // The first buffer equals the gradient, and must be a copy of it.
             list.push(if new.is_same(grad) { new.copy()? } else { new });
         }
     }
@@ -133,7 +133,7 @@ fn call(shapes: &[&[usize]], numbers: [f64; 4], nesterov: bool, first: bool) -> 
 
 fn samples() -> Vec<Sample> {
     let one = |shapes: &[&[usize]], numbers, nesterov, first| sample(call(shapes, numbers, nesterov, first));
-    // Too many elements to take differences by each.
+    // Too many elements for finite differences of each.
     let many = |shapes: &[&[usize]], numbers, nesterov, first| Sample {
         smooth: false,
         ..one(shapes, numbers, nesterov, first)
@@ -141,12 +141,12 @@ fn samples() -> Vec<Sample> {
     vec![
         one(&[&[5]], [0.25, 0.0, 0.0, 0.0], false, false),
         one(&[&[3, 4], &[4], &[]], [0.25, 0.5, 0.0, 0.0], false, false),
-        // Empty ones between others, and more than a vector or a block of threads holds.
+        // Empty tensors between others, and more elements than SIMD lanes or a thread block.
         many(&[&[0], &[7, 41], &[2, 0, 3], &[1030], &[1]], [0.5, 0.75, 0.25, 0.125], false, false),
         one(&[&[2, 3, 4, 5], &[3], &[2, 3]], [0.25, 0.5, 0.0, 0.5], true, false),
         one(&[&[6], &[2, 2]], [0.25, 0.5, 0.5, 0.25], false, true),
         one(&[&[6]], [0.25, 0.5, 0.0, 0.0], true, true),
-        // More tensors than go into the argument of one launch.
+        // More tensors than the arguments of one kernel launch can hold.
         many(&[&[3][..]; 200], [0.25, 0.5, 0.0, 0.0], false, false),
         one(&[&[3], &[2, 3]], [0.25, 0.0, 0.0, 0.5], false, false),
     ]
@@ -167,11 +167,11 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `sgd_step`: a step of gradient descent for all parameters of a list, with `d = grad + weight_decay * p` for a parameter `p`:
-/// its buffer becomes `v = momentum * v + (1 - dampening) * d`, or `d` where the step is the `first`, and the parameter
-/// `p - lr * v`; with `nesterov`, `(1 - lr * weight_decay) * p - lr * grad - lr * momentum * v`; where the list of buffers is empty,
-/// as it may be without momentum, that without its last term. The results are the parameters, then the buffers. In f32 and f64
-/// each operation is rounded apart, the terms of `d` one by one; f16 and bf16 are computed in f32 and rounded once.
+/// `sgd_step`: a gradient descent step for a list of parameters. With `d = grad + weight_decay * p` for a parameter `p`, its
+/// buffer becomes `v = momentum * v + (1 - dampening) * d`, or `d` in the `first` step, and the parameter `p - lr * v`; with
+/// `nesterov`, `(1 - lr * weight_decay) * p - lr * grad - lr * momentum * v`, without the last product if the list of buffers
+/// is empty, as it may be without momentum. The results are the parameters, then the buffers. In f32 and f64 each operation is
+/// rounded separately, those of `d` one by one; f16 and bf16 are computed in f32 and rounded once.
 pub static DEF: OpDef = OpDef {
     schema: "sgd_step(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffers, float lr, float momentum, float dampening, float weight_decay, bool nesterov, bool first) -> Tensor[]",
     rule: Rule::Structured(rule),

@@ -6,7 +6,7 @@ use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// The absolute value of each element. The smallest signed integer stays as it is.
+    /// The absolute value of each element. The absolute value of the smallest signed integer wraps to itself.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

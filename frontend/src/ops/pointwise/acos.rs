@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// The angle in radians whose cosine is each element; NaN beyond 1. Integers become f32.
+    /// The arc cosine of each element, in radians; NaN outside -1..=1. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -24,7 +24,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "acosh(Tensor self) -> Tensor",
     rules::unary_float,
-    // A product of two roots, as the square of a large element overflows, and that of one near 1 loses its digits.
+    // A product of two roots, since the square of a large element overflows, and `x^2 - 1` cancels near 1.
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let x = widened(&b.input(0)?)?;

@@ -22,7 +22,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "broadcast_add")]
     pub fn add<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], out: add_out;
 
@@ -37,7 +37,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::add`](Self::add); an `alpha` with a fraction where the operands are integers.
+    /// Those of [`Tensor::add`](Self::add); a fractional `alpha` for integer operands.
     pub fn add_with<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
 }
 
@@ -55,7 +55,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As the functional form; a result of a shape or dtype that `self` cannot hold.
+    /// Those of the functional form; a result of a shape or dtype that `self` cannot hold.
     pub fn add_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), Arg::Int(1), 1)
     }
@@ -72,13 +72,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::add_`].
+    /// Those of [`Tensor::add_`].
     pub fn add_with_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), alpha.into(), 1)
     }
 }
 
-/// `add` and `sub` in place, with the sign of the second argument.
+/// `add` and `sub` in place; `sign` is that of the second argument.
 pub(super) fn in_place(
     def: &'static OpDef,
     t: &Tensor,
@@ -105,7 +105,7 @@ pub(super) fn in_place(
     def.run_in_place(&[t.into(), other, alpha])
 }
 
-/// Adds a sparse tensor at the places that it stores; `false` where that is not served.
+/// Adds a sparse tensor at its stored coordinates; `false` if no kernel serves that.
 fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool> {
     let dims = sparse.sparse_dim().unwrap_or(0);
     if dims == 0 || sparse.shape() != t.shape() || sparse.dtype() != t.dtype() {
@@ -117,7 +117,7 @@ fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool>
         t.index_add_with_(0, &along(0)?, &values, factor)?;
         return Ok(true);
     }
-    // A component may have been changed since it was checked: `index_put_` counts what is negative from the end.
+    // A component may have been modified since it was checked, and `index_put_` accepts negative indices.
     if indices.lt(0)?.any(..)?.item::<bool>()? {
         return Ok(false);
     }
@@ -127,7 +127,7 @@ fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool>
     Ok(true)
 }
 
-/// Also for `sub`: refuses an `alpha` that the operands' dtype cannot hold.
+/// The rule, shared with `sub`: refuses an `alpha` that the operands' dtype cannot hold.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let typing = rules::binary(args)?;
     rules::whole_factor(args, 2, typing.compute)?;

@@ -10,7 +10,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 forms! {
-    /// `self + tensor1 / tensor2`: the three tensors broadcast and promoted.
+    /// `self + tensor1 / tensor2`, all broadcast and promoted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -21,7 +21,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Integers; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn addcdiv<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor), defaults: [Arg::Int(1)],
         in_place: addcdiv_ {
         /// ```
@@ -45,7 +45,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::addcdiv`]; a fraction as the factor of integers.
+    /// Those of [`Tensor::addcdiv`]; a fractional factor for integers.
     pub fn addcdiv_with<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
         in_place: addcdiv_with_ {
         /// ```
@@ -82,7 +82,7 @@ pub static DEF: OpDef = OpDef {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         let scaled = in_range(b.grad(0)?)?.mul(b.arg(3))?;
         g.set(1, || scaled.div(b.saved(2)?.arg()))?;
-        // Between the quotients, as their product may be beyond the range that the gradient is in.
+        // Multiplied between the divisions, since the product of the quotients may exceed the range of the gradient.
         g.set(2, || {
             let (own, by) = (b.saved(1)?, b.saved(2)?);
             let quotient = super::div::DEF.run(&[own.arg(), by.arg(), Arg::None])?;

@@ -10,7 +10,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 forms! {
-    /// `self + tensor1 * tensor2`: the three tensors broadcast and promoted.
+    /// `self + tensor1 * tensor2`, all broadcast and promoted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -21,7 +21,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Two bool operands; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn addcmul<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor), defaults: [Arg::Int(1)],
         in_place: addcmul_ {
         /// ```
@@ -45,7 +45,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::addcmul`]; a fraction as the factor of integers.
+    /// Those of [`Tensor::addcmul`]; a fractional factor for integers.
     pub fn addcmul_with<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
         in_place: addcmul_with_ {
         /// ```
@@ -66,7 +66,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// Also those of `addcdiv`: the divisor is nowhere near 0.
+/// The samples, shared with `addcdiv`: the divisor is bounded away from 0.
 pub(super) fn samples() -> Vec<Sample> {
     let second = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -2.0, 3.0, -1.5, 2.5]));
     let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), second(a), SampleArg::Int(1)]));

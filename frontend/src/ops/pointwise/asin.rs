@@ -8,7 +8,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// The angle in radians whose sine is each element; NaN beyond 1. Integers become f32.
+    /// The arc sine of each element, in radians; NaN outside -1..=1. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -28,8 +28,9 @@ pub(super) fn inverse_slope(x: &Tensor) -> Result<Tensor> {
     one_less_square(&widened(x)?)?.rsqrt()
 }
 
-/// `1 - x^2`, as `(1 - x) (1 + x)`: near 1 and -1 these differences are exact, where `1 - x^2` has lost its digits. With a graph,
-/// `1 - x^2` below 1/2, since the derivative of the product, the difference of two numbers near 1, has no digits of a small `x`.
+/// `1 - x^2`, as `(1 - x) (1 + x)`: near 1 and -1 these factors are exact, where `1 - x^2` cancels. With a graph, `1 - x^2`
+/// where that is accurate, below 1/2, since the derivative of the product, a difference of two values near 1, loses the digits
+/// of a small `x`.
 pub(super) fn one_less_square(x: &Tensor) -> Result<Tensor> {
     let product = x.rsub(1)?.mul(&x.add(1)?)?;
     if !is_grad_enabled() {

@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// The angle in radians whose tangent is each element. Integers become f32.
+    /// The arc tangent of each element, in radians. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ pub static DEF: OpDef = OpDef::unary(
     "atan(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| {
-        // By `sqrt(x^2 + 1)` twice, which does not overflow where `x^2` does.
+        // Divides twice by `sqrt(x^2 + 1)`, which does not overflow where `x^2` does.
         g.set(0, || {
             let length = widened(&b.input(0)?)?.hypot(1)?;
             b.grad(0)?.div(&length)?.div(&length)

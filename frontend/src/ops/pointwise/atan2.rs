@@ -18,7 +18,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "arctan2")]
     pub fn atan2<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: atan2_;
 }
@@ -35,7 +35,7 @@ pub static DEF: OpDef = OpDef::binary(
     "atan2(Tensor self, Tensor other) -> Tensor",
     rules::binary_float,
     Derivative::of_inputs(0b11, |b, g| {
-        // `x / (x^2 + y^2)` of the legs over the longer one, whose squares neither overflow nor vanish both.
+        // `x / (x^2 + y^2)` of the operands divided by the larger one, so that the squares neither overflow nor both underflow.
         let [y, x] = pair::saved(b)?;
         let legs = pair::Legs::of(&y, &x)?;
         let length = legs.length()?;

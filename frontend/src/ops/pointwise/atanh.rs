@@ -6,7 +6,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// The inverse hyperbolic tangent of each element; NaN beyond 1. Integers become f32.
+    /// The inverse hyperbolic tangent of each element; NaN outside -1..=1. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

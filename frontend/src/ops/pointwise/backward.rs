@@ -1,5 +1,4 @@
-//! What the ops share that compute the gradient through an activation, from the gradient of its output and its input
-//! or output.
+//! Shared parts of the ops that compute the input gradient of an activation from its output gradient and its input or output.
 
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules;
@@ -12,10 +11,10 @@ pub(super) const fn def(schema: &'static str, derivative: Derivative, samples: f
         .samples(samples)
 }
 
-/// Shapes of every rank, of both tensors.
+/// The shapes of both tensors in the samples: every rank.
 pub(super) const SHAPES: [&[usize]; 6] = [&[], &[7], &[0, 3], &[2, 3, 4], &[2, 3, 2, 2], &[2, 1, 2, 3, 2]];
 
-/// A gradient and, of the same shape, what `values` says.
+/// A gradient and a tensor of the same shape, filled with `values`.
 pub(super) fn samples(values: &Fill) -> Vec<Sample> {
     SHAPES.iter().map(|sizes| sample([plain(sizes), tensor(sizes, values.clone())])).collect()
 }

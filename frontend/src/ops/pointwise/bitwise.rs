@@ -1,4 +1,4 @@
-//! What the bitwise ops of two tensors share: the dtypes that have bits, their samples and errors.
+//! Shared parts of the bitwise ops of two tensors: supported dtypes, samples and errors.
 
 use crate::DType;
 use crate::ops::def::{Derivative, Dtypes, OpDef};
@@ -7,7 +7,7 @@ use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, error, fixed, sample,
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Typing};
 
-/// `bitwise_and`, `bitwise_or` or `bitwise_xor`.
+/// The definition of `bitwise_and`, `bitwise_or` or `bitwise_xor`.
 pub(super) const fn def(schema: &'static str) -> OpDef {
     OpDef::binary(schema, rule, Derivative::NotDifferentiable)
         .dtypes(Dtypes::INTEGRAL)
@@ -15,7 +15,7 @@ pub(super) const fn def(schema: &'static str) -> OpDef {
         .errors(|| refuses_floats("integers or bool"))
 }
 
-/// A shift of `self` by `other` bits.
+/// The definition of a shift of `self` by `other` bits.
 pub(super) const fn shift(schema: &'static str) -> OpDef {
     OpDef::binary(schema, shift_rule, Derivative::NotDifferentiable)
         .dtypes(Dtypes::INT)
@@ -31,7 +31,7 @@ fn shift_rule(args: &Args<'_>) -> RuleResult<Typing> {
     of_integers(args, DType::is_integer, "integers")
 }
 
-/// The rule of an op on dtypes that `fits` tells; where `self` is of one, it is the other argument that is not.
+/// The rule of an op on dtypes that satisfy `fits`; if `self` does, the error names the other argument.
 fn of_integers(args: &Args<'_>, fits: fn(DType) -> bool, expected: &'static str) -> RuleResult<Typing> {
     let typing = rules::binary(args)?;
     let at_fault = usize::from(fits(args.tensor(0)?.dtype()));

@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `self * 2^other`, the upper bits lost; 0 where `other` is negative or no less than the number of bits.
+    /// `self * 2^other`, discarding the upper bits; 0 where `other` is negative or not less than the number of bits.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Floats and bool; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Floats and bool; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn bitwise_left_shift<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: bitwise_left_shift_, on: 6;
 }
 

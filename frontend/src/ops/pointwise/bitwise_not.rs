@@ -6,7 +6,7 @@ use crate::ops::sample::{Fill, error, fixed};
 use crate::ops::{forms, rules};
 
 forms! {
-    /// The bitwise complement of each element; for bool the logical not.
+    /// The bitwise complement of each element; for bool, logical not.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The bits that either has; for bool, or.
+    /// Bitwise or; for bool, logical or.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Floats; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Floats; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn bitwise_or<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: bitwise_or_, on: 6;
 }
 

@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `self / 2^other`, rounded down; every bit is shifted out where `other` is negative or no less than the number of bits.
+    /// `self / 2^other`, rounded down; all bits are shifted out where `other` is negative or not less than the number of bits.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Floats and bool; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Floats and bool; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn bitwise_right_shift<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: bitwise_right_shift_, on: 6;
 }
 

@@ -10,8 +10,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
 
 forms! {
-    /// Each element above 0 as it is, each other one as `alpha * (e^(x / alpha) - 1)`, so that the slope at 0 is 1 whatever
-    /// `alpha` is, here 1 (J. Barron, "Continuously differentiable exponential linear units", 2017).
+    /// `x` where it is above 0, else `alpha * (e^(x / alpha) - 1)`, whose slope at 0 is 1 for every `alpha`; here `alpha` is 1
+    /// (J. Barron, "Continuously differentiable exponential linear units", 2017).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ forms! {
     /// A dtype that is not a float; an `alpha` of 0.
     pub fn celu(&self), defaults: [Arg::Int(1)], in_place: celu_, on: -1.5;
 
-    /// [`Tensor::celu`] with another `alpha`.
+    /// [`Tensor::celu`] with an `alpha`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

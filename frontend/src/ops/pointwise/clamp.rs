@@ -10,11 +10,11 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
-    /// Each element, or the nearer bound if it is outside `min..=max`; NaN stays NaN. A bound may be a number, a
-    /// tensor, or `Arg::None`; where `min` is above `max` the result is `max`.
+    /// Clamps each element to `min..=max`; NaN propagates. A bound may be a number, a tensor, or `Arg::None`; where `min` is
+    /// above `max` the result is `max`.
     ///
-    /// The gradient of an element equal to a bound is 1, as inside: it is its own value. Where it equals the bound in a
-    /// tensor, element and bound get half each, as from [`Tensor::maximum`].
+    /// The gradient of an element equal to a numeric bound is 1, as inside. Where an element equals a bound tensor's element,
+    /// each gets half, as in [`Tensor::maximum`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,8 +25,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// No bound at all; a bound tensor whose shape does not broadcast; a number that every result would be, but that the
-    /// integer dtype does not hold. Other numbers beyond the dtype's range hold nothing back.
+    /// No bound at all; a bound tensor whose shape does not broadcast; a number beyond the range of an integer dtype to which
+    /// every element would be clamped. Other numbers beyond the dtype's range have no effect.
     #[doc(alias = "clip")]
     pub fn clamp<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
         called("clamp", &["self", "min", "max"], || {
@@ -39,7 +39,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::clamp`] by numbers in place.
+    /// [`Tensor::clamp`] with numeric bounds, in place.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -54,7 +54,7 @@ impl Tensor {
         DEF.run_in_place(&[self.into(), min.into(), max.into()])
     }
 
-    /// Each element, or `min` where it is below.
+    /// `max(x, min)` of each element `x`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -68,7 +68,7 @@ impl Tensor {
         called("clamp_min", &["self", "min"], || self.clamp(min, Arg::None))
     }
 
-    /// Each element, or `max` where it is above.
+    /// `min(x, max)` of each element `x`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -82,7 +82,7 @@ impl Tensor {
         called("clamp_max", &["self", "max"], || self.clamp(Arg::None, max))
     }
 
-    /// [`Tensor::clamp`] by numbers into `out`.
+    /// [`Tensor::clamp`] with numeric bounds, written to `out`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -115,7 +115,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let dtype = args.promote(rules::FIRST_THREE)?;
     rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
     if let Some((lowest, highest)) = dtype.integer_range() {
-        // A bound beyond the range holds nothing back, unless everything lies on its wrong side.
+        // A bound beyond the range has no effect, unless all elements are on its wrong side.
         if let Arg::Int(min) = args.get(1)
             && i128::from(min) > highest
         {
@@ -139,7 +139,7 @@ fn samples() -> Vec<Sample> {
     let shapes: [&[usize]; 7] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let on_bounds = tensor(&[5], Fill::Values(vec![-1.0, 1.0, 0.0, -2.0, 2.0]));
     let corners = Sample { smooth: false, ..sample([on_bounds, SampleArg::Int(-1), SampleArg::Int(1)]) };
-    // Bounds that i8 and u8 do not hold.
+    // Bounds beyond the range of i8 and u8.
     let beyond = sample([plain(&[5]), SampleArg::Int(-300), SampleArg::Int(300)]);
     shapes
         .iter()

@@ -1,4 +1,4 @@
-//! Functions of each element that are a short formula of others.
+//! Element-wise functions that are short formulas of other ops.
 
 use crate::Tensor;
 use crate::error::{Result, called};
@@ -22,7 +22,7 @@ impl Tensor {
         called("exp2", &["self"], || self.rpow(2.0))
     }
 
-    /// What is behind the point, of the element's sign: `x - trunc(x)`.
+    /// The fractional part of each element, with its sign: `x - trunc(x)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -37,7 +37,7 @@ impl Tensor {
         called("frac", &["self"], || self.sub(&self.trunc()?))
     }
 
-    /// `log(x / (1 - x))`, of which [`Tensor::sigmoid`] is the inverse; NaN outside 0 to 1.
+    /// `log(x / (1 - x))`, the inverse of [`Tensor::sigmoid`]; NaN outside 0..=1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -55,7 +55,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::logit`] of each element held within `eps` and `1 - eps`, outside of which the gradient is 0.
+    /// [`Tensor::logit`] of each element clamped to `eps..=1 - eps`; the gradient is 0 outside.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -76,7 +76,7 @@ impl Tensor {
         })
     }
 
-    /// The larger element, or the one that is a number where the other is NaN; see [`Tensor::maximum`], of which NaN comes out.
+    /// The larger element; a NaN operand is ignored if the other is a number. [`Tensor::maximum`] propagates NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -87,12 +87,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::maximum`].
+    /// Those of [`Tensor::maximum`].
     pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
         called("fmax", &["self", "other"], || beside_nan(self, other, self.maximum(other)?))
     }
 
-    /// The smaller element, or the one that is a number where the other is NaN; see [`Tensor::minimum`], of which NaN comes out.
+    /// The smaller element; a NaN operand is ignored if the other is a number. [`Tensor::minimum`] propagates NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -103,12 +103,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::minimum`].
+    /// Those of [`Tensor::minimum`].
     pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
         called("fmin", &["self", "other"], || beside_nan(self, other, self.minimum(other)?))
     }
 
-    /// Whether elements have the sign of negative numbers, as -0 has. That of NaN is not said.
+    /// Whether the sign bit of each element is set, also for -0. Unspecified for NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -125,7 +125,7 @@ impl Tensor {
         })
     }
 
-    /// Whether elements are positive infinity.
+    /// Whether each element is positive infinity.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -140,7 +140,7 @@ impl Tensor {
         called("isposinf", &["self"], || self.isinf()?.logical_and(&self.gt(0)?))
     }
 
-    /// Whether elements are negative infinity.
+    /// Whether each element is negative infinity.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -155,7 +155,7 @@ impl Tensor {
         called("isneginf", &["self"], || self.isinf()?.logical_and(&self.lt(0)?))
     }
 
-    /// 0 below 0, 1 above, and `values` at 0.
+    /// The Heaviside step function: 0 for negative elements, 1 for positive ones, and `values` at 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -174,7 +174,7 @@ impl Tensor {
         })
     }
 
-    /// Degrees as radians.
+    /// Converts degrees to radians.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -189,7 +189,7 @@ impl Tensor {
         called("deg2rad", &["self"], || self.mul(std::f64::consts::PI / 180.0))
     }
 
-    /// Radians as degrees.
+    /// Converts radians to degrees.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,7 +205,7 @@ impl Tensor {
     }
 }
 
-/// `made` of both, or the one where the other is NaN.
+/// `made`, or the operand that is not NaN where the other is.
 fn beside_nan(a: &Tensor, b: &Tensor, made: Tensor) -> Result<Tensor> {
     let [first, second] = [a, b].map(|t| t.to_dtype(made.dtype()));
     let (first, second) = (first?, second?);

@@ -10,8 +10,8 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 forms! {
-    /// The magnitude of `self` with the sign of `other`, that of a zero too; broadcast and promoted. Integers become f32. What
-    /// sign a NaN gives is not said. The gradient goes to `self` alone, and is 0 where that is 0.
+    /// The magnitude of `self` with the sign of `other`, including the sign of a zero; broadcast and promoted. Integers become
+    /// f32. The sign of a NaN is unspecified. Only `self` has a gradient; it is 0 where `self` is 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -21,11 +21,11 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn copysign<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: copysign_, out: copysign_out;
 }
 
-/// The reciprocal tells the zeros apart.
+/// The sign of the reciprocal distinguishes the zeros.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y, dtype) = pair::real(args)?;
     let size = x.abs()?;
@@ -54,7 +54,7 @@ pub static DEF: OpDef = OpDef::binary(
         saves: 0b1,
         saves_outputs: 0b1,
         formula: |b, g| {
-            // Only a tensor wants a gradient.
+            // Only a tensor can require a gradient.
             g.set(0, || b.grad(0)?.mul(&b.input(0)?.sign()?)?.mul(&b.output(0)?.sign()?))?;
             g.set(1, || b.grad(0)?.zeros_like())
         },

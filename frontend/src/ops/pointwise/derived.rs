@@ -1,9 +1,9 @@
-//! Element-wise ops in terms of simpler ones: what serves them on a device that brings few kernels.
+//! Decompositions of element-wise ops into simpler ones, for devices with few kernels.
 //!
 //! Decisions:
-//! - comparisons come down to `ge`, logic to `where` of bool, choices to `where` and `maximum`;
+//! - comparisons are reduced to `ge`, logical ops to `where` of bool, selections to `where` and `maximum`;
 //! - formulas of several roundings compute f16 and bf16 in f32;
-//! - casts of arguments of several dtypes to their common one are the dispatcher's, and no parts.
+//! - the dispatcher casts arguments of several dtypes to their common one, so these casts are not listed as parts.
 
 use super::{add, div, ge, gt, maximum, minimum, mul, ne, where_};
 use crate::error::Result;
@@ -14,7 +14,7 @@ use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 use keyway_sdk::mills;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// A decomposition for each name: the function that composes, and the ops that it calls.
+/// Declares a decomposition for each name: the function that composes it, and the ops that it calls.
 macro_rules! derived {
     ($($name:ident = $run:expr, [$($part:expr),* $(,)?];)*) => {$(
         pub(super) const $name: Decomposition =
@@ -94,14 +94,14 @@ derived! {
     ];
 }
 
-/// An argument that is a tensor or a number.
+/// A tensor or number argument.
 enum Operand<'a> {
     Tensor(Tensor),
     Number(Arg<'a>),
 }
 
 impl<'a> Operand<'a> {
-    /// Argument `i`, f16 and bf16 widened to f32.
+    /// Argument `i`, with f16 and bf16 widened to f32.
     fn wide(args: &Args<'a>, i: usize) -> Result<Operand<'a>> {
         Ok(match args.get(i) {
             Arg::Tensor(_) => Operand::Tensor(widened(&tensor(args, i)?)?),
@@ -117,14 +117,14 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// Argument `i` in the float dtype of the computation, f16 and bf16 widened to f32.
+/// Argument `i` in the float compute dtype, with f16 and bf16 widened to f32.
 fn real(args: &Args<'_>, i: usize) -> Result<Tensor> {
     let t = tensor(args, i)?;
     let dtype = float_of(t.dtype());
     widened(&cast(t, dtype)?)
 }
 
-/// A result in the dtype that the arguments in `mask` promote to, integers as f32.
+/// Casts a result to the promoted dtype of the arguments in `mask`, with integers as f32.
 fn narrowed(args: &Args<'_>, mask: u32, made: Tensor) -> Result<Tensor> {
     cast(made, float_of(args.promote(mask)?))
 }
@@ -150,19 +150,19 @@ fn difference(args: &Args<'_>) -> Result<Tensor> {
     add::DEF.run(&[args.get(0), args.get(1), alpha])
 }
 
-/// Written so that -0 gives +0 and the lowest integer itself.
+/// Returns +0 for -0, and the lowest integer for itself.
 fn abs(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     choose(&x.gt(0)?, (&x).into(), (&x.rsub(0)?).into())
 }
 
-/// By -1, so that 0 gives -0, which a difference from 0 would not.
+/// Multiplies by -1, so that 0 becomes -0; a difference from 0 would be +0.
 fn neg(args: &Args<'_>) -> Result<Tensor> {
     tensor(args, 0)?.mul(-1)
 }
 
-/// `log(u) x / (u - 1)` with `u = 1 + x` as it was rounded: the quotient makes up for what the rounding lost (W. Kahan's
-/// formula). Where `u` is 1 the result is `x`, and where it is `x`, infinities included, `log(x)`.
+/// `log(u) x / (u - 1)` with the rounded `u = 1 + x`: the quotient compensates for the rounding (W. Kahan's formula). Where `u`
+/// is 1 the result is `x`, and where it is `x`, infinities included, `log(x)`.
 fn log1p(args: &Args<'_>) -> Result<Tensor> {
     let x = real(args, 0)?;
     let u = x.add(1)?;
@@ -172,7 +172,7 @@ fn log1p(args: &Args<'_>) -> Result<Tensor> {
     narrowed(args, 0b1, choose(&u.eq(1)?, (&x).into(), (&large).into())?)
 }
 
-/// Whether above 0 less whether below: 0 for NaN.
+/// `(x > 0) - (x < 0)`: 0 for NaN.
 fn sign(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     if x.dtype() == DType::BOOL {
@@ -200,7 +200,7 @@ fn relu(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn relu_backward(args: &Args<'_>) -> Result<Tensor> {
-    // So that the gradient goes on where the result is NaN.
+    // So that the gradient passes where the output is NaN.
     let made = choose(&tensor(args, 1)?.le(0)?, Arg::Int(0), args.get(0))?;
     narrowed(args, FIRST_TWO, made)
 }
@@ -210,7 +210,7 @@ fn leaky_relu(args: &Args<'_>) -> Result<Tensor> {
     choose(&x.gt(0)?, (&x).into(), (&x.mul(args.get(1))?).into())
 }
 
-/// A NaN wins, whichever of the two it is.
+/// NaN in either operand propagates.
 fn minimum(args: &Args<'_>) -> Result<Tensor> {
     let (own, other) = if matches!(args.get(0), Arg::Tensor(_)) { (0, 1) } else { (1, 0) };
     let (own, other) = (cast(tensor(args, own)?, args.promote(FIRST_TWO)?)?, args.get(other));
@@ -219,8 +219,8 @@ fn minimum(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn clamp(args: &Args<'_>) -> Result<Tensor> {
-    // A bound beyond the range of an integer dtype holds nothing back, and neither does the end of the range: the rule has
-    // refused one on the wrong side.
+    // A bound beyond the range of an integer dtype has no effect, and so is replaced by the end of the range: the rule has
+    // refused a bound on the wrong side.
     let range = args.promote(FIRST_THREE)?.integer_range();
     let bound = |i: usize| match (args.get(i), range) {
         (Arg::Int(v), Some((low, high))) => Arg::Int(i128::from(v).clamp(low, high) as i64),
@@ -244,7 +244,7 @@ fn le(args: &Args<'_>) -> Result<Tensor> {
     ge::DEF.run(&[args.get(1), args.get(0)])
 }
 
-/// Whether each is at least the other.
+/// `self >= other` and `other >= self`.
 fn both(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let (a, b) = (args.get(0), args.get(1));
     Ok((ge::DEF.run(&[a, b])?, ge::DEF.run(&[b, a])?))
@@ -317,12 +317,12 @@ fn silu(args: &Args<'_>) -> Result<Tensor> {
 fn softplus(args: &Args<'_>) -> Result<Tensor> {
     let x = real(args, 0)?;
     let scaled = x.mul(args.get(1))?;
-    // The exponential of what is not above 0, so that it is finite.
+    // The exponent is not above 0, so the exponential is finite.
     let soft = scaled.abs()?.neg()?.exp()?.log1p()?.add(&scaled.maximum(0)?)?.div(args.get(1))?;
     narrowed(args, 0b1, choose(&scaled.gt(args.get(2))?, (&x).into(), (&soft).into())?)
 }
 
-/// `sigmoid(x) sigmoid(-x)`, whose factors have their digits on either side of 0, as a difference from 1 has not.
+/// `sigmoid(x) sigmoid(-x)`, which is accurate on both sides of 0, unlike `sigmoid(x) (1 - sigmoid(x))`.
 fn sigmoid_slope(x: &Tensor) -> Result<Tensor> {
     x.sigmoid()?.mul(&x.neg()?.sigmoid()?)
 }
@@ -332,7 +332,7 @@ fn sigmoid_backward(args: &Args<'_>) -> Result<Tensor> {
     narrowed(args, FIRST_TWO, grad.mul(&sigmoid_slope(&x)?)?)
 }
 
-/// `1 / cosh(x)^2` is four times the slope of the sigmoid at `2x`.
+/// `1 / cosh(x)^2` is four times the derivative of the sigmoid at `2x`.
 fn tanh_backward(args: &Args<'_>) -> Result<Tensor> {
     let (grad, x) = (real(args, 0)?, real(args, 1)?);
     narrowed(args, FIRST_TWO, grad.mul(&sigmoid_slope(&x.mul(2)?)?.mul(4)?)?)
@@ -360,17 +360,17 @@ fn hardswish_backward(args: &Args<'_>) -> Result<Tensor> {
 
 fn softshrink_backward(args: &Args<'_>) -> Result<Tensor> {
     let (grad, x, lambd) = (real(args, 0)?, real(args, 1)?, args.float(2)?);
-    // By 0 nothing is changed, 0 no more than its neighbours: no number is 1 or more and -1 or less.
+    // With a `lambd` of 0 the function is the identity, also at 0: the bound -1 makes the condition false for every number.
     let bound = if lambd == 0.0 { -1.0 } else { lambd };
     let inside = x.le(bound)?.logical_and(&x.ge(-bound)?)?;
     narrowed(args, FIRST_TWO, choose(&inside, Arg::Int(0), (&grad).into())?)
 }
 
-/// `sqrt(2 / pi)` and the factor of the cube in the approximation of `gelu`.
+/// `sqrt(2 / pi)` and the cubic coefficient of the tanh approximation of `gelu`.
 const APPROXIMATION: (f64, f64) = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2, 0.044715);
 
-/// The normal distribution's share below each element, exact or approximated: `(1 + tanh(u)) / 2`, which is
-/// `sigmoid(2 u)`, without a sum in which the digits of a small share would be lost.
+/// The cumulative distribution function of the standard normal distribution, exact or approximated: `(1 + tanh(u)) / 2`,
+/// computed as `sigmoid(2 u)`, since the sum would cancel in the lower tail.
 fn share(x: &Tensor, approximate: &str) -> Result<Tensor> {
     if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
@@ -388,15 +388,15 @@ fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
     // Beyond the bounds the slope is 0 or 1, and 0 would be multiplied by a square that overflows.
     let (grad, x, approximate) = (real(args, 0)?, real(args, 1)?.clamp(-40, 40)?, args.str(2)?);
     let square = x.square()?;
-    // The share below `x`, and `x` times its derivative.
+    // `Φ(x) + x Φ'(x)`.
     let slope = if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
         let s = share(&x, approximate)?;
         let inner = square.mul(6.0 * k * c)?.add(2.0 * k)?.mul(&x)?;
         s.add(&inner.mul(&s.rsub(1)?.mul(&s)?)?)?
     } else {
-        // The share below `-a` is the density times the Mills ratio, so that the difference of ratio and `a` has its digits
-        // where the share has none beside 1.
+        // `Φ(-a)` is the density times the Mills ratio, so the difference of the ratio and `a` is accurate where `Φ(a)` rounds
+        // to 1.
         let density = square.mul(-0.5)?.exp()?.mul(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2)?;
         let a = x.abs()?;
         let below = density.mul(&mills_ratio(&a)?.sub(&a)?)?;
@@ -405,7 +405,7 @@ fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
     narrowed(args, FIRST_TWO, grad.mul(&slope)?)
 }
 
-/// The share of the normal distribution below `-a` over its density there, for numbers that are not below 0.
+/// The Mills ratio of the standard normal distribution: `Φ(-a)` over the density at `a`, for `a` of 0 or more.
 fn mills_ratio(a: &Tensor) -> Result<Tensor> {
     let r = div::DEF.run(&[Arg::Int(1), (&a.add(4)?).into(), Arg::None])?;
     let t = r.mul(-8)?.add(1)?;

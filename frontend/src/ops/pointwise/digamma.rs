@@ -11,7 +11,7 @@ use keyway_dispatcher::op::{Args, Decomposition};
 use std::f64::consts::PI;
 
 forms! {
-    /// The derivative of [`Tensor::lgamma`] at each element: minus infinity at 0, infinity at -0, NaN at negative
+    /// The digamma function, the derivative of [`Tensor::lgamma`]: minus infinity at 0, infinity at -0, NaN at negative
     /// integers. Integers become f32.
     ///
     /// ```
@@ -27,7 +27,7 @@ forms! {
     pub fn digamma(&self), in_place: digamma_, out: digamma_out;
 }
 
-/// Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
+/// Below 0 by the reflection formula `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, dtype) = operand(args)?;
     let negative = x.lt(0)?;
@@ -35,7 +35,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let below = above.sub(&cotangent(&x)?.mul(PI)?)?;
     let made = negative.where_cond(&below, &above)?;
     let made = is_pole(&x)?.where_cond(f64::NAN, &made)?;
-    // Minus the reciprocal of 0 has the right sign.
+    // `-1 / x` has the right sign for both zeros.
     cast(x.eq(0)?.where_cond(&x.rdiv(-1)?, &made)?, dtype)
 }
 

@@ -11,7 +11,7 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
-/// How a quotient is rounded to a whole number.
+/// The rounding of a quotient to an integer.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -49,17 +49,17 @@ forms! {
     /// # Ok(()) }
     /// ```
     ///
-    /// A sparse tensor divided by a number or a strided tensor has its entries: what is not stored gives 0, also divided by 0. A stored
-    /// 0 divided by 0 is NaN.
+    /// A sparse tensor divided by a number or a strided tensor retains its indices: elements that are not stored give 0, even
+    /// divided by 0. A stored 0 divided by 0 is NaN.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "broadcast_div")]
     #[doc(alias = "divide")]
     #[doc(alias = "true_divide")]
     pub fn div<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::None], in_place: div_, out: div_out;
 
-    /// `self / other`, rounded; integers stay integers.
+    /// `self / other`, rounded to an integer; integers stay integers.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -71,7 +71,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::div`]; an integer divided by zero; two bool operands.
+    /// Those of [`Tensor::div`]; an integer divided by zero; two bool operands.
     pub fn div_with<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding), in_place: div_with_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
@@ -152,7 +152,7 @@ pub static DEF: OpDef = OpDef::binary(
         g.set(0, || b.grad(0)?.div(b.saved(1)?.arg()))?;
         g.set(1, || {
             let other = b.input(1)?;
-            // Between the quotients, as their product may be beyond the range that the gradient is in.
+            // Multiplied between the divisions, since the product of the quotients may exceed the range of the gradient.
             let quotient = DEF.run(&[b.saved(0)?.arg(), (&other).into(), Arg::None])?;
             in_range(b.grad(0)?)?.mul(&quotient)?.div(&other)?.neg()
         })

@@ -7,7 +7,7 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// Each element above 0 as it is, each other one as `alpha * (e^x - 1)` where `alpha` is 1.
+    /// `x` where it is above 0, else `alpha * (e^x - 1)` with an `alpha` of 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -20,7 +20,7 @@ forms! {
     /// A dtype that is not a float.
     pub fn elu(&self), defaults: [Arg::Int(1)], in_place: elu_, on: -1.5;
 
-    /// [`Tensor::elu`](crate::Tensor::elu) with another `alpha`.
+    /// [`Tensor::elu`](crate::Tensor::elu) with an `alpha`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -47,7 +47,7 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,
-        // An exponential of what is at most 0, so that it is finite; the output plus `alpha` would have lost its digits.
+        // The exponent is at most 0, so the exponential is finite; the output plus `alpha` would cancel.
         formula: |b, g| {
             g.set(0, || {
                 let (grad, x) = (&in_range(b.grad(0)?)?, in_range(&b.input(0)?)?);

@@ -8,7 +8,7 @@ use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `self == other` as bool, broadcast and promoted. NaN equals nothing.
+    /// `self == other` as bool, broadcast and promoted. NaN does not equal anything.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -18,14 +18,14 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "broadcast_eq")]
     pub fn eq<'a>(&'a self, other: impl Into<Arg<'a>>);
 }
 
 impl Tensor {
-    /// Whether `other` has the same sizes and every element equals its counterpart, in the dtype that both promote to. NaN
-    /// equals nothing. Waits for the device.
+    /// Whether `other` has the same sizes and all elements are equal, in the promoted dtype. NaN does not equal anything. Waits
+    /// for the device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -36,7 +36,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Dtypes that have no common one, tensors on different devices.
+    /// Dtypes without a common one, tensors on different devices.
     #[doc(alias = "array_equal")]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         called("equal", &["self", "other"], || {

@@ -12,7 +12,7 @@ use keyway_sdk::quantile::{MIDDLE, OUTSIDE, TAIL};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 forms! {
-    /// The number whose error function each element is: infinite at 1 and -1, NaN beyond. Integers become f32.
+    /// The inverse error function: infinite at 1 and -1, NaN outside. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -31,21 +31,21 @@ fn quotient(x: &Tensor, [above, below]: [[f64; 8]; 2]) -> Result<Tensor> {
     polynomial(x, above)?.div(&polynomial(x, below)?)
 }
 
-/// The quantile of `(1 + x) / 2` by the square root of 2. The share of the tail, `(1 - |x|) / 2`, is exact.
+/// The normal quantile of `(1 + x) / 2`, divided by `sqrt(2)`. The tail probability `(1 - |x|) / 2` is exact.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, dtype) = operand(args)?;
     let size = x.abs()?;
     let middle = quotient(&x.square()?.mul(-0.25)?.add(0.180_625)?, MIDDLE)?.mul(&x)?.mul(0.5)?;
     let depth = size.rsub(1)?.mul(0.5)?.log()?.neg()?.sqrt()?;
     let mut outside = quotient(&depth.sub(1.6)?, OUTSIDE)?;
-    // No number of f32 that is below 1 lies deeper.
+    // No f32 below 1 is further in the tail.
     if x.dtype() == DType::F64 {
         outside = depth.le(5)?.where_cond(&outside, &quotient(&depth.sub(5)?, TAIL)?)?;
     }
     let outside = size.eq(1)?.where_cond(f64::INFINITY, &outside)?;
     let outside = x.lt(0)?.where_cond(&outside.neg()?, &outside)?;
     let made = size.le(0.85)?.where_cond(&middle, &outside)?.mul(FRAC_1_SQRT_2)?;
-    // Beyond 1 there is no logarithm, and a sign of NaN is none.
+    // Outside -1..=1 the logarithm is NaN, and so is the result.
     cast(made, dtype)
 }
 
@@ -60,7 +60,7 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef::unary(
     "erfinv(Tensor self) -> Tensor",
     rules::unary_float,
-    // From the input: the exponential multiplies what an output of f16 or bf16 was rounded by.
+    // From the input: the exponential would amplify the rounding error of an f16 or bf16 output.
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let slope = widened(&b.input(0)?)?.erfinv()?.square()?.exp()?;

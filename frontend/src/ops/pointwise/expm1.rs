@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
-    /// `e` to the power of each element, less 1, exact for small elements too. Integers become f32.
+    /// `e^x - 1` of each element `x`, accurate for small elements too. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,7 +23,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "expm1(Tensor self) -> Tensor",
     rules::unary_float,
-    // From the input: an output that was rounded to -1 leaves no gradient.
+    // From the input: an output rounded to -1 would give a gradient of 0.
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&in_range(&b.input(0)?)?.exp()?))),
 )
 .with(Facts::KEEPS_ZERO)

@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes that have no
+    /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes without a
     /// common one, tensors on different devices.
     pub fn floor_divide<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[self.into(), other.into()])

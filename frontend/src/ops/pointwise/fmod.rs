@@ -6,7 +6,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// What is left of `self / other`, with the sign of `self`, as Rust's `%`.
+    /// The remainder of `self / other`, with the sign of `self`, as Rust's `%`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes that have no
+    /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes without a
     /// common one, tensors on different devices.
     pub fn fmod<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: fmod_;
 }

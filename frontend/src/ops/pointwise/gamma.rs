@@ -1,7 +1,7 @@
-//! What the logarithm of the gamma function and its derivatives share: polynomials between 1 and 2, recurrences from there, and
-//! Stirling's series for large numbers.
+//! Shared parts of the log-gamma function and its derivatives: polynomials between 1 and 2, recurrences from there, and
+//! Stirling's series for large arguments.
 //!
-//! Their numbers, and where these come from, stand in [`keyway_sdk::gamma`].
+//! The coefficients and their sources are in [`keyway_sdk::gamma`].
 
 use crate::error::Result;
 use crate::ops::composite::{cast, tensor, widened};
@@ -11,7 +11,7 @@ use keyway_dispatcher::op::{Args, Part};
 use keyway_sdk::gamma::{BERNOULLI, LARGE, LOG_NARROW, LOG_WIDE, ROOT, SLOPE_NARROW, SLOPE_WIDE};
 use std::f64::consts::PI;
 
-/// The ops that `lgamma` and `digamma` are composed of.
+/// The ops that the decompositions of `lgamma` and `digamma` call.
 pub(super) const PARTS: &[Part] = &[
     Part::widened("abs"),
     Part::widened("add"),
@@ -36,14 +36,14 @@ pub(super) const PARTS: &[Part] = &[
     Part::fixed("logical_and", DType::BOOL),
 ];
 
-/// The argument in the float dtype of the computation, f16 and bf16 as f32, and the dtype of the result.
+/// The argument in the float compute dtype, with f16 and bf16 as f32, and the dtype of the result.
 pub(super) fn operand(args: &Args<'_>) -> Result<(Tensor, DType)> {
     let t = tensor(args, 0)?;
     let dtype = float_of(t.dtype());
     Ok((widened(&cast(t, dtype)?)?, dtype))
 }
 
-/// A polynomial by its coefficients, that of the lowest power first.
+/// Evaluates a polynomial (Horner's method); coefficients start with that of the lowest power.
 pub(super) fn polynomial(x: &Tensor, coefficients: impl IntoIterator<Item = f64>) -> Result<Tensor> {
     let all: Vec<f64> = coefficients.into_iter().collect();
     let mut made: Option<Tensor> = None;
@@ -56,13 +56,13 @@ pub(super) fn polynomial(x: &Tensor, coefficients: impl IntoIterator<Item = f64>
     made.map_or_else(|| x.zeros_like(), Ok)
 }
 
-/// How many terms of the series the dtype has digits for.
+/// The number of terms of the series that the precision of the dtype needs.
 fn terms(dtype: DType) -> usize {
     if dtype == DType::F64 { BERNOULLI.len() } else { 4 }
 }
 
-/// Of numbers above 0 and below [`LARGE`] the one between 1 and 2 that lies a whole number below, if they are above 2, and a sum
-/// over those in between: `join` of the sum so far and each of them.
+/// Argument reduction by the recurrence: for `x` above 2 and below [`LARGE`], the value in 1..2 that differs from `x` by an
+/// integer, and a fold of `join` over the values in between, starting with `start`.
 fn lowered(x: &Tensor, start: f64, join: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<(Tensor, Tensor)> {
     let (mut near, mut sum) = (x.clone(), x.full_like(start)?);
     for _ in 2..LARGE as usize + 1 {
@@ -73,10 +73,10 @@ fn lowered(x: &Tensor, start: f64, join: fn(&Tensor, &Tensor) -> Result<Tensor>)
     Ok((near, sum))
 }
 
-/// `log(gamma(x))` of numbers above 0.
+/// `log(gamma(x))` for `x` above 0.
 pub(super) fn log_gamma_above_0(x: &Tensor) -> Result<Tensor> {
     let (near, product) = lowered(x, 1.0, |product, factor| product.mul(factor))?;
-    // With `u` from 0 to 1 the logarithm for `1 + u` is `u (u - 1)` times the polynomial; all differences are exact.
+    // With `u` in 0..=1, `log(gamma(1 + u))` is `u (u - 1)` times the polynomial; all differences are exact.
     let below = x.lt(1)?;
     let u = below.where_cond(x, &near.sub(1)?)?;
     let wide = x.dtype() == DType::F64;
@@ -89,12 +89,12 @@ pub(super) fn log_gamma_above_0(x: &Tensor) -> Result<Tensor> {
     let coefficient = |(k, b): (usize, &f64)| b / ((2 * k + 2) * (2 * k + 1)) as f64;
     let series = BERNOULLI.iter().enumerate().take(terms(x.dtype())).map(coefficient);
     let series = polynomial(&inverse.square()?, series)?.mul(&inverse)?;
-    // Half the logarithm of 2 pi, less a half.
+    // `(log(2 pi) - 1) / 2`.
     let large = x.sub(0.5)?.mul(&log.sub(1)?)?.add(&series.add(0.418_938_533_204_672_7)?)?;
     x.lt(LARGE)?.where_cond(&small, &large)
 }
 
-/// `digamma(x)` of numbers above 0.
+/// `digamma(x)` for `x` above 0.
 pub(super) fn digamma_above_0(x: &Tensor) -> Result<Tensor> {
     let (near, sum) = lowered(x, 0.0, |sum, term| sum.add(&term.reciprocal()?))?;
     let wide = x.dtype() == DType::F64;
@@ -105,7 +105,7 @@ pub(super) fn digamma_above_0(x: &Tensor) -> Result<Tensor> {
         (narrow, ROOT.0 - narrow)
     };
     let (list, below): (&[f64], _) = (if wide { &SLOPE_WIDE } else { &SLOPE_NARROW }, x.lt(1)?);
-    // Below 1 the polynomial is of `x + 1`, whose rounding would be seen.
+    // Below 1 the polynomial is evaluated at `x + 1`, whose rounding error would be visible.
     let distance = below.where_cond(&x.sub(root - 1.0)?, &near.sub(root)?)?.sub(rest)?;
     let u = below.where_cond(x, &near.sub(1)?)?;
     let inner = polynomial(&u.add(&u)?.sub(1)?, list.iter().copied())?.mul(&distance)?;
@@ -120,12 +120,12 @@ pub(super) fn digamma_above_0(x: &Tensor) -> Result<Tensor> {
     x.lt(LARGE)?.where_cond(&small, &large)
 }
 
-/// The sine of pi times the distance from the nearest whole number, 0 or above.
+/// The sine of pi times the distance to the nearest integer; not negative.
 pub(super) fn sine(x: &Tensor) -> Result<Tensor> {
     x.sub(&x.round()?)?.abs()?.mul(PI)?.sin()
 }
 
-/// The cotangent of pi times `x`, infinite at whole numbers. Near its zeros it is a sine, which keeps its digits there.
+/// The cotangent of `pi x`, infinite at integers. Near its zeros it is computed from a sine, which is accurate there.
 pub(super) fn cotangent(x: &Tensor) -> Result<Tensor> {
     let r = x.sub(&x.round()?)?;
     let size = r.abs()?;
@@ -133,7 +133,7 @@ pub(super) fn cotangent(x: &Tensor) -> Result<Tensor> {
     r.lt(0)?.where_cond(&made.neg()?, &made)
 }
 
-/// Whether each element is a whole number and not above 0: where the gamma function is infinite. Minus infinity is one.
+/// Whether each element is an integer not above 0, a pole of the gamma function. Minus infinity counts as one.
 pub(super) fn is_pole(x: &Tensor) -> Result<Tensor> {
     x.le(0)?.logical_and(&x.eq(&x.floor()?)?)
 }

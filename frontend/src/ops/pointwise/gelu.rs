@@ -8,7 +8,7 @@ use crate::ops::{forms, rules};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
-/// By which formula [`Tensor::gelu`](crate::Tensor::gelu) computes the normal distribution.
+/// The formula with which [`Tensor::gelu`](crate::Tensor::gelu) computes the normal distribution.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -21,10 +21,10 @@ use keyway_dispatcher::op::{Arg, Args, Typing};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Approximate {
-    /// By the error function.
+    /// Exact, with the error function.
     #[default]
     None,
-    /// By `(1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2`.
+    /// The approximation `(1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2`.
     Tanh,
 }
 
@@ -38,7 +38,7 @@ impl From<Approximate> for Arg<'_> {
 }
 
 forms! {
-    /// Each element times the normal distribution's share below it.
+    /// `x * Φ(x)` of each element `x`, where `Φ` is the cumulative distribution function of the standard normal distribution.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -68,7 +68,7 @@ forms! {
     pub fn gelu_with(&self, approximate: Approximate);
 }
 
-/// Refuses what argument `i`, `approximate`, may not be.
+/// Refuses an invalid `approximate`, argument `i`.
 pub(super) fn check(args: &Args<'_>, i: usize) -> RuleResult<()> {
     match args.str(i)? {
         "none" | "tanh" => Ok(()),

@@ -13,7 +13,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Typing};
 
 forms! {
-    /// The gradient through [`Tensor::gelu`], from the gradient `self` and its `input`.
+    /// The input gradient of [`Tensor::gelu`], from the output gradient `self` and the `input`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -34,13 +34,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     rules::binary_float(args)
 }
 
-/// The elements, f16 and bf16 widened to f32, within bounds beyond which both second derivatives are 0: there a square that
+/// Clamps the elements, with f16 and bf16 widened to f32, to bounds beyond which both second derivatives are 0: a square that
 /// overflows would be multiplied by 0.
 fn held(x: &Tensor) -> Result<Tensor> {
     widened(x)?.clamp(-40, 40)
 }
 
-/// The second derivative of `gelu`: `(2 - x^2)` times the normal density.
+/// The second derivative of `gelu`: `(2 - x^2)` times the standard normal density.
 fn exact_curvature(x: &Tensor) -> Result<Tensor> {
     let x = held(x)?;
     const DENSITY: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2 / 2.0;

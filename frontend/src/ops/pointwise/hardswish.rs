@@ -5,8 +5,8 @@ use crate::ops::sample::{Fill, Sample};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// `x * min(max(x + 3, 0), 6) / 6` of each element `x`. The gradient at the corners is that of the straight parts: 0 at
-    /// -3 and 1 at 3.
+    /// `x * min(max(x + 3, 0), 6) / 6` of each element `x`. The gradient at the kinks is that of the linear parts: 0 at -3 and
+    /// 1 at 3.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -8,7 +8,8 @@ use crate::ops::forms;
 use crate::ops::sample::{Fill, Sample, sample, tensor};
 
 forms! {
-    /// The gradient through [`Tensor::hardswish`], from the gradient `self` and its `input`: 0 from -3 down, and `self` from 3 up.
+    /// The input gradient of [`Tensor::hardswish`], from the output gradient `self` and the `input`: 0 up to -3, and `self`
+    /// from 3 on.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -12,8 +12,8 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 forms! {
-    /// `sqrt(self^2 + other^2)` without overflow on the way, broadcast and promoted: the length of the side opposite the right
-    /// angle. Infinite if either is, also beside NaN, as IEEE 754 says. The gradient at the origin is 0.
+    /// `sqrt(self^2 + other^2)` without intermediate overflow, broadcast and promoted. Infinite if either operand is, even if
+    /// the other is NaN (IEEE 754). The gradient at the origin is 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,17 +23,17 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn hypot<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: hypot_, out: hypot_out;
 }
 
-/// The longer side times `sqrt(1 + (shorter / longer)^2)`.
+/// The larger magnitude times `sqrt(1 + (smaller / larger)^2)`.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y, dtype) = pair::real(args)?;
     let (x, y) = (x.abs()?, y.abs()?);
     let (longer, shorter) = (x.maximum(&y)?, x.minimum(&y)?);
     let made = shorter.div(&longer)?.square()?.add(1)?.sqrt()?.mul(&longer)?;
-    // 0 / 0 and the quotient of infinities are NaN.
+    // `0 / 0` and the quotient of infinities are NaN.
     let made = longer.eq(0)?.where_cond(&longer, &made)?;
     let infinite = x.eq(f64::INFINITY)?.logical_or(&y.eq(f64::INFINITY)?)?;
     cast(infinite.where_cond(f64::INFINITY, &made)?, dtype)
@@ -50,7 +50,7 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef::binary(
     "hypot(Tensor self, Tensor other) -> Tensor",
     rules::binary_real,
-    // Of the legs over the longer one: the length itself may have overflowed.
+    // Computed from the operands divided by the larger one: the result itself may have overflowed.
     Derivative::of_inputs(0b11, |b, g| {
         let [x, y] = pair::saved(b)?;
         let legs = pair::Legs::of(&x, &y)?;

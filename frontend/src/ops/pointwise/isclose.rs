@@ -12,13 +12,13 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule, Typing};
 
-/// The tolerances by custom, relative and absolute.
+/// The usual tolerances, relative and absolute.
 const CUSTOM: (f64, f64) = (1e-5, 1e-8);
 
 impl Tensor {
-    /// Whether each element is near that of `other`: equal, or `|self - other| <= 1e-8 + 1e-5 * |other|`, both broadcast and
-    /// promoted. Of integers the difference is exact and the bound is computed in f64. An infinity is near itself alone, and NaN near
-    /// nothing.
+    /// Whether each element is close to that of `other`: equal, or `|self - other| <= 1e-8 + 1e-5 * |other|`, broadcast and
+    /// promoted. For integers the difference is exact and the bound is computed in f64. An infinity is close only to itself,
+    /// and NaN to nothing.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -29,12 +29,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn isclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.isclose_with(other, CUSTOM.0, CUSTOM.1, false)
     }
 
-    /// [`Tensor::isclose`] with `atol + rtol * |other|` as the bound; NaN is near NaN if `equal_nan`.
+    /// [`Tensor::isclose`] with the bound `atol + rtol * |other|`; with `equal_nan`, NaN is close to NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -46,7 +46,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::isclose`]; a tolerance that is negative or NaN.
+    /// Those of [`Tensor::isclose`]; a tolerance that is negative or NaN.
     pub fn isclose_with<'a>(
         &'a self,
         other: impl Into<Arg<'a>>,
@@ -57,7 +57,7 @@ impl Tensor {
         DEF.run(&[self.into(), other.into(), Arg::Float(rtol), Arg::Float(atol), Arg::Bool(equal_nan)])
     }
 
-    /// Whether [`Tensor::isclose`] holds of all elements; so of none. Waits for the device.
+    /// Whether [`Tensor::isclose`] holds for all elements; true if there are none. Waits for the device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -68,12 +68,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::isclose`].
+    /// Those of [`Tensor::isclose`].
     pub fn allclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<bool> {
         called("allclose", &["self", "other"], || self.isclose(other)?.all(..)?.item::<bool>())
     }
 
-    /// Whether [`Tensor::isclose_with`] holds of all elements; so of none. Waits for the device.
+    /// Whether [`Tensor::isclose_with`] holds for all elements; true if there are none. Waits for the device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -85,7 +85,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::isclose_with`].
+    /// Those of [`Tensor::isclose_with`].
     pub fn allclose_with<'a>(
         &'a self,
         other: impl Into<Arg<'a>>,
@@ -109,16 +109,16 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     rules::comparison(args)
 }
 
-/// The distances of floats, and their bounds.
+/// The absolute differences of floats, and their bounds.
 fn of_floats(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let (x, y, _) = pair::real(args)?;
     Ok((x.sub(&y)?.abs()?, y.abs()?.mul(args.float(2)?)?.add(args.float(3)?)?))
 }
 
-/// From this distance on i64 may not hold the difference of two of its numbers.
+/// From this magnitude on the difference of two i64 values may overflow.
 const FAR: f64 = (1u64 << 62) as f64;
 
-/// The distances of integers or truth values, exact before they are rounded to f64 once, and their bounds.
+/// The absolute differences of integers or bools, exact before one rounding to f64, and their bounds.
 fn of_integers(args: &Args<'_>, dtype: DType) -> Result<(Tensor, Tensor)> {
     let device = args.tensor(usize::from(!matches!(args.get(0), Arg::Tensor(_))))?.device();
     let operand = |i: usize, dtype: DType| match args.get(i) {
@@ -138,7 +138,7 @@ fn of_integers(args: &Args<'_>, dtype: DType) -> Result<(Tensor, Tensor)> {
     Ok((distance, bound))
 }
 
-/// Equal ones first: of infinities the difference is NaN.
+/// Equal elements first, since the difference of infinities is NaN.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let near = eq::DEF.run(&[args.get(0), args.get(1)])?;
     let dtype = args.promote(rules::FIRST_TWO)?;

@@ -4,7 +4,7 @@ use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
-    /// Whether each element is neither infinite nor NaN. Always true of an integer.
+    /// Whether each element is neither infinite nor NaN. Always true for integers.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -4,7 +4,7 @@ use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
-    /// Whether each element is infinite, of either sign. Never true of an integer.
+    /// Whether each element is positive or negative infinity. Always false for integers.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

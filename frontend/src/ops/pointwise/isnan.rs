@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
-    /// Whether each element is not a number. Never true of an integer.
+    /// Whether each element is NaN. Always false for integers.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

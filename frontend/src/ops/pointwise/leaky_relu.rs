@@ -7,7 +7,7 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// Each element above 0 as it is, each other one times 0.01.
+    /// `x` where it is above 0, else `0.01 * x`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -20,7 +20,7 @@ forms! {
     /// A dtype that is not a float.
     pub fn leaky_relu(&self), defaults: [Arg::Float(0.01)], in_place: leaky_relu_, on: -1.5;
 
-    /// [`Tensor::leaky_relu`](crate::Tensor::leaky_relu) with another slope below 0.
+    /// [`Tensor::leaky_relu`](crate::Tensor::leaky_relu) with a slope below 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

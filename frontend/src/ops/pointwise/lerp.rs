@@ -8,7 +8,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 forms! {
-    /// `self + weight * (end - self)`: all three broadcast and promoted.
+    /// Linear interpolation: `self + weight * (end - self)`, all three broadcast and promoted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -19,7 +19,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>), in_place: lerp_ {
         /// ```
         /// # fn main() -> keyway::Result<()> {
@@ -33,7 +33,7 @@ forms! {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    // The weight may be a float among integers, which would hide that there is nothing between them.
+    // Checked without the weight: a float weight would promote integers, between which there is no interpolation.
     let ends = args.promote(rules::FIRST_TWO)?;
     rules::require(args, 0, ends, ends.is_float(), "a float dtype")?;
     let dtype = args.promote(rules::FIRST_THREE)?;
@@ -62,7 +62,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_inputs(0b111, |b, g| {
         let grad = b.grad(0)?;
-        // The difference from 1 is exact near 1; that of two gradients would be all rounding.
+        // `1 - weight` is exact near 1; the difference of two gradients would be dominated by rounding.
         g.set(0, || match b.saved(2)?.arg() {
             Arg::Tensor(weight) => grad.mul(&Tensor::from_ref(weight.clone()).rsub(1)?),
             _ => grad.mul(1.0 - b.float(2)?),

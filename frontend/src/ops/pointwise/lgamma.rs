@@ -11,8 +11,7 @@ use keyway_dispatcher::op::{Args, Decomposition};
 use std::f64::consts::PI;
 
 forms! {
-    /// The logarithm of the size of the gamma function of each element: infinity at 0 and at negative integers.
-    /// Integers become f32.
+    /// `log(|gamma(x)|)` of each element: infinity at 0 and at negative integers. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,7 +26,7 @@ forms! {
     pub fn lgamma(&self), in_place: lgamma_, out: lgamma_out;
 }
 
-/// Below 0 by the reflection `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and next to 0 by `-log|x|`.
+/// Below 0 by the reflection formula `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and just below 0 by `-log|x|`.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, dtype) = operand(args)?;
     let size = x.abs()?;
@@ -39,7 +38,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(is_pole(&x)?.where_cond(f64::INFINITY, &made)?, dtype)
 }
 
-/// Also those of its derivatives: on both sides of 0, and where there is no derivative.
+/// The samples, shared with the derivatives: on both sides of 0, and at poles.
 pub(super) fn samples() -> Vec<Sample> {
     let mut samples = unary(0.4, 4.0);
     let below = vec![-0.4, -1.3, -2.6, -0.75, -3.5, -7.25];

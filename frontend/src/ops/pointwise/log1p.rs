@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// The natural logarithm of 1 plus each element, exact for small elements too. Integers become f32.
+    /// `log(1 + x)` of each element `x`, accurate for small elements too. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -11,8 +11,7 @@ use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 use std::f64::consts::LN_2;
 
 forms! {
-    /// `log(exp(self) + exp(other))` without overflow, broadcast and promoted: the sum of numbers of which the logarithms are
-    /// known.
+    /// `log(exp(self) + exp(other))` without overflow, broadcast and promoted: addition in log space.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,11 +22,11 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn logaddexp<'a>(&'a self, other: impl Into<Arg<'a>>), out: logaddexp_out;
 }
 
-/// The greater one and `log(1 + exp(-|x - y|))`. Equal ones first, since the difference of infinities is NaN.
+/// `max(x, y) + log(1 + exp(-|x - y|))`. Equal operands first, since the difference of infinities is NaN.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y, dtype) = pair::real(args)?;
     let greater = x.maximum(&y)?;
@@ -50,7 +49,7 @@ pub static DEF: OpDef = OpDef::binary(
     Derivative::of_inputs(0b11, |b, g| {
         let [x, y] = pair::saved(b)?;
         let (x, y) = (widened(&x)?, widened(&y)?);
-        // Equal infinities have half each, as equal numbers.
+        // Equal infinities get half of the gradient each, as equal numbers do.
         let infinite = x.eq(&y)?.logical_and(&x.isinf()?)?;
         let ahead = infinite.where_cond(0, &x.sub(&y)?)?;
         g.set(0, || b.grad(0)?.mul(&ahead.sigmoid()?))?;

@@ -1,4 +1,4 @@
-//! What `logical_and`, `logical_or` and `logical_xor` share: all but the table of truth.
+//! Shared parts of `logical_and`, `logical_or` and `logical_xor`.
 
 use crate::DType;
 use crate::ops::def::{Derivative, OpDef};
@@ -10,7 +10,7 @@ pub(super) const fn def(schema: &'static str) -> OpDef {
     OpDef::binary(schema, typing, Derivative::NotDifferentiable).samples(samples)
 }
 
-/// Tensors of one dtype as they are; of others the kernel sees the truth values.
+/// Tensors of one dtype are passed unchanged; others are cast to bool.
 fn typing(args: &Args<'_>) -> Result<Typing> {
     let compute = match (args.get(0), args.get(1)) {
         (Arg::Tensor(a), Arg::Tensor(b)) if a.dtype() == b.dtype() => a.dtype(),

@@ -7,7 +7,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// Whether either is true, where every number but 0 counts as true; the result is bool.
+    /// Whether either element is true, where every value but 0 is true; the result is bool.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -7,7 +7,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// Whether one of both is true, where every number but 0 counts as true; the result is bool.
+    /// Whether exactly one element is true, where every value but 0 is true; the result is bool.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

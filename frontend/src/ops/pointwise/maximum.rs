@@ -6,8 +6,8 @@ use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The larger of `self` and `other`, element by element, broadcast and promoted. NaN if either is.
-    /// Where both are equal each takes half of the gradient.
+    /// The element-wise maximum of `self` and `other`, broadcast and promoted. NaN propagates. Equal elements get half of the
+    /// gradient each.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -17,7 +17,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "broadcast_maximum")]
     pub fn maximum<'a>(&'a self, other: impl Into<Arg<'a>>), out: maximum_out;
 }

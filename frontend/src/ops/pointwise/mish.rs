@@ -23,7 +23,7 @@ forms! {
     pub fn mish(&self), in_place: mish_, on: -1.5;
 }
 
-/// `log(1 + e^x)`, of no element rounded to `x` before its digits are those of `x`.
+/// `log(1 + e^x)`, without the threshold above which `softplus` returns `x`.
 fn exponent(x: &Tensor) -> Result<Tensor> {
     x.softplus_with(1, f64::INFINITY)
 }

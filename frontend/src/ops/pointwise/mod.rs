@@ -1,4 +1,4 @@
-//! Ops that work on each element by itself.
+//! Element-wise ops.
 
 mod backward;
 mod bitwise;

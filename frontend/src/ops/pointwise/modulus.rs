@@ -1,4 +1,4 @@
-//! What `fmod` and `remainder` share: they differ in how the quotient is rounded. Their rule is that of `floor_divide`, too.
+//! Shared parts of `fmod` and `remainder`, which differ in the rounding of the quotient. `floor_divide` has the same rule.
 
 use crate::DType;
 use crate::autograd::{Backward, Grads};
@@ -30,7 +30,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     Ok(typing)
 }
 
-/// The result is `self - quotient * other`, and the quotient is constant but for its jumps.
+/// The result is `self - quotient * other`, and the quotient is piecewise constant.
 pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, rounding: &str) -> Result<()> {
     g.set(0, || Ok(b.grad(0)?.clone()))?;
     g.set(1, || {
@@ -40,7 +40,7 @@ pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, rounding: &str) ->
     })
 }
 
-/// Dividends and divisors whose quotients are no whole numbers, where the remainder jumps.
+/// Operands whose quotients are not integers, where the remainder is discontinuous.
 fn samples() -> Vec<Sample> {
     let dividend = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![5.25, -4.0, 1.0, -7.5, 0.5, 3.0, -1.0]));
     let divisor = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.7, -2.3, 3.25, -1.9, 2.6]));

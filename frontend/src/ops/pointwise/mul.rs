@@ -16,12 +16,12 @@ forms! {
     /// # Ok(()) }
     /// ```
     ///
-    /// A sparse tensor times a number or a strided tensor has its entries, two sparse ones give the coordinates that
-    /// both store: what is not stored gives 0, whatever it is multiplied by. A stored 0 is an element like others, so 0
-    /// times infinity is NaN there.
+    /// A sparse tensor times a number or a strided tensor retains its indices, two sparse ones give the coordinates that both
+    /// store: elements that are not stored give 0, whatever the other factor. A stored 0 is an element like others, so 0 times
+    /// infinity is NaN there.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "affine")]
     #[doc(alias = "broadcast_mul")]
     #[doc(alias = "multiply")]

@@ -9,8 +9,8 @@ use crate::ops::{forms, rules};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 forms! {
-    /// Each element that is finite; 0 for NaN, and the largest and the smallest finite number of the dtype for the infinities.
-    /// Their gradient is 0. Integers and bool stay as they are.
+    /// Replaces NaN by 0, and the infinities by the largest and the smallest finite value of the dtype. The gradient of
+    /// replaced elements is 0. Integers and bool are unchanged.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,8 +26,8 @@ forms! {
 }
 
 impl Tensor {
-    /// [`Tensor::nan_to_num`] with these numbers; `None` stands for the usual one. A number beyond the dtype's range is
-    /// infinite there.
+    /// [`Tensor::nan_to_num`] with these replacements; `None` is the default. A replacement beyond the dtype's range becomes
+    /// infinite.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     #[doc(alias = "not_equal")]
     pub fn ne<'a>(&'a self, other: impl Into<Arg<'a>>);
 }

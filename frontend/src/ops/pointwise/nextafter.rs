@@ -12,8 +12,8 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 forms! {
-    /// The next number of the dtype after `self` towards `other`, broadcast and promoted: `other` where both are equal. `self` has
-    /// the gradient.
+    /// The next representable value of the dtype after `self` towards `other`, broadcast and promoted; `other` where both are
+    /// equal. Only `self` has a gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,11 +24,11 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    /// Operands that are not floats; shapes that do not broadcast, tensors on different devices.
     pub fn nextafter<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: nextafter_, out: nextafter_out;
 }
 
-/// Of a dtype: half the distance of 1 from the next number, the least number above 0, and the largest one.
+/// Of a dtype: half the machine epsilon, the smallest positive value, and the largest finite value.
 fn limits(dtype: DType) -> (f64, f64, f64) {
     match dtype {
         DType::F16 => (2f64.powi(-11), 2f64.powi(-24), 65_504.0),
@@ -38,14 +38,15 @@ fn limits(dtype: DType) -> (f64, f64, f64) {
     }
 }
 
-/// The neighbours of numbers above 0, by additions that round (S. M. Rump, P. Zimmermann, S. Boldo, G. Melquiond, "Computing
+/// The neighbours of positive values, by additions that round (S. M. Rump, P. Zimmermann, S. Boldo, G. Melquiond, "Computing
 /// predecessor and successor in rounding to nearest", BIT 49, 2009, algorithm 1).
 fn neighbours(size: &Tensor) -> Result<[Tensor; 2]> {
     let (half, least, _) = limits(size.dtype());
     let share = half * (1.0 + 2.0 * half);
     let (step, scaled) = (size.mul(share)?, size.mul(1.0 / half)?);
     let scaled_step = scaled.mul(share)?;
-    // Where that share would be below the least number: among tiny numbers that one is the distance, the others are scaled.
+    // Where that fraction would underflow: the spacing of subnormal values is the smallest positive value; other small values
+    // are scaled.
     let (tiny, small) = (size.lt(least / half)?, size.lt(0.5 / half / half * least)?);
     let least = size.new_full((), least)?;
     let of = |go: fn(&Tensor, &Tensor) -> Result<Tensor>| -> Result<Tensor> {
@@ -55,7 +56,7 @@ fn neighbours(size: &Tensor) -> Result<[Tensor; 2]> {
     Ok([of(|x, e| x.sub(e))?, of(|x, e| x.add(e))?])
 }
 
-/// In the dtype itself: f16 and bf16 have other neighbours than f32.
+/// Computed in the dtype itself: the neighbours in f16 and bf16 differ from those in f32.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y, dtype) = pair::real(args)?;
     let (x, y) = (cast(x, dtype)?, cast(y, dtype)?);
@@ -86,7 +87,7 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef::binary(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     rules::binary_real,
-    // A neighbour moves as the number does.
+    // The derivative of a neighbour with respect to `self` is 1.
     Derivative::of_grad(|b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         g.set(1, || b.grad(0)?.zeros_like())

@@ -1,4 +1,4 @@
-//! What ops of two real operands that are composed of others share.
+//! Shared parts of the decompositions of ops of two real operands.
 
 use crate::autograd::{Backward, is_grad_enabled};
 use crate::error::Result;
@@ -7,8 +7,8 @@ use crate::ops::rules::{FIRST_TWO, float_of, wrong_value};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args};
 
-/// The first two arguments in the float dtype of the computation, f16 and bf16 widened to f32, and the dtype of the result:
-/// what they promote to, integers as f32. A number becomes a tensor of no dimensions, so that it is rounded as an element is.
+/// The first two arguments in the float compute dtype, with f16 and bf16 widened to f32, and the dtype of the result: the
+/// promoted dtype, with integers as f32. A number becomes a 0-d tensor, so that it is rounded as an element is.
 pub(super) fn real(args: &Args<'_>) -> Result<(Tensor, Tensor, DType)> {
     let dtype = float_of(args.promote(FIRST_TWO)?);
     let tensor = |i: usize| -> Result<Option<Tensor>> {
@@ -27,7 +27,7 @@ pub(super) fn real(args: &Args<'_>) -> Result<(Tensor, Tensor, DType)> {
     })
 }
 
-/// The first two arguments of a recorded call; a number as a tensor of no dimensions beside the gradient.
+/// The first two arguments of a recorded call; a number becomes a 0-d tensor on the gradient's device.
 pub(super) fn saved(b: &Backward<'_>) -> Result<[Tensor; 2]> {
     let operand = |i: usize| match b.saved(i)?.arg() {
         Arg::Tensor(t) => Ok(Tensor::from_ref(t.clone())),
@@ -39,12 +39,12 @@ pub(super) fn saved(b: &Backward<'_>) -> Result<[Tensor; 2]> {
     Ok([operand(0)?, operand(1)?])
 }
 
-/// The legs of right-angled triangles, f16 and bf16 widened to f32, over the longer one of each: none of them is above 1, and one is
-/// 1 but at the origin, so that neither their squares overflow nor does the sum of these vanish.
+/// Two operands, with f16 and bf16 widened to f32, divided by the larger magnitude: both are at most 1 and one is 1 (except at
+/// the origin), so their squares do not overflow and the sum of squares does not underflow.
 pub(super) struct Legs {
     pub first: Tensor,
     pub second: Tensor,
-    /// What both were divided by: a constant to derivatives, as formulas of the legs do not depend on the scale.
+    /// The divisor: detached, since the formulas are invariant to the scale.
     pub longer: Tensor,
 }
 
@@ -57,13 +57,13 @@ impl Legs {
         let longer = none.where_cond(1, &longer)?;
         let over = |leg: &Tensor| {
             let made = leg.div(&longer)?;
-            // At the origin there is no derivative of any order.
+            // At the origin the derivatives of every order are defined as 0.
             if is_grad_enabled() { none.where_cond(0, &made) } else { Ok(made) }
         };
         Ok(Legs { first: over(&first)?, second: over(&second)?, longer })
     }
 
-    /// The hypotenuse, from 1 to the square root of 2; 1/2 at the origin, whose shares of it are 0.
+    /// The hypotenuse, from 1 to `sqrt(2)`; 1/2 at the origin, where both operands are 0.
     pub(super) fn length(&self) -> Result<Tensor> {
         self.first.hypot(&self.second)?.maximum(0.5)
     }

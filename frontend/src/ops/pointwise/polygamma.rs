@@ -13,8 +13,8 @@ use keyway_dispatcher::op::{Args, Decomposition, Part, Typing};
 use std::f64::consts::PI;
 
 impl Tensor {
-    /// The derivative of order `n` of [`Tensor::digamma`] at each element. At 0 and at negative integers it is
-    /// infinite, for an even `n` minus infinity. Integers become f32.
+    /// The polygamma function, the `n`-th derivative of [`Tensor::digamma`]. At 0 and at negative integers it is infinite, for
+    /// an even `n` minus infinity. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,16 +25,16 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An order above 170, whose factorial f64 does not hold.
+    /// An order above 170, whose factorial overflows f64.
     pub fn polygamma(&self, n: usize) -> Result<Tensor> {
         DEF.run(&[self.into(), whole(n)])
     }
 }
 
-/// The largest order, beyond whose factorial f64 is infinite.
+/// The largest order; the factorial of the next one overflows f64.
 const HIGHEST: i64 = 170;
 
-/// Bernoulli's numbers of even index, from the second on, by the factorial of their index.
+/// `B(2k) / (2k)!` for `k` from 1 on, where `B` are the Bernoulli numbers.
 const BERNOULLI_SHARES: [f64; 12] = [
     0.083_333_333_333_333_33,
     -0.001_388_888_888_888_889,
@@ -57,7 +57,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     rules::unary_float(args)
 }
 
-/// `x^-s`, for small exponents without the logarithm that a power takes.
+/// `x^-s`, without the logarithm of a power for small exponents.
 fn inverse_power(x: &Tensor, s: i64) -> Result<Tensor> {
     match s {
         1 => x.reciprocal(),
@@ -66,8 +66,9 @@ fn inverse_power(x: &Tensor, s: i64) -> Result<Tensor> {
     }
 }
 
-/// Hurwitz's zeta function of `s` from 2 on: the sum of `(x + k)^-s` over all `k` from 0 on, for `x` above 0. By the formula of
-/// Euler and Maclaurin ("Digital Library of Mathematical Functions", 25.11.28), the first terms added up where `x` is small.
+/// The Hurwitz zeta function of an `s` of 2 or more and `x` above 0: the sum of `(x + k)^-s` over `k` from 0 on, by the
+/// Euler-Maclaurin formula ("Digital Library of Mathematical Functions", 25.11.28), with the first terms added directly where
+/// `x` is small.
 fn zeta(x: &Tensor, s: i64) -> Result<Tensor> {
     let first = 9 + s.min(40);
     let mut sum = x.zeros_like()?;
@@ -91,7 +92,8 @@ fn zeta(x: &Tensor, s: i64) -> Result<Tensor> {
     small.where_cond(&sum.add(&tail)?, &tail)
 }
 
-/// The derivative of order `n` of the cotangent by itself: `-(1 + c^2)` times the derivative of the one before.
+/// The derivative of order `n` of the cotangent as a polynomial of the cotangent `c`: each is `-(1 + c^2)` times the derivative
+/// of the previous polynomial.
 fn cotangent_derivative(n: i64) -> Vec<f64> {
     let mut list = vec![0.0, 1.0];
     for _ in 0..n {
@@ -105,7 +107,7 @@ fn cotangent_derivative(n: i64) -> Vec<f64> {
     list
 }
 
-/// `(-1)^(n+1) n! zeta(n + 1, x)`; below 0 by the derivatives of the reflection of `digamma`.
+/// `(-1)^(n+1) n! zeta(n + 1, x)`; below 0 by the derivatives of the reflection formula of `digamma`.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let n = args.int(1)?;
     let (x, dtype) = operand(args)?;
@@ -128,7 +130,7 @@ fn samples() -> Vec<Sample> {
     for n in 0..4 {
         let of_order = lgamma::samples().into_iter().enumerate().map(|(nth, mut sample)| {
             sample.args.push(SampleArg::Int(n));
-            // Of higher orders the numbers are of every size, so that differences say little.
+            // The values of higher orders differ widely in magnitude, so finite differences are inaccurate.
             sample.smooth &= n < 2 || nth < 3;
             sample
         });

@@ -22,11 +22,11 @@ forms! {
     /// # Ok(()) }
     /// ```
     ///
-    /// A sparse tensor takes a number above 0 as its exponent, with which what is not stored stays 0; duplicates are
-    /// added up first. Other exponents make every unstored element 1 or infinity, so they need `to_dense()`.
+    /// A sparse tensor accepts a number above 0 as its exponent, which maps unstored elements to 0; duplicates are added first.
+    /// Other exponents make every unstored element 1 or infinity, so they need `to_dense()`.
     ///
     /// # Errors
-    /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no
+    /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes without a
     /// common one, tensors on different devices.
     #[doc(alias = "powf")]
     pub fn pow<'a>(&'a self, exponent: impl Into<Arg<'a>>), in_place: pow_, out: pow_out;
@@ -77,7 +77,7 @@ fn samples() -> Vec<Sample> {
         sample([base(&[2, 3]), SampleArg::Float(2.3)]),
         sample([SampleArg::Int(2), exponent(&[2, 3])]),
         sample([SampleArg::Float(0.7), exponent(&[])]),
-        // The gradient of the base is 0 at the exponent 0 by definition, which differences do not see.
+        // The gradient of the base is 0 at the exponent 0 by definition, unlike finite differences.
         Sample { smooth: false, ..sample([base(&[3]), tensor(&[3], Fill::Values(vec![0.0, 1.0]))]) },
     ];
     pairs.chain(more).collect()
@@ -91,9 +91,9 @@ fn errors() -> Vec<ErrorSample> {
     errors
 }
 
-/// `grad * exponent * base^(exponent - 1)`, and 0 where the exponent is 0 even at base 0. Factor by factor: the slope may be beyond
-/// the range that the gradient is in. For negative exponents as `grad * power * exponent / base`, since `base^(exponent - 1)`
-/// leaves the range before the power does.
+/// `grad * exponent * base^(exponent - 1)`, and 0 where the exponent is 0, even at base 0. The factors are multiplied one by
+/// one, since the slope may exceed the range of the gradient. For negative exponents computed as
+/// `grad * power * exponent / base`, since `base^(exponent - 1)` overflows before the power does.
 fn base_gradient(grad: &Tensor, base: &Tensor, exponent: Arg<'_>, power: &Tensor) -> Result<Tensor> {
     let is_f16 = base.dtype() == DType::F16;
     let grad = &in_range(grad)?;
@@ -107,7 +107,7 @@ fn base_gradient(grad: &Tensor, base: &Tensor, exponent: Arg<'_>, power: &Tensor
         Arg::Int(2) | Arg::Float(2.0) => grad.mul(base)?.mul(2),
         Arg::Int(n) if n < 0 && !is_f16 => grad.mul(power)?.mul(n)?.div(base),
         Arg::Float(n) if n < 0.0 && n.is_finite() && !is_f16 => grad.mul(power)?.mul(n)?.div(base),
-        // Only of floats, to which the lowest number and the one above it are the same.
+        // Gradients exist only for floats, in which the lowest i64 and its successor are equal.
         Arg::Int(n) => grad.mul(&in_range(base)?.pow(n.saturating_sub(1))?)?.mul(n),
         Arg::Float(n) => grad.mul(&in_range(base)?.pow(n - 1.0)?)?.mul(n),
         _ => grad.mul(&base.pow(0)?),
@@ -121,7 +121,7 @@ fn exponent_gradient(grad: &Tensor, base: Arg<'_>, exponent: &Tensor, power: &Te
         Arg::Tensor(t) => {
             let t = Tensor::from_ref(t.clone());
             let flat = t.eq(0)?.logical_and(&exponent.ge(0)?)?;
-            // No logarithm is taken of 0 there: its derivative, times a gradient of 0, would be NaN.
+            // The logarithm of 0 is avoided there: its derivative, times a gradient of 0, would be NaN.
             let log = flat.where_cond(1, &t)?.log()?;
             return flat.where_cond(0, &scaled.mul(&log)?);
         }
@@ -130,7 +130,7 @@ fn exponent_gradient(grad: &Tensor, base: Arg<'_>, exponent: &Tensor, power: &Te
         _ => 1.0,
     };
     if number == 0.0 {
-        // Infinite or 0 all around: a constant.
+        // Infinite or 0 in a neighbourhood: a constant.
         let slope = power.detach().mul(f64::NEG_INFINITY)?;
         return grad.mul(&exponent.ge(0)?.where_cond(0, &slope)?);
     }

@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// 1 over each element; infinite at 0. Integers become f32.
+    /// `1 / x` of each element `x`; infinite at 0. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "reciprocal(Tensor self) -> Tensor",
     rules::unary_float,
-    // Factor by factor: the square of the output may be beyond the range that the gradient is in.
+    // Factor by factor: the square of the output may exceed the range of the gradient.
     Derivative::of_output(|b, g| {
         g.set(0, || {
             let y = b.output(0)?;

@@ -6,7 +6,7 @@ use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// The larger of 0 and each element; NaN stays.
+    /// `max(0, x)` of each element `x`; NaN propagates.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! What `maximum` and `minimum` share: of two elements one wins.
+//! Shared parts of `maximum` and `minimum`.
 
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
@@ -18,13 +18,13 @@ pub(super) const fn def(
         .with(Facts::EXACT)
 }
 
-/// The gradients, where `loses` tells whether its first argument loses against the second.
+/// The gradients; `loses` is a comparison that is true where its first argument is not selected.
 pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, loses: &'static OpDef) -> Result<()> {
     g.set(0, || share(b.grad(0)?, loses, b.saved(0)?.arg(), b.saved(1)?.arg()))?;
     g.set(1, || share(b.grad(0)?, loses, b.saved(1)?.arg(), b.saved(0)?.arg()))
 }
 
-/// The part of `grad` that goes to `own`: all of it unless `rival` won, half where both are equal.
+/// The part of `grad` for `own`: all of it where `own` is selected, half where both are equal, else 0.
 fn share(grad: &Tensor, loses: &'static OpDef, own: Arg<'_>, rival: Arg<'_>) -> Result<Tensor> {
     let lost = loses.run(&[own, rival])?;
     let tied = super::eq::DEF.run(&[own, rival])?;

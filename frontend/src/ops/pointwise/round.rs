@@ -6,7 +6,7 @@ use crate::ops::sample::Fill;
 use crate::ops::{forms, sample};
 
 forms! {
-    /// The integer nearest to each element; of two as near, the even one.
+    /// The nearest integer of each element; ties go to the even one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,10 +1,10 @@
-//! What `ceil`, `floor`, `round` and `trunc` share: they differ in which integer they give.
+//! The definition that `ceil`, `floor`, `round` and `trunc` share.
 
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::Fill;
 use crate::ops::{rules, sample};
 
-/// The samples keep away from the integers, where all but `round` jump.
+/// The samples avoid integers, at which all but `round` are discontinuous.
 pub(super) const fn def(schema: &'static str) -> OpDef {
     OpDef::unary(schema, rules::unary_number, Derivative::ZERO)
         .dtypes(Dtypes::NUMERIC)

@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// 1 over the square root of each element; infinite at 0, NaN below. Integers become f32.
+    /// `1 / sqrt(x)` of each element `x`; infinite at 0, NaN below. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_output(|b, g| {
         g.set(0, || {
             let y = b.output(0)?;
-            // Factor by factor: the cube of the output may be beyond the range that the gradient is in.
+            // Factor by factor: the cube of the output may exceed the range of the gradient.
             b.grad(0)?.mul(-0.5)?.mul(&y)?.mul(&y)?.mul(&y)
         })
     }),

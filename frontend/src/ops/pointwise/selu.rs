@@ -9,8 +9,8 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::{Args, Decomposition, Part};
 
 forms! {
-    /// 1.0507 times each element above 0, and `1.0507 * 1.6733 * (e^x - 1)` of each other one: the numbers with which the mean
-    /// 0 and the variance 1 of many inputs are kept (G. Klambauer and others, "Self-normalizing neural networks", 2017).
+    /// `1.0507 * x` where `x` is above 0, else `1.0507 * 1.6733 * (e^x - 1)`; these constants preserve mean 0 and variance 1 of
+    /// many inputs (G. Klambauer and others, "Self-normalizing neural networks", 2017).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ forms! {
     pub fn selu(&self), in_place: selu_, on: -1.5;
 }
 
-/// The factor below 0, and that of everything.
+/// The factor below 0, and the common factor.
 const ALPHA: f64 = 1.673_263_242_354_377_2;
 const SCALE: f64 = 1.050_700_987_355_480_5;
 
@@ -40,7 +40,7 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let (grad, x) = (widened(b.grad(0)?)?, widened(&b.input(0)?)?);
-            // No exponential is taken of what it may overflow for.
+            // The exponent is clamped to 0, so the exponential does not overflow.
             let below = grad.mul(&x.minimum(0)?.exp()?)?.mul(ALPHA * SCALE)?;
             x.gt(0)?.where_cond(&grad.mul(SCALE)?, &below)
         })

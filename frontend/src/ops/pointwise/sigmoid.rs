@@ -24,7 +24,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "sigmoid(Tensor self) -> Tensor",
     rules::unary_float,
-    // From the input: an output that was rounded to 1 leaves no gradient.
+    // From the input: an output rounded to 1 would give a gradient of 0.
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.sigmoid_backward(&b.input(0)?))),
 )
 .samples(|| sample::unary(-3.0, 3.0))

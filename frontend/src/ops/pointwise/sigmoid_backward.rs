@@ -8,8 +8,9 @@ use crate::ops::forms;
 use crate::ops::sample::Fill;
 
 forms! {
-    /// The gradient through [`Tensor::sigmoid`], from the gradient `self` and its `input`: `self * sigmoid(x) * sigmoid(-x)` of each
-    /// element `x`. Of the output, which may be rounded to 1, no gradient could be computed far from 0.
+    /// The input gradient of [`Tensor::sigmoid`], from the output gradient `self` and the `input`:
+    /// `self * sigmoid(x) * sigmoid(-x)` of each element `x`. The output may be rounded to 1, so the gradient cannot be
+    /// computed from it far from 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,7 +31,7 @@ pub static DEF: OpDef = backward::def(
     "sigmoid_backward(Tensor grad_output, Tensor input) -> Tensor",
     Derivative::of_inputs(0b11, |b, g| {
         g.set(0, || b.grad(0)?.sigmoid_backward(&b.input(1)?))?;
-        // The slope times `sigmoid(-x) - sigmoid(x)`, as a tangent, which has its digits near 0.
+        // The first derivative times `sigmoid(-x) - sigmoid(x)`, as a hyperbolic tangent, which is accurate near 0.
         g.set(1, || {
             let x = b.input(1)?;
             let both = b.grad(0)?.mul(&b.input(0)?)?;

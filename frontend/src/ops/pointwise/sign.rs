@@ -6,7 +6,7 @@ use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// -1, 0 or 1 by the sign of each element; 0 for NaN.
+    /// The sign of each element: -1, 0 or 1; 0 for NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -8,7 +8,7 @@ use crate::ops::forms;
 use crate::ops::sample::Fill;
 
 forms! {
-    /// The gradient through [`Tensor::silu`], from the gradient `self` and its `input`.
+    /// The input gradient of [`Tensor::silu`], from the output gradient `self` and the `input`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

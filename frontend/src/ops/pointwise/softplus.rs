@@ -8,8 +8,8 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `log(1 + e^(beta x)) / beta` of each element `x`, or `x` itself where `beta x` is above a `threshold`; `beta` is 1 and the
-    /// threshold 20.
+    /// `log(1 + e^(beta x)) / beta` of each element `x`, or `x` where `beta x` is above `threshold`; `beta` is 1 and
+    /// `threshold` 20.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

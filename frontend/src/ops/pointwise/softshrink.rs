@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
 
 forms! {
-    /// Each element brought nearer to 0 by `lambd`, here 0.5, and 0 where it is not farther away than that. The gradient
-    /// there is 0.
+    /// Soft thresholding of each element `x`: `sign(x) * max(|x| - lambd, 0)`, with a `lambd` of 0.5. The gradient where the
+    /// result is 0 is 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,7 +27,7 @@ forms! {
     /// A dtype that is not a float; a `lambd` that is negative or NaN.
     pub fn softshrink(&self), defaults: [Arg::Float(0.5)], in_place: softshrink_, on: -2.5;
 
-    /// [`Tensor::softshrink`] with another `lambd`.
+    /// [`Tensor::softshrink`] with a `lambd`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -42,7 +42,7 @@ forms! {
     pub fn softshrink_with<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_with_, on: -2.5;
 }
 
-/// Refuses what argument `i`, `lambd`, may not be.
+/// Refuses an invalid `lambd`, argument `i`.
 pub(super) fn check(args: &Args<'_>, i: usize) -> RuleResult<()> {
     let lambd = args.float(i)?;
     if lambd.is_nan() || lambd < 0.0 {
@@ -59,7 +59,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (t, lambd) = (tensor(args, 0)?, args.float(1)?);
     let x = widened(&t)?;
-    // A product, so that NaN stays.
+    // A product, so that NaN propagates.
     let inner = x.lt(-lambd)?.where_cond(&x.add(lambd)?, &x.mul(0)?)?;
     cast(x.gt(lambd)?.where_cond(&x.sub(lambd)?, &inner)?, t.dtype())
 }

@@ -13,8 +13,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
 forms! {
-    /// The gradient through [`Tensor::softshrink_with`], from the gradient `self` and its `input`: 0 where the input is not farther from
-    /// 0 than `lambd`. A `lambd` of 0 changes nothing, at 0 either.
+    /// The input gradient of [`Tensor::softshrink_with`], from the output gradient `self` and the `input`: 0 where
+    /// `|input| <= lambd`. With a `lambd` of 0 it is `self` everywhere, also at 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -22,7 +22,7 @@ forms! {
     pub fn square(&self), in_place: square_, out: square_out;
 }
 
-/// bool has no product of its own: it is squared as i64.
+/// bool has no multiplication: it is squared as i64.
 fn rule(args: &Args<'_>) -> keyway_dispatcher::error::Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let dtype = if dtype == DType::BOOL { DType::I64 } else { dtype };

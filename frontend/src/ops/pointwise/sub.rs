@@ -24,7 +24,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on
+    /// Two bool operands; shapes that do not broadcast, dtypes without a common one, tensors on
     /// different devices.
     #[doc(alias = "broadcast_sub")]
     #[doc(alias = "subtract")]
@@ -41,7 +41,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::sub`](Self::sub); an `alpha` with a fraction where the operands are integers.
+    /// Those of [`Tensor::sub`](Self::sub); a fractional `alpha` for integer operands.
     pub fn sub_with<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
 }
 
@@ -59,7 +59,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As the functional form; a result of a shape or dtype that `self` cannot hold.
+    /// Those of the functional form; a result of a shape or dtype that `self` cannot hold.
     pub fn sub_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), Arg::Int(1), -1)
     }
@@ -76,7 +76,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::sub_`].
+    /// Those of [`Tensor::sub_`].
     pub fn sub_with_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), alpha.into(), -1)
     }

@@ -22,7 +22,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "tan(Tensor self) -> Tensor",
     rules::unary_float,
-    // `grad (1 + y^2)`, in which `y^2` alone may overflow.
+    // `grad (1 + y^2)`, factored since `y^2` alone may overflow.
     Derivative::of_output(|b, g| {
         g.set(0, || {
             let (grad, y) = (b.grad(0)?, b.output(0)?);

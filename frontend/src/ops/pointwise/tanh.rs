@@ -22,7 +22,7 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "tanh(Tensor self) -> Tensor",
     rules::unary_float,
-    // From the input: an output that was rounded to 1 leaves no gradient.
+    // From the input: an output rounded to 1 would give a gradient of 0.
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.tanh_backward(&b.input(0)?))),
 )
 .with(Facts::KEEPS_ZERO);

@@ -8,8 +8,8 @@ use crate::ops::forms;
 use crate::ops::sample::Fill;
 
 forms! {
-    /// The gradient through [`Tensor::tanh`], from the gradient `self` and its `input`: `self / cosh(x)^2` of each element `x`. Of the
-    /// output, which may be rounded to 1, no gradient could be computed far from 0.
+    /// The input gradient of [`Tensor::tanh`], from the output gradient `self` and the `input`: `self / cosh(x)^2` of each
+    /// element `x`. The output may be rounded to 1, so the gradient cannot be computed from it far from 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

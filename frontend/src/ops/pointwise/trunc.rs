@@ -5,7 +5,7 @@ use crate::ops::def::{Facts, OpDef};
 use crate::ops::forms;
 
 forms! {
-    /// Each element without its fraction.
+    /// Each element rounded towards 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -20,7 +20,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
+    /// A condition that is not bool; shapes that do not broadcast, dtypes without a common one, tensors
     /// on different devices.
     pub fn where_cond<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
         called_as("where_cond", PARAMS, NAMES, || DEF.run(&[self.into(), a.into(), b.into()]))
@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As the functional form; a result of another shape than `out`, or of a dtype that `out` cannot hold.
+    /// Those of the functional form; a result of another shape than `out`, or of a dtype that `out` cannot hold.
     pub fn where_cond_out<'a>(
         &'a self,
         a: impl Into<Arg<'a>>,
@@ -50,12 +50,12 @@ impl Tensor {
     }
 }
 
-/// The arguments of the function.
+/// The parameter names of the method.
 const PARAMS: &[&str] = &["condition", "a", "b", "out"];
-/// The op's names of two of them.
+/// The op's names of two of the parameters.
 const NAMES: &[(&str, &str)] = &[("self", "a"), ("other", "b")];
 
-/// The two values.
+/// The arguments that hold the two values.
 const VALUES: u32 = 0b110;
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -10,8 +10,8 @@ use crate::ops::{forms, rules};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 forms! {
-    /// `self * log(other)`, and 0 where `self` is 0 whatever `other` is, unless that is NaN; broadcast and promoted. Integers
-    /// become f32. The gradients are 0 too where `self` is 0 and `other` is not above 0.
+    /// `self * log(other)`, and 0 where `self` is 0 and `other` is not NaN; broadcast and promoted. Integers become f32. The
+    /// gradients are 0 too where `self` is 0 and `other` is not above 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,7 +22,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Shapes that do not broadcast, dtypes without a common one, tensors on different devices.
     pub fn xlogy<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: xlogy_, out: xlogy_out;
 }
 
@@ -44,11 +44,11 @@ pub static DEF: OpDef = OpDef::binary(
     rules::binary_float,
     Derivative::of_inputs(0b11, |b, g| {
         let [x, y] = pair::saved(b)?;
-        // Nothing is divided by 0, and no logarithm taken of it, where the result is 0 all around.
+        // Where the result is 0 in a neighbourhood, division by 0 and the logarithm of 0 are avoided.
         let none = x.eq(0)?.logical_and(&y.le(0)?)?;
         let inside = none.where_cond(1, &y)?;
         g.set(0, || b.grad(0)?.mul(&inside.log()?))?;
-        // Factor by factor, as their quotient may be beyond the range that the gradient is in.
+        // Factor by factor, since the quotient may exceed the range of the gradient.
         g.set(1, || in_range(b.grad(0)?)?.mul(&x)?.div(&inside))
     }),
 )

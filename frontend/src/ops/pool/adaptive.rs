@@ -1,4 +1,4 @@
-//! The methods of [`Tensor`](crate::Tensor) whose windows follow from the sizes of the result.
+//! The adaptive pooling methods of [`Tensor`](crate::Tensor), whose windows are derived from the output size.
 
 use super::options::OutputSize;
 use super::{adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool};
@@ -21,7 +21,7 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            /// Another rank, no float; a size of 0 of the input.
+            /// Another rank, a dtype that is not a float; an input size of 0.
             pub fn $avg(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<Tensor> {
                 mean(stringify!($avg), self, output_size.into())
             }
@@ -71,7 +71,7 @@ pools! {
         ["[batch, channels, depth, height, width]"] "(1, 1, 1, 1, 4)" "[1, 1, 2]";
 }
 
-/// The spatial sizes of the result, and those of the windows where they are the same everywhere.
+/// The spatial sizes of the result, and the window sizes if they are the same at every position.
 fn windows<const N: usize>(x: &Tensor, to: OutputSize<N>) -> (PerDim<N>, Option<[i64; N]>) {
     let sizes: [usize; N] = std::array::from_fn(|d| to.0[d].unwrap_or(x.shape()[d + 2]));
     let own = &x.shape()[2..];
@@ -83,12 +83,12 @@ pub(crate) fn mean<const N: usize>(op: &'static str, input: &Tensor, to: OutputS
     called(op, &["self", "output_size"], || {
         let (x, had_batch) = batched(op, input, N)?;
         let made = match windows(&x, to) {
-            // One window is the whole; a reduction has kernels of its own.
+            // A single window is a full reduction, which has kernels of its own.
             (PerDim(sizes), Some(_)) if sizes == [1; N] && x.dtype().is_float() => {
                 let dims: [i64; N] = std::array::from_fn(|d| d as i64 + 2);
                 x.mean_keepdim(dims)?
             }
-            // Windows of one size are those of `avg_pool`, which more kernels serve.
+            // Windows of equal size are those of `avg_pool`, which more kernels serve.
             (_, Some(window)) => avg_pool::DEF.run(&[
                 (&x).into(),
                 Arg::Ints(&window),

@@ -10,7 +10,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-/// The sizes of a result whose spatial sizes are argument 1.
+/// The sizes of a result with the spatial sizes in argument 1.
 pub(super) fn result_sizes(args: &Args<'_>, rank: usize) -> RuleResult<Dims> {
     let x = args.tensor(0)?;
     if x.sizes()[2..].contains(&0) {
@@ -30,7 +30,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(dtype, sizes, dtype, Strides::Images(FIRST)))
 }
 
-/// The sizes of inputs and the spatial sizes of results.
+/// Input sizes and the spatial sizes of results.
 pub(super) const CASES: [(&[usize], &[i64]); 10] = [
     (&[2, 2, 7], &[3]),
     (&[2, 3, 5, 4], &[3, 3]),
@@ -44,7 +44,7 @@ pub(super) const CASES: [(&[usize], &[i64]); 10] = [
     (&[2, 3, 5], &[0]),
 ];
 
-/// Calls of an op with an input and the spatial sizes of its result that must fail.
+/// The error samples of an op with an input and the spatial sizes of its result.
 pub(super) fn errors() -> Vec<ErrorSample> {
     let call =
         |input: &[usize], to: &[i64], message| error([plain(input), SampleArg::Ints(to.to_vec())], message);
@@ -61,8 +61,8 @@ fn samples() -> Vec<Sample> {
     CASES.iter().map(call).collect()
 }
 
-/// `adaptive_avg_pool`: the mean of the elements `⌊i * input / output⌋ .. ⌈(i + 1) * input / output⌉` of each spatial
-/// dimension, for output `i`.
+/// `adaptive_avg_pool`: output `i` is the mean of the elements `⌊i * input / output⌋ .. ⌈(i + 1) * input / output⌉` of each
+/// spatial dimension.
 pub static DEF: OpDef = OpDef {
     schema: "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor",
     rule: Rule::Structured(rule),

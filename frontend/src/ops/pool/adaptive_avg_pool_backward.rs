@@ -14,7 +14,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(dtype, sizes, dtype, Strides::Images(FIRST)))
 }
 
-/// `adaptive_avg_pool_backward`: each element of the gradient, divided as its mean was, added to the elements under its window.
+/// `adaptive_avg_pool_backward`: adds each element of the gradient, divided by its window's size, to the elements of the
+/// window.
 pub static DEF: OpDef = OpDef {
     schema: "adaptive_avg_pool_backward(Tensor grad, int[] input_sizes) -> Tensor",
     rule: Rule::Structured(rule),

@@ -17,8 +17,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(dtype, sizes.clone(), dtype, strides.clone()).and(sizes, DType::I64, strides))
 }
 
-/// `adaptive_max_pool`: the largest element under each of the windows of `adaptive_avg_pool`, and where it was in its channel,
-/// counted over the spatial dimensions: the first of equal ones, the last NaN.
+/// `adaptive_max_pool`: the maximum of each window of `adaptive_avg_pool`, and its flat index in the spatial dimensions of its
+/// channel: the first of equal elements, the last NaN.
 pub static DEF: OpDef = OpDef {
     schema: "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),

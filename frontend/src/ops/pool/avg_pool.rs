@@ -8,8 +8,7 @@ use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-/// The plan's check of the arguments from `at` on: whether sizes are rounded up is checked with the window, whether the border
-/// counts, and what the sums are divided by.
+/// Checks the arguments from `at` on, `ceil_mode` (which is checked with the window), `count_include_pad` and the divisor.
 pub(super) fn check_divisor(args: &Args<'_>, at: usize) -> RuleResult<()> {
     args.bool(at)?;
     match args.optional_int(at + 1)? {
@@ -25,11 +24,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(x.dtype(), with_spatial(x.sizes(), &places), x.dtype(), Strides::Images(FIRST)))
 }
 
-/// A case: sizes of the input; kernel, stride and padding; whether sizes are rounded up, whether the border counts, and
-/// what is divided by.
+/// A case: input sizes; kernel, stride and padding; `ceil_mode`, `count_include_pad`, and the divisor.
 pub(super) type Case = (&'static [usize], [&'static [i64]; 3], bool, bool, Option<i64>);
 
-/// The arguments of a case that follow its tensors.
+/// The arguments of a case after its tensors.
 pub(super) fn options(case: &Case) -> impl Iterator<Item = SampleArg> {
     let (_, lists, ceil, include, divisor) = case;
     let lists = lists.map(|list| SampleArg::Ints(list.to_vec()));
@@ -71,7 +69,7 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `avg_pool`: the mean of the elements under each place of a window.
+/// `avg_pool`: the mean of each position of a sliding window.
 pub static DEF: OpDef = OpDef {
     schema: "avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
     rule: Rule::Structured(rule),

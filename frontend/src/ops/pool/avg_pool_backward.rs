@@ -21,7 +21,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(grad.dtype(), with_spatial(grad.sizes(), &input), grad.dtype(), Strides::Images(FIRST)))
 }
 
-/// `avg_pool_backward`: each element of the gradient, divided as its mean was, added to the elements under its window.
+/// `avg_pool_backward`: adds each element of the gradient, divided by its window's divisor, to the elements of the window.
 pub static DEF: OpDef = OpDef {
     schema: "avg_pool_backward(Tensor grad, int[] input_sizes, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
     rule: Rule::Structured(rule),

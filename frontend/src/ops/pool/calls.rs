@@ -1,4 +1,4 @@
-//! The methods of [`Tensor`](crate::Tensor), one for each number of spatial dimensions.
+//! The pooling methods of [`Tensor`](crate::Tensor), one per number of spatial dimensions.
 
 use super::options::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
 use super::{avg_pool, lp_pool, max_pool, max_pool_values};
@@ -18,9 +18,9 @@ macro_rules! pools {
     )+) => {
         impl Tensor {$(
             #[doc = concat!("The largest element under each place of a window in `", $images, "`, or in one without a batch. ")]
-            /// Along each spatial dimension there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` places,
-            /// rounded down, or with `ceil_mode` up, but for a last window that would begin behind the elements. NaN is the
-            /// largest of all.
+            /// Each spatial dimension has `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` positions, rounded
+            /// down, or with `ceil_mode` up, except for a last window that would start after the elements. NaN counts as the
+            /// largest element.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -32,7 +32,7 @@ macro_rules! pools {
             ///
             /// # Errors
             /// Another rank, bool or complex elements; a window or a stride of 0, a window larger than the padded input (with
-            /// `ceil_mode`, by a stride or more), or one that meets no element at some output position; a padding of more than
+            /// `ceil_mode`, by a stride or more), or one without an element at some output position; a padding of more than
             /// half the window.
             $(#[$of_max])*
             pub fn $max(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<Tensor> {
@@ -71,8 +71,8 @@ macro_rules! pools {
             )]
             ///
             /// # Errors
-            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input (with `ceil_mode`, by a
-            /// stride or more); a padding of more than half the window; a divisor of 0.
+            /// Another rank, a dtype that is not a float; a window or a stride of 0, a window larger than the padded input
+            /// (with `ceil_mode`, by a stride or more); a padding of more than half the window; a divisor of 0.
             $(#[$of_avg])*
             pub fn $avg(&self, options: impl Into<AvgPoolOptions<$rank>>) -> Result<Tensor> {
                 mean(stringify!($avg), self, options.into())
@@ -80,7 +80,7 @@ macro_rules! pools {
 
             #[doc = concat!("The root of the sum of powers, `(Σ x^p)^(1/p)`, under each place of a window in `", $images, "`, ")]
             #[doc = concat!("or in one without a batch; the places are those of [`Tensor::", stringify!($max), "`]. Where a ")]
-            /// window reaches over the end, the sum is that of a full one with the same mean, as PyTorch has it.
+            /// window exceeds the input, the sum is that of a full window with the same mean, as in PyTorch.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -114,7 +114,7 @@ pools! {
     "(1, 1, 1, 1, 4)" "[1, 1, 2]";
 }
 
-/// What `run` makes of images with a batch, in the arguments of `max_pool`.
+/// Batches the images, calls `run` with the arguments of `max_pool`, and removes the batch dimension again.
 fn largest<const N: usize, const RESULTS: usize>(
     op: &'static str,
     input: &Tensor,

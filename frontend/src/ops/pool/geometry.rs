@@ -1,4 +1,4 @@
-//! Sizes of pooled images, and the checks that the ops share.
+//! Output sizes of pooling, and the checks that the ops share.
 
 use crate::ops::composite::float_tensor;
 use crate::ops::rules::{require, wrong_shape, wrong_value};
@@ -8,9 +8,9 @@ use keyway_dispatcher::error::Result;
 use keyway_dispatcher::op::Args;
 use keyway_dispatcher::tensor::TensorRef;
 
-/// A window and how it moves.
+/// A sliding window: kernel, stride, padding, dilation and `ceil_mode`.
 pub(super) struct Window<'a> {
-    /// The argument that gives the window's sizes; stride and padding follow it.
+    /// The index of the argument with the window sizes; stride and padding follow it.
     at: usize,
     kernel: &'a [i64],
     stride: &'a [i64],
@@ -19,12 +19,12 @@ pub(super) struct Window<'a> {
     ceil: bool,
 }
 
-/// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of floats.
+/// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of a float dtype.
 pub(crate) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
     rank_of(args, i, float_tensor(args, i)?)
 }
 
-/// As [`rank`], of a tensor that may be one of integers.
+/// [`rank`] of a tensor that may also have an integer dtype.
 pub(super) fn rank_of_numbers(args: &Args<'_>, i: usize) -> Result<usize> {
     let t = args.tensor(i)?;
     let dtype = t.dtype();
@@ -39,7 +39,7 @@ fn rank_of(args: &Args<'_>, i: usize, t: &TensorRef) -> Result<usize> {
     }
 }
 
-/// The sizes of an image's spatial dimensions in argument `i`.
+/// The sizes of spatial dimensions from list argument `i`.
 pub(crate) fn sizes(args: &Args<'_>, i: usize, rank: usize) -> Result<Dims> {
     Ok(list(args, i, rank, &size_from(1))?.iter().map(|&v| v as usize).collect())
 }
@@ -49,14 +49,13 @@ pub(crate) fn spatial(sizes: &[usize]) -> Vec<i64> {
     sizes[2..].iter().map(|&size| size as i64).collect()
 }
 
-/// The first two sizes of a tensor, and these.
+/// The first two sizes of a tensor, followed by the spatial sizes.
 pub(crate) fn with_spatial(sizes: &[usize], spatial: &[usize]) -> Dims {
     sizes[..2].iter().chain(spatial).copied().collect()
 }
 
 impl<'a> Window<'a> {
-    /// Kernel, stride and padding in arguments `at` to `at + 2`, the dilation where it is stated, and whether sizes are
-    /// rounded up.
+    /// Reads kernel, stride and padding from arguments `at` to `at + 2`, the optional dilation, and `ceil_mode`.
     pub(super) fn of(
         args: &Args<'a>,
         rank: usize,
@@ -74,7 +73,7 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// The places of the window in an image of these spatial sizes.
+    /// The number of window positions in each dimension of an image of these spatial sizes.
     ///
     /// # Errors
     /// `Value` for a padding of more than half the window, or a window that is larger than the padded image.
@@ -91,7 +90,7 @@ impl<'a> Window<'a> {
                 return Err(wrong_value(args, self.at + 2, text));
             }
             let free = size + 2 * padding - reach;
-            // A first window may reach over the padded image if the number of windows is rounded up, but must begin in it.
+            // With `ceil_mode` the first window may exceed the padded image, but must start in it.
             if size == 0 || free + (if self.ceil { stride - 1 } else { 0 }) < 0 {
                 let text = format!(
                     "a window that fits the padded image: in spatial dimension {d} it reaches over {reach} elements of {}",
@@ -100,12 +99,12 @@ impl<'a> Window<'a> {
                 return Err(wrong_value(args, self.at, text));
             }
             let mut count = (free + if self.ceil { stride - 1 } else { 0 }) / stride + 1;
-            // A window that is rounded up to must begin in the image or the border before it.
+            // With `ceil_mode` a window must start in the image or the padding before it.
             if self.ceil && (count - 1) * stride >= size + padding {
                 count -= 1;
             }
             let begins = |place: i128| place * stride - padding;
-            // The first element of the window that does not lie before the image.
+            // The first element of the window that is not before the image.
             let first = |place: i128| ((dilation - 1 - begins(place)) / dilation).max(0);
             let reads = |place: i128| {
                 let first = first(place);

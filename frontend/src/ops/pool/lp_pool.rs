@@ -35,7 +35,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         Arg::Bool(true),
         Arg::None,
     ])?;
-    // The mean itself, but with a gradient of 0 where it is 0, at which a root has none.
+    // The mean itself, but with a gradient of 0 where it is 0, since the root has no derivative there.
     let mean = if p > 1.0 { mean.masked_fill(&mean.eq(0)?, 0)? } else { mean };
     cast(mean.mul(count)?.pow(1.0 / p)?, own.dtype())
 }
@@ -69,8 +69,8 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `lp_pool`: the `norm_type`-th root of the sum of the elements' powers under each place of a window; a window that reaches
-/// over the end counts as if it were full, with elements of its mean.
+/// `lp_pool`: `(Σ x^p)^(1/p)` of each position of a sliding window, where `p` is `norm_type`; a window that exceeds the input
+/// counts as a full window with the same mean of powers.
 pub static DEF: OpDef = OpDef {
     schema: "lp_pool(Tensor self, float norm_type, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode) -> Tensor",
     rule: Rule::Structured(rule),

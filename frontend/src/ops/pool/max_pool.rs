@@ -67,8 +67,8 @@ pub(super) fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `max_pool`: the largest element under each place of a window, and where it was in its channel, counted over the spatial
-/// dimensions: the first of equal ones, the last NaN.
+/// `max_pool`: the maximum of each position of a sliding window, and its flat index in the spatial dimensions of its channel:
+/// the first of equal elements, the last NaN.
 pub static DEF: OpDef = OpDef {
     schema: "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),

@@ -22,7 +22,7 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The elements of each channel at these places of it.
+/// Gathers the elements of each channel at these flat indices.
 pub(super) fn at(t: &Tensor, indices: &Tensor) -> Result<Tensor> {
     let flat = |t: &Tensor| {
         let [batch, channels, spatial @ ..] = t.shape() else { return Ok(t.clone()) };
@@ -31,8 +31,8 @@ pub(super) fn at(t: &Tensor, indices: &Tensor) -> Result<Tensor> {
     flat(t)?.gather(2, &flat(indices)?)?.reshape_as_sizes(indices.shape())
 }
 
-/// `max_pool_backward`: zeros of the input's shape, to which each element of the gradient is added at its place in the channel.
-/// Sums run in the order of the gradient's places.
+/// `max_pool_backward`: zeros of the input's shape, to which each element of the gradient is added at its index in the channel,
+/// in the order of the gradient's elements.
 pub static DEF: OpDef = OpDef {
     schema: "max_pool_backward(Tensor grad, Tensor indices, int[] input_sizes) -> Tensor",
     rule: Rule::Structured(rule),

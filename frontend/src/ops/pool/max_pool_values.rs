@@ -19,8 +19,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     Ok(Outputs::from_iter([values.into_ref()]))
 }
 
-/// `max_pool_values`: the values of `max_pool` alone. Its places, of eight bytes each, take longer to write than the values, and only
-/// a gradient needs them: with a graph it is composed of `max_pool`.
+/// `max_pool_values`: only the values of `max_pool`. Its indices, of eight bytes each, take longer to write than the values,
+/// and only a gradient needs them: with a graph it is implemented with `max_pool`.
 pub static DEF: OpDef = OpDef {
     schema: "max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
     rule: Rule::Structured(rule),

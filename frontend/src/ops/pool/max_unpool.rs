@@ -6,13 +6,13 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::op::Rule;
 
-/// Places in a channel, these for each one.
+/// A sample tensor of flat indices, `each` for every channel.
 fn places(sizes: &[usize], each: &[f64]) -> SampleArg {
     fixed(sizes, DType::I64, Fill::Values(each.to_vec()))
 }
 
-/// `max_unpool`: zeros of these spatial sizes, in which each element is put to its place in the channel: of several with one
-/// place, the last one. The gradient of each element is that of its place, also where it did not stay, as PyTorch has it.
+/// `max_unpool`: zeros of these spatial sizes, into which each element is written at its index in the channel; of equal indices
+/// the last one wins. The gradient of each element is that at its index, also if it was overwritten, as in PyTorch.
 pub static DEF: OpDef = OpDef {
     schema: "max_unpool(Tensor self, Tensor indices, int[] output_size) -> Tensor",
     rule: Rule::Structured(rule),

@@ -1,4 +1,4 @@
-//! Pooling: the largest element or the mean under a window that moves over one to three spatial dimensions.
+//! Pooling: maximum, mean or power mean over a sliding window of one to three spatial dimensions.
 
 mod adaptive;
 mod calls;

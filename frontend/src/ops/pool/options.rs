@@ -1,8 +1,8 @@
-//! Windows and how they move.
+//! The options of pooling.
 
 use crate::ops::conv::{PerDim, from_tuples};
 
-/// A window alone where its options stand: `x.max_pool2d(2)`.
+/// Conversions from a window size to options: `x.max_pool2d(2)`.
 macro_rules! from_windows {
     ($($to:ident)+) => {$(
         impl<const N: usize> From<usize> for $to<N> {
@@ -22,8 +22,8 @@ macro_rules! from_windows {
 from_windows! { MaxPoolOptions AvgPoolOptions MaxUnpoolOptions }
 from_tuples! { MaxPoolOptions AvgPoolOptions MaxUnpoolOptions OutputSize }
 
-/// The window of a maximum over `N` spatial dimensions. It moves by its own sizes unless a stride is stated. Its sizes alone, a number,
-/// an array or a tuple, can stand for it.
+/// The options of max pooling over `N` spatial dimensions. The stride is the window size unless set. A window size (a number,
+/// an array or a tuple) converts to them.
 ///
 /// ```
 /// use keyway::nn::{MaxPoolOptions, PerDim};
@@ -33,20 +33,20 @@ from_tuples! { MaxPoolOptions AvgPoolOptions MaxUnpoolOptions OutputSize }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MaxPoolOptions<const N: usize> {
-    /// Elements of the window.
+    /// The window size.
     pub kernel: PerDim<N>,
-    /// Elements from one place of the window to the next.
+    /// The distance between adjacent window positions, in elements.
     pub stride: PerDim<N>,
-    /// The border on either side, which is never the largest; at most half of the window.
+    /// The implicit padding on either side, which never contains the maximum; at most half of the window.
     pub padding: PerDim<N>,
-    /// Elements from one element of the window to the next.
+    /// The distance between adjacent window elements.
     pub dilation: PerDim<N>,
-    /// Whether a window may reach over the end.
+    /// Whether the output size is rounded up, so that a window may exceed the input.
     pub ceil_mode: bool,
 }
 
 impl<const N: usize> MaxPoolOptions<N> {
-    /// A window of these sizes, which moves by them.
+    /// A window of this size and an equal stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -60,7 +60,7 @@ impl<const N: usize> MaxPoolOptions<N> {
         MaxPoolOptions { kernel, stride: kernel, padding: 0.into(), dilation: 1.into(), ceil_mode: false }
     }
 
-    /// With this stride.
+    /// Sets the stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -74,7 +74,7 @@ impl<const N: usize> MaxPoolOptions<N> {
         MaxPoolOptions { stride: stride.into(), ..self }
     }
 
-    /// With this padding.
+    /// Sets the padding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -88,7 +88,7 @@ impl<const N: usize> MaxPoolOptions<N> {
         MaxPoolOptions { padding: padding.into(), ..self }
     }
 
-    /// With this dilation.
+    /// Sets the dilation.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -102,7 +102,7 @@ impl<const N: usize> MaxPoolOptions<N> {
         MaxPoolOptions { dilation: dilation.into(), ..self }
     }
 
-    /// With windows that may reach over the end, or without.
+    /// Sets whether the output size is rounded up.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -117,8 +117,8 @@ impl<const N: usize> MaxPoolOptions<N> {
     }
 }
 
-/// The window of a mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated. Its sizes alone, a number,
-/// an array or a tuple, can stand for it.
+/// The options of average pooling over `N` spatial dimensions. The stride is the window size unless set. A window size (a
+/// number, an array or a tuple) converts to them.
 ///
 /// ```
 /// use keyway::nn::AvgPoolOptions;
@@ -127,22 +127,22 @@ impl<const N: usize> MaxPoolOptions<N> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AvgPoolOptions<const N: usize> {
-    /// Elements of the window.
+    /// The window size.
     pub kernel: PerDim<N>,
-    /// Elements from one place of the window to the next.
+    /// The distance between adjacent window positions, in elements.
     pub stride: PerDim<N>,
-    /// The border of zeros on either side; at most half of the window.
+    /// The zero padding on either side; at most half of the window.
     pub padding: PerDim<N>,
-    /// Whether a window may reach over the end.
+    /// Whether the output size is rounded up, so that a window may exceed the input.
     pub ceil_mode: bool,
-    /// Whether the border counts among the elements that the sum is divided by.
+    /// Whether padding zeros are included in the divisor.
     pub count_include_pad: bool,
-    /// What the sum is divided by instead.
+    /// A divisor that replaces the window's element count.
     pub divisor_override: Option<usize>,
 }
 
 impl<const N: usize> AvgPoolOptions<N> {
-    /// A window of these sizes, which moves by them; the border counts.
+    /// A window of this size and an equal stride; the divisor includes padding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -158,7 +158,7 @@ impl<const N: usize> AvgPoolOptions<N> {
         AvgPoolOptions { kernel, stride, padding, ceil_mode, count_include_pad, divisor_override }
     }
 
-    /// With this stride.
+    /// Sets the stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -172,7 +172,7 @@ impl<const N: usize> AvgPoolOptions<N> {
         AvgPoolOptions { stride: stride.into(), ..self }
     }
 
-    /// With this padding.
+    /// Sets the padding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -186,7 +186,7 @@ impl<const N: usize> AvgPoolOptions<N> {
         AvgPoolOptions { padding: padding.into(), ..self }
     }
 
-    /// With windows that may reach over the end, or without.
+    /// Sets whether the output size is rounded up.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -200,7 +200,7 @@ impl<const N: usize> AvgPoolOptions<N> {
         AvgPoolOptions { ceil_mode: on, ..self }
     }
 
-    /// With a border that counts, or that does not.
+    /// Sets whether padding zeros are included in the divisor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -214,7 +214,7 @@ impl<const N: usize> AvgPoolOptions<N> {
         AvgPoolOptions { count_include_pad: on, ..self }
     }
 
-    /// With this divisor, whatever the window holds.
+    /// Sets the divisor, whatever the window's element count.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -229,7 +229,7 @@ impl<const N: usize> AvgPoolOptions<N> {
     }
 }
 
-/// The window of a power mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
+/// The options of power-average (Lp) pooling over `N` spatial dimensions. The stride is the window size unless set.
 ///
 /// ```
 /// use keyway::nn::LpPoolOptions;
@@ -238,18 +238,18 @@ impl<const N: usize> AvgPoolOptions<N> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LpPoolOptions<const N: usize> {
-    /// The exponent: 1 sums, 2 is the Euclidean norm, the larger the nearer to the maximum.
+    /// The exponent: 1 sums, 2 is the Euclidean norm, and large values approach the maximum.
     pub norm_type: f64,
-    /// Elements of the window.
+    /// The window size.
     pub kernel: PerDim<N>,
-    /// Elements from one place of the window to the next.
+    /// The distance between adjacent window positions, in elements.
     pub stride: PerDim<N>,
-    /// Whether a window may reach over the end.
+    /// Whether the output size is rounded up, so that a window may exceed the input.
     pub ceil_mode: bool,
 }
 
 impl<const N: usize> LpPoolOptions<N> {
-    /// This exponent and a window of these sizes, which moves by them.
+    /// This exponent, a window of this size and an equal stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -263,7 +263,7 @@ impl<const N: usize> LpPoolOptions<N> {
         LpPoolOptions { norm_type, kernel, stride: kernel, ceil_mode: false }
     }
 
-    /// With this stride.
+    /// Sets the stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -277,7 +277,7 @@ impl<const N: usize> LpPoolOptions<N> {
         LpPoolOptions { stride: stride.into(), ..self }
     }
 
-    /// With windows that may reach over the end, or without.
+    /// Sets whether the output size is rounded up.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -292,7 +292,7 @@ impl<const N: usize> LpPoolOptions<N> {
     }
 }
 
-/// The spatial sizes of a result: one for all of them, or one for each as an array or a tuple, where `None` keeps the input's.
+/// The spatial sizes of a result: one size for all, or an array or a tuple, where `None` preserves the input's size.
 ///
 /// ```
 /// use keyway::nn::OutputSize;
@@ -321,8 +321,8 @@ impl<const N: usize> From<[Option<usize>; N]> for OutputSize<N> {
     }
 }
 
-/// The window of the pooling that an unpooling over `N` spatial dimensions undoes. It moves by its own sizes unless a stride
-/// is stated.
+/// The options of max unpooling over `N` spatial dimensions: those of the pooling that it inverts. The stride is the window
+/// size unless set.
 ///
 /// ```
 /// use keyway::nn::MaxUnpoolOptions;
@@ -330,19 +330,19 @@ impl<const N: usize> From<[Option<usize>; N]> for OutputSize<N> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MaxUnpoolOptions<const N: usize> {
-    /// Elements of the window.
+    /// The window size.
     pub kernel: PerDim<N>,
-    /// Elements from one place of the window to the next.
+    /// The distance between adjacent window positions, in elements.
     pub stride: PerDim<N>,
-    /// The border on either side.
+    /// The padding on either side.
     pub padding: PerDim<N>,
-    /// The spatial sizes of the result: several are pooled to one, and differ from `(size - 1) * stride + kernel - 2 * padding`,
-    /// the default, by less than the stride.
+    /// The spatial sizes of the result. Several input sizes give the same pooled size; they differ from the default,
+    /// `(size - 1) * stride + kernel - 2 * padding`, by less than the stride.
     pub output_size: Option<[usize; N]>,
 }
 
 impl<const N: usize> MaxUnpoolOptions<N> {
-    /// A window of these sizes, which moves by them.
+    /// A window of this size and an equal stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -357,7 +357,7 @@ impl<const N: usize> MaxUnpoolOptions<N> {
         MaxUnpoolOptions { kernel, stride: kernel, padding: 0.into(), output_size: None }
     }
 
-    /// With this stride.
+    /// Sets the stride.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -372,7 +372,7 @@ impl<const N: usize> MaxUnpoolOptions<N> {
         MaxUnpoolOptions { stride: stride.into(), ..self }
     }
 
-    /// With this padding.
+    /// Sets the padding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -387,7 +387,7 @@ impl<const N: usize> MaxUnpoolOptions<N> {
         MaxUnpoolOptions { padding: padding.into(), ..self }
     }
 
-    /// With a result of these spatial sizes.
+    /// Sets the spatial sizes of the result.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! The methods of [`Tensor`](crate::Tensor) that undo pooling.
+//! The unpooling methods of [`Tensor`](crate::Tensor).
 
 use super::max_unpool;
 use super::options::MaxUnpoolOptions;
@@ -12,8 +12,7 @@ macro_rules! unpools {
     ($($rank:literal $unpool:ident $with_indices:ident [$images:literal] $shape:literal $window:literal;)+) => {
         impl Tensor {$(
             #[doc = concat!("The elements that [`Tensor::", stringify!($with_indices), "`] took out of `", $images, "` at their ")]
-            /// places again, zeros elsewhere. Of several elements with one place, which windows that overlap give, the last one
-            /// stays.
+            /// indices, zeros elsewhere. If overlapping windows give several elements the same index, the last one wins.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -25,8 +24,8 @@ macro_rules! unpools {
             )]
             ///
             /// # Errors
-            /// Another rank, no float; indices of another shape, no integers, or outside the result's channels; a result of no
-            /// elements, or of sizes that are not pooled to the input's.
+            /// Another rank, a dtype that is not a float; indices of another shape, not of an integer dtype, or outside the
+            /// result's channels; a result without elements, or of sizes that do not pool to the input's.
             pub fn $unpool(&self, indices: &Tensor, options: impl Into<MaxUnpoolOptions<$rank>>) -> Result<Tensor> {
                 put(stringify!($unpool), self, indices, options.into())
             }

@@ -9,7 +9,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// 1 with the probability that each element of this float tensor is, else 0.
+    /// Bernoulli samples: 1 with the probability in each element of this float tensor, else 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -20,15 +20,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float. A probability outside 0..=1 counts as the nearer of both, NaN as 0: they
-    /// are not looked at, so that nothing waits for a device.
+    /// A dtype that is not a float. A probability outside 0..=1 is clamped, and NaN counts as 0: the values are not checked, so
+    /// the call does not wait for the device.
     pub fn bernoulli(&self) -> Result<Tensor> {
         let [seed, offset] = super::place(self, super::Words::One)?;
         DEF.run(&[self.into(), Arg::None, seed, offset])
     }
 
-    /// Overwrites each element with 1 with probability `p`, else with 0. A tensor of probabilities broadcasts to
-    /// this tensor's shape.
+    /// Overwrites each element with 1 with probability `p`, else with 0. A tensor of probabilities broadcasts to this tensor's
+    /// shape.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -40,11 +40,11 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A number outside 0..=1; a tensor that is no float or does not broadcast to this one's shape.
+    /// A number outside 0..=1; a tensor that is not of a float dtype or does not broadcast to this tensor's shape.
     pub fn bernoulli_<'a>(&'a self, p: impl Into<Arg<'a>>) -> Result<Tensor> {
         called("bernoulli", &["self", "p"], || {
             match p.into() {
-                // The element that is drawn stands at the same place of the stream as with a number.
+                // Element `i` uses the same offset in the random stream as with a number.
                 Arg::Tensor(p) => self.copy_(&Tensor::from_ref(p.clone()).expand(self.shape())?.bernoulli()?),
                 p => super::draw_into(&DEF, self, &[p], super::Words::One),
             }

@@ -12,8 +12,8 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// While training, 0 with probability `p` and the element divided by `1 - p` else; otherwise this
-    /// tensor itself. Of a sparse tensor what it stores, each place once.
+    /// Dropout: in training, sets each element to 0 with probability `p` and divides the others by `1 - p`; otherwise returns
+    /// this tensor. Applies to the values of a sparse tensor, coalesced first.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A probability outside 0..=1; a dtype that is no float.
+    /// A probability outside 0..=1; a dtype that is not a float.
     pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         called("dropout", &["self", "p", "training"], || {
             if !training {
@@ -50,10 +50,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Err(Error::Value { op: args.name(), argument: "p", expected, got: p.to_string() })
 }
 
-/// `bernoulli` draws from the same place in the stream, so that the same elements are dropped.
+/// `bernoulli` draws from the same offset of the random stream, so the same elements are dropped.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
-    // In the order in memory that the result has.
+    // The mask has the strides of the result.
     let like = x.uninit_like(())?;
     let dropped = Tensor::uninit_strided(x.shape(), like.strides(), (DType::BOOL, x.device()))?;
     super::bernoulli::DEF.run_in_place(&[(&dropped).into(), args.get(1), args.get(2), args.get(3)])?;
@@ -84,7 +84,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
-        // The same place in the stream drops the same elements, so no mask is kept.
+        // The same offset of the random stream drops the same elements, so no mask is saved.
         formula: |b, g| g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), b.arg(2), b.arg(3)])),
     },
     forms: Forms::New,

@@ -1,14 +1,15 @@
-//! Dropout of whole channels, and dropout that keeps mean and variance: compositions of `bernoulli` and element-wise ops.
+//! Dropout of whole channels, and alpha dropout, which preserves mean and variance: compositions of `bernoulli` and
+//! element-wise ops.
 
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, widened};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Error;
 
-/// Where `selu` ends for large negative numbers, negated: its product of alpha and scale.
+/// The negated limit of `selu` at minus infinity: the product of its alpha and scale.
 const SELU_FLOOR: f64 = 1.758_099_340_847_376_6;
 
-/// Refuses what is no probability, and what has no float dtype.
+/// Refuses invalid probabilities and dtypes that are not floats.
 fn check(op: &'static str, x: &Tensor, p: f64) -> Result<()> {
     if !(0.0..=1.0).contains(&p) {
         let expected = "a probability from 0 to 1".to_string();
@@ -25,25 +26,26 @@ fn wrong_rank(op: &'static str, x: &Tensor, expected: &str) -> crate::Error {
     Error::Shape { op, argument: "self", expected: expected.to_string(), got: x.shape().into() }.into()
 }
 
-/// Whether each element is dropped; with `channels`, one answer for each of `[batch, channels, 1, ..]`.
+/// The mask of dropped elements; with `channels`, of shape `[batch, channels, 1, ..]`.
 fn dropped(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
     let mut sizes = x.shape().to_vec();
     if channels {
         sizes.iter_mut().skip(2).for_each(|size| *size = 1);
         return Tensor::uninit(&sizes, (DType::BOOL, x.device()))?.bernoulli_(p);
     }
-    // In the order in memory that the result has.
+    // The mask has the strides of the result.
     Tensor::uninit_strided(&sizes, x.uninit_like(())?.strides(), (DType::BOOL, x.device()))?.bernoulli_(p)
 }
 
-/// Zero where dropped, the others divided by `1 - p`; where none is left, their gradients are 0, too.
+/// 0 where dropped, other elements divided by `1 - p`; with a `p` of 1 all gradients are 0 too.
 fn scaled(x: &Tensor, p: f64) -> Result<Tensor> {
-    // A product with a number is rounded once, in f16 and bf16, too.
+    // A product with a number is rounded once, also in f16 and bf16.
     let kept = x.mul(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) })?;
     dropped(x, p, true)?.where_cond(0, &kept)
 }
 
-/// The floor of `selu` where dropped, then all scaled and moved so that mean and variance stay those of standard normal input.
+/// Replaces dropped elements by the limit of `selu`, then applies an affine map that preserves mean and variance of standard
+/// normal input.
 fn self_normalising(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
     if p == 1.0 {
         return x.mul(0);
@@ -55,28 +57,29 @@ fn self_normalising(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// While training, each channel of `[batch, channels, length]`, or of one without a batch, is 0 with probability `p` and
-    /// divided by `1 - p` else (J. Tompson and others, "Efficient object localization using convolutional networks", 2015).
+    /// In training, sets each channel of `[batch, channels, length]`, or of an unbatched tensor, to 0 with probability `p` and
+    /// divides the others by `1 - p` (J. Tompson and others, "Efficient object localization using convolutional networks",
+    /// 2015).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let y = Tensor::ones((1, 4, 3))?.dropout1d(0.5, true)?;
-    /// // A channel is kept or left out as a whole.
+    /// // A channel is retained or dropped as a whole.
     /// let channels = y.to_vec3::<f32>()?.remove(0);
     /// assert!(channels.iter().all(|c| c == &[0.0; 3] || c == &[2.0; 3]));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Another rank; a probability outside 0..=1; a dtype that is no float.
+    /// Another rank; a probability outside 0..=1; a dtype that is not a float.
     pub fn dropout1d(&self, p: f64, training: bool) -> Result<Tensor> {
         let rank = "of 3 dimensions, [batch, channels, length], or of 2 without the batch";
         self.channel_dropout("dropout1d", p, training, [2, 3], rank)
     }
 
-    /// While training, each channel of `[batch, channels, height, width]` or `[batch, channels, length]` is 0 with probability
-    /// `p` and divided by `1 - p` else, as in [`Tensor::dropout1d`].
+    /// In training, sets each channel of `[batch, channels, height, width]` or `[batch, channels, length]` to 0 with
+    /// probability `p` and divides the others by `1 - p`, as in [`Tensor::dropout1d`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -88,14 +91,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::dropout1d`].
+    /// Those of [`Tensor::dropout1d`].
     pub fn dropout2d(&self, p: f64, training: bool) -> Result<Tensor> {
         let rank = "of 4 dimensions, [batch, channels, height, width], or of 3, [batch, channels, length]";
         self.channel_dropout("dropout2d", p, training, [4, 3], rank)
     }
 
-    /// While training, each channel of `[batch, channels, depth, height, width]`, or of one without a batch, is 0 with
-    /// probability `p` and divided by `1 - p` else, as in [`Tensor::dropout1d`].
+    /// In training, sets each channel of `[batch, channels, depth, height, width]`, or of an unbatched tensor, to 0 with
+    /// probability `p` and divides the others by `1 - p`, as in [`Tensor::dropout1d`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -107,13 +110,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::dropout1d`].
+    /// Those of [`Tensor::dropout1d`].
     pub fn dropout3d(&self, p: f64, training: bool) -> Result<Tensor> {
         let rank = "of 5 dimensions, [batch, channels, depth, height, width], or of 4 without the batch";
         self.channel_dropout("dropout3d", p, training, [4, 5], rank)
     }
 
-    /// Dropout of channels for inputs of these two ranks; the smaller one has no batch where it comes first.
+    /// Channel dropout for inputs of these two ranks; the first one is unbatched if it is the smaller.
     fn channel_dropout(
         &self,
         op: &'static str,
@@ -137,8 +140,9 @@ impl Tensor {
         })
     }
 
-    /// While training, with probability `p` the floor of `selu` and the element else, scaled and moved so that mean and
-    /// variance of standard normal numbers stay 0 and 1 (G. Klambauer and others, "Self-normalizing neural networks", 2017).
+    /// Alpha dropout: in training, replaces each element with probability `p` by the limit of `selu`, then applies an affine
+    /// map, so that standard normal input retains mean 0 and variance 1 (G. Klambauer and others, "Self-normalizing neural
+    /// networks", 2017).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -152,7 +156,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A probability outside 0..=1; a dtype that is no float.
+    /// A probability outside 0..=1; a dtype that is not a float.
     pub fn alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         called("alpha_dropout", &["self", "p", "training"], || {
             check("alpha_dropout", self, p)?;
@@ -160,7 +164,7 @@ impl Tensor {
         })
     }
 
-    /// As [`Tensor::alpha_dropout`], but for each channel of `[batch, channels, ..]` as a whole.
+    /// [`Tensor::alpha_dropout`] of whole channels of `[batch, channels, ..]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -173,7 +177,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::alpha_dropout`]; fewer than 2 dimensions.
+    /// Those of [`Tensor::alpha_dropout`]; fewer than 2 dimensions.
     pub fn feature_alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         called("feature_alpha_dropout", &["self", "p", "training"], || {
             check("feature_alpha_dropout", self, p)?;

@@ -1,4 +1,4 @@
-//! Random numbers. Where they stand in the stream is the same on every device; see
+//! Random number ops. Each element's offset in the random stream is the same on every device; see
 //! [`crate::rng::philox::element`].
 
 use crate::error::Result;
@@ -19,22 +19,22 @@ crate::ops::family! {
     uniform,
 }
 
-/// Words of 32 bits that an element takes.
+/// The number of 32-bit words of random bits per element.
 #[derive(Clone, Copy)]
 enum Words {
     One,
     Two,
 }
 
-/// The seed and the offset for one call on `target`, which nobody else gets.
+/// Reserves a seed and an offset of the random stream for one call on `target`.
 ///
 /// # Errors
-/// Work that is captured, which would draw the same numbers with each replay.
+/// Work that is being captured: each replay would draw the same values.
 fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
     place_of(target.device(), target.elem_count(), words)
 }
 
-/// [`place`] of so many numbers on a device.
+/// [`place`] for `count` values on a device.
 fn place_of(device: Device, count: usize, words: Words) -> Result<[Arg<'static>; 2]> {
     let reason = "each replay would draw the same numbers, whose place in the stream is recorded";
     crate::graph::refuse(
@@ -48,11 +48,11 @@ fn place_of(device: Device, count: usize, words: Words) -> Result<[Arg<'static>;
         Words::Two => 2,
     };
     let taken = crate::rng::generator::current(device).reserve(count.div_ceil(per_block) as u64);
-    // The bits of both cross as signed integers.
+    // Both are passed as the bits of signed integers.
     Ok([Arg::Int(taken.seed as i64), Arg::Int(taken.offset as i64)])
 }
 
-/// Runs an in-place random op on `target` with `values` before the place in the stream.
+/// Runs an in-place random op on `target` with `values`, followed by seed and offset.
 fn draw_into(def: &'static OpDef, target: &Tensor, values: &[Arg<'_>], words: Words) -> Result<Tensor> {
     let mut all: SmallVec<[Arg<'_>; 6]> = SmallVec::from_iter([target.into()]);
     all.extend_from_slice(values);
@@ -60,12 +60,12 @@ fn draw_into(def: &'static OpDef, target: &Tensor, values: &[Arg<'_>], words: Wo
     def.run_in_place(&all)
 }
 
-/// The words that an element of a float dtype takes.
+/// The words per element of a float dtype.
 fn words_of(target: &Tensor) -> Words {
     if target.dtype() == crate::DType::F64 { Words::Two } else { Words::One }
 }
 
-/// Every rank from 0 to 5, of an op with arguments `(self, values.., seed, offset)`.
+/// Samples of every rank from 0 to 5 for an op with arguments `(self, values.., seed, offset)`.
 fn samples(values: &[SampleArg]) -> Vec<Sample> {
     let shapes: [&[usize]; 8] =
         [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];

@@ -13,13 +13,13 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// Places that are drawn from each row, each with the probability that its element is among those of its row, which need not
-    /// add up to 1. None is drawn twice. The result is i64, of `[num_samples]` or `[rows, num_samples]`.
+    /// Draws `num_samples` indices from each row without replacement, with probabilities proportional to the elements. The
+    /// result is i64, of `[num_samples]` or `[rows, num_samples]`.
     ///
-    /// Each draw takes numbers of the stream as [`Tensor::rand`] does in f64, one for each element: the places of the least
-    /// `-log(1 - u) / p`, in order, which is drawing one after the other (P. S. Efraimidis, P. G. Spirakis, "Weighted random sampling
-    /// with a reservoir", 2006). All is computed in f64, so that a seed draws the same on every device, unless two candidates are
-    /// as near as the last digits of that.
+    /// Each draw takes one f64 `u` of the stream per element, as [`Tensor::rand`] does, and selects the indices of the smallest
+    /// `-log(1 - u) / p`, in order, which is equivalent to sequential draws (P. S. Efraimidis, P. G. Spirakis, "Weighted random
+    /// sampling with a reservoir", 2006). The computation is in f64, so a seed gives the same samples on every device, unless
+    /// two keys differ only by rounding.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,14 +30,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Another number of dimensions than 1 or 2; a dtype that is not a float; no samples; an element that is negative, infinite or
-    /// NaN; a row with fewer elements above 0 than samples.
+    /// A rank other than 1 or 2; a dtype that is not a float; no samples; an element that is negative, infinite or NaN; a row
+    /// with fewer positive elements than samples.
     pub fn multinomial(&self, num_samples: usize) -> Result<Tensor> {
         self.multinomial_with(num_samples, false)
     }
 
-    /// [`Tensor::multinomial`], or with `replacement` draws that do not mind what was drawn before: each takes one number, whose
-    /// place is the first up to which the sum of probabilities exceeds it.
+    /// [`Tensor::multinomial`], or with `replacement` independent draws: each takes one value and selects the first index whose
+    /// cumulative probability exceeds it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -48,7 +48,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same; with replacement a row of zeros, but not one with few elements above 0.
+    /// The same, but with replacement only a row of zeros is refused, not one with few positive elements.
     pub fn multinomial_with(&self, num_samples: usize, replacement: bool) -> Result<Tensor> {
         let rows = if self.rank() == 2 { self.shape()[0] } else { 1 };
         let draws = if replacement { rows.saturating_mul(num_samples) } else { self.elem_count() };
@@ -79,13 +79,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(dtype, sizes, DType::I64, Strides::Contiguous))
 }
 
-/// Refuses what is no distribution: the elements must be read for it. `most` holds the largest of each row.
+/// Refuses invalid distributions, which reads the elements. `most` holds the maximum of each row.
 fn check(args: &Args<'_>, p: &Tensor, most: &Tensor, least: i64) -> Result<()> {
     let wrong = |expected: &str, got: String| {
         let (op, argument) = (args.name(), args.op.schema.param_name(0));
         Err(Error::Value { op, argument, expected: expected.to_string(), got }.into())
     };
-    // The extrema of rows with a NaN are NaN, which is in no range.
+    // The extrema of rows with a NaN are NaN, which no range contains.
     let range = 0.0..f64::INFINITY;
     if !range.contains(&p.min_all()?.item()?) || !range.contains(&most.max_all()?.item()?) {
         return wrong("numbers of 0 or more", "one that is negative, infinite or NaN".to_string());
@@ -114,7 +114,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let p = t.to_dtype(DType::F64)?.contiguous()?.reshape_as_sizes(&[rows, n])?;
     let most = p.amax_keepdim(-1)?;
     check(args, &p, &most, if replacement { 1 } else { drawn as i64 })?;
-    // So that no sum overflows, which those of narrower numbers cannot.
+    // Scaled so that no sum overflows; sums of narrower dtypes cannot overflow in f64.
     let p = if t.dtype() == DType::F64 { p.div(&most)? } else { p };
     let count = if replacement { drawn } else { n };
     let u = Tensor::uninit([rows, count], (DType::F64, t.device()))?;
@@ -125,7 +125,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         sums.searchsorted_with(&u.mul(&sums.narrow(-1, n - 1, 1)?)?, true)?
     } else {
         let keys = u.neg()?.log1p()?.neg()?.div(&p)?;
-        // Where `u` is 0 there is no quotient by a probability of 0.
+        // Where `u` is 0 and the probability is 0, the quotient is NaN.
         let keys = p.gt(0)?.where_cond(&keys, f64::INFINITY)?;
         keys.topk_with(drawn, -1, false, true)?.1
     };

@@ -12,7 +12,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// Random numbers of the normal distribution of mean 0 and variance 1.
+    /// Random values of the standard normal distribution.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,13 +24,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float.
+    /// A dtype that is not a float.
     pub fn randn(shape: impl IntoShape) -> Result<Tensor> {
         Tensor::randn_with(shape, ())
     }
 
-    /// [`Tensor::randn`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places are
-    /// the same in every format.
+    /// [`Tensor::randn`] with an optional dtype, device and memory format. The value at an index is the same in every memory
+    /// format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -41,14 +41,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty_with`]; a dtype that is no float.
+    /// Those of [`Tensor::empty_with`]; a dtype that is not a float.
     pub fn randn_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
         called("randn", &["shape", "options"], || {
             new("randn", &sizes("randn", shape)?, options.into_options()?)?.normal_(0.0, 1.0)
         })
     }
 
-    /// [`Tensor::randn`] with this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
+    /// [`Tensor::randn`] with this tensor's shape, dtype, device and memory format; strided even if this tensor is sparse.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -62,7 +62,7 @@ impl Tensor {
         self.randn_like_with(())
     }
 
-    /// [`Tensor::randn_like`], but for what the options name.
+    /// [`Tensor::randn_like`] with the given options replaced.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -76,7 +76,7 @@ impl Tensor {
         called("randn_like", &["self", "options"], || self.uninit_like(options)?.normal_(0.0, 1.0))
     }
 
-    /// Overwrites this tensor with random numbers of the normal distribution.
+    /// Overwrites this tensor with random values of the normal distribution.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -89,7 +89,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float; a negative standard deviation.
+    /// A dtype that is not a float; a negative standard deviation.
     pub fn normal_(&self, mean: f64, std: f64) -> Result<Tensor> {
         super::draw_into(&DEF, self, &[Arg::Float(mean), Arg::Float(std)], super::words_of(self))
     }

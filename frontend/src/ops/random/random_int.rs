@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 use keyway_sdk::philox::Philox;
 
 impl Tensor {
-    /// Random integers, each equally likely in `low..high`, as i64.
+    /// Uniform random integers in `low..high`, as i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,13 +23,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `low` that is not below `high`; a bound that the dtype cannot hold; a bool dtype.
+    /// A `low` that is not below `high`; a bound that the dtype cannot hold; a bool dtype.
     pub fn randint(low: impl Int, high: impl Int, shape: impl IntoShape) -> Result<Tensor> {
         Tensor::randint_with(low, high, shape, ())
     }
 
-    /// [`Tensor::randint`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places
-    /// are the same in every format.
+    /// [`Tensor::randint`] with an optional dtype, device and memory format. The value at an index is the same in every memory
+    /// format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -40,7 +40,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty_with`] and [`Tensor::randint`].
+    /// Those of [`Tensor::empty_with`] and [`Tensor::randint`].
     pub fn randint_with(
         low: impl Int,
         high: impl Int,
@@ -56,7 +56,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::randint`] with this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
+    /// [`Tensor::randint`] with this tensor's shape, dtype, device and memory format; strided even if this tensor is sparse.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -70,7 +70,7 @@ impl Tensor {
         self.randint_like_with(low, high, ())
     }
 
-    /// [`Tensor::randint_like`], but for what the options name.
+    /// [`Tensor::randint_like`] with the given options replaced.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -91,7 +91,7 @@ impl Tensor {
         })
     }
 
-    /// The integers `0..n` in random order, as i64.
+    /// A random permutation of `0..n`, as i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -102,12 +102,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Out of memory.
     pub fn randperm(n: usize) -> Result<Tensor> {
         Tensor::randperm_with(n, ())
     }
 
-    /// [`Tensor::randperm`] with a dtype and a device, as far as they are given.
+    /// [`Tensor::randperm`] with an optional dtype and device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -119,13 +119,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::randperm`]; a device that is not there.
+    /// Those of [`Tensor::randperm`]; an unavailable device.
     pub fn randperm_with(n: usize, options: impl IntoOptions) -> Result<Tensor> {
         called("randperm", &["n", "options"], || {
             let mut options = options.into_options()?;
             let device = options.device();
             options.device = Some(device);
-            // Stream 0 of a seed is that of the elements; every block of it names another stream.
+            // Stream 0 of a seed is used for elements; each reserved block selects another stream.
             let place = crate::rng::generator::current(device).reserve(1);
             let mut order = host_vec(n)?;
             order.extend((0..n).map(|i| i as i64));
@@ -134,7 +134,7 @@ impl Tensor {
         })
     }
 
-    /// Overwrites this tensor with random integers, each equally likely in `low..high`.
+    /// Overwrites this tensor with uniform random integers in `low..high`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -146,7 +146,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::randint`].
+    /// Those of [`Tensor::randint`].
     #[doc(alias = "random_")]
     pub fn random_int_(&self, low: impl Int, high: impl Int) -> Result<Tensor> {
         super::draw_into(&DEF, self, &[Arg::Int(low.to_i64()), Arg::Int(high.to_i64())], super::Words::Two)
@@ -164,7 +164,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     if low >= high {
         return wrong("low", format!("below `high`, which is {high}"), low);
     }
-    // Floats come as near to each integer as they can, as long as they are finite.
+    // Floats represent each integer as closely as they can, as long as they are finite.
     let finite = || dtype.limits().map(|limits| (limits.min as i128, limits.max as i128));
     if let Some((least, most)) = dtype.integer_range().or_else(finite) {
         if i128::from(low) < least {

@@ -12,7 +12,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// Random numbers, each equally likely in 0..1.
+    /// Uniform random values in `0..1`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,13 +24,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float.
+    /// A dtype that is not a float.
     pub fn rand(shape: impl IntoShape) -> Result<Tensor> {
         Tensor::rand_with(shape, ())
     }
 
-    /// [`Tensor::rand`] with a dtype, a device and a memory format, as far as they are given. The numbers at the same places are
-    /// the same in every format.
+    /// [`Tensor::rand`] with an optional dtype, device and memory format. The value at an index is the same in every memory
+    /// format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -41,14 +41,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty_with`]; a dtype that is no float.
+    /// Those of [`Tensor::empty_with`]; a dtype that is not a float.
     pub fn rand_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
         called("rand", &["shape", "options"], || {
             new("rand", &sizes("rand", shape)?, options.into_options()?)?.uniform_(0.0, 1.0)
         })
     }
 
-    /// [`Tensor::rand`] with this tensor's shape, dtype, device and memory format; strided, also of a sparse tensor.
+    /// [`Tensor::rand`] with this tensor's shape, dtype, device and memory format; strided even if this tensor is sparse.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -62,7 +62,7 @@ impl Tensor {
         self.rand_like_with(())
     }
 
-    /// [`Tensor::rand_like`], but for what the options name.
+    /// [`Tensor::rand_like`] with the given options replaced.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -76,7 +76,7 @@ impl Tensor {
         called("rand_like", &["self", "options"], || self.uninit_like(options)?.uniform_(0.0, 1.0))
     }
 
-    /// Overwrites this tensor with random numbers, each equally likely in `low..high`.
+    /// Overwrites this tensor with uniform random values in `low..high`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -88,7 +88,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no float; `low` above `high`.
+    /// A dtype that is not a float; `low` above `high`.
     pub fn uniform_(&self, low: f64, high: f64) -> Result<Tensor> {
         super::draw_into(&DEF, self, &[Arg::Float(low), Arg::Float(high)], super::words_of(self))
     }

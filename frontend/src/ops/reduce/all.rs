@@ -9,7 +9,7 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Args, Decomposition, Part};
 
 reduction! {
-    /// Whether no element over `dims`, or at all with `..`, is 0; true where there is none.
+    /// Whether all elements over `dims`, or of the tensor with `..`, are nonzero; true if there are none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::ops::def::OpDef;
 
 reduction! {
-    /// The largest elements over `dims`, or of all with `..`; NaN where there is one. Ties share the gradient.
+    /// The maximum over `dims`, or of all elements with `..`; NaN propagates. The gradient is divided evenly among ties.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -17,8 +17,8 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as 0, which may be the largest; entries of one place are added up first, and ties
-    /// share the gradient with the zeros that are not stored.
+    /// For a sparse tensor, elements that are not stored count as 0, which may be the maximum; duplicates are added first, and
+    /// the gradient is shared with unstored zeros that tie.
     ///
     /// # Errors
     /// A dimension out of range, given twice or of size 0.

@@ -1,4 +1,4 @@
-//! The smallest and the largest element together.
+//! Minimum and maximum in one call.
 
 use crate::Tensor;
 use crate::error::{Result, called};
@@ -24,7 +24,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::aminmax`] whose dimensions stay as size 1.
+    /// [`Tensor::aminmax`] with the reduced dimensions retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

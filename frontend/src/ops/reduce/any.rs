@@ -9,7 +9,7 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Args, Decomposition, Part};
 
 reduction! {
-    /// Whether any element over `dims`, or at all with `..`, is not 0; false where there is none.
+    /// Whether any element over `dims`, or of the tensor with `..`, is nonzero; false if there are none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -8,7 +8,7 @@ use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The place of the largest element along `dim`: the first of equals; NaN wins.
+    /// The index of the maximum along `dim`: the first of equal elements; NaN counts as the largest.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
-    /// [`Tensor::argmax`] whose dimension stays as size 1.
+    /// [`Tensor::argmax`] with the reduced dimension retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -40,7 +40,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 
-    /// The place of the largest of all elements in row-major order.
+    /// The row-major index of the maximum of all elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

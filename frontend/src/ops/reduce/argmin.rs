@@ -8,7 +8,7 @@ use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The place of the smallest element along `dim`: the first of equals; NaN wins.
+    /// The index of the minimum along `dim`: the first of equal elements; NaN counts as the smallest.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
-    /// [`Tensor::argmin`] whose dimension stays as size 1.
+    /// [`Tensor::argmin`] with the reduced dimension retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -40,7 +40,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 
-    /// The place of the smallest of all elements in row-major order.
+    /// The row-major index of the minimum of all elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

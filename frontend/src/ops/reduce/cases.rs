@@ -1,15 +1,15 @@
-//! Samples that the reductions over several dimensions share: arguments `(self, dim, .., keepdim)`.
+//! Samples shared by the reductions over several dimensions: arguments `(self, dim, .., keepdim)`.
 
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 
-/// One call; `rest` stands between the dimensions and `keepdim`.
+/// One call; `rest` is between the dimensions and `keepdim`.
 pub(super) fn over(input: SampleArg, dims: Option<&[i64]>, rest: &[SampleArg], keepdim: bool) -> Sample {
     let dims = dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()));
     let rest = rest.iter().cloned();
     sample([input, dims].into_iter().chain(rest).chain([SampleArg::Bool(keepdim)]))
 }
 
-/// Every rank from 0 to 5, with and without dimensions; the first is a single element.
+/// Every rank from 0 to 5, with and without dimensions; the first sample has a single element.
 pub(super) fn over_dims(input: fn(&[usize]) -> SampleArg, rest: &[SampleArg]) -> Vec<Sample> {
     let call = |sizes: &[usize], dims, keep| over(input(sizes), dims, rest, keep);
     vec![
@@ -25,7 +25,7 @@ pub(super) fn over_dims(input: fn(&[usize]) -> SampleArg, rest: &[SampleArg]) ->
     ]
 }
 
-/// Dimensions that no reduction takes.
+/// Invalid dimensions.
 pub(super) fn dim_errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
     let call = |sizes: &[usize], dims: &[i64]| over(plain(sizes), Some(dims), rest, false).args;
     vec![error(call(&[3], &[1]), "out of range"), error(call(&[3, 3], &[0, -2]), "different dimensions")]

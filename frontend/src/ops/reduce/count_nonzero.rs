@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// How many elements over `dims`, or of all with `..`, are not 0, as i64. NaN is not 0.
+    /// The number of nonzero elements over `dims`, or of all elements with `..`, as i64. NaN counts as nonzero.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -9,8 +9,8 @@ use crate::tensor::Int;
 use keyway_dispatcher::op::{Decomposition, Part};
 
 impl Tensor {
-    /// The smallest of all elements up to and with each one along `dim`, and its place: the last of equals; NaN wins. Only the
-    /// element at that place gets the gradient.
+    /// The cumulative minimum along `dim` and its index: the last of equal elements; NaN propagates. Only the element at that
+    /// index gets the gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -10,7 +10,7 @@ use crate::tensor::Int;
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
-    /// The products of all elements up to and with each one along `dim`. Integers and bool give i64.
+    /// The cumulative product along `dim`. Integers and bool give i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,10 +27,10 @@ impl Tensor {
     }
 }
 
-/// Bounds of the absolute values for which `grad * product / x` loses no digits in f32.
+/// The magnitudes for which `grad * product / x` is accurate in f32.
 const NEAR_ONE: (f64, f64) = (1.0 / (1u64 << 40) as f64, (1u64 << 40) as f64);
 
-/// Whether each element of `x` and of its running products lies within [`NEAR_ONE`]. Waits for the device.
+/// Whether the magnitudes of all elements of `x` and of its cumulative products are in [`NEAR_ONE`]. Waits for the device.
 fn are_near_one(x: &Tensor, products: &Tensor) -> Result<bool> {
     let near = |t: &Tensor| {
         let size = t.abs()?;
@@ -39,9 +39,9 @@ fn are_near_one(x: &Tensor, products: &Tensor) -> Result<bool> {
     near(x)?.logical_and(&near(products)?)?.all(..)?.item::<bool>()
 }
 
-/// The gradient without a division, for zeros and products that leave the range: element `i` has the product of all before it times
-/// `s[i] = grad[i] + x[i + 1] * s[i + 1]`, a linear recurrence, which is taken in steps of doubled length (G. E. Blelloch, "Prefix
-/// sums and their applications", 1990).
+/// The gradient without a division, for zeros and products that overflow or underflow: element `i` is the product of all
+/// elements before it times `s[i] = grad[i] + x[i + 1] * s[i + 1]`, a linear recurrence, computed by a parallel scan (G. E.
+/// Blelloch, "Prefix sums and their applications", 1990).
 fn by_recurrence(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
     let n = x.dim(dim)?;
     let one = x.narrow(dim, 0, 1)?.ones_like()?;

@@ -10,7 +10,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The sums of all elements up to and with each one along `dim`. Integers and bool give i64.
+    /// The cumulative sum along `dim`. Integers and bool give i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
-    /// The sums of all elements from each one to the last along `dim`.
+    /// The reversed cumulative sum along `dim`: of all elements from each one to the last.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -44,7 +44,7 @@ impl Tensor {
     }
 }
 
-/// Also that of `cumprod`.
+/// The rule, shared with `cumprod`.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     args.dim(1, t.ndim())?;

@@ -1,4 +1,4 @@
-//! What `cummax` and `cummin` share: arguments `(self, dim)`, results `(values, indices)`.
+//! Shared parts of `cummax` and `cummin`: arguments `(self, dim)`, results `(values, indices)`.
 
 use super::scan::running;
 use crate::autograd::{Backward, Grads};
@@ -12,7 +12,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Plan, Rule};
 
-/// `cummax` or `cummin`.
+/// The definition of `cummax` or `cummin`.
 pub(super) const fn extremum(schema: &'static str, decomposition: Decomposition) -> OpDef {
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
     OpDef::new(schema, Rule::Structured(rule), derivative, samples)
@@ -29,8 +29,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(t.dtype(), sizes.clone(), t.dtype(), strides.clone()).and(sizes, DType::I64, strides))
 }
 
-/// The running extremum, where `reaches` says whether an element is at least as extreme as another. A NaN is more extreme than
-/// all but another NaN, of which the last counts.
+/// The cumulative extremum; `reaches` is whether an element is at least as extreme as another. NaN is more extreme than every
+/// number, and the last NaN counts.
 pub(super) fn compose(
     args: &Args<'_>,
     reaches: fn(&Tensor, &Tensor) -> Result<Tensor>,
@@ -53,7 +53,7 @@ pub(super) fn compose(
     made.into_iter().map(|t| Ok(in_format_of(&x, t)?.into_ref())).collect()
 }
 
-/// Gives each gradient to the element that the second output names.
+/// Adds each gradient to the element whose index is in the second output.
 fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         let grad = b.grad(0)?;
@@ -84,7 +84,7 @@ fn samples() -> Vec<Sample> {
     samples
 }
 
-/// The call of an op that [`extremum`] defines.
+/// Calls an op that [`extremum`] defines.
 pub(super) fn call(def: &'static OpDef, x: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     def.run_two(&[x.into(), Arg::Int(dim)])
 }

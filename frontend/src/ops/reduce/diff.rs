@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
-    /// The differences of neighbours along `dim`: each element less the one before it. Of bool: whether they differ. To have
-    /// one for the first element too, join something in front of it with [`Tensor::cat`].
+    /// The differences of neighbours along `dim`: each element minus the previous one. For bool: whether they differ. For a
+    /// difference of the first element too, prepend a slice with [`Tensor::cat`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -28,7 +28,7 @@ impl Tensor {
         self.diff_with(1, dim)
     }
 
-    /// [`Tensor::diff`] of the differences again, `n` times in all.
+    /// [`Tensor::diff`] applied `n` times.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::diff`].
+    /// Those of [`Tensor::diff`].
     pub fn diff_with(&self, n: usize, dim: impl Int) -> Result<Tensor> {
         DEF.run(&[self.into(), whole(n), Arg::Int(dim.to_i64())])
     }
@@ -64,7 +64,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     if n == 0 {
         return in_order_of(&t, t.copy()?);
     }
-    // One difference is rounded once as it is.
+    // A single difference is rounded once anyway.
     let mut made = if n == 1 { t.clone() } else { widened(&t)? };
     for _ in 0..n {
         let rest = made.dim(dim)?.saturating_sub(1);
@@ -74,7 +74,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     in_order_of(&t, cast(made, t.dtype())?)
 }
 
-/// The gradient of an element is what it adds to the differences on its sides: the same op on the gradient with zeros around.
+/// The adjoint of `diff`: the same op, negated for odd `n`, on the gradient padded with zeros.
 fn gradient(grad: &Tensor, sizes: &[usize], n: i64, dim: i64) -> Result<Tensor> {
     if grad.elem_count() == 0 {
         return grad.new_zeros(sizes);

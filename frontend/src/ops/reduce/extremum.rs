@@ -16,7 +16,7 @@ use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
-/// `amax` or `amin`.
+/// The definition of `amax` or `amin`.
 pub(super) const fn over_dims(schema: &'static str) -> OpDef {
     let derivative = Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: to_ties };
     OpDef::new(schema, Rule::Structured(rule), derivative, || cases::over_dims(distinct, &[]))
@@ -25,7 +25,7 @@ pub(super) const fn over_dims(schema: &'static str) -> OpDef {
         .with(Facts::EXACT)
 }
 
-/// `max` or `min`.
+/// The definition of `max` or `min`.
 pub(super) const fn along(schema: &'static str) -> OpDef {
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
     OpDef::new(schema, Rule::Structured(rule_along), derivative, samples_along)
@@ -33,7 +33,7 @@ pub(super) const fn along(schema: &'static str) -> OpDef {
         .with(Facts::EXACT)
 }
 
-/// `argmax` or `argmin`.
+/// The definition of `argmax` or `argmin`.
 pub(super) const fn place(schema: &'static str) -> OpDef {
     OpDef::new(schema, Rule::Structured(rule_place), Derivative::NotDifferentiable, samples_place)
         .forms(Forms::Out)
@@ -47,7 +47,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
 }
 
-/// Shares the gradient among all elements that equal the result.
+/// Divides the gradient evenly among all elements that equal the result.
 fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         if !b.input(0)?.as_ref().is_strided() {
@@ -61,14 +61,14 @@ fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     })
 }
 
-/// Of a sparse tensor: the elements that it stores have their share. Those that it does not store count as 0, and where that is
-/// the result they have one too, which goes to nobody.
+/// The gradient of a sparse tensor at its stored entries. Unstored elements count as 0; where the result is 0 they take their
+/// share of the gradient, which is dropped.
 fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
     let x = b.input(0)?.detach().without_duplicates()?;
     let of_lines = |t: &Tensor| at_entries(&x, t, b.arg(1), b.bool(2)?);
     let (out, grad) = (of_lines(&b.output(0)?.detach())?, of_lines(b.grad(0)?)?);
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
-    // Counts that f16 does not hold.
+    // Counts may exceed the range of f16.
     let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
     let count = |these: &Tensor| {
         let these = map_stored_as(&x, wide, |_| Ok(these.clone()))?;
@@ -104,7 +104,7 @@ fn rule_place(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(keeping(t, t.dtype(), sizes_along(args)?, DType::I64))
 }
 
-/// Gives the gradient to the element at the place that the second output names.
+/// Adds the gradient to the element whose index is in the second output.
 fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         let sizes = b.sizes(0);
@@ -137,7 +137,7 @@ fn samples_along() -> Vec<Sample> {
     ]
 }
 
-/// More equal elements than a vector holds, of which the first counts.
+/// More equal elements than SIMD lanes; the first one counts.
 fn long_ties() -> Sample {
     let equal = tensor(&[70], Fill::Values(vec![1.0]));
     Sample { smooth: false, ..sample([equal, SampleArg::Int(0), SampleArg::Bool(false)]) }
@@ -163,7 +163,7 @@ fn samples_place() -> Vec<Sample> {
         call(&[2, 1, 2, 3, 2], SampleArg::Int(3), false),
         call(&[0, 3], SampleArg::Int(1), false),
         long_ties(),
-        // A NaN that the suite puts into its middle lies behind the first vectors.
+        // The conformance suite's NaN in the middle is after the first vectors.
         call(&[100], SampleArg::Int(0), false),
     ]
 }

@@ -1,7 +1,7 @@
-//! The methods of a reduction on [`Tensor`](crate::Tensor), written from one declaration.
+//! The methods of a reduction on [`Tensor`](crate::Tensor), generated from one declaration.
 
-/// Declares three methods of a reduction: the one with this documentation, which drops the dimensions that it goes over, the one
-/// that keeps them as size 1 and, where it is named, the one over all elements.
+/// Declares three methods of a reduction: the one with this documentation, which removes the reduced dimensions, the one that
+/// retains them with size 1 and, if it is named, the one over all elements.
 ///
 /// ```text
 /// reduction! {
@@ -11,9 +11,9 @@
 /// }
 /// ```
 ///
-/// `dims` and `keepdim` are arguments of the op; parameters before `dims` are the caller's. The examples of the second and third
-/// method are written here; where there are such parameters or two results, `shown` says what follows the call in them. Errors of
-/// the third method begin with the name of the first, unless it is `called` otherwise.
+/// `dims` and `keepdim` are arguments of the op; parameters before `dims` are the caller's. The examples of the second and
+/// third method are generated here; for such parameters or two results, `shown` is what follows the call in them. Errors of the
+/// third method start with the name of the first, unless `called` names another.
 macro_rules! reduction {
     (
         $(#[$doc:meta])*
@@ -27,7 +27,7 @@ macro_rules! reduction {
             #[doc = $crate::ops::reduce::forms::example!(all $name $all $(($alone, $given, $($part),+))?)]
             ///
             /// # Errors
-            /// The same, but those of dimensions.
+            /// The same, except those about dimensions.
             pub fn $all(&self $(, $arg: $type)*) -> $crate::error::Result<$result> {
                 let $x = self;
                 let ($dims, $keepdim) = (
@@ -64,7 +64,7 @@ macro_rules! reduction {
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ") whose dimensions ")]
-            /// stay as size 1.
+            /// are retained with size 1.
             ///
             #[doc = $crate::ops::reduce::forms::example!(keepdim $name $keeping $(($alone, $given, $($part),+))?)]
             ///
@@ -85,7 +85,7 @@ macro_rules! reduction {
 }
 pub(super) use reduction;
 
-/// The example of a reduction that keeps its dimensions, or that goes over all.
+/// The example of a reduction that retains its dimensions, or reduces all elements.
 macro_rules! example {
     ($form:ident $name:ident $method:ident) => {
         $crate::ops::reduce::forms::example!($form $name $method ("", "", ""))

@@ -12,8 +12,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
-    /// `log(sum(exp(x)))` of all elements up to and with each one along `dim`, without overflow: the running sum of numbers of
-    /// which the logarithms are known.
+    /// `log(cumsum(exp(x)))` along `dim`, without overflow: the cumulative sum in log space.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -42,8 +41,8 @@ fn apart(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     a.eq(b)?.where_cond(0, &a.sub(b)?)
 }
 
-/// The result of each element in two parts: the greatest element up to it, a constant to derivatives, and the logarithm of the sum
-/// over that. The rounding of their sum, the result itself, would be multiplied by the exponential.
+/// The result in two parts: the cumulative maximum, detached, and the logarithm of the sum relative to it. The rounding error
+/// of their sum, the result itself, would be amplified by the exponential.
 fn parts(x: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     let greatest = x.detach();
     let rest = greatest.isinf()?.where_cond(0, &x.sub(&greatest)?)?;
@@ -56,9 +55,9 @@ fn parts(x: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     Ok((made[0].clone(), made[1].clone()))
 }
 
-/// With `out` the result: the gradient of an element is the sum of `exp(x - out[i]) grad[i]` over all `i` from its own on. As
-/// `out` ascends, all factors of the running sum `h[j] = grad[j] + exp(out[j] - out[j + 1]) h[j + 1]` are at most 1; it is
-/// taken in steps of doubled length. At minus infinity nothing has a part in the sum, as in `logsumexp`.
+/// With the result `out`: the gradient of element `j` is the sum of `exp(x[j] - out[i]) grad[i]` over `i >= j`. As `out` is
+/// ascending, all factors of the recurrence `h[j] = grad[j] + exp(out[j] - out[j + 1]) h[j + 1]` are at most 1; it is computed
+/// by a parallel scan. Elements of minus infinity do not contribute, as in `logsumexp`.
 fn gradient(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
     let x = widened(x)?;
     let n = if x.rank() == 0 { 1 } else { x.dim(dim)? };

@@ -13,7 +13,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 reduction! {
-    /// `log(sum(exp(x)))` over `dims`, or over all with `..`, without overflow. Integers become f32.
+    /// `log(sum(exp(x)))` over `dims`, or over all elements with `..`, without overflow. Integers become f32.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -39,7 +39,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The exponentials are of the distances from the greatest element, or from 0 where that is infinite.
+/// The exponents are relative to the maximum, or to 0 where that is infinite.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     let dtype = float_of(x.dtype());
@@ -56,13 +56,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(made, dtype)
 }
 
-/// The gradient times the softmax of the elements. The output only keeps their powers in range: it was rounded, and divides them by
-/// another number than their sum where they are large.
+/// The gradient times the softmax of the elements. The output is only used to avoid overflow: it is rounded, and so `exp(out)`
+/// may differ from the sum of exponentials for large elements.
 fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
     let out = widened(&b.unreduce(&b.output(0)?.detach(), 0, b.arg(1), b.bool(2)?)?)?;
     let grad = widened(&b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?)?;
-    // Minus infinity stands for a sum of nothing: no element has a part in it.
+    // Minus infinity is the log-sum of nothing: no element contributes.
     let out = out.eq(f64::NEG_INFINITY)?.where_cond(0, &out)?;
     let powers = widened(&b.input(0)?)?.sub(&out)?.exp()?;
     let total = powers.sum_keepdim(dims)?;

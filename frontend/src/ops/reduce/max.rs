@@ -9,8 +9,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
 
 impl Tensor {
-    /// The largest elements along `dim` and their places: the first of equals; NaN wins. Only the element at that place gets the
-    /// gradient. See [`Tensor::amax`] for values alone and [`Tensor::max_all`] for that of all.
+    /// The maximum along `dim` and its index: the first of equal elements; NaN counts as the largest. Only the element at that
+    /// index gets the gradient. See [`Tensor::amax`] for only values and [`Tensor::max_all`] for that of all elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ impl Tensor {
         DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
-    /// [`Tensor::max`] whose dimension stays as size 1.
+    /// [`Tensor::max`] with the reduced dimension retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

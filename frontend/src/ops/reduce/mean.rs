@@ -13,7 +13,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 reduction! {
-    /// The means over `dims`, or over all with `..`; NaN where there are no elements. Integers are an error.
+    /// The mean over `dims`, or over all elements with `..`; NaN if there are none. Integers are an error.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,8 +23,8 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as 0, and as an element: a sum is divided by the sizes, not by how many are
-    /// stored. The results are sparse or strided as those of [`Tensor::sum`].
+    /// For a sparse tensor, elements that are not stored count as 0 and are included in the count: the sum is divided by the
+    /// product of the sizes. The result is sparse or strided as that of [`Tensor::sum`].
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.

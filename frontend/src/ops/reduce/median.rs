@@ -1,4 +1,4 @@
-//! The middle of elements in order.
+//! Medians and order statistics.
 
 use crate::error::{Result, called};
 use crate::tensor::Int;
@@ -12,8 +12,8 @@ fn empty_dimension(op: &'static str, tensor: &Tensor) -> crate::Error {
 }
 
 impl Tensor {
-    /// The medians along `dim`, the lower of two, and the place of one element that each equals, which gets its gradient; NaN where
-    /// there is one. All elements are sorted for it.
+    /// The median along `dim`, the lower one of two, and the index of an element that equals it, which gets its gradient; NaN
+    /// propagates. Sorts all elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,7 +30,7 @@ impl Tensor {
         self.medians(dim.to_i64(), false)
     }
 
-    /// [`Tensor::median`] whose dimension stays as size 1.
+    /// [`Tensor::median`] with the reduced dimension retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -46,7 +46,7 @@ impl Tensor {
         self.medians(dim.to_i64(), true)
     }
 
-    /// The middle one of all elements in order, the lower of two; NaN if there is one, and of no elements.
+    /// The median of all elements, the lower one of two; NaN propagates, and an empty tensor gives NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -66,8 +66,8 @@ impl Tensor {
         })
     }
 
-    /// The `k`-th smallest elements along `dim`, counted from 1, and the place of one element that each equals, which gets its
-    /// gradient. NaN counts as the largest. All elements are sorted for it.
+    /// The `k`-th smallest element along `dim`, counted from 1, and the index of an element that equals it, which gets its
+    /// gradient. NaN counts as the largest. Sorts all elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -78,7 +78,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Bool; a dimension out of range; a `k` that is not within 1 and its size.
+    /// Bool; a dimension out of range; a `k` that is not in 1..=size.
     pub fn kthvalue(&self, k: usize, dim: impl Int) -> Result<(Tensor, Tensor)> {
         called("kthvalue", &["self", "k", "dim"], || {
             let dim = dim.to_i64();
@@ -113,7 +113,7 @@ impl Tensor {
             let n = self.dim(dim)?;
             let last = n.checked_sub(1).ok_or_else(|| empty_dimension("median", self))?;
             let at = |x: &Tensor, i: usize| x.narrow(dim, i, 1);
-            // NaN is sorted behind all numbers, so that the last element tells of any.
+            // NaN sorts after all numbers, so the last element is NaN if any is.
             let nan = if self.dtype().is_float() { Some(at(&sorted, last)?.isnan()?) } else { None };
             let choose = |x: &Tensor| -> Result<Tensor> {
                 let chosen = match &nan {

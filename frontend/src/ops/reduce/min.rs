@@ -8,8 +8,8 @@ use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
-    /// The smallest elements along `dim` and their places: the first of equals; NaN wins. Only the element at that place gets the
-    /// gradient. See [`Tensor::amin`] for values alone and [`Tensor::min_all`] for that of all.
+    /// The minimum along `dim` and its index: the first of equal elements; NaN counts as the smallest. Only the element at that
+    /// index gets the gradient. See [`Tensor::amin`] for only values and [`Tensor::min_all`] for that of all elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ impl Tensor {
         DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
-    /// [`Tensor::min`] whose dimension stays as size 1.
+    /// [`Tensor::min`] with the reduced dimension retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Ops that make one number out of many.
+//! Reductions and scans.
 
 mod aminmax;
 mod cases;

@@ -10,7 +10,7 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Args, Part, Rule};
 
 reduction! {
-    /// The means over `dims`, or over all with `..`, of all elements but NaN; NaN where there is no other.
+    /// The mean over `dims`, or over all elements with `..`, of the elements that are not NaN; NaN if there are none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -10,7 +10,7 @@ use crate::ops::sample::{Fill, Sample, plain, tensor as filled};
 use keyway_dispatcher::op::{Args, Part, Rule};
 
 reduction! {
-    /// The sums over `dims`, or over all with `..`, where NaN counts as 0. Sums of integers and bool are i64.
+    /// The sum over `dims`, or over all elements with `..`, with NaN as 0. Sums of integers and bool are i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -32,7 +32,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     sum::DEF.run(&[(&x).into(), args.get(1), args.get(2)])
 }
 
-/// Rows of numbers with NaN among them, and one of NaN alone.
+/// Rows with some NaN, and one with only NaN.
 pub(super) fn with_nan(dims: &[i64]) -> Sample {
     let nan = f64::NAN;
     let values = Fill::Values(vec![0.5, nan, -1.5, nan, nan, nan, 2.0, 0.25, nan]);

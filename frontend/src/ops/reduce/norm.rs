@@ -15,8 +15,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 reduction! {
-    /// The length of the vectors over `dims`, or of all elements as one with `..`: the root of the sum of squares. Where it is 0 so is
-    /// its gradient.
+    /// The Euclidean norm over `dims`, or of all elements with `..`. The gradient where the norm is 0 is 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,8 +25,8 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as 0, also for minus infinity and 0 as `p`; entries of one place are added up
-    /// first.
+    /// For a sparse tensor, elements that are not stored count as 0, also for a `p` of minus infinity or 0; duplicates are
+    /// added first.
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
@@ -38,9 +37,9 @@ reduction! {
 }
 
 impl Tensor {
-    /// The `p`-norm over `dims`, or over all with `..`: the `p`-th root of the sum of the absolute values to the power of `p`; their
-    /// largest for infinity, their smallest for minus infinity, how many are not 0 for 0. Where the norm is 0 so is its gradient,
-    /// whatever `p` is. The dimensions stay as size 1 with `keepdim`.
+    /// The `p`-norm over `dims`, or of all elements with `..`: `(Σ |x|^p)^(1/p)`; the largest magnitude for infinity, the
+    /// smallest for minus infinity, the number of nonzero elements for 0. The gradient where the norm is 0 is 0 for every `p`.
+    /// With `keepdim` the reduced dimensions are retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -52,7 +51,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::norm`].
+    /// Those of [`Tensor::norm`].
     pub fn norm_with(&self, p: f64, dims: impl IntoDims, keepdim: bool) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Float(p), Arg::Ints(&dims.into_dims()), Arg::Bool(keepdim)])
     }
@@ -81,7 +80,7 @@ fn samples() -> Vec<Sample> {
         let args = [x, SampleArg::Float(p), SampleArg::Ints(vec![1]), SampleArg::Bool(false)];
         Sample { smooth: false, ..sample(args) }
     };
-    // Whose powers are beyond f32, while the norm is not.
+    // The powers overflow f32, but the norm does not.
     let far = |p: f64, x: &[f64]| {
         let x = tensor(&[2, 3], Fill::Values(x.to_vec()));
         let args = [x, SampleArg::Float(p), SampleArg::Ints(vec![1]), SampleArg::Bool(false)];
@@ -114,17 +113,17 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-/// `t / by`, 0 where `by` is 0.
+/// `t / by`, and 0 where `by` is 0.
 fn over(t: &Tensor, by: &Tensor) -> Result<Tensor> {
     let none = by.eq(0.0)?;
     none.where_cond(0.0, &t.div(&none.where_cond(1.0, by)?)?)
 }
 
-/// The gradient of each element of `x`, given the norm of its line and the gradient of that; `sum_of` sums over the line.
+/// The gradient of `x` from the norm of its line and the gradient of the norm; `sum_of` sums over the line.
 ///
-/// Where the norm is 0 the derivative is taken to be 0, and so is that of the derivative: nothing is divided by 0. An element is
-/// divided by the norm before the gradient is multiplied in: that quotient is never above 1, while the gradient over a norm near
-/// the ends of the range leaves it.
+/// Where the norm is 0 the derivatives of all orders are defined as 0: there is no division by 0. An element is divided by the
+/// norm before it is multiplied by the gradient: the quotient is at most 1, while the gradient over a very small or large norm
+/// may overflow or underflow.
 fn slope(
     x: &Tensor,
     [norm, grad]: [&Tensor; 2],
@@ -142,8 +141,8 @@ fn slope(
         let ties = x.abs()?.eq(norm)?.to_dtype(x.dtype())?;
         return over(grad, &sum_of(&ties)?)?.mul(&ties)?.mul(&x.sign()?);
     }
-    // (|x| / norm)^(p - 1); 0 where x is 0, whose powers may be infinite. Powers of at most 1 are taken apart: they are in range,
-    // where the quotient of a small element by a large norm is not.
+    // `(|x| / norm)^(p - 1)`; 0 where `x` is 0, whose powers may be infinite. For powers of at most 1, element and norm are
+    // raised separately: those are in range, while the quotient of a small element by a large norm may underflow.
     if p > 0.0 && p < 2.0 {
         let size = x.abs()?;
         let none = size.eq(0.0)?;
@@ -164,12 +163,12 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     }
     let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
     if x.as_ref().is_strided() {
-        // In f32 at least: f16 does not hold the quotient by a small norm.
+        // In f32 at least: the quotient by a small norm may overflow f16.
         let of_lines = |t: &Tensor| b.unreduce(&widened(t)?, 0, b.arg(2), b.bool(3)?);
         let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
         return slope(&widened(&x)?, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
     }
-    // Of a sparse tensor what it stores, each place once.
+    // The stored values of a sparse tensor, coalesced.
     let x = x.without_duplicates()?;
     let pattern = x.detach();
     let of_lines = |t: &Tensor| widened(&at_entries(&pattern, t, b.arg(2), b.bool(3)?)?);

@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Rule};
 
 reduction! {
-    /// The products over `dims`, or over all with `..`. Integers and bool give i64.
+    /// The product over `dims`, or of all elements with `..`. Integers and bool give i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -28,8 +28,8 @@ reduction! {
     keepdim: prod_keepdim, all: prod_all
 }
 
-/// For each element the product of the others that it is reduced with, without a division: the product of all over the element
-/// is NaN at a zero, and wrong where the product leaves the range that the quotient is in.
+/// For each element the product of the others that it is reduced with, without a division: the total product divided by the
+/// element is NaN at a zero, and wrong where the product overflows or underflows but the quotient does not.
 fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
     let ndim = x.rank();
     let mut order: Vec<usize> = (0..ndim).collect();
@@ -51,7 +51,7 @@ fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
     by_halves(&x.reshape_as_sizes(&[1, x.elem_count()])?)?.reshape_as_sizes(x.shape())
 }
 
-/// The dimensions in another order.
+/// Permutes the dimensions to this order.
 fn reorder(x: &Tensor, order: &[usize]) -> Result<Tensor> {
     let (mut x, mut now) = (x.clone(), (0..order.len()).collect::<Vec<_>>());
     for (to, wanted) in order.iter().enumerate() {
@@ -63,8 +63,8 @@ fn reorder(x: &Tensor, order: &[usize]) -> Result<Tensor> {
     Ok(x)
 }
 
-/// The products of the others in each row: products of neighbours, of pairs of these and so on, then back down, where each
-/// takes its neighbour's and what the pair has from outside. Memory as that of the rows, and of each derivative of it too.
+/// The products of the others in each row, by a tree: products of pairs upwards, then back down, where each element is
+/// multiplied by its sibling's product and that of its parent. Memory is proportional to the rows, also for each derivative.
 fn by_halves(x: &Tensor) -> Result<Tensor> {
     let (outer, n) = (x.shape()[0], x.shape()[1]);
     let whole = n.next_power_of_two();
@@ -81,7 +81,7 @@ fn by_halves(x: &Tensor) -> Result<Tensor> {
         let count = 2 * others.shape()[1];
         others = pair.flip(2)?.mul(&others.unsqueeze(2)?)?.reshape_as_sizes(&[outer, count])?;
     }
-    // A zero times the product of others that leaves the range is 0, unless an element itself is infinite or NaN.
+    // A zero times a product of others that overflows is 0, unless an element itself is infinite or NaN.
     let finite_with_zero = x.isfinite()?.all_keepdim(1)?.logical_and(&x.eq(0)?.any_keepdim(1)?)?;
     let others = others.narrow(1, 0, n)?;
     others.isnan()?.logical_and(&finite_with_zero)?.where_cond(0, &others)

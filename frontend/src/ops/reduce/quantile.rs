@@ -1,4 +1,4 @@
-//! Quantiles: elements at a share of the order of all, or between two of them.
+//! Quantiles, with interpolation between two elements in sorted order.
 
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, widened};
@@ -8,7 +8,7 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
 
-/// What a quantile is that falls between two elements in order.
+/// The value of a quantile that falls between two elements in sorted order.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -24,22 +24,22 @@ use keyway_dispatcher::op::Arg;
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Interpolation {
-    /// Between them in proportion.
+    /// Linear interpolation.
     #[default]
     Linear,
-    /// The lower one.
+    /// The lower element.
     Lower,
-    /// The higher one.
+    /// The higher element.
     Higher,
-    /// Their mean.
+    /// The mean of both.
     Midpoint,
-    /// The nearer one; of two as near, that of an even place.
+    /// The nearer element; ties go to the even index.
     Nearest,
 }
 
 impl Tensor {
-    /// The elements below which a share `q` of all lies along `dim`, between two neighbours in proportion; NaN where there is one.
-    /// Of a `q` of one dimension all its quantiles, in a new first dimension. Gradients go to the elements that were taken.
+    /// The `q`-quantiles along `dim`, with linear interpolation; NaN propagates. For a one-dimensional `q` all its quantiles,
+    /// in a new first dimension. Gradients flow to the selected elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -56,7 +56,7 @@ impl Tensor {
         self.quantile_with(q, Some(dim.to_i64()), false, Interpolation::Linear)
     }
 
-    /// [`Tensor::quantile`] whose dimension stays as size 1.
+    /// [`Tensor::quantile`] with the reduced dimension retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -84,12 +84,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same, but those of dimensions.
+    /// The same, except those about dimensions.
     pub fn quantile_all<'a>(&'a self, q: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.quantile_with(q, None, false, Interpolation::Linear)
     }
 
-    /// [`Tensor::quantile`] along one dimension, or of all elements, with another `interpolation` where `q` falls between two
+    /// [`Tensor::quantile`] along one dimension, or of all elements, with an `interpolation` where `q` falls between two
     /// elements.
     ///
     /// ```
@@ -112,7 +112,7 @@ impl Tensor {
         quantiles("quantile", self, q.into(), dim, keepdim, interpolation)
     }
 
-    /// [`Tensor::quantile`] of the elements that are not NaN; NaN where all are.
+    /// [`Tensor::quantile`] of the elements that are not NaN; NaN if there are none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -123,12 +123,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::quantile`].
+    /// Those of [`Tensor::quantile`].
     pub fn nanquantile<'a>(&'a self, q: impl Into<Arg<'a>>, dim: impl Int) -> Result<Tensor> {
         self.nanquantile_with(q, Some(dim.to_i64()), false, Interpolation::Linear)
     }
 
-    /// [`Tensor::nanquantile`] whose dimension stays as size 1.
+    /// [`Tensor::nanquantile`] with the reduced dimension retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -156,7 +156,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The same, but those of dimensions.
+    /// The same, except those about dimensions.
     pub fn nanquantile_all<'a>(&'a self, q: impl Into<Arg<'a>>) -> Result<Tensor> {
         self.nanquantile_with(q, None, false, Interpolation::Linear)
     }
@@ -172,7 +172,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::quantile_with`].
+    /// Those of [`Tensor::quantile_with`].
     pub fn nanquantile_with<'a>(
         &'a self,
         q: impl Into<Arg<'a>>,
@@ -192,7 +192,7 @@ fn wrong_value(op: &'static str, argument: &'static str, expected: String, got: 
     Error::Value { op, argument, expected, got }.into()
 }
 
-/// `q` in the dtype of the computation, beside `x`.
+/// `q` in the compute dtype, on the device of `x`.
 fn shares(op: &'static str, q: Arg<'_>, x: &Tensor) -> Result<Tensor> {
     let q = match q {
         Arg::Tensor(q) => Tensor::from_ref(q.clone()),
@@ -234,7 +234,7 @@ fn quantiles(
         let x = widened(&x)?;
         let q = shares(op, q, &x)?;
         let made = ranked(&x, &q, along as i64, interpolation, op == "nanquantile")?;
-        // The quantiles lie along the dimension that was reduced; those of several shares come first.
+        // The quantiles are in the reduced dimension; those of several `q` become the first dimension.
         let mut sizes: Vec<usize> = if at.is_some() { t.shape().to_vec() } else { vec![1; t.rank()] };
         if keepdim {
             at.into_iter().for_each(|at| sizes.iter_mut().skip(at).take(1).for_each(|size| *size = 1));
@@ -252,8 +252,8 @@ fn quantiles(
     })
 }
 
-/// The quantiles of `x` along `dim`, in the place of its elements. NaN is sorted behind all numbers: so the last place tells of any,
-/// and those that are not counted lie behind the others.
+/// The quantiles of `x` along `dim`, which has size `numel(q)` afterwards. NaN sorts after all numbers, so the last element is
+/// NaN if any is, and ignored NaN follow the others.
 fn ranked(
     x: &Tensor,
     q: &Tensor,
@@ -277,7 +277,7 @@ fn ranked(
     };
     let ranks = ranks.expand(&sizes)?;
     let taken = |places: &Tensor| {
-        // Rounding may have gone beyond the last.
+        // The rank may have been rounded above the last index.
         let places = places.detach().to_dtype(DType::I64)?.minimum(n as i64 - 1)?;
         sorted.gather(dim, &places)
     };
@@ -294,8 +294,8 @@ fn ranked(
     }
 }
 
-/// From one element, whose weight is above 0, towards the other. Where their distance is infinite each that has a weight adds its
-/// share, so that infinite ones of one sign meet at it, and two of both signs at NaN.
+/// Linear interpolation between two elements; the weight of `from` is above 0. Where their distance is infinite, each element
+/// with a positive weight contributes its multiple, so that infinities of one sign give that infinity, and of both signs NaN.
 fn between(from: &Tensor, to: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let distance = to.detach().sub(&from.detach())?;
     let infinite = from.isinf()?.logical_or(&to.isinf()?)?.logical_or(&distance.isinf()?)?;

@@ -1,10 +1,10 @@
-//! Running results along a dimension, in steps of doubled length: `log2(n)` passes of ops that every device has.
+//! Inclusive scans along a dimension in `log2(n)` passes of doubled distance, with ops that every device has.
 
 use crate::Tensor;
 use crate::error::Result;
 
-/// Each element of `parts` joined to all before it along `dim`. `join` is given what comes before and what comes after, must be
-/// associative, and gives as many tensors (W. D. Hillis, G. L. Steele, "Data parallel algorithms", 1986).
+/// The inclusive scan of `parts` along `dim` (W. D. Hillis, G. L. Steele, "Data parallel algorithms", 1986). `join` gets the
+/// earlier and the later elements, must be associative, and returns as many tensors as it gets.
 pub(super) fn running(
     mut parts: Vec<Tensor>,
     dim: i64,

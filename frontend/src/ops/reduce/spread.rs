@@ -1,4 +1,4 @@
-//! What `var` and `std` share, alone and with the mean: the arguments `(self, dim, correction, keepdim)`.
+//! Shared parts of `var` and `std`, with and without the mean: arguments `(self, dim, correction, keepdim)`.
 
 use super::{cases, mean, sum};
 use crate::Tensor;
@@ -28,11 +28,11 @@ pub(super) const PARTS: &[Part] = &[
     Part::new("to_dtype"),
 ];
 
-/// The variance, f16 and bf16 widened to f32.
+/// The variance, with f16 and bf16 widened to f32.
 fn wide_variance(args: &Args<'_>) -> Result<Tensor> {
     let given = args.tensor(0)?;
     if !given.is_strided() {
-        // Of one element the variance is no number, and what is not stored would be 0.
+        // The variance of a single element is NaN, but unstored elements of the result would be 0.
         let reason = "leaves nothing unstored once the mean is taken away; convert with `to_dense()` first";
         return Err(Error::Layout { op: args.name(), layout: given.layout(), reason }.into());
     }
@@ -43,18 +43,17 @@ fn wide_variance(args: &Args<'_>) -> Result<Tensor> {
     sum::DEF.run(&[(&squares).into(), args.get(1), args.get(3)])?.div(divisor)
 }
 
-/// The mean square of the distances from the mean.
+/// The variance: the mean squared deviation from the mean.
 pub(super) fn variance(args: &Args<'_>) -> RuleResult<Outputs> {
     one(wide_variance(args).and_then(|made| cast(made, args.tensor(0)?.dtype())))
 }
 
-/// The root of [`variance`].
+/// The standard deviation: the root of [`variance`].
 pub(super) fn deviation(args: &Args<'_>) -> RuleResult<Outputs> {
     one(wide_variance(args).and_then(|made| cast(made.sqrt()?, args.tensor(0)?.dtype())))
 }
 
-/// For a derivative: the input, the dimensions that were reduced (none means all), and by what the squares
-/// were divided.
+/// For a derivative: the input, the reduced dimensions (empty for all), and the divisor of the sum of squares.
 pub(super) fn parts<'a>(b: &Backward<'a>) -> Result<(Tensor, &'a [i64], f64)> {
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
     let count = b.sizes(0).iter().product::<usize>() as f64 / b.grad(0)?.elem_count() as f64;
@@ -63,9 +62,9 @@ pub(super) fn parts<'a>(b: &Backward<'a>) -> Result<(Tensor, &'a [i64], f64)> {
 
 pub(super) fn samples() -> Vec<Sample> {
     let input = |sizes: &[usize]| filled(sizes, Fill::Distinct(-2.0, 2.0));
-    // One element alone has no deviation, and the derivative of its root none either.
+    // A single element has no deviation, and the root no derivative there.
     let mut samples = cases::over_dims(input, &[SampleArg::Float(0.5)]).split_off(1);
-    // Equal numbers, and numbers that differ in their last digits alone.
+    // Equal values, and values that differ only in their last digits.
     let large = [10001.0, 9998.5, 10000.25, 9999.0, 10003.0];
     samples.extend([vec![1234.567], large.to_vec()].map(|values| {
         let args = [
@@ -83,7 +82,7 @@ pub(super) fn errors() -> Vec<ErrorSample> {
     cases::dim_errors(&[SampleArg::Float(0.5)])
 }
 
-/// `var_mean` or `std_mean`.
+/// The definition of `var_mean` or `std_mean`.
 pub(super) const fn beside_mean(schema: &'static str) -> OpDef {
     OpDef::new(schema, Rule::Structured(rule_of_both), Derivative::Composite, samples)
         .dtypes(Dtypes::FLOAT)
@@ -98,7 +97,7 @@ fn rule_of_both(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan.and(sizes, t.dtype(), strides))
 }
 
-/// What `spread` gives, and the mean.
+/// The result of the op `spread`, and the mean.
 pub(super) fn with_mean(args: &Args<'_>, spread: &'static OpDef) -> RuleResult<Outputs> {
     let around = spread.run(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
     let middle = mean::DEF.run(&[args.get(0), args.get(1), args.get(3)])?;

@@ -10,7 +10,8 @@ use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Part, Rule};
 
 reduction! {
-    /// The standard deviations over `dims`, or over all with `..`, divided by the number of elements less 1.
+    /// The standard deviation over `dims`, or of all elements with `..`, with Bessel's correction: the divisor is the count
+    /// minus 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,7 +28,7 @@ reduction! {
 }
 
 impl Tensor {
-    /// [`Tensor::std`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
+    /// [`Tensor::std`] with the divisor `count - correction`; with `keepdim` the reduced dimensions are retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -69,12 +70,12 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let (x, dims, divisor) = spread::parts(b)?;
-                // In f32 at least: f16 does not hold the quotient by a small deviation.
+                // In f32 at least: the quotient by a small deviation may overflow f16.
                 let of_lines = |t: &Tensor| b.unreduce(&widened(t)?, 0, b.arg(1), b.bool(3)?);
                 let (grad, out) = (of_lines(b.grad(0)?)?, of_lines(&b.output(0)?)?);
                 let centred = centred(&widened(&x)?, dims)?;
-                // Where nothing varies the derivative is taken to be 0, and so is that of the derivative. The distances are divided
-                // first, since the gradient over a small deviation leaves the range.
+                // Where the deviation is 0 the derivatives of all orders are defined as 0. The distances from the mean are
+                // divided first, since the gradient over a small deviation may overflow.
                 let none = out.eq(0.0)?;
                 let shares = centred.div(&none.where_cond(1.0, &out)?)?.mul(1.0 / divisor)?;
                 shares.mul(&none.where_cond(0.0, &grad)?)

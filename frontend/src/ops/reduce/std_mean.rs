@@ -9,7 +9,8 @@ use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Decomposition, Part};
 
 reduction! {
-    /// The standard deviations and the means over `dims`, or over all with `..`; the deviations by the number of elements less 1.
+    /// The standard deviation and the mean over `dims`, or of all elements with `..`; the divisor of the deviation is the count
+    /// minus 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,7 +28,8 @@ reduction! {
 }
 
 impl Tensor {
-    /// [`Tensor::std_mean`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
+    /// [`Tensor::std_mean`] with the divisor `count - correction`; with `keepdim` the reduced dimensions are retained with size
+    /// 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

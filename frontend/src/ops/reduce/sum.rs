@@ -11,7 +11,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
 reduction! {
-    /// The sums over `dims`, or over all with `..`. Integers and bool give i64.
+    /// The sum over `dims`, or of all elements with `..`. Integers and bool give i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,8 +23,8 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
-    /// Of a sparse tensor what is not stored counts as 0. The sum over all sparse dimensions is strided, over others sparse; the
-    /// gradient of an entry is that of its place, also where several entries are of one place.
+    /// For a sparse tensor, elements that are not stored count as 0. The sum over all sparse dimensions is strided, over others
+    /// sparse; the gradient of an entry is that of its coordinate, also for duplicates.
     ///
     /// # Errors
     /// A dimension out of range or given twice.
@@ -32,7 +32,7 @@ reduction! {
     keepdim: sum_keepdim, all: sum_all
 }
 
-/// Also that of `prod`.
+/// The rule, shared with `prod`.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;

@@ -1,4 +1,4 @@
-//! What `any` and `all` share: a reduction to bool.
+//! Shared parts of `any` and `all`: reductions to bool.
 
 use super::cases;
 use crate::DType;
@@ -8,7 +8,7 @@ use crate::ops::sample::{Sample, plain};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
-/// Arguments `(self, dim, keepdim)`.
+/// The definition of a reduction to bool with arguments `(self, dim, keepdim)`.
 pub(super) const fn def(schema: &'static str) -> OpDef {
     OpDef::new(schema, Rule::Structured(rule), Derivative::NotDifferentiable, samples)
         .forms(Forms::Out)

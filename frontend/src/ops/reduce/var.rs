@@ -10,7 +10,7 @@ use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Rule};
 
 reduction! {
-    /// The variances over `dims`, or over all with `..`, divided by the number of elements less 1.
+    /// The variance over `dims`, or of all elements with `..`, with Bessel's correction: the divisor is the count minus 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -28,7 +28,7 @@ reduction! {
 }
 
 impl Tensor {
-    /// [`Tensor::var`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
+    /// [`Tensor::var`] with the divisor `count - correction`; with `keepdim` the reduced dimensions are retained with size 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

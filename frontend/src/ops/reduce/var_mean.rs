@@ -9,7 +9,7 @@ use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Decomposition, Part};
 
 reduction! {
-    /// The variances and the means over `dims`, or over all with `..`; the variances by the number of elements less 1.
+    /// The variance and the mean over `dims`, or of all elements with `..`; the divisor of the variance is the count minus 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,7 +27,8 @@ reduction! {
 }
 
 impl Tensor {
-    /// [`Tensor::var_mean`] by the number of elements less `correction`, over dimensions that stay as size 1 if `keepdim`.
+    /// [`Tensor::var_mean`] with the divisor `count - correction`; with `keepdim` the reduced dimensions are retained with size
+    /// 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

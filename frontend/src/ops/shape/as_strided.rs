@@ -11,8 +11,8 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view of the same memory with any sizes and strides, counted from this tensor's first element. The gradient needs this tensor's geometry: it is kept until then, and an in-place
-    /// change of it in between is an error.
+    /// A view of the same memory with any sizes and strides, starting at this tensor's first element. Its gradient needs this
+    /// tensor's geometry: it is saved for backward, and modifying it in place before that is an error.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,12 +23,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Elements outside of the memory, or numbers of sizes and strides that differ.
+    /// Elements outside of the memory, or `shape` and `strides` of different lengths.
     pub fn as_strided(&self, shape: impl IntoShape, strides: impl IntoShape) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(&shape.into_ints()), Arg::Ints(&strides.into_ints()), Arg::None])
     }
 
-    /// [`Tensor::as_strided`] from element `offset` of the memory on.
+    /// [`Tensor::as_strided`] starting at element `offset` of the memory.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -79,7 +79,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
             got: given.to_string(),
         })?,
     };
-    // No elements begin anywhere; an offset beyond the memory is none to count with.
+    // A view without elements has no offset; one beyond the memory could overflow.
     let offset = if sizes.contains(&0) { t.offset() } else { offset };
     Ok(ViewSpec { offset, sizes, strides: Some(strides) })
 }
@@ -92,18 +92,18 @@ fn backward(
     strides: &[i64],
     offset: Option<i64>,
 ) -> Result<Tensor> {
-    // The gradient of every element of memory that the input reaches, seen first as the view sees it, then
-    // as the input does.
+    // The gradient of every element of memory that the input covers, viewed first with the geometry of the view, then with that
+    // of the input.
     let reach: usize =
         input.shape().iter().zip(input.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
     let own = input.storage_offset();
     let view_reach: i64 = sizes.iter().zip(strides).map(|(&n, &s)| (n - 1).max(0) * s).sum();
-    // As in the rule: no elements begin where the input does.
+    // As in the rule: a view without elements starts at the offset of the input.
     let start = offset.filter(|_| !sizes.contains(&0)).map_or(own, |o| o as usize);
     let (first, last) = (own.min(start), (own + reach).max(start + view_reach as usize));
     let list = |from: &[i64]| from.iter().map(|&n| n as usize).collect::<Dims>();
     let (sizes, strides) = (list(sizes), list(strides));
-    // The input itself, with other strides for dimensions of size 1.
+    // The input itself, up to the strides of dimensions of size 1.
     let same_places =
         || sizes.iter().zip(strides.iter().zip(input.strides())).all(|(&n, (a, b))| n == 1 || a == b);
     if own == start && sizes.as_slice() == input.shape() && same_places() {
@@ -114,7 +114,7 @@ fn backward(
     })?;
     let of_input = memory.as_strided_with(input.shape(), input.strides(), own - first)?;
     if may_self_overlap(input.shape(), input.strides()) {
-        // An element that the input shows several times shares its gradient among them.
+        // An element that the input repeats divides its gradient among the repetitions.
         let ones = input.detach().zeros_like()?.add(1)?;
         let shown = super::gathered(&ones, &[last - first + 1], |zeros| {
             zeros.as_strided_with(input.shape(), input.strides(), own - first)

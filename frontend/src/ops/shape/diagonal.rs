@@ -10,7 +10,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view of the main diagonal of the first two dimensions, which becomes the last dimension.
+    /// A view of the main diagonal of the first two dimensions, as the last dimension.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ impl Tensor {
         self.diagonal_with(0, 0, 1)
     }
 
-    /// [`Tensor::diagonal`] of the dimensions `dim1` and `dim2`; `offset` counts the diagonals above the main one.
+    /// [`Tensor::diagonal`] of the dimensions `dim1` and `dim2`; `offset` is the number of diagonals above the main one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -10,7 +10,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view in which dimensions of size 1 are repeated to the given sizes, without a copy.
+    /// A view in which dimensions of size 1 are expanded to the given sizes (stride 0), without a copy.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -21,7 +21,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension that is neither 1 nor the size asked for.
+    /// A dimension whose size is neither 1 nor the requested size.
     #[doc(alias = "broadcast_left")]
     #[doc(alias = "broadcast_as")]
     pub fn expand(&self, shape: impl IntoShape) -> Result<Tensor> {
@@ -79,7 +79,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
-        // The sum over the repeated dimensions is what every gradient gets on its way to its argument.
+        // The engine sums the gradient over the expanded dimensions when it reduces it to the argument's shape.
         formula: |b, g| g.set(0, || Ok(b.grad(0)?.clone())),
     },
     forms: Forms::New,

@@ -1,4 +1,4 @@
-//! Tensors stacked, flipped, or on a diagonal: further names for uses of `cat`, `flip` and views.
+//! Stacking, flipping, rotation and diagonals, implemented with `cat`, `flip` and views.
 
 use super::placed;
 use crate::Tensor;
@@ -8,7 +8,7 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 use std::borrow::Borrow;
 
-/// Each tensor with at least so many dimensions: those that it lacks have size 1, in front, and the third behind.
+/// Each tensor with at least `count` dimensions: dimensions of size 1 are prepended, except the third, which is appended.
 fn at_least(tensors: &[impl Borrow<Tensor>], count: usize) -> Result<Vec<Tensor>> {
     fn grown(mut made: Tensor, count: usize) -> Result<Tensor> {
         while made.rank() < count.min(2) {
@@ -20,7 +20,7 @@ fn at_least(tensors: &[impl Borrow<Tensor>], count: usize) -> Result<Vec<Tensor>
 }
 
 impl Tensor {
-    /// Tensors one behind the other along dimension 1, or along dimension 0 where they have no other.
+    /// Concatenates tensors along dimension 1, or along dimension 0 if they are one-dimensional.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -31,7 +31,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::cat`].
+    /// Those of [`Tensor::cat`].
     pub fn hstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
         called("hstack", &["tensors"], || {
             let tensors = at_least(tensors, 1)?;
@@ -39,7 +39,7 @@ impl Tensor {
         })
     }
 
-    /// Tensors below each other, along dimension 0; those of one dimension are rows.
+    /// Concatenates tensors along dimension 0; one-dimensional tensors are rows.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -50,12 +50,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::cat`].
+    /// Those of [`Tensor::cat`].
     pub fn vstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
         called("vstack", &["tensors"], || Tensor::cat(&at_least(tensors, 2)?, 0))
     }
 
-    /// Tensors behind each other, along dimension 2; those of fewer dimensions are rows, and matrices of depth 1.
+    /// Concatenates tensors along dimension 2; one-dimensional tensors are rows, and matrices have depth 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -67,12 +67,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::cat`].
+    /// Those of [`Tensor::cat`].
     pub fn dstack<T: Borrow<Tensor>>(tensors: &[T]) -> Result<Tensor> {
         called("dstack", &["tensors"], || Tensor::cat(&at_least(tensors, 3)?, 2))
     }
 
-    /// The columns in reverse order: [`Tensor::flip`] of dimension 1.
+    /// Reverses the columns: [`Tensor::flip`] of dimension 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -87,7 +87,7 @@ impl Tensor {
         called("fliplr", &["self"], || self.flip(1))
     }
 
-    /// The rows in reverse order: [`Tensor::flip`] of dimension 0.
+    /// Reverses the rows: [`Tensor::flip`] of dimension 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -102,7 +102,7 @@ impl Tensor {
         called("flipud", &["self"], || self.flip(0))
     }
 
-    /// Turned by 90 degrees in the plane of the first two dimensions, from the first towards the second.
+    /// Rotates by 90 degrees in the plane of the first two dimensions, from the first towards the second.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -127,7 +127,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Dimensions out of range, or twice the same.
+    /// Dimensions out of range, or equal.
     pub fn rot90_with(&self, k: impl Int, (first, second): (i64, i64)) -> Result<Tensor> {
         called("rot90", &["self", "k", "dims"], || {
             let k = k.to_i64();
@@ -147,7 +147,7 @@ impl Tensor {
         })
     }
 
-    /// Of one dimension: the matrix that has it on its diagonal, 0 elsewhere. Of a matrix: its diagonal, a view.
+    /// For a vector, the matrix with its elements on the diagonal and 0 elsewhere. For a matrix, its diagonal, as a view.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -159,12 +159,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor of another number of dimensions.
+    /// A tensor of another rank.
     pub fn diag(&self) -> Result<Tensor> {
         self.diag_with(0)
     }
 
-    /// [`Tensor::diag`] of another diagonal: 1 is the one above the main one, -1 the one below.
+    /// [`Tensor::diag`] for another diagonal: 1 is the one above the main one, -1 the one below.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -176,7 +176,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor of another number of dimensions than one or two.
+    /// A tensor whose rank is neither 1 nor 2.
     pub fn diag_with(&self, diagonal: impl Int) -> Result<Tensor> {
         called("diag", &["self", "diagonal"], || match self.rank() {
             1 => self.diag_embed_with(diagonal),
@@ -190,7 +190,7 @@ impl Tensor {
         })
     }
 
-    /// Matrices in the last two dimensions that have the elements of the last one on their diagonals, 0 elsewhere.
+    /// Matrices in the last two dimensions with the elements of the last dimension on their diagonals and 0 elsewhere.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,7 +205,7 @@ impl Tensor {
         self.diag_embed_with(0)
     }
 
-    /// [`Tensor::diag_embed`] on another diagonal: 1 is the one above the main one, -1 the one below.
+    /// [`Tensor::diag_embed`] for another diagonal: 1 is the one above the main one, -1 the one below.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -215,7 +215,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor without dimensions; a diagonal so far off that the sizes overflow.
+    /// A tensor without dimensions; an offset for which the sizes overflow.
     pub fn diag_embed_with(&self, diagonal: impl Int) -> Result<Tensor> {
         called("diag_embed", &["self", "diagonal"], || {
             let diagonal = diagonal.to_i64();
@@ -232,7 +232,7 @@ impl Tensor {
         })
     }
 
-    /// A copy in which the slice `index` of `dim` is `src`.
+    /// A copy with the slice `index` of dimension `dim` replaced by `src`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -243,7 +243,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::select`]; a shape that does not broadcast to the slice.
+    /// Those of [`Tensor::select`]; a shape that does not broadcast to the slice.
     pub fn select_scatter(&self, src: &Tensor, dim: impl Int, index: impl Int) -> Result<Tensor> {
         called("select_scatter", &["self", "src", "dim", "index"], || {
             let made = self.copy()?;
@@ -252,7 +252,7 @@ impl Tensor {
         })
     }
 
-    /// A copy in which `length` slices of `dim` from `start` on are `src`.
+    /// A copy with `length` slices of dimension `dim`, from `start` on, replaced by `src`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -263,7 +263,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::narrow`]; a shape that does not broadcast to the slices.
+    /// Those of [`Tensor::narrow`]; a shape that does not broadcast to the slices.
     #[doc(alias = "slice_scatter")]
     pub fn narrow_scatter(
         &self,

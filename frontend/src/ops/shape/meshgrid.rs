@@ -1,4 +1,4 @@
-//! Coordinates of a grid.
+//! Coordinate grids.
 
 use crate::Tensor;
 use crate::error::{Result, called};
@@ -7,8 +7,8 @@ use keyway_dispatcher::error::Error;
 use std::borrow::Borrow;
 
 impl Tensor {
-    /// The coordinates of all points of a grid, one tensor for each of these vectors, as views that repeat it along the
-    /// dimensions of the others. Dimension `k` is that of vector `k`. A tensor without dimensions counts as a vector of one element.
+    /// The coordinates of all points of a grid: one tensor for each vector, expanded along the dimensions of the others, as
+    /// views. Dimension `k` is that of vector `k`. A 0-d tensor is a vector of one element.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,7 @@ impl Tensor {
         Tensor::meshgrid_with(tensors, "ij")
     }
 
-    /// [`Tensor::meshgrid`] with `indexing` `"ij"`, or with `"xy"`, where the first two dimensions are swapped.
+    /// [`Tensor::meshgrid`] with the `indexing` `"ij"`, or `"xy"`, which exchanges the first two dimensions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -55,7 +55,7 @@ fn meshgrid(tensors: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
         return Err(Error::Shape { op: "meshgrid", argument: "tensors", expected, got }.into());
     }
     let count = tensors.len();
-    // Which dimension belongs to which vector.
+    // The dimension of each vector.
     let dim = |k: usize| if indexing == "xy" && count > 1 && k < 2 { 1 - k } else { k };
     let mut sizes = vec![1; count];
     tensors.iter().enumerate().for_each(|(k, t)| sizes[dim(k)] = t.elem_count());

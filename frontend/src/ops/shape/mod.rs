@@ -1,4 +1,4 @@
-//! Views: other sizes and strides over the same memory.
+//! Views: other sizes and strides of the same memory.
 
 mod joined;
 mod meshgrid;
@@ -26,12 +26,12 @@ crate::ops::family! {
     view,
 }
 
-/// Zeros like `grad` of other sizes, in its format.
+/// Zeros of these sizes with the dtype, device and memory format of `grad`.
 fn zeros(grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     grad.new_zeros(sizes)
 }
 
-/// The gradient of argument 0 from that of its part `view`: zeros around it, or where a sparse one stores something.
+/// The gradient of argument 0 from that of its part `view`: zeros elsewhere; for a sparse tensor, at its stored entries.
 fn placed_back(b: &Backward<'_>, view: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     match b.moved_back(0, &view)? {
         Some(grad) => Ok(grad),
@@ -39,8 +39,8 @@ fn placed_back(b: &Backward<'_>, view: impl Fn(&Tensor) -> Result<Tensor>) -> Re
     }
 }
 
-/// The gradient of a tensor of `sizes` from that of its part `view`: zeros around it. The view must show no
-/// element twice. Recorded as any other change in place, so it can be differentiated.
+/// The gradient of a tensor of `sizes` from that of its part `view`: zeros elsewhere. The view must not repeat an element.
+/// Recorded as any in-place change, so it can be differentiated again.
 pub(crate) fn placed(
     grad: &Tensor,
     sizes: &[usize],
@@ -51,7 +51,7 @@ pub(crate) fn placed(
     Ok(whole)
 }
 
-/// As [`placed`], for a view that may show elements several times: their gradients are added.
+/// [`placed`] for a view that may repeat elements: their gradients are added.
 pub(crate) fn gathered(
     grad: &Tensor,
     sizes: &[usize],
@@ -62,7 +62,7 @@ pub(crate) fn gathered(
     Ok(whole)
 }
 
-/// Adds to a view, in which elements may lie over each other: dimension by dimension until they do not.
+/// Adds to a view that may overlap itself, by recursion over its dimensions until it does not.
 pub(crate) fn add_to(view: &Tensor, grad: &Tensor) -> Result<()> {
     if !may_self_overlap(view.shape(), view.strides()) {
         view.add_(grad)?;

@@ -1,4 +1,4 @@
-//! Other names for views, and those that are one view in other words.
+//! Aliases of views, and views that are short forms of others.
 
 use crate::Tensor;
 use crate::error::{Result, called};
@@ -12,7 +12,7 @@ fn integers(sizes: &[usize]) -> SmallVec<[i64; 8]> {
 }
 
 impl Tensor {
-    /// [`Tensor::transpose`], as NumPy calls it.
+    /// [`Tensor::transpose`] under NumPy's name.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ impl Tensor {
         called("swapaxes", &["self", "axis0", "axis1"], || self.transpose(axis0, axis1))
     }
 
-    /// [`Tensor::movedim`], as NumPy calls it.
+    /// [`Tensor::movedim`] under NumPy's name.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -38,7 +38,7 @@ impl Tensor {
         called("moveaxis", &["self", "source", "destination"], || self.movedim(source, destination))
     }
 
-    /// [`Tensor::expand`], as NumPy calls it.
+    /// [`Tensor::expand`] under NumPy's name.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -52,7 +52,7 @@ impl Tensor {
         called("broadcast_to", &["self", "shape", "size"], || self.expand(shape))
     }
 
-    /// [`Tensor::view`] in the sizes of `other`.
+    /// [`Tensor::view`] with the sizes of `other`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -66,7 +66,7 @@ impl Tensor {
         called("view_as", &["self"], || self.view(other.shape()))
     }
 
-    /// [`Tensor::reshape`] to the sizes of `other`.
+    /// [`Tensor::reshape`] with the sizes of `other`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -80,7 +80,7 @@ impl Tensor {
         called("reshape_as", &["self"], || self.reshape(other.shape()))
     }
 
-    /// [`Tensor::expand`] to the sizes of `other`.
+    /// [`Tensor::expand`] with the sizes of `other`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -94,7 +94,7 @@ impl Tensor {
         called("expand_as", &["self"], || self.expand(other.shape()))
     }
 
-    /// The dimensions from `start` to `end`, both included, as one; a view where the strides allow one.
+    /// Flattens the dimensions from `start` to `end`, inclusive; a view where the strides allow it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -125,7 +125,7 @@ impl Tensor {
                 return self.reshape([1]);
             }
             let mut sizes = Dims::from_slice(&self.shape()[..first]);
-            // Of an empty tensor the sizes that are joined may be beyond all numbers.
+            // The product of flattened sizes may overflow for an empty tensor.
             let joined = &self.shape()[first..=last];
             let product = joined.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
             let beyond = || Error::SizeOverflow { op: "flatten", sizes: joined.into() };
@@ -135,7 +135,7 @@ impl Tensor {
         })
     }
 
-    /// All dimensions as one.
+    /// Flattens all dimensions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -145,13 +145,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::reshape`].
+    /// Those of [`Tensor::reshape`].
     #[doc(alias = "ravel")]
     pub fn flatten_all(&self) -> Result<Tensor> {
         self.flatten(0, -1)
     }
 
-    /// The dimensions from `start` on as one.
+    /// Flattens the dimensions from `start` on.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -161,12 +161,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::flatten`].
+    /// Those of [`Tensor::flatten`].
     pub fn flatten_from(&self, start: impl Int) -> Result<Tensor> {
         called("flatten_from", &["self", "start"], || self.flatten(start, -1))
     }
 
-    /// The dimensions up to `end`, included, as one.
+    /// Flattens the dimensions up to and including `end`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -176,12 +176,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::flatten`].
+    /// Those of [`Tensor::flatten`].
     pub fn flatten_to(&self, end: impl Int) -> Result<Tensor> {
         called("flatten_to", &["self", "end"], || self.flatten(0, end))
     }
 
-    /// A view with dimension `dim` divided into `sizes`, one of which may be -1.
+    /// A view with dimension `dim` split into `sizes`, one of which may be -1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -11,7 +11,7 @@ use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// A view with the dimensions in another order.
+    /// A view with permuted dimensions.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,12 +22,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Dimensions that are not each of the tensor's once.
+    /// `dims` that are not a permutation of the tensor's dimensions.
     pub fn permute(&self, dims: impl IntoShape) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(&dims.into_ints())])
     }
 
-    /// A view with dimension `source` moved to `destination`, the others in their order.
+    /// A view with dimension `source` moved to `destination` and the others in order.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -54,7 +54,7 @@ impl Tensor {
     }
 }
 
-/// The dimensions counted from the front, each once.
+/// The permutation with non-negative indices.
 fn order(op: &'static str, dims: &[i64], ndim: usize) -> RuleResult<SmallVec<[usize; 8]>> {
     let wrong = || Error::Value {
         op,

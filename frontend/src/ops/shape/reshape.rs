@@ -12,8 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// The same elements in other sizes: a view where the strides allow one, else a copy. One size may be
-    /// -1: what is left.
+    /// Reshapes the tensor: a view where the strides allow it, else a copy. One size may be -1 and is inferred.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -29,7 +28,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Ints(&shape.into_ints())])
     }
 
-    /// [`Tensor::reshape`] that gives this tensor itself where the shape is its own.
+    /// [`Tensor::reshape`] that returns this tensor if the shape is its own.
     pub(crate) fn reshape_as_sizes(&self, sizes: &[usize]) -> Result<Tensor> {
         if self.shape() == sizes {
             return Ok(self.clone());
@@ -41,7 +40,7 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let t = Tensor::from_ref(args.tensor(0)?.clone());
-    // A composite tensor has no strides that could be in the way, and sizes that need not fit memory.
+    // A composite tensor has no strides, and its sizes may exceed memory.
     if !t.as_ref().is_strided() {
         return Ok(Outputs::from_iter([t.view(args.ints(1)?)?.into_ref()]));
     }

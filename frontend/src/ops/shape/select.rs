@@ -10,7 +10,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view at one index of dimension `dim`, which is dropped; -1 is the last.
+    /// A view at one index of dimension `dim`, which is removed; -1 is the last.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

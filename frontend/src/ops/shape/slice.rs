@@ -10,8 +10,8 @@ use keyway_dispatcher::error::{Error, Result as RuleResult, shown};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view of every `step`-th index of dimension `dim` from `start` up to, not including, `end`. Negative
-    /// positions count from the end; positions beyond the ends are brought to them, as in Python.
+    /// A view of every `step`-th index of dimension `dim` in `start..end`. Negative bounds count from the end; bounds out of
+    /// range are clamped, as in Python.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range; a step below 1: strides are never negative, `flip` copies.
+    /// A dimension out of range; a step below 1, since strides are never negative (`flip` copies).
     pub fn slice(
         &self,
         dim: impl Int,
@@ -52,7 +52,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range, a part that lies outside of it.
+    /// A range outside of the dimension, a dimension out of range.
     pub fn narrow(&self, dim: impl Int, start: impl Int, length: usize) -> Result<Tensor> {
         called("narrow", &["self", "dim", "start", "length"], || {
             let dim = dim.to_i64();
@@ -102,7 +102,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let start = position(args.optional_int(2)?, 0);
     let length = (position(args.optional_int(3)?, size) - start).max(0) as usize;
     let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));
-    // A tensor without elements may have sizes and strides whose products no memory could hold.
+    // The products of sizes and strides of a tensor without elements may overflow.
     let skipped = if t.sizes().contains(&0) || length == 0 { 0 } else { start as usize * strides[dim] };
     let offset = t.offset() + skipped;
     sizes[dim] = length.div_ceil(step as usize);

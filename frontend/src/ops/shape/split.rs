@@ -11,20 +11,20 @@ use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 use smallvec::SmallVec;
 
-/// What a sparse tensor takes at least: itself and its components, and what these hold.
+/// The minimum memory of one sparse part: the tensor, its components and their storage.
 const PART_BYTES: usize = 1 << 10;
 
-/// Room for so many parts of a sparse tensor, each of them a tensor of its own. More than memory holds are refused before the first
-/// is made, and not by the system once it is full.
+/// An empty vector for `count` sparse parts, each a tensor of its own. Counts that exceed memory are refused before the first
+/// part is created, instead of exhausting memory.
 pub(super) fn room_for_parts(count: usize) -> Result<Vec<Tensor>> {
-    // The compiler must not take a vector that nobody uses for one that there is room for.
+    // `black_box` prevents the compiler from removing the unused allocation.
     drop(std::hint::black_box(host_vec::<[u8; PART_BYTES]>(count)?));
     Ok(host_vec(count)?)
 }
 
 impl Tensor {
-    /// Views of `sizes` consecutive indices of dimension `dim`. Of a sparse tensor new ones, for each of which its entries are
-    /// looked through.
+    /// Views of `sizes` consecutive indices of dimension `dim`. For a sparse tensor the parts are new tensors, and its entries
+    /// are scanned for each.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -36,7 +36,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Sizes whose sum is not that of the dimension, a dimension out of range.
+    /// Sizes that do not sum to that of the dimension, a dimension out of range.
     #[doc(alias = "split_with_sizes")]
     pub fn split_sizes(&self, sizes: &[usize], dim: impl Int) -> Result<Vec<Tensor>> {
         called("split_sizes", &["self", "split_sizes", "dim"], || {
@@ -88,7 +88,7 @@ impl Tensor {
         })
     }
 
-    /// At most `chunks` views of one size along dimension `dim`; the last may be smaller.
+    /// At most `chunks` views of equal size along dimension `dim`; the last may be smaller.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -99,7 +99,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// No chunks, a dimension out of range.
+    /// A `chunks` of 0, a dimension out of range.
     pub fn chunk(&self, chunks: usize, dim: impl Int) -> Result<Vec<Tensor>> {
         called("chunk", &["self", "chunks", "dim"], || {
             if chunks == 0 {
@@ -115,7 +115,7 @@ impl Tensor {
         })
     }
 
-    /// Exactly `sections` views along dimension `dim`, of sizes that differ by 1 at most, the larger ones first.
+    /// Exactly `sections` views along dimension `dim`, whose sizes differ by at most 1, the larger ones first.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -126,7 +126,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// No sections, a dimension out of range, no dimension.
+    /// A `sections` of 0, a dimension out of range, a 0-d tensor.
     #[doc(alias = "array_split")]
     pub fn tensor_split(&self, sections: usize, dim: impl Int) -> Result<Vec<Tensor>> {
         called("tensor_split", &["self", "sections", "dim"], || {
@@ -146,8 +146,8 @@ impl Tensor {
         })
     }
 
-    /// Views of dimension `dim` from each of `indices` to before the next, and of what is before the first and from the last
-    /// on. They count from the end if negative; what lies beyond an end counts as that end.
+    /// Splits dimension `dim` into views at `indices`: from each index up to the next one, plus the parts before the first and
+    /// from the last on. Negative indices count from the end; indices out of range are clamped.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -158,7 +158,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range, no dimension.
+    /// A dimension out of range, a 0-d tensor.
     #[doc(alias = "tensor_split")]
     pub fn tensor_split_at(&self, indices: &[i64], dim: impl Int) -> Result<Vec<Tensor>> {
         called("tensor_split_at", &["self", "indices", "dim"], || {

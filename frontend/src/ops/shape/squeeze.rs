@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view without those of `dims`, or of all with `..`, that are of size 1.
+    /// A view without the dimensions of size 1 among `dims`, or among all with `..`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -50,13 +50,13 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) })
 }
 
-/// The gradient of what has all dimensions.
+/// Restores the squeezed dimensions of the gradient.
 fn unsqueezed(b: &Backward<'_>) -> Result<Tensor> {
     let (grad, sizes) = (b.grad(0)?, b.sizes(0));
     if grad.as_ref().is_strided() {
         return grad.reshape_as_sizes(sizes);
     }
-    // As coordinates have them: sparse dimensions and dense ones do not become each other's.
+    // For coordinate tensors: sparse dimensions stay sparse and dense ones dense.
     let chosen = reduced_by("squeeze", b.arg(1), sizes.len())?;
     let mut gone = (0..sizes.len()).filter(|dim| sizes[*dim] == 1 && chosen & (1 << dim) != 0);
     gone.try_fold(grad.clone(), |made, dim| made.unsqueeze(dim))

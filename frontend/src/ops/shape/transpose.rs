@@ -28,7 +28,7 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim0.to_i64()), Arg::Int(dim1.to_i64())])
     }
 
-    /// The transpose of a matrix, as a view; tensors of fewer dimensions stay as they are.
+    /// The transpose of a matrix, as a view; tensors of lower rank are returned unchanged.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

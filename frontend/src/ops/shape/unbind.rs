@@ -12,8 +12,8 @@ use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view for each index of dimension `dim`, which is dropped. Of a sparse tensor a new one, for each of which its entries
-    /// are looked through.
+    /// A view for each index of dimension `dim`, which is removed. For a sparse tensor the parts are new tensors, and its
+    /// entries are scanned for each.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor of no dimensions, a dimension out of range.
+    /// A 0-d tensor, a dimension out of range.
     pub fn unbind(&self, dim: impl Int) -> Result<Vec<Tensor>> {
         called("unbind", &["self", "dim"], || {
             if !self.as_ref().is_strided() && !self.shape().is_empty() {
@@ -49,7 +49,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
     let dim = args.dim(1, t.ndim())?;
     let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));
     let (size, stride) = (sizes.remove(dim), strides.remove(dim));
-    // With no elements every view starts where the tensor does.
+    // Without elements every view has the offset of the tensor.
     let step = if t.numel() > 0 { stride } else { 0 };
     let view =
         |i| ViewSpec { offset: t.offset() + i * step, sizes: sizes.clone(), strides: Some(strides.clone()) };

@@ -11,7 +11,8 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view of windows of `size` along dimension `dim`, one every `step`; the window is the last dimension.
+    /// A view of sliding windows of `size` elements along dimension `dim`, at intervals of `step`; the window is the last
+    /// dimension.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range, windows that are longer than it, a step below 1.
+    /// A dimension out of range, windows longer than it, a step below 1.
     pub fn unfold(&self, dim: impl Int, size: usize, step: usize) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim.to_i64()), whole(size), whole(step)])
     }

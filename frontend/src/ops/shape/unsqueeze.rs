@@ -10,7 +10,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view with a dimension of size 1 put in at `dim`.
+    /// A view with a dimension of size 1 inserted at `dim`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

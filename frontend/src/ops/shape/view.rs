@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 use keyway_dispatcher::tensor::TensorRef;
 
 impl Tensor {
-    /// The same elements in other sizes, without a copy. One size may be -1: what is left.
+    /// Reshapes the tensor without a copy. One size may be -1 and is inferred.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -23,14 +23,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Sizes of another number of elements, or strides that no view has; `reshape` copies then.
+    /// Sizes of another number of elements, or strides that no view can express; `reshape` copies then.
     pub fn view(&self, shape: impl IntoShape) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(&shape.into_ints())])
     }
 }
 
-/// The strides of a view of other sizes, if there are any: each group of old dimensions that lie one behind
-/// the other may be divided anew.
+/// The strides of a view with other sizes, if there are any: each group of old dimensions that are contiguous with each other
+/// may be split anew.
 pub(crate) fn view_strides(sizes: &[usize], strides: &[usize], new: &[usize]) -> Option<Dims> {
     if sizes.contains(&0) || new.contains(&0) {
         return Some(contiguous_strides(new));
@@ -63,7 +63,7 @@ pub(crate) fn view_strides(sizes: &[usize], strides: &[usize], new: &[usize]) ->
             }
         }
     }
-    // Only sizes of 1 may be left, as for a 0-d tensor.
+    // Only sizes of 1 may remain, as for a 0-d tensor.
     if new[..at].iter().any(|&s| s != 1) { None } else { Some(out) }
 }
 
@@ -78,7 +78,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     made
 }
 
-/// Writes the sizes, and the strides where those of `t` leave gaps.
+/// Writes the sizes, and the strides unless `t` is contiguous.
 fn fill(args: &Args<'_>, t: &TensorRef, spec: &mut ViewSpec) -> RuleResult<()> {
     resolve_sizes(args, 1, t.numel(), &mut spec.sizes)?;
     if t.is_contiguous() {

@@ -10,8 +10,8 @@ use keyway_dispatcher::layouts::may_repeat;
 use keyway_dispatcher::op::{Args, Decomposition, Outputs, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The same sparse tensor with its entries in row-major order and each place once: the values of one place are added up,
-    /// floats in f64 however many they are, and a sum that cancels stays as a stored 0. A tensor that is so already, and a strided one, come back as they are.
+    /// Sorts the entries of a sparse tensor in row-major order and adds duplicates, floats in f64; a sum that cancels is a
+    /// stored 0. A coalesced or strided tensor is returned unchanged.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A layout whose backend has no kernel for it.
+    /// A layout whose backend has no kernel for the op.
     pub fn coalesce(&self) -> Result<Tensor> {
         DEF.run(&[self.into()])
     }
@@ -35,7 +35,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous))
 }
 
-/// A strided tensor has each place once.
+/// A strided tensor has no duplicates.
 fn same(args: &Args<'_>) -> RuleResult<Outputs> {
     let t = args.tensor(0)?;
     if t.is_strided() {
@@ -50,7 +50,7 @@ pub static DEF: OpDef = OpDef {
     schema: "coalesce(Tensor self) -> Tensor",
     rule: Rule::Allocates(rule),
     decomposition: Some(Decomposition { run: same, parts: &[] }),
-    // The tensor is the same; its entries take from the gradient what stands at their places.
+    // The elements are unchanged; each entry takes the gradient at its coordinate.
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let (grad, entries) = (b.grad(0)?, b.input(0)?);

@@ -1,5 +1,5 @@
-//! Reductions of tensors that store some of their elements go line by line, and so do their gradients: a number for each line is
-//! brought to the entries of that line, whatever the sizes are.
+//! Gradients of reductions of sparse tensors: the value of each reduced line is gathered at the entries of that line, whatever
+//! the sizes are.
 
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
@@ -8,8 +8,8 @@ use crate::ops::rules::{reduced_by, reduced_sizes};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::Arg;
 
-/// The gradient of a sum, for arguments `(self, dim, keepdim)`: that of each sum, at every element that was added to it. That of
-/// a sparse tensor is made at the entries alone.
+/// The gradient of a sum with arguments `(self, dim, keepdim)`: the gradient of each sum, expanded to its addends. For a sparse
+/// tensor it is computed only at the entries.
 pub(crate) fn sum_grad(b: &Backward<'_>, g: &Grads<'_>, grad: &Tensor) -> Result<Tensor> {
     if let Some(pattern) = g.pattern(0).filter(Tensor::is_coordinates) {
         let blocks = at_entries(&pattern, grad, b.arg(1), b.bool(2)?)?;
@@ -18,8 +18,8 @@ pub(crate) fn sum_grad(b: &Backward<'_>, g: &Grads<'_>, grad: &Tensor) -> Result
     b.unreduce(&grad.to_strided()?, 0, b.arg(1), b.bool(2)?)?.expand(b.sizes(0))
 }
 
-/// `lines` has a number for each line of `pattern` over `dims`, all without any, as a reduction gives them: these numbers in
-/// the shape of what `pattern` stores, each where its line has an entry.
+/// Gathers `lines`, the result of a reduction of `pattern` over `dims` (all if missing), at the stored entries of `pattern`:
+/// each entry gets the value of its line.
 pub(crate) fn at_entries(pattern: &Tensor, lines: &Tensor, dims: Arg<'_>, keepdim: bool) -> Result<Tensor> {
     let reduced = reduced_by("sum", dims, pattern.rank())?;
     if pattern.is_coordinates()
@@ -32,13 +32,13 @@ pub(crate) fn at_entries(pattern: &Tensor, lines: &Tensor, dims: Arg<'_>, keepdi
     if whole.dtype() == pattern.dtype() {
         return stored(&whole.project_like(pattern)?);
     }
-    // Counts of lines of f16 are f32, and both tensors of a projection have one dtype.
+    // Counts for f16 lines are f32, and a projection needs both tensors in one dtype.
     let pattern = map_stored_as(pattern, whole.dtype(), |numbers| numbers.to_dtype(whole.dtype()))?;
     stored(&whole.project_like(&pattern)?)
 }
 
-/// How many elements each of `lines` was made of, for a reduction of these sizes. The sizes of a sparse tensor may have a product
-/// that no integer holds.
+/// The number of elements reduced into each of `lines`, for a tensor of these sizes. The product of the sizes of a sparse
+/// tensor may overflow integers.
 pub(crate) fn length(sizes: &[usize], lines: &[usize]) -> f64 {
     let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
     product(sizes) / product(lines).max(1.0)
@@ -52,7 +52,7 @@ fn at_coordinates(
 ) -> Result<Tensor> {
     let (sparse_dim, entries) = (indices.dim(0)?, indices.dim(1)?);
     let is_reduced = |dim: usize| reduced & (1 << dim) != 0;
-    // Which rows of the indices say where the entries lie among the lines.
+    // The rows of the indices that locate an entry among the lines.
     let row = |dim: usize| -> Result<Option<Tensor>> {
         match (is_reduced(dim), keepdim) {
             (true, false) => Ok(None),

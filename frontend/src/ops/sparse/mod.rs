@@ -1,4 +1,4 @@
-//! Ops of tensors that store some of their elements: which layouts there are, backends say.
+//! Ops of sparse tensors; backends define the sparse layouts.
 
 pub(crate) mod lines;
 

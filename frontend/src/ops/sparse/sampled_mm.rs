@@ -12,9 +12,9 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The product of two matrices, or of two stacks of them, at the places that this one stores, coalesced, in its layout; its
-    /// values do not count. Of a strided one the places are those that are not 0. What is not asked for is not computed: it
-    /// is the gradient of a sparse matrix in a product.
+    /// The product of two matrices, or of two batches of matrices, sampled at the coordinates that this tensor stores (SDDMM),
+    /// coalesced, in its layout; its values are ignored. A strided tensor is sampled where it is nonzero. Only the sampled
+    /// elements are computed: it is the gradient of a sparse operand of a product.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -26,7 +26,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Tensors that are not matrices, or stacks of them, or do not fit each other; a layout whose backend has no kernel for it.
+    /// Tensors that are not matrices, or batches of matrices, or of incompatible sizes; a layout whose backend has no kernel
+    /// for the op.
     #[doc(alias = "sampled_addmm")]
     pub fn sampled_mm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), mat1.into(), mat2.into()])

@@ -10,8 +10,8 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The elements of this tensor at the places that `mask` stores, coalesced, in the mask's layout. Of a strided mask the
-    /// places are those that are not 0, and the others become 0.
+    /// The elements of this tensor at the coordinates that `mask` stores, coalesced, in the mask's layout. A strided mask
+    /// selects where it is nonzero, and other elements become 0.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Sizes that differ; a layout whose backend has no kernel for it.
+    /// Different sizes; a layout whose backend has no kernel for the op.
     pub fn sparse_mask(&self, mask: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), mask.into()])
     }
@@ -54,7 +54,7 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples: || {
-        // At 0 the result jumps with the mask.
+        // At 0 the result is discontinuous in the mask.
         let masked = |sizes: &[usize]| {
             let mask = tensor(sizes, Fill::Values(vec![0.0, 1.0, 2.0, 0.0, 3.0]));
             Sample { smooth: false, ..sample([plain(sizes), mask]) }

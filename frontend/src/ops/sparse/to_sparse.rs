@@ -10,10 +10,10 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// This tensor as `sparse_coo` with all of its dimensions sparse: an entry for each element that differs from 0. The result is
+    /// Converts the tensor to `sparse_coo` with all dimensions sparse: an entry for each nonzero element. The result is
     /// coalesced.
     ///
-    /// Gradients come back whole: also for elements that are 0 and so are not stored.
+    /// Gradients are strided: elements that are 0, and so not stored, have one too.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -30,11 +30,11 @@ impl Tensor {
         self.to_sparse_with(self.rank())
     }
 
-    /// A strided tensor as `sparse_coo`, its first `sparse_dim` dimensions sparse and the others dense: an entry for each
-    /// place of the sparse dimensions at which anything differs from 0. Of compressed rows (`sparse_csr`) their entries. Of
-    /// coordinates its entries, each place once: with fewer sparse dimensions than it has, those of a block are put together;
-    /// with more, a block's elements that differ from 0 become entries. The result is coalesced. Gradients of a strided tensor come
-    /// back whole, those of coordinates and compressed rows where the result stores something.
+    /// Converts a strided tensor to `sparse_coo`, with the first `sparse_dim` dimensions sparse and the others dense: an entry
+    /// for each coordinate whose block has a nonzero element. Compressed rows (`sparse_csr`) retain their entries. A coordinate
+    /// tensor is coalesced and its entries are regrouped: with fewer sparse dimensions into larger blocks; with more, the
+    /// nonzero elements of a block become entries. The result is coalesced. Gradients of a strided tensor are strided, those of
+    /// coordinates and compressed rows are projected on their entries.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -45,7 +45,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
+    /// A `sparse_dim` above the rank; no backend that serves `sparse_coo`.
     pub fn to_sparse_with(&self, sparse_dim: usize) -> Result<Tensor> {
         called("to_sparse", &["self", "sparse_dim"], || {
             crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse", self.device())?;
@@ -60,7 +60,7 @@ impl Tensor {
     }
 }
 
-/// Coordinates with this many sparse dimensions; nothing but the blocks of entries becomes strided.
+/// A coordinate tensor with `sparse_dim` sparse dimensions; only the blocks of entries are strided in between.
 fn split_anew(t: &Tensor, sparse_dim: usize) -> Result<Tensor> {
     let t = t.coalesce()?;
     let own = t.sparse_dim()?;
@@ -79,7 +79,7 @@ fn split_anew(t: &Tensor, sparse_dim: usize) -> Result<Tensor> {
     let ones = Tensor::ones_with([nnz], (DType::F64, device))?;
     let places = Tensor::sparse_coo(&outer, &ones, &t.shape()[..sparse_dim])?.coalesce()?;
     let blocks = places.nnz()?;
-    // Entries come in order, so that a block begins where an index differs from the one before.
+    // Entries are sorted, so a block starts where an index differs from the previous one.
     let others = nnz.saturating_sub(1);
     let begins = outer.narrow(1, (nnz - others) as i64, others)?.ne(&outer.narrow(1, 0, others)?)?;
     let begins = begins.to_dtype(DType::I64)?.sum(0)?.clamp_max(1)?;
@@ -123,7 +123,7 @@ pub static DEF: OpDef = OpDef {
     schema: "to_sparse(Tensor self, int sparse_dim) -> Tensor",
     rule: Rule::Allocates(rule),
     decomposition: None,
-    // Of a strided argument it becomes strided; compressed rows take what stands at their places.
+    // The gradient of a strided argument is converted to strided; that of compressed rows is projected on their entries.
     derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

@@ -10,10 +10,10 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// A matrix as compressed rows, `sparse_csr`: of a strided one the elements that differ from 0; of `sparse_coo` its
-    /// entries, in order and each place once, with no strided tensor in between. One that is compressed comes back as it is.
+    /// Converts a matrix to compressed rows, `sparse_csr`: the nonzero elements of a strided matrix, or the entries of a
+    /// `sparse_coo` one, coalesced, without a strided intermediate. A compressed matrix is returned unchanged.
     ///
-    /// Gradients come back whole: also for elements that are 0 and so are not stored.
+    /// Gradients are strided: elements that are 0, and so not stored, have one too.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -25,7 +25,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor that is no matrix, or has dense dimensions; no backend that serves `sparse_csr`.
+    /// A tensor that is not a matrix, or has dense dimensions; no backend that serves `sparse_csr`.
     pub fn to_sparse_csr(&self) -> Result<Tensor> {
         called("to_sparse_csr", &["self"], || {
             sparse_layout(CSR, "to_sparse_csr", self.device())?;
@@ -53,7 +53,7 @@ pub static DEF: OpDef = OpDef {
     schema: "to_sparse_csr(Tensor self) -> Tensor",
     rule: Rule::Allocates(rule),
     decomposition: None,
-    // Of a strided argument it becomes strided; a sparse one takes what stands at its places.
+    // The gradient of a strided argument is converted to strided; that of a sparse one is projected on its entries.
     derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
