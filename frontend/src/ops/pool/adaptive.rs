@@ -10,7 +10,7 @@ use keyway_dispatcher::op::Arg;
 macro_rules! pools {
     ($($rank:literal $avg:ident $max:ident $with_indices:ident [$images:literal] $shape:literal $size:literal;)+) => {
         impl Tensor {$(
-            #[doc = concat!("The mean of each of so many windows of `", $images, "`, or of one without a batch. Window `i` of ")]
+            #[doc = concat!("Adaptive average pooling of `", $images, "`, or of an input without a batch. Window `i` of ")]
             /// a dimension is `⌊i * input / output⌋ .. ⌈(i + 1) * input / output⌉`.
             ///
             #[doc = concat!(
@@ -26,8 +26,8 @@ macro_rules! pools {
                 mean(stringify!($avg), self, output_size.into())
             }
 
-            #[doc = concat!("The largest element of each of the windows of [`Tensor::", stringify!($avg), "`]; NaN is the ")]
-            /// largest of all.
+            #[doc = concat!("Adaptive max pooling over the windows of [`Tensor::", stringify!($avg), "`]; NaN counts as the ")]
+            /// largest element.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -42,14 +42,14 @@ macro_rules! pools {
                 Ok(largest(stringify!($max), self, output_size.into())?.0)
             }
 
-            #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
+            #[doc = concat!("[`Tensor::", stringify!($max), "`], and the index of each element in its channel, flattened over the ")]
             /// spatial dimensions; the first of equal elements.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let (_, places) = x.", stringify!($with_indices), "(", $size, ")?;\n",
-                "assert_eq!(places.to_vec::<i64>()?, [1, 2]);\n",
+                "let (_, indices) = x.", stringify!($with_indices), "(", $size, ")?;\n",
+                "assert_eq!(indices.to_vec::<i64>()?, [1, 2]);\n",
                 "# Ok(()) }\n```",
             )]
             ///
@@ -107,7 +107,7 @@ pub(crate) fn mean<const N: usize>(op: &'static str, input: &Tensor, to: OutputS
 fn largest<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) -> Result<(Tensor, Tensor)> {
     called(op, &["self", "output_size"], || {
         let (x, had_batch) = batched(op, input, N)?;
-        let (values, places) = match windows(&x, to) {
+        let (values, indices) = match windows(&x, to) {
             (_, Some(window)) => max_pool::DEF.run_two(&[
                 (&x).into(),
                 Arg::Ints(&window),
@@ -118,6 +118,6 @@ fn largest<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) 
             ])?,
             (sizes, None) => adaptive_max_pool::DEF.run_two(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
         };
-        Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+        Ok((unbatched(values, had_batch)?, unbatched(indices, had_batch)?))
     })
 }

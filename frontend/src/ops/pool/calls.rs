@@ -17,7 +17,7 @@ macro_rules! pools {
         $shape:literal $window:literal;
     )+) => {
         impl Tensor {$(
-            #[doc = concat!("The largest element under each place of a window in `", $images, "`, or in one without a batch. ")]
+            #[doc = concat!("Max pooling of `", $images, "`, or of an input without a batch: the largest element at each window position. ")]
             /// Each spatial dimension has `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` positions, rounded
             /// down, or with `ceil_mode` up, except for a last window that would start after the elements. NaN counts as the
             /// largest element.
@@ -41,14 +41,14 @@ macro_rules! pools {
                 Ok(values)
             }
 
-            #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
+            #[doc = concat!("[`Tensor::", stringify!($max), "`], and the index of each element in its channel, flattened over the ")]
             /// spatial dimensions; the first of equal elements, the last NaN.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let (_, places) = x.", stringify!($with_indices), "(", $window, ")?;\n",
-                "assert_eq!(places.to_vec::<i64>()?, [1, 2]);\n",
+                "let (_, indices) = x.", stringify!($with_indices), "(", $window, ")?;\n",
+                "assert_eq!(indices.to_vec::<i64>()?, [1, 2]);\n",
                 "# Ok(()) }\n```",
             )]
             ///
@@ -59,8 +59,8 @@ macro_rules! pools {
                 Ok(largest(stringify!($with_indices), self, options.into(), run)?.into())
             }
 
-            #[doc = concat!("The mean of the elements under each place of a window in `", $images, "`, or in one without a ")]
-            #[doc = concat!("batch; the places are those of [`Tensor::", stringify!($max), "`].")]
+            #[doc = concat!("Average pooling of `", $images, "`, or of an input without a batch: the mean at each window position. ")]
+            #[doc = concat!("The window positions are those of [`Tensor::", stringify!($max), "`].")]
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -78,8 +78,8 @@ macro_rules! pools {
                 mean(stringify!($avg), self, options.into())
             }
 
-            #[doc = concat!("The root of the sum of powers, `(Σ x^p)^(1/p)`, under each place of a window in `", $images, "`, ")]
-            #[doc = concat!("or in one without a batch; the places are those of [`Tensor::", stringify!($max), "`]. Where a ")]
+            #[doc = concat!("Power-average pooling, `(Σ x^p)^(1/p)` at each window position of `", $images, "`, or of an input ")]
+            #[doc = concat!("without a batch; the window positions are those of [`Tensor::", stringify!($max), "`]. Where a ")]
             /// window exceeds the input, the sum is that of a full window with the same mean, as in PyTorch.
             ///
             #[doc = concat!(

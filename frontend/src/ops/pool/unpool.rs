@@ -17,8 +17,8 @@ macro_rules! unpools {
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "let x = keyway::Tensor::new([1.0f32, 4.0, 3.0, 2.0])?.reshape(", $shape, ")?;\n",
-                "let (largest, places) = x.", stringify!($with_indices), "(", $window, ")?;\n",
-                "let back = largest.", stringify!($unpool), "(&places, ", $window, ")?;\n",
+                "let (largest, indices) = x.", stringify!($with_indices), "(", $window, ")?;\n",
+                "let back = largest.", stringify!($unpool), "(&indices, ", $window, ")?;\n",
                 "assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);\n",
                 "# Ok(()) }\n```",
             )]
