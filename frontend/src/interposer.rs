@@ -58,7 +58,7 @@ pub fn interposer(name: &str) -> Result<Interposer> {
     })?)
 }
 
-/// The interposers of all plugins in use, the one that acts first in front.
+/// The interposers of all plugins in use, in the order in which they act.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -102,7 +102,7 @@ impl Interposer {
         KeyGuard::exclude(KeySet::of(self.0.key))
     }
 
-    /// Whether it is on for this thread.
+    /// Whether it is enabled for this thread.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {

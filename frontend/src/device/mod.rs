@@ -112,7 +112,7 @@ pub use keyway_dispatcher::device::reset_peak;
 pub use keyway_dispatcher::device::set_memory_limit;
 pub use keyway_dispatcher::device::synchronize;
 
-/// How many devices of a kind are there, such as `cuda`: 0 where no backend brings it, or where it finds none.
+/// Number of devices of a kind, such as `cuda`: 0 if no backend provides it, or if it finds none.
 ///
 /// ```
 /// assert_eq!(keyway::device::count("cpu"), 1);
@@ -132,7 +132,7 @@ pub fn count(kind: &str) -> usize {
     }
 }
 
-/// Whether tensors can be on a device, such as `cuda` (its first one) or `cuda:1`.
+/// Whether tensors can be created on a device, such as `cuda` (its first one) or `cuda:1`.
 ///
 /// ```
 /// assert!(keyway::device::is_available("cpu"));
@@ -144,10 +144,10 @@ pub fn is_available(device: &str) -> bool {
     Device::parse(device).is_ok_and(|device| usize::from(device.index) < count(device.name()))
 }
 
-/// The device of this kind and index, which a backend brings.
+/// The device of this kind and index, which must exist.
 ///
 /// # Errors
-/// No backend that brings it, or fewer devices of that kind.
+/// No backend that provides it, or fewer devices of that kind.
 pub(crate) fn present(kind: &str, index: u16) -> Result<Device> {
     let device = Device::new(kind, index)?;
     // A tensor without elements shows whether the device is there.

@@ -26,7 +26,7 @@ pub trait KnownDevices: Sized {
     /// ```
     ///
     /// # Errors
-    /// No backend that brings GPUs, or no GPU of this index.
+    /// No backend for GPUs, or no GPU of this index.
     #[doc(alias = "new_cuda")]
     fn cuda(index: u16) -> Result<Self>;
 
@@ -38,7 +38,7 @@ pub trait KnownDevices: Sized {
         Self::cuda(index)
     }
 
-    /// The GPU of this index, or the CPU where there is none.
+    /// The GPU of this index, or the CPU if there is none.
     ///
     /// ```
     /// use keyway::prelude::*;
@@ -83,7 +83,7 @@ impl KnownDevices for Device {
 }
 
 impl Tensor {
-    /// This tensor on the first GPU, a copy if it is elsewhere; [`Tensor::to`] takes any device.
+    /// This tensor on the first GPU, a copy if it is on another device; [`Tensor::to`] takes any device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
