@@ -64,7 +64,7 @@ pub enum Error {
         op: &'static str,
         /// The reason why a replay would be wrong.
         reason: &'static str,
-        /// What to do.
+        /// The alternative.
         instead: &'static str,
     },
     /// A vector whose length does not fit the shape.

@@ -393,7 +393,7 @@ impl<'a> Call<'a> {
     /// ```
     ///
     /// # Errors
-    /// Those of the call.
+    /// Errors of the call.
     pub fn run(&self) -> Result<Vec<Tensor>> {
         self.finish(self.call, redispatch(self.call, self.below)?)
     }

@@ -146,7 +146,7 @@ impl Drop for LayoutFallbackGuard {
 /// ```
 ///
 /// # Errors
-/// Those of registering the dispatch key, which is done once.
+/// Errors of registering the dispatch key, which happens once.
 pub fn layout_fallback(policy: LayoutFallback) -> Result<LayoutFallbackGuard> {
     prepare(policy)?;
     Ok(LayoutFallbackGuard { number: CHOSEN.with(|all| all.push(policy)), _thread: PhantomData })

@@ -45,14 +45,14 @@ use std::borrow::Borrow;
 pub struct BackwardOptions {
     /// The gradient of each output to start from; one for outputs of one element if not given.
     pub gradients: Option<Vec<Tensor>>,
-    /// Keeps the saved tensors, so that the graph can be used again.
+    /// Retains the saved tensors, so that the graph can be used again.
     pub retain_graph: bool,
-    /// Records the pass itself, so that gradients can be differentiated. Keeps the graph too.
+    /// Records the pass itself, so that gradients can be differentiated. Retains the graph too.
     pub create_graph: bool,
     /// In `grad`: gives `None` for an input that the outputs do not depend on, instead of an error.
     pub allow_unused: bool,
-    /// Gives strided gradients also where they are sparse: of a sparse tensor at the places that it stores, and 0 elsewhere;
-    /// where it has several entries at one place, once for the place and not for each entry.
+    /// Returns strided gradients also for sparse tensors: the gradient at the coordinates that the tensor stores, and 0
+    /// elsewhere; duplicates count once, not per entry.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -77,7 +77,7 @@ impl From<&Tensor> for BackwardOptions {
 /// Gradients of a node's inputs, where there is one.
 pub(super) type Made = SmallVec<[Option<Tensor>; 4]>;
 
-/// Of which nodes it is known whether a target can be reached from them. A few are searched one by one. Their numbers count
+/// The nodes for which it is known whether a target is reachable from them. A few are searched one by one. Their numbers count
 /// up, so the hasher needs no defence against chosen keys.
 #[derive(Default)]
 struct Known {

@@ -119,7 +119,7 @@ pub enum DataError {
         expected: &'static str,
         /// The names that are not there.
         missing: Vec<&'static str>,
-        /// What to do.
+        /// The advice.
         advice: &'static str,
     },
     /// Images whose parts do not fit together.

@@ -13,7 +13,7 @@ pub(super) struct Batch<K> {
     pub(super) members: Vec<usize>,
 }
 
-/// Those parameters that have a gradient: in batches, or to be stepped one by one, in order.
+/// The parameters that have a gradient: in batches, or one by one, in order.
 pub(super) struct Batches<K> {
     pub(super) together: Vec<Batch<K>>,
     pub(super) alone: Vec<usize>,

@@ -20,7 +20,7 @@ pub(super) struct Moments {
 const NAMES: [&str; 3] = ["step", "exp_avg", "exp_avg_sq"];
 
 impl Moments {
-    /// Those before the first step.
+    /// The state before the first step.
     pub(super) fn zeros(p: &Tensor) -> Result<Moments> {
         let zeros = || p.detach().zeros_like();
         Ok(Moments { steps: 0, first: zeros()?, second: zeros()? })

@@ -228,7 +228,7 @@ impl Drop for Profile {
             let mut states = local.states.borrow_mut();
             let Some(at) = states.iter().rposition(|state| state.number == self.number) else { return };
             let own = states.remove(at);
-            // Those within it go on, and are added to the one around it when they end.
+            // Inner profiles continue, and are added to the outer one when they end.
             if let Some(outer) = at.checked_sub(1).and_then(|at| states.get_mut(at)) {
                 outer.absorb(own);
             }

@@ -230,7 +230,7 @@ pub struct Report {
     pub format_changes: Vec<FormatChange>,
     /// Seconds since the profile began, between calls included.
     pub seconds: f64,
-    /// Memory of each device that keeps statistics.
+    /// Memory of each device that provides statistics.
     pub memory: Vec<DeviceMemory>,
     /// Calls that ran on another device than requested.
     pub fallbacks: Vec<Fallback>,

@@ -129,7 +129,7 @@ pub enum NpyError {
     Archive {
         /// The file.
         at: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
