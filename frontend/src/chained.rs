@@ -174,13 +174,13 @@ setters! { crate::nn::L1Loss, L1Loss, "keyway::nn";
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::SmoothL1Loss, SmoothL1Loss, "keyway::nn";
-    /// With this width of the quadratic part.
+    /// With this threshold between the quadratic and the linear part.
     beta: f64, "0.5", "0.5";
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::HuberLoss, HuberLoss, "keyway::nn";
-    /// With this width of the quadratic part.
+    /// With this threshold between the quadratic and the linear part.
     delta: f64, "0.5", "0.5";
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
