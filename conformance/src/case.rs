@@ -14,13 +14,13 @@ pub struct Case {
     pub def: Option<&'static OpDef>,
     /// The op that a plugin brings.
     pub foreign: Option<&'static OpEntry>,
-    /// What it is about where that is no op: `device`, a layout's name.
+    /// The subject if it is not an op: `device`, a layout's name.
     pub subject: String,
-    /// The dtype under test, if there is one.
+    /// The dtype under test, if any.
     pub dtype: Option<DType>,
-    /// Which sample of the op.
+    /// Index of the op's sample.
     pub sample: usize,
-    /// Which variant within the family; may be empty.
+    /// Variant within the family; may be empty.
     pub variant: String,
     /// The device, where that is not the target's first one.
     pub device: Option<Device>,
@@ -72,7 +72,7 @@ impl Case {
         }
     }
 
-    /// Whether it is about an op.
+    /// Whether its subject is an op.
     pub fn is_about_op(&self) -> bool {
         self.def.is_some() || self.foreign.is_some()
     }
