@@ -58,7 +58,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// What is changed in the samples, where a kernel serves none of them as they are.
+/// The change of the samples, if a kernel runs none of them unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     None,
@@ -67,11 +67,11 @@ pub(super) enum Change {
     /// Every tensor under test that has dimensions is a square matrix: so that kernels which do not broadcast see the
     /// samples' other arguments too.
     Matrices,
-    /// No whole number is 0: it might be divided by.
+    /// No integer is 0: it might be a divisor.
     WithoutZeros,
 }
 
-/// What is asked of one kernel.
+/// The test of one kernel.
 struct Asked<'a> {
     context: &'a Context<'a>,
     entry: &'static OpEntry,
@@ -109,7 +109,7 @@ fn run(context: &Context<'_>) -> Steps {
         return plugin_dtypes::run(&asked, &samples);
     }
     for (dtype, with_dtype) in attempts(context.dtype()) {
-        // Of a composite layout the samples are few that its kernels serve: all changes of them are tried.
+        // Few samples of a composite layout have a kernel: all changes of them are tried.
         let composite = !kernel.layout.is_strided();
         let mut served = 0;
         for change in [Change::None, Change::Squared, Change::Matrices, Change::WithoutZeros] {
@@ -159,8 +159,8 @@ impl Asked<'_> {
         Failure::new("a registered kernel that no case calls", "a call that it serves", got).into()
     }
 
-    /// Calls with each sample and placement; how many calls the kernel served. On strided tensors one is enough: the other
-    /// families judge these.
+    /// Calls with each sample and placement; returns the number of calls that the kernel ran. On strided tensors one is enough:
+    /// the other families test these.
     fn calls(&self, samples: &[Sample], dtype: DType, with_dtype: bool, change: Change) -> Steps<usize> {
         let strided = self.kernel.layout == Layout::STRIDED && self.def.is_some();
         let composite = !self.kernel.layout.is_strided();
@@ -194,7 +194,7 @@ impl Asked<'_> {
         Ok(served)
     }
 
-    /// Makes one call; whether the kernel served it. Then its result must be right.
+    /// Makes one call; returns whether the kernel ran it. Then its result must be right.
     fn one(&self, nth: usize, sample: &Sample, inputs: &Inputs, placement: usize) -> Steps<bool> {
         let Some(placed) = placements::place(self.kernel.layout, sample, inputs, placement, self.device)?
         else {
@@ -221,7 +221,7 @@ impl Asked<'_> {
         let inputs = &placed.inputs;
         let expected = match self.def {
             Some(def) => by_oracle(def, inputs, &placed),
-            // The reference of a plugin's op may take zeros for places that are not stored.
+            // The reference of a plugin's op may take stored zeros for unstored elements.
             None if placed.stores_zeros() => None,
             None => plugin_ops::expected(self.context, self.entry, inputs, &made)?,
         };
@@ -294,7 +294,7 @@ impl Asked<'_> {
         for (nth, (expected, made)) in expected.iter().zip(made).enumerate() {
             let invalid = || Failure::new(format!("output {nth}"), "elements of its dtype", "others");
             if !made.as_ref().is_strided() {
-                // What kernels make, the host does not check.
+                // The host does not validate the results of kernels.
                 layouts::validate(made.as_ref()).map_err(keyway::Error::from)?;
             }
             let got = read(made)?.ok_or_else(invalid)?;
