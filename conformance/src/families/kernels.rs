@@ -303,8 +303,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Whether the kernel is that of a backward op, and the gradients of its forward op's samples call it. Those of f64 are
-    /// compared with differences.
+    /// Whether the kernel is that of a backward op, and is called by the gradients of its forward op's samples. In f64 they are
+    /// compared with finite differences.
     fn by_gradients(&self) -> Steps<bool> {
         let forward = |op: &&'static OpEntry| {
             let backward = op.spec.foreign.and_then(|foreign| foreign.backward);
@@ -343,12 +343,12 @@ impl Asked<'_> {
     }
 }
 
-/// Ops that take from one of their tensors, this one, where it stores something, and not what.
+/// Ops that read the pattern of one of their tensors, this one, and not its values.
 const PATTERNS: [(&str, usize); 2] = [("sampled_mm", 0), ("sparse_mask", 1)];
-/// Ops of which what a sparse tensor does not store has no share.
+/// Ops that ignore the unstored elements of a sparse tensor.
 const OF_STORED: [&str; 2] = ["softmax", "log_softmax"];
 
-/// What the oracle says of a call on these numbers, of which a call's composite tensors store some.
+/// The expected values of a call on these arguments, some elements of which the call's composite tensors store.
 pub(super) fn by_oracle(
     def: &'static OpDef,
     inputs: &Inputs,

@@ -1,5 +1,5 @@
-//! Long queues of an asynchronous device: more commands than its queue may have room for are given before one result is read,
-//! while the device is busy with earlier work. None of them may get lost.
+//! Long queues of an asynchronous device: more commands than its queue may have room for are submitted before one result is read,
+//! while the device is busy with earlier work. None may be lost.
 
 use super::{Context, Family, Scope, has_out, preferred, tensors};
 use crate::case::Case;
@@ -73,12 +73,12 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Work that keeps the device busy while commands are queued behind it.
+/// Work that keeps the device busy while commands are queued after it.
 struct Ahead {
     device: Device,
     from: Storage,
     to: Storage,
-    /// How long one copy takes the device.
+    /// Duration of one copy on the device.
     each: Duration,
 }
 
@@ -95,8 +95,8 @@ impl Ahead {
         Ok(Ahead { device, from, to, each })
     }
 
-    /// Gives commands, first alone, then while the device is busy for as long as it took to give them. Each time all is as
-    /// `prepare` leaves it.
+    /// Submits commands, first alone, then while the device is busy for as long as their submission took. Each time the state is
+    /// that after `prepare`.
     fn behind(&self, prepare: impl Fn() -> Steps, give: impl Fn() -> Steps) -> Steps {
         prepare()?;
         api::synchronize(self.device)?;

@@ -190,7 +190,7 @@ fn adaptive_max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])
 }
 
-/// A coordinate moved into the image: clamped to the border, after reflection if requested. `None` for NaN.
+/// A coordinate moved into the image: clamped to the border, after reflection if requested.
 fn moved(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     let last = size as f64 - 1.0;
     let (low, span) = if align { (0.0, last) } else { (-0.5, size as f64) };

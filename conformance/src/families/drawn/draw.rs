@@ -65,7 +65,7 @@ const LENGTHS: [usize; 6] = [1, 77, 128, 197, 224, 512];
 /// Images and sequences of a batch.
 const BATCHES: [usize; 9] = [1, 2, 2, 3, 4, 8, 16, 31, 32];
 
-/// Maximum elements of a tensor; in every second draw fewer, to fit more draws into the time and limit memory.
+/// Limits of a tensor's elements, one of which each draw selects, so that many draws fit into the time and memory stays small.
 const ELEMENTS: [usize; 2] = [1_000_000, 210_000];
 /// Products of a call of matrices or images at most.
 const STEPS: usize = 150_000_000;
