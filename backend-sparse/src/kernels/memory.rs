@@ -1,4 +1,4 @@
-//! `clone` and `to_dtype`. Scratch: none but the result, and for a cast that rounds that of coalescing.
+//! `clone` and `to_dtype`. Scratch: none except the result, and for a cast that rounds that of coalescing.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, one};
@@ -19,7 +19,7 @@ fn copied(call: &Call<'_>) -> Result<(), Error> {
     Coo { indices, values, ..coo }.give(call)
 }
 
-/// A cast rounds each place's sum; one to wider floats rounds nothing.
+/// A cast rounds the sum of duplicates; one to wider floats is exact.
 fn to_dtype(call: &Call<'_>) -> Result<(), Error> {
     let to = call.dtype(1)?;
     if map_values(call, 0, |values| one("to_dtype", &[values, Arg::Dtype(to)]))? {

@@ -17,7 +17,7 @@ macro_rules! register {
     };
 }
 
-/// Registers one function for an op on coordinates, or on tensors of another layout, of every dtype that has numbers.
+/// Registers one function for an op on COO, or on tensors of another layout, for every numeric dtype.
 macro_rules! kernel {
     ($op:literal, $signature:literal, $run:expr) => {
         kernel!($op, $signature, "sparse_coo", $run);

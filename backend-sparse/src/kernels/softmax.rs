@@ -1,8 +1,7 @@
-//! `softmax` and `log_softmax`: what is not stored counts as minus infinity, so the result has the entries of its argument.
-//! Along a dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension at most
-//! four numbers for each entry, of the type in which sums are accumulated, and 24 bytes for each line that stores any; along
-//! another one, and where an entry is more than one number, two f64 for each number of such a line, and for each entry at most 28
-//! bytes.
+//! `softmax` and `log_softmax`: unstored elements count as minus infinity, so the result has the pattern of its argument. Along a
+//! dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension at most four values
+//! of the accumulator type for each entry, and 24 bytes for each non-empty line; along another one, and if an entry has more than
+//! one value, two f64 for each element of such a line, and for each entry at most 28 bytes.
 
 use crate::coalesce::{coalesced, groups};
 use crate::coo::{Coo, PIECE, dim_of, one, row_major};
@@ -17,8 +16,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Entries whose differences, powers and results are computed after each other, so that these stay in the caches; longer lines
-/// are not cut.
+/// Number of entries whose differences, exponentials and results are computed in sequence, so that these stay in the caches;
+/// longer lines are not split.
 const BATCH: usize = 1 << 17;
 
 fn softmax(call: &Call<'_>) -> Result<(), Error> {
@@ -68,10 +67,10 @@ fn in_order<T: Number>(coo: &Coo<'_>, begins: &[usize], logarithm: bool) -> Resu
     Ok(made)
 }
 
-/// Some lines, where each begins and ends in `lines`. The powers are the host's, of numbers of the accumulating type; sums are
-/// of f64.
+/// Processes some lines, with the offsets in `lines`. The exponentials are the host's, of values of the accumulator type; sums
+/// are in f64.
 fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: bool) -> Result<(), Error> {
-    // What is less than the greatest of its line, by how much.
+    // The difference of each value to the maximum of its line.
     let mut less = new_host_tensor::<T::Acc>(&[values.len() as i64])?;
     if let Some(out) = less.view_mut::<T::Acc>()?.as_mut_slice() {
         each_line(out, lines, |first, out| {
@@ -91,7 +90,7 @@ fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: boo
             out.iter_mut().zip(less).for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
             return;
         }
-        // Where it is rounded to fewer bits, a product is as good as a quotient.
+        // If rounded to fewer bits, a product is as accurate as a quotient.
         let (factor, divisor) = if size_of::<T>() < size_of::<f64>() { (1.0 / sum, 1.0) } else { (1.0, sum) };
         out.iter_mut().zip(powers).for_each(|(out, power)| {
             *out = T::from_f64(power.to_f64() * factor / divisor);
@@ -99,7 +98,7 @@ fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: boo
     })
 }
 
-/// The greatest of sixteen side by side, and then of these. NaN may be lost: where a number is none, neither is the sum.
+/// The maximum with sixteen lanes, which are then reduced. NaN may be lost: the sum is NaN then, too.
 fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
     let greater = |a: T::Acc, b: T::Acc| if b > a { b } else { a };
     let (blocks, rest) = numbers.as_chunks::<16>();
