@@ -110,7 +110,7 @@ fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
     all.fold(T::LEAST, greater)
 }
 
-/// In eight sums side by side, which are then added up.
+/// With eight accumulators, which are then added up.
 fn sum_of<A: Element>(numbers: &[A]) -> f64 {
     let (blocks, rest) = numbers.as_chunks::<8>();
     let mut sums = [0.0; 8];
@@ -120,13 +120,13 @@ fn sum_of<A: Element>(numbers: &[A]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|number| number.to_f64()).sum::<f64>()
 }
 
-/// Where the entries of each line along the last sparse dimension begin, and the end. Nothing where entries are not in order,
-/// come more than once or lie outside the sizes, or where a place needs more bits than a number has.
+/// The offsets of the entries of each line along the last sparse dimension, and the end. `None` if entries are not sorted, have
+/// duplicates or are out of range, or if a key needs more than 64 bits.
 fn line_begins(coo: &Coo<'_>) -> Result<Option<Vec<usize>>, Error> {
     begins_of(&coo.unchecked_index()?, coo.sparse_sizes(), coo.nnz)
 }
 
-/// As [`line_begins`], of `nnz` entries with these indices.
+/// Like [`line_begins`], for `nnz` entries with these indices.
 fn begins_of(index: &[i64], sizes: &[i64], nnz: usize) -> Result<Option<Vec<usize>>, Error> {
     let greatest: Vec<u64> = sizes.iter().map(|&size| (size - 1).max(0) as u64).collect();
     let Some(fields) = Fields::of(&greatest) else { return Ok(None) };
@@ -196,7 +196,7 @@ fn cut(mut lines: &[usize], entries: usize) -> Vec<&[usize]> {
     parts
 }
 
-/// Calls `body` with the first entry of each line, counted from that of the first line, and its part of `out`.
+/// Calls `body` with the index of the first entry of each line, relative to the first line, and its part of `out`.
 fn each_line<T: Plain>(
     mut out: &mut [T],
     lines: &[usize],
@@ -217,7 +217,7 @@ fn each_line<T: Plain>(
     })
 }
 
-/// In f64, whatever the dtype.
+/// Computed in f64 for every dtype.
 fn lines<T: Number>(coo: &Coo<'_>, dim: usize, logarithm: bool) -> Result<OwnedTensor, Error> {
     let mut sizes = coo.sparse_sizes().to_vec();
     if let Some(size) = sizes.get_mut(dim) {
@@ -307,7 +307,7 @@ mod tests {
         let (nnz, count) = (3 * PIECE + 7, 100);
         let (index, sizes) = (rows_of(count, nnz), [nnz.div_ceil(count) as i64, count as i64]);
         for at in [1, BLOCK - 1, BLOCK, BLOCK + 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, nnz - 1] {
-            // The same place twice, then places exchanged, then indices outside, some of which leave a key as it is.
+            // A duplicate, then swapped coordinates, then indices out of range, some of which leave a key unchanged.
             let mut other = index.clone();
             (other[at], other[nnz + at]) = (index[at - 1], index[nnz + at - 1]);
             assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");

@@ -312,7 +312,7 @@ fn changed(
     Ok(false)
 }
 
-/// What the oracle says of a sample, and what the backend does.
+/// The oracle's results for a sample, and those of the backend.
 fn call(context: &Context<'_>, sample: &Sample) -> Steps<(Vec<Array>, keyway::Result<Vec<Tensor>>)> {
     let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
     let expected = context.expected(&inputs)?;
