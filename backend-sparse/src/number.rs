@@ -204,7 +204,7 @@ macro_rules! by_size {
 }
 pub(crate) use {by, by_dtype, by_float, by_size, by_sum};
 
-/// The error for a dtype that is no number of the host's.
+/// The error for a dtype that is not a numeric type of the host.
 #[cold]
 pub fn no_numbers(dtype: u16) -> Error {
     let name = keyway_sdk::author::name(keyway_sdk::author::NameKind::Dtype, dtype).unwrap_or("that");

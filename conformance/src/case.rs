@@ -10,9 +10,9 @@ use std::fmt;
 pub struct Case {
     /// Its family.
     pub family: &'static str,
-    /// The op; `None` for cases about a device, a layout, or an op that a plugin brings.
+    /// The op; `None` for cases about a device, a layout, or an op of a plugin.
     pub def: Option<&'static OpDef>,
-    /// The op that a plugin brings.
+    /// The op of a plugin.
     pub foreign: Option<&'static OpEntry>,
     /// The subject if it is not an op: `device`, a layout's name.
     pub subject: String,
@@ -39,7 +39,7 @@ impl Case {
         Case { family, def, foreign: None, subject: String::new(), dtype, sample, variant, device: None }
     }
 
-    /// A case about a sample of an op that a plugin brings.
+    /// A case about a sample of a plugin's op.
     pub fn of_foreign(
         family: &'static str,
         op: &'static OpEntry,

@@ -1,9 +1,8 @@
 //! Tests a backend, case by case, against an independent oracle.
 //!
 //! Decisions:
-//! - cases come from the op definitions alone: a new op brings its samples, a new family (`families`) applies to all ops;
-//! - the oracle (`oracle`) is plain code over `array::Array`; the suite itself writes inputs to memory and reads results from it
-//!   (`memory`), so that the tested backend has no part in its verdict;
+//! - cases are generated from the op definitions alone: a new op has its own samples, a new family (`families`) applies to all
+//!   ops; (`memory`), so that the tested backend has no part in its verdict;
 //! - cases run in worker processes (`runner`): a case that kills its process is a failed row, not the end of the run.
 #![forbid(unsafe_code)]
 

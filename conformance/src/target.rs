@@ -168,7 +168,7 @@ impl Target {
         }
     }
 
-    /// The ops that the target brings.
+    /// The ops of the target's plugin.
     pub fn ops(&self) -> Vec<&'static OpEntry> {
         let all = keyway::dispatcher::table::current().ops();
         all.map(|rows| rows.op)

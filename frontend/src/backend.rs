@@ -126,7 +126,7 @@ pub fn set_device_fallback(device: &str, policy: &str) -> Result<()> {
     Ok(())
 }
 
-/// Warns of a policy that names a device which no loaded backend brings.
+/// Warns of a policy that names a device which no loaded backend provides.
 fn warn_of(policy: &str, parsed: FallbackPolicy) {
     if crate::runtime::backends().is_some()
         && let Some(trouble) = parsed.trouble()

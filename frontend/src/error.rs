@@ -42,7 +42,7 @@ pub enum Error {
     /// An error of autograd.
     #[error(transparent)]
     Autograd(#[from] crate::autograd::AutogradError),
-    /// A layout that no backend here brings.
+    /// A layout that no loaded backend implements.
     #[error(
         "{op}: `{layout}` is served by `{served_by}`, which {}",
         absent(refused.as_deref())
@@ -52,7 +52,7 @@ pub enum Error {
         op: &'static str,
         /// The layout.
         layout: &'static str,
-        /// The backend of this project that brings it.
+        /// The backend of this project that implements it.
         served_by: &'static str,
         /// The reason why its library was refused, if it was.
         refused: Option<String>,

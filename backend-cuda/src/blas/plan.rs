@@ -36,7 +36,7 @@ fn types(element: Element, rounds: bool) -> (cudaDataType_t, cublasComputeType_t
 struct Descriptors {
     library: &'static Library,
     product: cublasLtMatmulDesc_t,
-    /// Of A, B, C and D.
+    /// Layouts of A, B, C and D.
     layouts: [cublasLtMatrixLayout_t; 4],
     preference: cublasLtMatmulPreference_t,
 }

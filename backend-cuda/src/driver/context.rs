@@ -26,7 +26,7 @@ unsafe impl Sync for Entry {}
 ///
 /// # Safety
 /// The type is `repr(C)`, without padding that matters, and has the fields of the C++ structure; its author upholds this,
-/// and the stand-in compares the sizes.
+/// and the emulator compares the sizes.
 pub unsafe trait Argument: Copy {}
 
 /// A device with its primary context, which other libraries of the process share.

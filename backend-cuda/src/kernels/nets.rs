@@ -22,7 +22,7 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// Of a call.
+    /// The operand of a tensor of a call.
     pub fn new(tensor: &Tensor<'a>) -> Result<Array<'a>, Error> {
         if tensor.is_host_scalar() {
             return Err(unsupported("a number in host memory in this place"));

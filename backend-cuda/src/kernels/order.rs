@@ -243,12 +243,12 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// Those that follow each other in device memory.
+    /// Elements contiguous in device memory.
     pub fn flat(input: Operand, count: usize) -> Elements {
         Elements { input, dims: vec![Dim { size: count, strides: [1] }], _copy: None }
     }
 
-    /// Of these sizes and strides.
+    /// Elements with these sizes and strides.
     pub fn new(on: On, tensor: &Laid, sizes: &[i64], strides: &[i64]) -> Result<Elements, Error> {
         let dims = in_order(sizes, [strides]);
         if dims.len() <= DIMS || tensor.operand.data == 0 {

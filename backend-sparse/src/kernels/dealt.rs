@@ -62,8 +62,8 @@ pub fn dealt(
         }
     }
     begins[rows] = i64::from(at);
-    // SAFETY: `deal` below gives each place from 0 to the count of entries to one entry, and if any is outside the matrix
-    // nothing is read.
+    // SAFETY: `deal` below assigns each index from 0 to the number of entries to one entry, and if any is out of range nothing is
+    // read.
     let mut records = unsafe { Scratch::<u64>::unwritten(nnz) }?;
     let shared = shared(&mut records);
     parallel_chunks_mut(&mut places, rows, |piece, places| {

@@ -224,7 +224,7 @@ fn run(context: &Context<'_>) -> Steps {
             }
             Ok(compare::outputs(&expected, &got, factor(def, &sample) * lost)?)
         }
-        // The filling is beside what the op takes, or a whole number is divided by zero.
+        // The filling is invalid for the op, or an integer is divided by zero.
         (Err(_), Err(_)) => Ok(()),
         (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(unknown), Ok(_)) => Err(Stop::Skipped(unknown.to_string())),
@@ -241,7 +241,7 @@ fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composite);
     for op in scope.ops.iter().filter(differentiable).filter(|op| !NO_DERIVATIVE.contains(&op.def.name())) {
         let dtype = scope.differentiated(op.def);
-        // Differences of first derivatives in f32 are too coarse to tell the two sides of a corner apart.
+        // Differences of first derivatives in f32 are too coarse to distinguish the two sides of a corner.
         let orders = if dtype == DType::F64 { &["first", "second"][..] } else { &["first"] };
         for nth in chosen(op).into_iter().filter(|&nth| tested(&op.samples[nth]).count() > 0) {
             for (name, _) in FILLINGS {
@@ -274,7 +274,7 @@ pub(super) fn weight_of(context: &Context<'_>) -> Weight {
     }
 }
 
-/// The two one-sided derivatives of `value` at 0, where it is `middle`, if they can be told from differences.
+/// The two one-sided derivatives of `value` at 0, where it is `middle`, if finite differences can determine them.
 pub(super) fn one_sided(middle: f64, value: impl Fn(f64) -> Option<f64>) -> Option<(f64, f64, f64)> {
     const STEPS: [f64; 2] = [2e-5, 1e-5];
     let mut sides = [0.0; 2];

@@ -123,7 +123,7 @@ pub struct Scope<'a> {
     pub target: &'a Target,
     /// The ops that it is responsible for, with their samples.
     pub ops: &'a [Op],
-    /// The ops that it brings.
+    /// The ops of its plugin.
     pub foreign: &'a [Foreign],
     /// Whether a part of the cases suffices.
     pub quick: bool,
@@ -143,11 +143,11 @@ pub struct Op {
     pub samples: Vec<Sample>,
 }
 
-/// An op that the target brings.
+/// An op of the target's plugin.
 pub struct Foreign {
     /// The op.
     pub entry: &'static OpEntry,
-    /// Its valid samples; none where those that it brings cannot be read.
+    /// Its valid samples; none if the plugin's samples cannot be read.
     pub samples: Vec<Sample>,
 }
 
@@ -207,7 +207,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A case for each op, those that the target brings too, in the usual dtype.
+    /// A case for each op, including those of the target's plugin, in the usual dtype.
     fn one_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
         for op in self.ops {
             if let (Some(dtype), Some(nth)) = (preferred(op.def), op.typical()) {
@@ -227,7 +227,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A case for each op that the target brings, in the first dtype that it takes.
+    /// A case for each op of the target's plugin, in the first dtype that it accepts.
     fn one_foreign_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
         for op in self.foreign {
             let dtype = plugin_ops::dtypes(self, op.entry).into_iter().next();

@@ -36,7 +36,7 @@ const IN_PLACE: &str = "in_place";
 const STRIDED_OUT: &str = "strided_out";
 /// The sizes of a period, and those of the large tensor.
 type Pair = [&'static [usize]; 2];
-/// Those that broadcast one argument, whose number follows: the period and sizes of the others, and of that one.
+/// Sizes that broadcast one argument, given by index: the period and sizes of the others, and of that one.
 const BROADCAST: [(&str, Pair, Pair); 3] = [
     ("channels", [&[2, 7, 5, 3], &[2, 64, 56, 56]], [&[1, 7, 1, 1], &[1, 64, 1, 1]]),
     ("rows", [&[7, 11], &[2_053, 1_031]], [&[11], &[1_031]]),
@@ -45,7 +45,7 @@ const BROADCAST: [(&str, Pair, Pair); 3] = [
 /// The dtypes with more variants than [`ELEMENTS`] and [`EVEN`], whose loops the other dtypes share: for element-wise ops one
 /// variant each, besides all of the usual dtype; for other ops all.
 const KINDS: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::BOOL];
-/// The variants of other ops: the first repeating size is enlarged, the last, all alike.
+/// The variants of other ops: the first repeating size is enlarged, the last one, or all.
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 const EVEN: &str = "even";

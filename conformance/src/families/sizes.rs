@@ -43,7 +43,7 @@ const ALIKE: [(&str, &[usize]); 6] = [
     ("planes", &[3, 130, 5]),
     ("volumes", &[2, 35, 4, 5, 3]),
 ];
-/// Those in dtypes of other kinds.
+/// Variants in dtypes of other kinds.
 const OTHERS: [(&str, &[usize]); 2] = [("long_rows", &[2, 17_003]), ("images", &[2, 67, 9, 17])];
 /// Elements of the variants of full reductions and losses alone: sums that are split in several stages, and counts that f16
 /// does not hold.

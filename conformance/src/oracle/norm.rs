@@ -30,7 +30,7 @@ fn softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     lines(inputs, shares)
 }
 
-/// `x - log Σ exp(x)`; as in softmax, an infinite largest element leaves no number.
+/// `x - log Σ exp(x)`; as in softmax, an infinite largest element results in NaN.
 pub(super) fn log_shares(line: &[f64]) -> Vec<f64> {
     let largest = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // The distances from the largest are exact where the logarithm is small.

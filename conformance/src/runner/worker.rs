@@ -1,4 +1,4 @@
-//! The worker's side: loads the backend, lists the cases, runs those that it is told to.
+//! The worker: loads the backend, lists the cases, and runs the requested ones.
 
 use super::protocol::{CaseName, Judged, Kernels, MARK, Said};
 use super::selection::Selection;
@@ -135,7 +135,7 @@ fn judge(context: &Context<'_>) -> Verdict {
     drop(recorder::take());
     last::forget();
     let outcome = families::run(context);
-    // Queued work that fails is told to whoever waits next, which must not be another case.
+    // An error of queued work is returned by the next synchronisation, which must not be another case's.
     let outcome = match (outcome, device::synchronize(context.target.device)) {
         (Outcome::Passed, Err(error)) => {
             Outcome::Failed(Failure::new("work that was queued", "to be done", error.to_string()))

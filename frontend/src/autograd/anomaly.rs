@@ -71,8 +71,8 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Whether the function is of this framework or of the standard library. What was inlined has no path in its symbol, so
-    /// files count too: those in `sources`, the folders of this framework's crates.
+    /// Whether the function is of this framework or of the standard library. Inlined functions have no path in their symbol, so
+    /// the source file counts too: those in `sources`, the folders of this framework's crates.
     fn is_own(&self, sources: &[&str]) -> bool {
         // `<&keyway::tensor::Tensor as core::ops::arith::Add>::add` begins with the crate that it is of.
         let path = self.symbol.trim_start_matches(['<', '&', '(', '[']);

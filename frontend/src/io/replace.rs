@@ -128,8 +128,8 @@ fn folder_of(target: &Path) -> PathBuf {
     }
 }
 
-/// Brings the rename itself to the disk. The content is there already and the name points to one of two whole files, so
-/// a file system that cannot do this is no failure.
+/// Syncs the rename itself to the disk. The content is there already and the name points to one of two whole files, so a file
+/// system that cannot do this is no failure.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();

@@ -166,7 +166,7 @@ fn nest(events: Vec<Event>) -> Vec<Event> {
     let mut nested: Vec<Event> = Vec::with_capacity(events.len());
     // When the events end that are around the next one, the innermost last.
     let mut around: Vec<u64> = Vec::new();
-    // Events that begin later now, by when, and how often they were moved.
+    // Events that begin later now, sorted by beginning, with the number of moves.
     let mut moved: BinaryHeap<Reverse<(u64, u32, usize)>> = BinaryHeap::new();
     let mut waiting: Vec<Option<Event>> = Vec::new();
     let mut rest = events.into_iter().peekable();
