@@ -149,7 +149,7 @@ impl Gathered {
         Ok((0..3).take_while(is_one).count() as u32)
     }
 
-    /// Whether tensor cores may load 16-byte pieces of each operand, with this number of elements: of the left one along the
+    /// Whether tensor cores may load 16-byte pieces of each operand, whose elements have `bytes` bytes: of the left one along the
     /// reduction dimension or the rows, of the image along the reduction dimension, if this is that of contiguous channels.
     fn pieces(&self, bytes: usize, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {
         let strides = |dims: &[Dim<5>], k: usize| {
