@@ -174,7 +174,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes blocks for a stream from a pool of its own from now on.
+    /// Allocates blocks for a stream from a pool of its own from now on.
     pub fn begin_pool(&self, stream: Queue) -> Result<(), Error> {
         if pooled() {
             return Err(Error::Failed {

@@ -34,7 +34,7 @@ impl Chips {
     }
 }
 
-// `IMAGES`, which the build script makes of the files in `images/`.
+// `IMAGES`, which the build script generates from the files in `images/`.
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
 /// The entries that one device has loaded.

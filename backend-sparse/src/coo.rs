@@ -338,7 +338,7 @@ pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     strides
 }
 
-/// The rows of a matrix of `columns` columns, cut behind these counts of them.
+/// The rows of a matrix of `columns` columns, split after these numbers of columns.
 pub fn cut_rows<'a>(
     matrix: &'a mut [i64],
     columns: usize,

@@ -240,7 +240,7 @@ fn looked_up<T: Number>(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor,
                 for (place, out) in (wanted * own..).zip(block.chunks_mut(part)) {
                     let (key, within) =
                         if theirs == 1 { (place, 0) } else { (place / theirs, place % theirs) };
-                    // Mostly behind the one before it.
+                    // Usually after the previous one.
                     let found =
                         if keys.get(next) == Some(&key) { Ok(next) } else { keys.binary_search(&key) };
                     next = found.map_or_else(|at| at, |at| at + usize::from(within + 1 == theirs));

@@ -187,7 +187,7 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
         let count = sizes.iter().product();
         Array::new(right[part].dtype, sizes, right[part].values[..count].to_vec())
     };
-    // The indices of the last entry: before the first column, and behind the last.
+    // The indices of the last entry: before the first column, and after the last.
     let last = right[places].values.len().saturating_sub(1);
     add("components with an index of -1", places, with(places, last, -1));
     add("components with an index of 2^40", places, with(places, last, 1 << 40));

@@ -28,7 +28,7 @@ pub struct Target {
 /// The reason why there is no target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing of that name.
+    /// There is no target of that name.
     #[error(
         "no installed backend is named `{name}` or serves a device of that name; there are: {there}; `keyway backend \
          paths` says where they are looked for"

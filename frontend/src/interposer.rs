@@ -13,7 +13,7 @@ use keyway_dispatcher::registry;
 /// ```
 pub use keyway_dispatcher::registry::InterposerInfo;
 
-/// An interposer that a plugin brought.
+/// An interposer of a plugin.
 ///
 /// ```no_run
 /// # fn main() -> keyway::Result<()> {
@@ -37,7 +37,7 @@ pub struct Interposer(InterposerInfo);
 /// ```
 ///
 /// # Errors
-/// A name that no plugin in use has brought.
+/// A name that no plugin in use has registered.
 pub fn interposer(name: &str) -> Result<Interposer> {
     let all = interposers()?;
     let names: Vec<String> = all.iter().map(|i| i.name.clone()).collect();

@@ -83,7 +83,7 @@ impl Context {
         })
     }
 
-    /// Takes mapped memory away, after all work of the device.
+    /// Unmaps memory, after all work of the device.
     pub fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
         // Unlike memory that is freed, the driver does not wait here.
         self.synchronize()?;

@@ -96,7 +96,7 @@ pub fn shown(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The driver's threads are not there in a forked child, where its functions would wait for ever.
+/// The driver's threads do not exist in a forked child, where its functions would wait for ever.
 fn watch_forks() {
     static WATCHED: Once = Once::new();
     extern "C" fn in_child() {

@@ -56,7 +56,7 @@ struct Begins {
     /// Contiguous on the device, each at most the number of indices.
     at: Scratch,
     count: usize,
-    /// The end of the last bag, where the host knows it.
+    /// The end of the last bag, if the host knows it.
     end: Option<usize>,
 }
 
@@ -103,7 +103,7 @@ fn embedding_bag(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (weight, indices) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Raw)?);
     let (out, n) = (Laid::output(call, 0)?, countable(indices.numel(), "indices")?);
     let bags = begins(on, call, kernel, n)?;
-    // Behind the last bag nothing is read.
+    // Nothing is read after the last bag.
     let (mut read, mut end) = (indices, 0);
     match &bags {
         Some(Begins { end: Some(end), .. }) => read.sizes[0] = *end as i64,

@@ -80,7 +80,7 @@ struct Lowered<'a> {
 }
 
 impl Gathered {
-    /// Multiplies by cuBLASLt, if it is there and this is a product for it; else nothing was done that counts.
+    /// Multiplies by cuBLASLt, if it is installed and supports this product; else without any effect.
     pub(super) fn lowered(
         &self,
         on: On,

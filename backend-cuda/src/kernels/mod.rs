@@ -1,4 +1,4 @@
-//! The host's side of the kernels, one file for each family: `NAME.rs` beside `kernels/NAME.cu`.
+//! Host code of the kernels, one file for each family: `NAME.rs` for `kernels/NAME.cu`.
 //!
 //! A host function is `fn(&Call, Kernel) -> Result<(), Error>`. It reads the call, fills in the structure that the kernel
 //! takes, and launches.

@@ -280,7 +280,7 @@ impl Elements {
     }
 }
 
-/// `strides`, or sizes, with dimension `dim` behind the others.
+/// `strides`, or sizes, with dimension `dim` moved to the end.
 fn behind(strides: &[i64], dim: usize) -> Vec<i64> {
     let others = strides.iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, s)| *s);
     others.chain(strides.get(dim).copied()).collect()

@@ -21,7 +21,7 @@ pub fn up_to_two(count: usize) -> ([usize; 2], u32) {
     each(if count < MANY { count } else { count.div_ceil(2) })
 }
 
-/// A tensor with sizes and strides of its own, which may be changed.
+/// A tensor with independent sizes and strides, which may be changed.
 #[derive(Clone, Debug)]
 pub struct Laid {
     /// Address or element.

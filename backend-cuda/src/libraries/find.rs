@@ -124,7 +124,7 @@ fn site_packages(lib: &Path) -> Vec<PathBuf> {
 /// The result of [`open`], or the reason for none: `None` if disabled on request.
 pub type Opened<T> = Result<T, Option<String>>;
 
-/// Opens the first that is there and works. `load` opens a path or a name.
+/// Opens the first that exists and works. `load` opens a path or a name.
 pub fn open<T>(wanted: &Wanted, choice: &Choice, load: impl Fn(&Path) -> Result<T, String>) -> Opened<T> {
     let (names, folders) = match choice {
         Choice::Off => return Err(None),

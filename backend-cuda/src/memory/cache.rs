@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The source of segments.
 pub trait Source {
-    /// Takes bytes from the driver.
+    /// Allocates bytes from the driver.
     fn take(&self, bytes: u64) -> Result<u64, Error>;
     /// Frees a segment, after all work of the device.
     fn give(&self, at: u64) -> Result<(), Error>;
@@ -28,7 +28,7 @@ pub trait Source {
     fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error>;
     /// Memory at reserved addresses.
     fn map(&self, at: u64, bytes: u64) -> Result<(), Error>;
-    /// Takes it away, after all work of the device.
+    /// Unmaps it, after all work of the device.
     fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error>;
 }
 
@@ -39,7 +39,7 @@ const SMALL: u64 = 1 << 20;
 pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 /// Larger blocks come from segments of at least this size, which are multiples of [`STEP`]...
 pub(super) const LARGE_SEGMENT: u64 = 20 << 20;
-/// ... or, from this size of block on, of their own.
+/// ... or, from this block size on, are a segment of their own.
 const ALONE: u64 = 10 << 20;
 pub(super) const STEP: u64 = 2 << 20;
 
@@ -181,7 +181,7 @@ impl Cache {
         Some(at)
     }
 
-    /// Takes a block back.
+    /// Returns a block to the cache.
     pub fn free(&mut self, at: u64) -> Result<(), Error> {
         match self.blocks.get_mut(&at) {
             Some(block) if !block.free => (block.free, block.asked) = (true, 0),

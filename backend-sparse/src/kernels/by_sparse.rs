@@ -189,7 +189,7 @@ struct Sums<T: Number> {
     has: Vec<u64>,
     /// The words of `has` with bits, where they are listed.
     words: Vec<usize>,
-    /// The columns with a sum; behind them is room for two.
+    /// The columns with a sum, with room for two more.
     found: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! `cat`: entries behind each other. Scratch: the indices of all.
+//! `cat`: concatenates entries. Scratch: the indices of all.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, index_tensor, is_sparse, one, wrong};

@@ -6,7 +6,7 @@ use crate::csr::{Csr, is_csr, map_values};
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error};
 
-/// Memory of its own for each component.
+/// Copies each component to memory of its own.
 fn copied(call: &Call<'_>) -> Result<(), Error> {
     let copy = |part: &Part<'_>| one("clone", &[part.arg(), Arg::Str("contiguous")]).map(Part::Made);
     if is_csr(&call.tensor(0)?) {

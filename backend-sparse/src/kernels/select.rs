@@ -86,7 +86,7 @@ fn select(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, by_size!(made.dtype(), whole(&made))?)
 }
 
-/// The first entry at this index or behind it, where they are in order.
+/// The first entry at this index or after it, for sorted entries.
 pub fn first_of(row: &[i64], at: i64) -> usize {
     row.partition_point(|&own| own < at)
 }

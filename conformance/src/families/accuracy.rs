@@ -129,7 +129,7 @@ fn near(point: f64, dtype: DType) -> Vec<Number> {
     let steps = (1..=40).map(|k| 0.7 * 2f64.powi(-k)).chain([1e-20, 1e-30, 1e-37, 1e-300]);
     let mut all = vec![Number::Float(point).cast(dtype)];
     for step in steps {
-        // Beside a point that is far out, the step is a part of it.
+        // For a point far out, the step is a fraction of it.
         let step = step * point.abs().max(1.0);
         for value in [point + step, point - step] {
             let value = Number::Float(value).cast(dtype);
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// The formulas that the family is there to refuse, against the oracle.
+    /// The formulas that the family is meant to refuse, against the oracle.
     #[test]
     fn formulas_that_cancel_are_not_within_the_tolerance() {
         type Formula = fn(f32) -> f32;

@@ -36,7 +36,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Fails: the case is there because something has no effect.
+/// Fails: the case exists because a registration has no effect.
 fn without_effect(context: &Context<'_>) -> Steps {
     let clauses = context.target.without_effect().remove(context.case.name()).unwrap_or_default();
     let expected = format!(

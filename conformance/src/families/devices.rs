@@ -335,7 +335,7 @@ fn at_each_length(device: Device, check: impl Fn(&Work) -> Steps) -> Steps {
     at_each_length_of(device, |salt| pattern(BUSY, salt), check)
 }
 
-/// Checks beside work of each length, whose sources hold `bytes(0)` to `bytes(LAST)`.
+/// Checks copies with work of each length, whose sources have `bytes(0)` to `bytes(LAST)`.
 fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl Fn(&Work) -> Steps) -> Steps {
     // Made before, so that the host does not take longer than the device.
     let sources = (0..COPIES)

@@ -38,7 +38,7 @@ const MEAN: &str = "infinite-mean";
 /// The variant for integer products: values with any bits set, whose products need all bits of the dtype.
 const BITS: &str = "bits";
 
-/// The variants of their own that a sample of an op is called in.
+/// The op-specific variants of a sample.
 fn own_variants(def: &OpDef, sample: &Sample) -> Vec<&'static str> {
     let mut variants = Vec::new();
     let rank = tensors(sample).next().map_or(0, |t| t.sizes.len());
@@ -54,7 +54,7 @@ fn own_variants(def: &OpDef, sample: &Sample) -> Vec<&'static str> {
     variants
 }
 
-/// The sample's inputs in a variant of its own.
+/// The sample's inputs in an op-specific variant.
 fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
     let (sample, mut inputs) = context.inputs()?;
     let changed = match (context.case.variant.as_str(), context.def()?.name()) {

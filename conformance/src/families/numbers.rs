@@ -141,7 +141,7 @@ fn beyond(context: &Context<'_>) -> Steps {
         let made = Prepared::bare(&Inputs(inputs), context.target.device)?.call(def, Out::New);
         let Ok(made) = made else { continue };
         let made = made.first().map(read).transpose()?.flatten();
-        // A bound above every number of the dtype changes none; a wider result may hold the number.
+        // A bound above every value of the dtype has no effect; a wider result may represent it.
         let holds = |made: &Array| match def.name() {
             "clamp" => made.floats() == values.floats(),
             _ => made.dtype != dtype,

@@ -121,7 +121,7 @@ fn large(context: &Context<'_>) -> Steps {
     let inputs = context.values_of(&sample, 0);
     let row_major = context.place(&inputs)?;
     let made = row_major.call(def, Out::New);
-    // An argument may name sizes, or hold values that do not go with others: offsets, indices.
+    // An argument may name sizes, or have values that are invalid with others: offsets, indices.
     if names_sizes(&made) || made.is_err() && context.oracle()?(&inputs).is_err() {
         return Ok(());
     }

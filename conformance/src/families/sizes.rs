@@ -107,7 +107,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             if is_in(op.def, &[linalg::ALL]) && tensors(sample).any(|t| t.sizes.len() > 1) {
                 push(0, format!("{CALL}{nth}{TRANSPOSED}"));
             }
-            // Tensor cores take halves, by kernels of their own.
+            // Tensor cores have separate kernels for f16 and bf16.
             let halves = [DType::F16, DType::BF16];
             let by_tiles = halves.into_iter().filter(|_| is_in(op.def, &[attention::ALL, conv::ALL]));
             // Attention takes the same way in each of the wide ones, and the oracle long.

@@ -90,7 +90,7 @@ fn run(context: &Context<'_>) -> Steps {
     result
 }
 
-/// Calls on several threads at once, each with arguments of its own.
+/// Calls on several threads at once, each with different arguments.
 fn together(context: &Context<'_>, prepared: Prepared, sample: &Sample) -> Steps {
     // Each thread has values of its own, so that a result of another thread is detected.
     let mut calls = vec![(context.bits(&prepared)?, prepared)];

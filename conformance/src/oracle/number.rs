@@ -94,7 +94,7 @@ pub fn total(dtype: DType, values: &[Number]) -> Number {
 pub struct Groups {
     /// The result's sizes.
     pub sizes: Vec<usize>,
-    /// The elements behind each of the result's, both in row-major order.
+    /// The input elements of each result element, both in row-major order.
     pub members: Vec<Vec<Number>>,
 }
 

@@ -38,7 +38,7 @@ fn windows(
             }
             let free = size + 2 * padding - dilation * (kernel - 1) - 1;
             let mut places = free.div_euclid(stride) + 1;
-            // Rounded up, the last window must not begin in the border behind the image.
+            // Rounded up, the last window must not begin in the padding after the image.
             if ceil && free.rem_euclid(stride) != 0 && places * stride < size + padding {
                 places += 1;
             }

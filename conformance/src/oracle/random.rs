@@ -159,7 +159,7 @@ fn random_int(inputs: &Inputs) -> Outcome {
         return unknown("the dtype has no integers between the bounds");
     }
     draw(inputs, |i, _| {
-        // 128 bits hold the product: 64 of the stream times at most 2^64.
+        // 128 bits suffice for the product: 64 of the stream times at most 2^64.
         let share = (u128::from(place.long(i)) * (high - low) as u128) >> 64;
         Number::Int(low + share as i128).cast(dtype)
     })

@@ -54,7 +54,7 @@ impl Worker {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         #[cfg(unix)]
         {
-            // A group of its own: an interrupt from the keyboard reaches the runner alone, which ends it.
+            // A separate process group: an interrupt from the keyboard reaches the runner alone, which ends it.
             use std::os::unix::process::CommandExt;
             command.process_group(0);
         }

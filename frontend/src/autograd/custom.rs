@@ -1,4 +1,4 @@
-//! Functions with a derivative of their own, written by users.
+//! Functions with a custom derivative, written by users.
 
 use super::alias::Alias;
 use super::error::AutogradError;
@@ -62,7 +62,7 @@ impl Context {
     }
 }
 
-/// A function with a derivative of its own.
+/// A function with a custom derivative.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -290,7 +290,7 @@ fn sharing(i: usize, outputs: &[Tensor], inputs: &[Tensor]) -> Option<Option<Ali
     (is_captured || outputs.iter().enumerate().any(is_another)).then_some(None)
 }
 
-/// The node of the same call with input `index` as it is now; `None` for any other node.
+/// The node of the same call with the current input `index`; `None` for any other node.
 pub(super) fn again(node: &Node, index: usize, input: Option<Edge>) -> Option<Shared<Node>> {
     let Body::Custom(call) = &node.body else { return None };
     let mut edges = node.edges.clone();

@@ -37,7 +37,7 @@ struct Drawn {
     next: Vec<usize>,
 }
 
-/// The graph behind these tensors in the language of Graphviz; `dot -Tsvg` draws it.
+/// The graph behind these tensors as Graphviz source; `dot -Tsvg` renders it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -49,7 +49,7 @@ pub struct BackwardOptions {
     pub retain_graph: bool,
     /// Records the pass itself, so that gradients can be differentiated. Retains the graph too.
     pub create_graph: bool,
-    /// In `grad`: gives `None` for an input that the outputs do not depend on, instead of an error.
+    /// In `grad`: returns `None` for an input that the outputs do not depend on, instead of an error.
     pub allow_unused: bool,
     /// Returns strided gradients also for sparse tensors: the gradient at the coordinates that the tensor stores, and 0
     /// elsewhere; duplicates count once, not per entry.

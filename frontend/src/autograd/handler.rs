@@ -33,7 +33,7 @@ pub(crate) fn install() -> DispatchResult<()> {
     })
 }
 
-/// Every op but those that the host makes of others itself.
+/// Whether the key acts on an op: on all except composite ones of the host.
 fn applies(op: &OpEntry) -> bool {
     let by_the_host = matches!(op.spec.rule, Rule::Host(_));
     !(by_the_host && matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite)))
@@ -262,7 +262,7 @@ fn record(
     };
     let saved = recorded.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
     let inputs = &mut recorded.inputs;
-    // The list of an op that saves nothing stays empty.
+    // The list of an op that saves nothing remains empty.
     let mut saved = saved.as_mut().filter(|_| saves != 0 || call.args.values.len() > 32);
     let mut visit = |i: usize, t: &TensorRef| -> Result<()> {
         if t.changed_since_made() && meta::is_result(t) {
@@ -306,7 +306,7 @@ fn record(
     }
 
     let mut result = {
-        // A view of a strided tensor is made by the host alone, and notes whether the graph was on.
+        // A view of a strided tensor is created by the host alone, and records whether the graph was on.
         let _off = (!is_host_view(call)).then(no_grad);
         redispatch(call, below)
     };

@@ -25,7 +25,7 @@ pub(crate) struct Geometry {
 /// The history of a base after one of its views was changed in place.
 pub(crate) struct CopySlices {
     geometry: Geometry,
-    /// The node of the change itself, whose argument 0 is the view as it was.
+    /// The node of the change itself, whose argument 0 is the view before the change.
     pub(crate) inner: Shared<Node>,
 }
 

@@ -117,7 +117,7 @@ pub enum DataError {
         folder: PathBuf,
         /// The expected content.
         expected: &'static str,
-        /// The names that are not there.
+        /// The missing names.
         missing: Vec<&'static str>,
         /// The advice.
         advice: &'static str,

@@ -6,7 +6,7 @@ use crate::rng::{Philox, drawn_seed};
 use crate::{Result, Tensor};
 use std::sync::Arc;
 
-/// Some samples of a data set, in an order of their own.
+/// Some samples of a data set, in any order.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

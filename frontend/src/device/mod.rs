@@ -120,7 +120,7 @@ pub use keyway_dispatcher::device::synchronize;
 /// ```
 #[doc(alias = "device_count")]
 pub fn count(kind: &str) -> usize {
-    // Without a runtime no backend has brought anything.
+    // Without a runtime no backend was loaded.
     let _started = crate::runtime::start();
     match Device::new(kind, 0) {
         Ok(Device::CPU) => 1,
@@ -150,7 +150,7 @@ pub fn is_available(device: &str) -> bool {
 /// No backend that provides it, or fewer devices of that kind.
 pub(crate) fn present(kind: &str, index: u16) -> Result<Device> {
     let device = Device::new(kind, index)?;
-    // A tensor without elements shows whether the device is there.
+    // A tensor without elements checks that the device exists.
     crate::Tensor::uninit(0, device)?;
     Ok(device)
 }

@@ -1,4 +1,4 @@
-//! Groups of parameters with options of their own, and how they are saved.
+//! Parameter groups with options of their own, and their state dicts.
 
 use crate::nn::{Mismatch, ModuleError, StateDict};
 use crate::{Result, Tensor};
@@ -320,7 +320,7 @@ pub(super) fn load<O: Options>(
     Ok(Loaded { options, initial, memories: made })
 }
 
-/// The number behind `prefix` in a name, as in `state.3.step`.
+/// The number after `prefix` in a name, as in `state.3.step`.
 fn number_in(name: &str, prefix: &str) -> Option<usize> {
     name.strip_prefix(prefix)?.split('.').next()?.parse().ok()
 }

@@ -48,7 +48,7 @@ pub trait Optimizer {
     /// ```
     fn parameters(&self) -> Vec<Tensor>;
 
-    /// Takes the gradients of all parameters away.
+    /// Clears the gradients of all parameters.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -242,7 +242,7 @@ impl Optimizer for Sgd {
         warn_without_gradients(OWNER, &self.groups);
         let parameters = numbered(&self.groups);
         let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
-        // Buffers hold nothing before the step that makes them.
+        // Buffers have no contents before the step that creates them.
         let mut fresh: Vec<Option<Tensor>> = vec![None; parameters.len()];
         for (nth, (group, parameter)) in parameters.iter().enumerate() {
             let has_buffer = self.groups[*group].options.momentum != 0.0;

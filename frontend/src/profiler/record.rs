@@ -34,7 +34,7 @@ pub(super) struct Local {
     next: Cell<u64>,
     /// Time so far in the calls inside the current one.
     inside: Cell<Duration>,
-    /// Bytes of scratch memory taken so far by those.
+    /// Bytes of scratch memory used so far by those.
     scratch_inside: Cell<u64>,
     /// Whether an op inside the current one changed the format, which is then the cause of this one's change.
     pub(super) changed: Cell<bool>,

@@ -199,7 +199,7 @@ impl FormatChange {
 pub struct DeviceMemory {
     /// The device.
     pub device: String,
-    /// Bytes that tensors hold now.
+    /// Bytes currently used by tensors.
     pub in_use: u64,
     /// Most bytes that tensors held at a time, since the program began or the device's peaks were reset.
     pub peak_in_use: u64,

@@ -119,7 +119,7 @@ fn ragged(sizes: &[usize], got: usize) -> crate::Error {
     Error::Value { op: "new", argument: "array", expected, got }.into()
 }
 
-/// The first number that an integer dtype does not hold.
+/// The first of these numbers that an integer dtype cannot represent.
 fn first_lost<T: Into<Arg<'static>>>(numbers: Vec<T>, dtype: DType) -> Option<Arg<'static>> {
     numbers.into_iter().map(Into::into).find(|&number| !is_held(number, dtype))
 }

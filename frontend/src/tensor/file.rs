@@ -1,4 +1,4 @@
-//! A tensor in a file of its own.
+//! A single tensor in a file.
 
 use super::Tensor;
 use crate::error::Result;

@@ -61,11 +61,11 @@ pub struct Step<R>(pub R, pub i64);
 pub enum Index {
     /// One index, and the dimension is dropped; -1 is the last.
     At(i64),
-    /// A range. Negative positions count from the end; beyond the ends they are brought to them.
+    /// A range. Negative positions count from the end; beyond the ends they are clamped.
     Range {
         /// The first index; none is the start.
         start: Option<i64>,
-        /// Behind the last index; none is the end.
+        /// The exclusive end; `None` is the end of the dimension.
         end: Option<i64>,
         /// Step between indices.
         step: i64,
@@ -94,7 +94,7 @@ fn range(start: Option<i64>, end: Option<i64>) -> Index {
     Index::Range { start, end, step: 1 }
 }
 
-/// The end behind an included last index; -1 is the end itself.
+/// The exclusive end after an included last index; -1 is the end itself.
 fn behind(last: i64) -> Option<i64> {
     if last == -1 { None } else { Some(last.saturating_add(1)) }
 }

@@ -1,4 +1,4 @@
-//! The tensor that users hold.
+//! The user-facing tensor.
 
 mod array;
 mod convert;
@@ -79,7 +79,7 @@ impl Tensor {
         Tensor { inner }
     }
 
-    /// The tensor as the dispatcher knows it.
+    /// The tensor of the dispatcher.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

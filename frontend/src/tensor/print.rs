@@ -102,7 +102,7 @@ fn composite(t: &Tensor, digits: usize) -> String {
     }
     for (i, attr) in t.inner.attributes().iter().enumerate() {
         let name = name(layout.map(|l| &l.attrs), i);
-        // A flag, which attributes hold as a number.
+        // A flag, which attributes store as a number.
         let flag = t.is_coordinates().then(|| (t.attrs()[i] != 0).to_string());
         let attr = flag.unwrap_or_else(|| attr.to_string());
         parts.push(name + &attr);
@@ -242,7 +242,7 @@ struct Style {
     whole: bool,
     scientific: bool,
     width: usize,
-    /// Digits behind the point.
+    /// Digits after the decimal point.
     digits: usize,
 }
 

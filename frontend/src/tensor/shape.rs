@@ -186,7 +186,7 @@ impl IntoDims for RangeFull {
 /// The sizes of a shape.
 ///
 /// # Errors
-/// A negative number, and one that i64 does not hold.
+/// A negative number, and one above i64.
 #[inline]
 pub(crate) fn sizes(op: &'static str, shape: impl IntoShape) -> Result<Dims> {
     let ints = shape.into_ints();

@@ -48,7 +48,7 @@ pub fn fill(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Memory of its own for each component.
+/// Copies each component to memory of its own.
 pub fn clone(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let copy = |part: Arg<'_>| one("clone", &[part, Arg::Str("contiguous")]);

@@ -27,7 +27,7 @@ pub(super) fn cases(scope: &Scope<'_>, op: &Op, push: &mut impl FnMut(DType, usi
     }
     let Some(nth) = op.samples.iter().position(|s| suits(name, s)) else { return };
     let served = |d: &DType| d.is_float() && scope.target.service(entry, *d) != Service::Missing;
-    // Each float is rounded in a way of its own: the quick cases are of every one too.
+    // Each float dtype is rounded differently: the quick cases include every one too.
     let all = DType::REAL.into_iter().filter(|&d| op.def.dtypes.has(d));
     all.filter(served).for_each(|dtype| push(dtype, nth, ONCE));
 }

@@ -221,7 +221,7 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             ATTENTION.map(|(sizes, causal)| call(sizes, causal)).into()
         }
         "searchsorted" => {
-            // Bounds and values between them, both exact in every dtype; some bounds are there several times.
+            // Bounds and values between them, both exact in every dtype; some bounds are duplicated.
             let bounds = || Fill::Values((0..70).map(|k| f64::from(k - k % 3)).collect());
             let values = || Fill::Values((0..140).map(|k| f64::from(k * 37 % 140) / 2.0 + 0.5).collect());
             let call = |first: &[usize], second: &[usize], right| {

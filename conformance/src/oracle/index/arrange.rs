@@ -9,7 +9,7 @@ fn no_dim(dim: i64) -> Unknown {
     Unknown(format!("no dimension {dim}"))
 }
 
-/// The arrays one behind the other along `dim`.
+/// Concatenates the arrays along `dim`.
 fn joined(list: &[Array], dim: usize) -> Result<Array, Unknown> {
     let Some(first) = list.first() else { return Err(Unknown("no tensor".into())) };
     let mut sizes = first.sizes.clone();

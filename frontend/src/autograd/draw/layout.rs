@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn long_edges_go_around_boxes() {
-        // The residual connection of box 0 and box 3, beside a chain.
+        // The residual connection of box 0 and box 3, next to a chain.
         let graph = boxes(&[&[1, 3], &[2], &[3], &[4], &[]]);
         let Layout { places, passes, .. } = of(&graph);
         let long = &passes[0][1];

@@ -85,7 +85,7 @@ pub enum NpyError {
         at: String,
         /// The name.
         array: String,
-        /// The names that are there.
+        /// The existing names.
         there: Vec<String>,
     },
     /// A tensor of a dtype that NumPy does not have.

@@ -195,7 +195,7 @@ pub enum SafetensorsError {
         path: PathBuf,
         /// The name.
         tensor: String,
-        /// The first names that are there.
+        /// The first existing names.
         there: String,
     },
     /// A file whose size does not match its header.
@@ -243,7 +243,7 @@ pub enum SafetensorsError {
         /// The tensor's dtype.
         got: DType,
     },
-    /// A tensor of a plugin's dtype that is not there.
+    /// A tensor of a plugin's dtype that is not registered.
     #[error(
         "{path}, tensor `{tensor}`: expected a backend that brings the dtype `{dtype}`, got none; install the plugin that \
          was there when the file was saved, or load the other tensors with `safetensors::load_only`",
@@ -257,7 +257,7 @@ pub enum SafetensorsError {
         /// The dtype's name.
         dtype: String,
     },
-    /// A tensor of a layout that is not there.
+    /// A tensor of a layout that is not registered.
     #[error(
         "{path}, tensor `{tensor}`: expected a backend that brings the layout `{layout}`, got none; install {plugin}",
         path = path.display(),

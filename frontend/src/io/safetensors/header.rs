@@ -28,11 +28,11 @@ pub(super) struct Entry {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
-    /// The first byte after the header, and the byte behind the last.
+    /// The first byte after the header, and the end.
     pub(super) range: (u64, u64),
 }
 
-/// A tensor that this program cannot have: of a dtype or layout that it does not know.
+/// A tensor that this program cannot load: of an unknown dtype or layout.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) name: String,
@@ -193,7 +193,7 @@ fn parse_entry(path: &Path, name: String, value: Value) -> Result<Placed, Error>
     Ok(Placed { name, dtype, shape, range })
 }
 
-/// Bits of an element, for every dtype that the format knows.
+/// Bits of an element, for every dtype of the format.
 fn bits_of(dtype: &str) -> Option<u128> {
     let known: Dtype = serde_json::from_value(Value::from(dtype)).ok()?;
     Some(known.bitsize() as u128)

@@ -81,7 +81,7 @@ impl LrScheduler for LinearLr {
     }
 }
 
-/// Lets the rates fall to 0 in `total_iters` epochs, with the factor `(1 - epoch / total_iters)^power`, and stay there.
+/// Decays the rates to 0 in `total_iters` epochs, with the factor `(1 - epoch / total_iters)^power`; they are 0 after them.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Each schedule beside PyTorch 2.15, on two groups whose rates are 1 and 0.3.
+//! Compares each schedule with PyTorch 2.15, on two groups whose rates are 1 and 0.3.
 
 use super::*;
 use crate::Tensor;
