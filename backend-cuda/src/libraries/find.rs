@@ -3,7 +3,7 @@
 //! In order: the file that a [variable](Wanted::variable) names, and nothing else then; the system's loader; a toolkit's folders;
 //! the folders of PyPI's packages, in the active Python environment and in the one that contains this library. Files found here,
 //! not by the system's loader, must satisfy the rules for a named driver. A process with another user's privileges ignores its
-//! environment. user's rights takes no word of its environment.
+//! environment.
 
 use crate::driver::{file_of, is_named, trust, variable};
 use std::ffi::{OsStr, OsString};
