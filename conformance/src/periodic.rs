@@ -113,7 +113,8 @@ impl Periodic {
         longer.verified(oracle, dtype, seed)
     }
 
-    /// About the most steps that a call with periods made these lengths takes, see [`growth::steps`], or elements that it makes.
+    /// Estimated steps of a call with periods of these lengths, see [`growth::steps`], or elements of its results, whichever is
+    /// larger.
     pub fn steps(&self, lengths: &[(usize, usize)]) -> usize {
         let length = |size: usize| lengths.iter().find(|(from, _)| *from == size).map_or(size, |(_, to)| *to);
         let product =

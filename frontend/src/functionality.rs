@@ -564,7 +564,7 @@ fn answer(
     })
 }
 
-/// The functionalities of the program, for a guard that takes them out of a backward pass; none where there are none.
+/// The keys of the program's handlers, for a guard that excludes them from a backward pass; empty if there are none.
 pub(crate) fn registered() -> KeySet {
     if ANY.load(Ordering::Relaxed) { KeySet::PROGRAM } else { KeySet::EMPTY }
 }

@@ -105,7 +105,7 @@ impl Loading {
         let lock = match LOADING.try_lock() {
             Ok(lock) => lock,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // The thread that holds it is none of this process.
+            // The thread that holds it is not of this process.
             Err(TryLockError::WouldBlock) if ![0, own].contains(&HOLDER.load(Ordering::Relaxed)) => {
                 return Err(crate::Error::Forked);
             }

@@ -179,8 +179,8 @@ fn is_exact(notes: &[u32], key: &Key) -> bool {
     notes.iter().all(|&note| match note {
         _ if note == Note::CUDNN_NUMERICAL_NOTE_TENSOR_CORE as u32 => key.element != Element::F32 || rounds,
         _ if note == Note::CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS as u32 => rounds,
-        // `CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP`. The others are sums in a narrower type, FFT and Winograd's transforms, which
-        // lose digits, and other bits at each run; of notes that come later nothing is known.
+        // `CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP`. The others are sums in a narrower type, FFT and Winograd transforms, which lose
+        // digits, and non-determinism; later notes are unknown.
         _ => note == 9,
     })
 }

@@ -1,4 +1,4 @@
-//! Convolutions as cuDNN takes them: dense images of two or three spatial dimensions, all in one of two orders of memory.
+//! Convolutions in cuDNN's form: dense images of two or three spatial dimensions, all row-major or all channels_last.
 
 use crate::kernels::Image;
 

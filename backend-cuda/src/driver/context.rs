@@ -394,7 +394,7 @@ impl Context {
         Ok(can != 0)
     }
 
-    /// Lets this device reach another one's memory, or takes that back; does nothing where it is so already.
+    /// Enables or disables access of this device to another one's memory; does nothing if that is its state already.
     pub fn set_access(&self, peer: &Context, enabled: bool) -> Result<(), Error> {
         let other = peer.primary()?;
         self.call(|l| {

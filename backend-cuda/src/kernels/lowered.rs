@@ -1,7 +1,7 @@
-//! Convolutions as products of matrices by cuBLASLt: the gathered operand is written to memory first, some samples at a time.
+//! Convolutions as matrix products by cuBLASLt (im2col): the gathered operand is written to memory first, some samples at a time.
 //!
-//! The matrix has each element of an image once for each element of a kernel that meets it, so it is made in parts that a chip's
-//! cache holds, where that does not cost digits: sums over samples are not cut in two in f16 and bf16.
+//! The matrix has each element of an image once for each kernel tap that reads it, so it is built in parts that fit the chip's
+//! cache, unless that loses digits: sums over samples are not split in f16 and bf16.
 
 use super::Kernel;
 use super::conv::{ConvArgument, Gathered};

@@ -33,7 +33,7 @@ macro_rules! kernel {
     };
 }
 
-/// Registers one function for an op on coordinates and on compressed rows: an op that takes matrices.
+/// Registers one function for an op on COO and on CSR: an op on matrices.
 macro_rules! kernels {
     ($op:literal, $signature:literal, $run:expr) => {
         kernel!($op, $signature, "sparse_coo", $run);

@@ -1,5 +1,5 @@
-//! Each kernel that the target registers, for whatever op, device, layout and dtype, is called by a case of its own, and is
-//! right: one that no call reaches is nothing that anybody can vouch for.
+//! Each kernel that the target registers, for any op, device, layout and dtype, is called by a case, and is right: a kernel that
+//! no call reaches cannot be vouched for.
 
 mod plugin_dtypes;
 

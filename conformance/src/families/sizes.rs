@@ -110,7 +110,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             // Tensor cores have separate kernels for f16 and bf16.
             let halves = [DType::F16, DType::BF16];
             let by_tiles = halves.into_iter().filter(|_| is_in(op.def, &[attention::ALL, conv::ALL]));
-            // Attention takes the same way in each of the wide ones, and the oracle long.
+            // Attention has the same code path in each of the wide dtypes, and takes the oracle long.
             let few = tensors(sample).all(|t| t.sizes.iter().product::<usize>() < MANY);
             let once = few && (nth == 0 || !is_in(op.def, &[attention::ALL]));
             let wide = scope.others(op.def).into_iter().filter(|other| once && !halves.contains(other));

@@ -31,9 +31,9 @@ const LONGEST: Duration = Duration::from_millis(40);
 /// Sleep of a thread that wakes to interrupt the others, or to publish a new table.
 const INTERRUPTING: Duration = Duration::from_micros(20);
 const REGISTERING: Duration = Duration::from_micros(200);
-/// Elements of the largest tensor of a call: one that takes a while meets others.
+/// Elements of the largest tensor of a call, long enough that calls overlap.
 const ELEMENTS: f64 = 6_000.0;
-/// The same on a device whose memory the host cannot read: there a call takes a while whatever its size.
+/// The same on a device whose memory the host cannot read: there a call is long at any size.
 const APART: f64 = 600.0;
 /// Elements of the variant with large tensors, above the size of kernels' local buffers: if all have one shape, and if they have
 /// several; then [`Context::place_enlarged`] uses an eighth.

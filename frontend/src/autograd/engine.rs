@@ -77,8 +77,8 @@ impl From<&Tensor> for BackwardOptions {
 /// Gradients of a node's inputs, where there is one.
 pub(super) type Made = SmallVec<[Option<Tensor>; 4]>;
 
-/// The nodes for which it is known whether a target is reachable from them. A few are searched one by one. Their numbers count
-/// up, so the hasher needs no defence against chosen keys.
+/// The nodes for which it is known whether a target is reachable from them. A few are searched one by one. Their numbers are
+/// sequential, so the hasher needs no defence against chosen keys.
 #[derive(Default)]
 struct Known {
     few: SmallVec<[(u64, bool); 16]>,

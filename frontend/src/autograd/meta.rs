@@ -30,7 +30,7 @@ pub(crate) struct Meta {
     /// Whether this is the result of a custom function and shares memory with other tensors.
     aliased: AtomicBool,
     accumulator: OnceLock<Shared<Node>>,
-    /// Held while a gradient is added to the one that is there, which takes calls of ops.
+    /// Locked while a gradient is added to the accumulated one, which calls ops.
     adding: Mutex<()>,
     state: Mutex<State>,
 }

@@ -1,5 +1,5 @@
-//! Names of device kinds that users of other libraries expect: the only module of this crate that names one. Whoever brings
-//! another kind is reached in the same way by its name, `Device::parse("npu:0")` and `x.to("npu:0")`.
+//! Names of device kinds that users of other libraries expect: the only module of this crate that names one. Other kinds are
+//! selected in the same way by name, `Device::parse("npu:0")` and `x.to("npu:0")`.
 
 use super::present;
 use crate::nn::Module;

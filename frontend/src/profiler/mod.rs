@@ -86,8 +86,8 @@ pub struct Profile {
 
 /// Counts and times every call of this thread while the result lives.
 ///
-/// A profile within another takes its own figures, which are added to the outer one when it ends. Where the outer one ends first, the
-/// inner one goes on.
+/// A nested profile has its own figures, which are added to the outer one when it ends. If the outer one ends first, the inner
+/// one continues.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -97,8 +97,7 @@ pub fn scope(name: &str) -> Scope {
     enter(|| (name.into(), Frame::Region))
 }
 
-/// The forward function of a module: its name in the module around it is part of the path at which calls are told, by which the trace names
-/// it.
+/// The scope of a module's forward: its name in the parent module is part of the path of calls, by which the trace names it.
 pub(crate) fn module_scope(name: &str, kind: &str) -> Scope {
     enter(|| {
         let around = LOCAL.try_with(|local| place(&local.stack.borrow()).1).unwrap_or_default();

@@ -348,7 +348,7 @@ impl Tensor {
     }
 }
 
-/// The tensors of a list, as a call takes them: all that is compiled for each kind of list.
+/// The tensors of a list, as the arguments of a call: the only code that is compiled for each type of list.
 pub(crate) fn refs<T: Borrow<Tensor>>(tensors: &[T]) -> SmallVec<[&TensorRef; 8]> {
     let mut all = SmallVec::new();
     tensors.iter().for_each(|t| all.push(&t.borrow().inner));

@@ -274,7 +274,7 @@ impl<'a> Coo<'a> {
         Ok((Coo { on, sizes, sparse_dim, nnz: count, coalesced: self.coalesced, indices, values }, numbers))
     }
 
-    /// The same entries with other rows of indices, each one of this tensor's or zeros; of no known order.
+    /// The same entries with other rows of indices, each one of this tensor's or zeros; in no known order.
     pub fn with_rows(self, rows: &[Option<usize>], sizes: Vec<i64>) -> Result<Coo<'a>, Error> {
         let index = self.indices.laid()?;
         let nnz = self.nnz as i64;

@@ -177,7 +177,7 @@ fn softplus_backward(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// The gradient but within `lambd`; a `lambd` of 0 holds nothing.
+/// The gradient, 0 within `lambd`; a `lambd` of 0 has no such range.
 fn softshrink_backward(inputs: &Inputs) -> Outcome {
     let lambd = inputs.float(2)?;
     if lambd.is_nan() || lambd < 0.0 {

@@ -228,7 +228,7 @@ impl MemorySnapshot {
 pub struct MemoryProfile {
     keeper: Arc<Keeper>,
     _observation: Observation,
-    // Lets the thread's calls be known by their ops.
+    // Records the ops of the thread's calls.
     _profile: Profile,
 }
 
